@@ -1,0 +1,10 @@
+//! The facade of Windlass: one dependency, one set of names.
+//!
+//! It re-exports the crates below it, each as a module, and grows as they do. Today that is the work queue.
+
+pub use windlass_workqueue as workqueue;
+
+/// The README's code, checked as every other example.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

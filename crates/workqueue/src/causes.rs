@@ -1,0 +1,97 @@
+//! Why a key runs: the causes of the adds that were merged into one run, bounded.
+
+/// How many of the first causes of a run are kept.
+const OLDEST_KEPT: usize = 4;
+
+/// How many causes of a run are kept at most; those that are not among the oldest are the newest.
+const KEPT: usize = 8;
+
+/// The causes of one run, in the order in which they came.
+///
+/// However many adds were merged, the first four and the last four causes are kept, and the rest is
+/// counted: what started it and what it last heard of are what a person asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Causes<C> {
+    kept: Vec<C>,
+    omitted: u64,
+}
+
+impl<C> Causes<C> {
+    /// The kept causes, oldest first. Those that were [omitted](Self::omitted) lay between the fourth
+    /// and the fifth.
+    pub fn iter(&self) -> impl Iterator<Item = &C> {
+        self.kept.iter()
+    }
+
+    /// How many causes were left out.
+    #[must_use]
+    pub fn omitted(&self) -> u64 {
+        self.omitted
+    }
+
+    /// Whether there is no cause at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    /// Puts the causes that came later behind these.
+    pub(crate) fn append(&mut self, later: Self) {
+        self.omitted += later.omitted;
+        for cause in later.kept {
+            self.push(cause);
+        }
+    }
+
+    pub(crate) fn push(&mut self, cause: C) {
+        if self.kept.len() == KEPT {
+            self.kept.remove(OLDEST_KEPT);
+            self.omitted += 1;
+        }
+        self.kept.push(cause);
+    }
+}
+
+impl<C> Default for Causes<C> {
+    fn default() -> Self {
+        Self { kept: Vec::new(), omitted: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn oldest_and_newest_are_kept_and_the_rest_is_counted() {
+        let mut causes = Causes::default();
+        for cause in 0..1_000 {
+            causes.push(cause);
+        }
+        assert_eq!(causes.iter().copied().collect::<Vec<_>>(), [0, 1, 2, 3, 996, 997, 998, 999]);
+        assert_eq!(causes.omitted(), 992);
+    }
+
+    #[test]
+    fn appended_causes_count_as_one_sequence() {
+        let (mut whole, mut first, mut second) =
+            (Causes::default(), Causes::default(), Causes::default());
+        for cause in 0..40 {
+            whole.push(cause);
+            if cause < 15 { first.push(cause) } else { second.push(cause) }
+        }
+        first.append(second);
+        assert_eq!(first, whole);
+    }
+
+    #[test]
+    fn few_causes_are_all_kept() {
+        let mut causes = Causes::default();
+        assert!(causes.is_empty());
+        for cause in 0..8 {
+            causes.push(cause);
+        }
+        assert_eq!(causes.iter().count(), 8);
+        assert_eq!(causes.omitted(), 0);
+    }
+}

@@ -1,0 +1,208 @@
+//! The queue under a schedule explorer: in this crate's unit tests every lock and atomic is shuttle's,
+//! which runs each test below under thousands of thread interleavings. A lost wake-up shows as a deadlock.
+//!
+//! A failure prints the schedule that led to it; `shuttle::replay` runs exactly that one again.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use shuttle::future::{block_on, spawn};
+
+use crate::{Add, Group, Priority, WorkQueue};
+
+/// Random schedules for each test: a second or two.
+const SCHEDULES: usize = 3_000;
+
+/// Runs `test` under random schedules, and under ones that switch threads only a few times, where rare
+/// orders hide.
+fn explore(test: impl Fn() + Send + Sync + Copy + 'static) {
+    shuttle::check_random(test, SCHEDULES);
+    shuttle::check_pct(test, SCHEDULES, 3);
+}
+
+/// What the workers of a test saw.
+#[derive(Clone, Default)]
+struct Log {
+    runs: Arc<Mutex<HashMap<u32, usize>>>,
+    running: Arc<Mutex<Vec<u32>>>,
+}
+
+impl Log {
+    fn start(&self, key: u32) {
+        let mut running = self.running.lock().expect("not poisoned");
+        assert!(!running.contains(&key), "{key} runs twice at once");
+        running.push(key);
+    }
+
+    fn end(&self, key: u32) {
+        self.running.lock().expect("not poisoned").retain(|other| *other != key);
+        *self.runs.lock().expect("not poisoned").entry(key).or_default() += 1;
+    }
+
+    fn runs(&self, key: u32) -> usize {
+        self.runs.lock().expect("not poisoned").get(&key).copied().unwrap_or_default()
+    }
+}
+
+/// Works until the queue is shut down.
+async fn work(queue: WorkQueue<u32>, log: Log) {
+    while let Some(lease) = queue.get().await {
+        log.start(*lease);
+        shuttle::thread::yield_now();
+        log.end(*lease);
+        drop(lease);
+    }
+}
+
+/// Polls a `get` once and gives it up if it has to wait.
+async fn impatient_work(queue: WorkQueue<u32>, log: Log) {
+    let mut get = pin!(queue.get());
+    let polled = get.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    if let Poll::Ready(Some(lease)) = polled {
+        log.start(*lease);
+        log.end(*lease);
+    }
+}
+
+#[test]
+fn no_key_is_lost_and_none_runs_twice_at_once() {
+    explore(|| {
+        let (queue, log) = (WorkQueue::new(), Log::default());
+        let workers: Vec<_> = (0..2).map(|_| spawn(work(queue.clone(), log.clone()))).collect();
+        let producers: Vec<_> = (0..2)
+            .map(|_| {
+                let queue = queue.clone();
+                shuttle::thread::spawn(move || {
+                    for key in 0..3 {
+                        queue.add(key).expect("open");
+                    }
+                })
+            })
+            .collect();
+        producers.into_iter().for_each(|producer| producer.join().expect("no panic"));
+        block_on(queue.shut_down_with_drain());
+        workers.into_iter().for_each(|worker| block_on(worker).expect("no panic"));
+        for key in 0..3 {
+            assert!((1..=2).contains(&log.runs(key)), "{key} ran {} times", log.runs(key));
+        }
+    });
+}
+
+#[test]
+fn sleeping_workers_take_two_keys_side_by_side() {
+    explore(|| {
+        // Each worker holds its key until the other has one too: if one wake-up served both keys, the
+        // second would never start.
+        let queue = WorkQueue::new();
+        let both = Arc::new(tokio::sync::Barrier::new(2));
+        let workers: Vec<_> = (0..2)
+            .map(|_| {
+                let (queue, both) = (queue.clone(), Arc::clone(&both));
+                spawn(async move {
+                    let lease = queue.get().await;
+                    both.wait().await;
+                    drop(lease);
+                })
+            })
+            .collect();
+        for key in 0..2 {
+            queue.add(key).expect("open");
+        }
+        workers.into_iter().for_each(|worker| block_on(worker).expect("no panic"));
+    });
+}
+
+#[test]
+fn a_key_added_while_it_runs_runs_again() {
+    explore(|| {
+        let (queue, log) = (WorkQueue::new(), Log::default());
+        queue.add(1).expect("open");
+        let lease = queue.try_get().expect("ready");
+        log.start(1);
+        let workers: Vec<_> = (0..2).map(|_| spawn(work(queue.clone(), log.clone()))).collect();
+        let adder = {
+            let queue = queue.clone();
+            shuttle::thread::spawn(move || queue.add(1).expect("open"))
+        };
+        log.end(1);
+        drop(lease);
+        adder.join().expect("no panic");
+        block_on(queue.shut_down_with_drain());
+        workers.into_iter().for_each(|worker| block_on(worker).expect("no panic"));
+        assert_eq!(log.runs(1), 2);
+    });
+}
+
+#[test]
+fn a_worker_that_gives_up_passes_its_wake_up_on() {
+    explore(|| {
+        let (queue, log) = (WorkQueue::new(), Log::default());
+        let patient = spawn(work(queue.clone(), log.clone()));
+        let impatient: Vec<_> =
+            (0..2).map(|_| spawn(impatient_work(queue.clone(), log.clone()))).collect();
+        for key in 0..2 {
+            queue.add(key).expect("open");
+        }
+        impatient.into_iter().for_each(|worker| block_on(worker).expect("no panic"));
+        block_on(queue.shut_down_with_drain());
+        block_on(patient).expect("no panic");
+        assert_eq!((log.runs(0), log.runs(1)), (1, 1));
+    });
+}
+
+#[test]
+fn adds_that_race_with_the_shut_down_are_run_or_refused() {
+    explore(|| {
+        let (queue, log) = (WorkQueue::new(), Log::default());
+        let worker = spawn(work(queue.clone(), log.clone()));
+        let adder = {
+            let queue = queue.clone();
+            shuttle::thread::spawn(move || queue.add(1).is_ok())
+        };
+        block_on(queue.shut_down_with_drain());
+        let taken = adder.join().expect("no panic");
+        block_on(worker).expect("no panic");
+        assert_eq!(log.runs(1), usize::from(taken));
+        assert!(queue.is_empty());
+    });
+}
+
+#[test]
+fn the_full_queue_loses_nothing_either() {
+    explore(|| {
+        let builder = WorkQueue::<u32, u32>::builder().fair_by(|key| Group::of(&(key % 2)));
+        let queue = builder.build().expect("valid");
+        let workers: Vec<_> = (0..2)
+            .map(|_| {
+                let queue = queue.clone();
+                spawn(async move {
+                    let mut causes = 0;
+                    while let Some(lease) = queue.get().await {
+                        causes += lease.causes().count();
+                    }
+                    causes
+                })
+            })
+            .collect();
+        let producers: Vec<_> = [Priority::Low, Priority::High]
+            .map(|priority| {
+                let queue = queue.clone();
+                shuttle::thread::spawn(move || {
+                    for key in 0..3 {
+                        let add = Add::now().priority(priority).cause(key);
+                        queue.add_with(key, add).expect("open");
+                    }
+                })
+            })
+            .into_iter()
+            .collect();
+        producers.into_iter().for_each(|producer| producer.join().expect("no panic"));
+        block_on(queue.shut_down_with_drain());
+        let causes: usize =
+            workers.into_iter().map(|worker| block_on(worker).expect("no panic")).sum();
+        assert_eq!(causes, 6, "every cause reaches a run, once");
+    });
+}

@@ -1,0 +1,484 @@
+//! The queue's state machine: what is known of every key, and how it changes.
+//!
+//! ```text
+//!            add                      take                    done
+//!   (gone) ───────▶ ready (in line) ───────▶ running ─────────────────▶ (gone)
+//!      │              ▲        ▲                │  │ add while running:
+//!      │ add_after    │ due    └────────────────┘  ▼ in line as well, and passed over
+//!      └────────▶ waiting                      running + ready      until the run is done
+//! ```
+//!
+//! Pure and synchronous: no lock, no clock, no task. Time comes in as an argument. Invariants:
+//!
+//! - A key has at most one run under way and at most one run ahead, and that run is due at the earliest
+//!   time that was asked for.
+//! - A key enters the line when it is added, also while it runs; the place it takes then is the place
+//!   it keeps. If its turn comes while it still runs, it is passed over, and is first when it is done.
+//!   So it does not matter whether an add is seen before or after the end of a run, which the intake
+//!   relies on.
+//! - A run that becomes ready drops the waiting entry of its key.
+
+use std::hash::Hash;
+
+use crate::causes::Causes;
+use crate::clock::{Span, Stamp};
+use crate::intake::Arrival;
+use crate::line::{Line, Place};
+use crate::observer::{Load, SharedObserver};
+use crate::priority::{Group, Priority};
+use crate::running::{Run, RunId, Running};
+use crate::slots::{KeyHash, Pending, Slot, SlotId, Slots, Ticket};
+use crate::sync::Arc;
+use crate::waiting::Waiting;
+
+/// Finished keys whose slots are freed together: their look-ups then overlap in the processor, and a key
+/// that comes back at once finds its slot still there.
+const RETIRED_BATCH: usize = 64;
+
+/// Keys that one call moves up by age, and waiting keys that one call makes ready, so that no call holds
+/// the queue's lock for long. The next call goes on.
+const MOVED_BATCH: usize = 256;
+
+pub(crate) struct Ledger<K, C> {
+    slots: Slots<K>,
+    line: Line,
+    waiting: Waiting,
+    running: Running<C>,
+    /// Slots that had nothing ahead when their run was done.
+    retired: Vec<SlotId>,
+    /// Keys with a ready run: in line or passed over.
+    ready: usize,
+    /// Waiting keys of `High` priority: a plain add makes one of these ready ahead of others.
+    waiting_high: usize,
+    next_ticket: Ticket,
+    /// How long a key stays at one level before it moves up.
+    aging: std::time::Duration,
+    /// The group of each slot's key, if groups take turns; else empty.
+    groups: Vec<Group>,
+    /// The causes of each slot's run ahead; as long as the highest slot that ever had one.
+    causes: Vec<Causes<C>>,
+    observer: Option<SharedObserver>,
+}
+
+/// A run handed out.
+pub(crate) struct Taken<K, C> {
+    pub(crate) id: RunId,
+    pub(crate) key: K,
+    pub(crate) causes: Option<Arc<Causes<C>>>,
+    pub(crate) queued: Span,
+}
+
+impl<K, C> Ledger<K, C> {
+    pub(crate) fn new(
+        aging: std::time::Duration,
+        fair: bool,
+        observer: Option<SharedObserver>,
+    ) -> Self {
+        Self {
+            slots: Slots::new(),
+            line: Line::new(fair),
+            waiting: Waiting::default(),
+            running: Running::new(),
+            retired: Vec::new(),
+            ready: 0,
+            waiting_high: 0,
+            next_ticket: 0,
+            aging,
+            groups: Vec::new(),
+            causes: Vec::new(),
+            observer,
+        }
+    }
+
+    /// Whether the turn of a run's key has come again while it runs.
+    pub(crate) fn is_passed_over(&mut self, run: RunId) -> bool {
+        let slot = self.running.get_mut(run).slot;
+        self.slots[slot].pending == Pending::PassedOver
+    }
+
+    /// A run is over.
+    #[inline]
+    pub(crate) fn done(&mut self, run: RunId, now: Stamp) {
+        let run = self.running.end(run);
+        let slot = &mut self.slots[run.slot];
+        slot.running = false;
+        match slot.pending {
+            Pending::None => self.retire(run.slot),
+            Pending::PassedOver => self.back_to_front(run.slot),
+            Pending::InLine | Pending::Waiting => {}
+        }
+        if let Some(observer) = &self.observer {
+            observer.tell(|observer| observer.finished(now.since(run.started).duration()));
+        }
+    }
+
+    /// A run that is under way shall be repeated at `due`, or as soon as a worker is free: as urgent as
+    /// it was, and for the same causes.
+    pub(crate) fn repeat(&mut self, run: RunId, now: Stamp, due: Option<Stamp>) {
+        let run = self.running.get_mut(run);
+        let (id, priority) = (run.slot, run.priority);
+        // The lease has let go of them, so they are not shared.
+        if let Some(mut causes) = run.causes.take().and_then(Arc::into_inner) {
+            let ahead = self.causes_mut(id);
+            causes.append(std::mem::take(ahead));
+            *ahead = causes;
+        }
+        self.pend(id, priority, now, due);
+    }
+
+    /// Makes the waiting keys ready whose time has come; true if there may be more of them.
+    pub(crate) fn promote_due(&mut self, now: Stamp) -> bool {
+        for _ in 0..MOVED_BATCH {
+            let Some(id) = self.waiting.pop_due(now, &self.slots) else { return false };
+            self.count_waiting_high(id, -1);
+            self.enter_line(id, self.slots[id].at);
+        }
+        true
+    }
+
+    /// When the next waiting key is due.
+    pub(crate) fn next_due(&self) -> Option<Stamp> {
+        self.waiting.next_due()
+    }
+
+    /// Whether a key can be handed out, as far as the line shows.
+    pub(crate) fn has_ready(&self) -> bool {
+        self.line.top().is_some()
+    }
+
+    /// Whether no key is known.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.ready + self.waiting.len() + self.running.len() == 0
+    }
+
+    /// Keys with a ready run.
+    pub(crate) fn ready(&self) -> usize {
+        self.ready
+    }
+
+    /// Keys whose time has not come.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Leases that are out.
+    pub(crate) fn running(&self) -> usize {
+        self.running.len()
+    }
+
+    pub(crate) fn load(&self, now: Stamp) -> Load {
+        let mut load = Load {
+            ready: self.ready,
+            waiting: self.waiting.len(),
+            running: self.running.len(),
+            ..Load::default()
+        };
+        for run in self.running.iter() {
+            let ran = now.since(run.started).duration();
+            load.unfinished += ran;
+            load.longest = load.longest.max(ran);
+        }
+        load
+    }
+
+    /// Every key that runs or has a run ahead.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = (SlotId, &Slot<K>)> {
+        self.slots.iter().filter(|(_, slot)| !slot.is_idle())
+    }
+
+    /// The causes of a slot's run ahead.
+    pub(crate) fn causes(&self, id: SlotId) -> Option<&Causes<C>> {
+        self.causes.get(id as usize)
+    }
+
+    /// The runs that are under way.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = &Run<C>> {
+        self.running.iter()
+    }
+
+    pub(crate) fn observer(&self) -> Option<&SharedObserver> {
+        self.observer.as_ref()
+    }
+
+    /// A slot's key shall run at `due`, or as soon as a worker is free; unless it will earlier.
+    #[inline]
+    fn pend(&mut self, id: SlotId, priority: Priority, now: Stamp, due: Option<Stamp>) {
+        let slot = &mut self.slots[id];
+        let before = slot.pending;
+        match before {
+            Pending::InLine | Pending::PassedOver => {
+                if priority > slot.priority {
+                    self.raise(id, priority, now);
+                }
+                return;
+            }
+            Pending::Waiting => {
+                let is_earlier = due.is_none_or(|due| due < slot.at);
+                self.count_waiting_high(id, -1);
+                let slot = &mut self.slots[id];
+                slot.priority = slot.priority.max(priority);
+                if !is_earlier {
+                    self.count_waiting_high(id, 1);
+                    return;
+                }
+            }
+            Pending::None => slot.priority = priority,
+        }
+        match due {
+            None => self.enter_line(id, now),
+            Some(due) => self.wait(id, now, due),
+        }
+        if before == Pending::Waiting {
+            self.waiting.remove(&self.slots);
+        }
+    }
+
+    /// Puts a key among the waiting.
+    fn wait(&mut self, id: SlotId, now: Stamp, due: Stamp) {
+        let ticket = self.draw_ticket();
+        let slot = &mut self.slots[id];
+        if slot.pending == Pending::None {
+            slot.since = now;
+        }
+        slot.pending = Pending::Waiting;
+        slot.at = due;
+        slot.ticket = ticket;
+        self.waiting.insert(id, &self.slots);
+        self.count_waiting_high(id, 1);
+    }
+
+    /// Notes that a key begins or ceases to wait.
+    fn count_waiting_high(&mut self, id: SlotId, change: isize) {
+        if self.slots[id].priority == Priority::High {
+            self.waiting_high = self.waiting_high.strict_add_signed(change);
+        }
+    }
+
+    /// Puts a key without a run ahead into the line.
+    #[inline]
+    fn enter_line(&mut self, id: SlotId, since: Stamp) {
+        self.ready += 1;
+        let ticket = self.draw_ticket();
+        let slot = &mut self.slots[id];
+        slot.since = since;
+        slot.at = since;
+        slot.ticket = ticket;
+        slot.pending = Pending::InLine;
+        let place = Place { id, ticket };
+        let level = slot.priority;
+        self.line.push_back(level, self.group(id), place, &self.slots);
+        if let Some(observer) = &self.observer {
+            observer.tell(|observer| observer.added(self.ready));
+        }
+    }
+
+    /// A key in line, or passed over, is now more urgent: it goes to the end of the higher level.
+    fn raise(&mut self, id: SlotId, priority: Priority, now: Stamp) {
+        let ticket = self.draw_ticket();
+        let group = self.group(id);
+        let slot = &mut self.slots[id];
+        let before = std::mem::replace(&mut slot.priority, priority);
+        if slot.pending == Pending::PassedOver {
+            return;
+        }
+        slot.ticket = ticket;
+        slot.at = now;
+        self.line.note_stale(before, group);
+        self.line.push_back(priority, group, Place { id, ticket }, &self.slots);
+    }
+
+    fn back_to_front(&mut self, id: SlotId) {
+        let ticket = self.draw_ticket();
+        let slot = &mut self.slots[id];
+        slot.ticket = ticket;
+        slot.at = slot.since;
+        slot.pending = Pending::InLine;
+        let place = Place { id, ticket };
+        let level = slot.priority;
+        self.line.push_front(level, self.group(id), place);
+    }
+
+    /// A key that has been at one level for too long, and the level above. Only while another level is
+    /// occupied: else nobody is ahead of it.
+    fn next_to_age(&mut self, now: Stamp) -> Option<(SlotId, Priority)> {
+        if !self.line.has_lower() {
+            return None;
+        }
+        let deadline = now.before(self.aging)?;
+        // From the top, so that a key moves by one level at a time.
+        [Priority::Normal, Priority::Low].into_iter().find_map(|lower| {
+            let id = self.line.aged(lower, deadline, &self.slots)?;
+            Some((id, lower.raised()?))
+        })
+    }
+
+    #[inline]
+    fn retire(&mut self, id: SlotId) {
+        let slot = &mut self.slots[id];
+        if slot.retired {
+            return;
+        }
+        slot.retired = true;
+        self.retired.push(id);
+        if self.retired.len() >= RETIRED_BATCH {
+            self.free_retired();
+        }
+    }
+
+    #[inline(never)]
+    fn free_retired(&mut self) {
+        for id in self.retired.drain(..) {
+            let slot = &mut self.slots[id];
+            slot.retired = false;
+            if slot.is_idle() {
+                self.slots.remove(id);
+            }
+        }
+    }
+
+    fn causes_mut(&mut self, id: SlotId) -> &mut Causes<C> {
+        let index = id as usize;
+        if self.causes.len() <= index {
+            self.causes.resize_with(index + 1, Causes::default);
+        }
+        &mut self.causes[index]
+    }
+
+    fn group(&self, id: SlotId) -> Option<Group> {
+        self.groups.get(id as usize).copied()
+    }
+
+    fn draw_ticket(&mut self) -> Ticket {
+        self.next_ticket = self.next_ticket.wrapping_add(1);
+        self.next_ticket
+    }
+}
+
+impl<K: Eq + Hash + Clone, C> Ledger<K, C> {
+    /// The key shall run at `due`, or as soon as a worker is free.
+    #[inline]
+    pub(crate) fn add(&mut self, arrival: Arrival<K, C>, due: Option<Stamp>) {
+        let Arrival { key, hash, at: now, reason } = arrival;
+        let id = self.slot_for(key, hash, reason.group);
+        if let Some(cause) = reason.cause {
+            self.causes_mut(id).push(cause);
+        }
+        self.pend(id, reason.priority, now, due);
+    }
+
+    /// Hands out the first key that is not running.
+    pub(crate) fn take(&mut self, now: Stamp) -> Option<Taken<K, C>> {
+        for _ in 0..MOVED_BATCH {
+            let Some((id, upper)) = self.next_to_age(now) else { break };
+            self.raise(id, upper, now);
+        }
+        self.take_if(|_| true, now)
+    }
+
+    /// Hands out the first key that is not running, if plain adds that the ledger has not seen yet cannot
+    /// matter: they would all line up behind it, and `is_unseen` says of none that it is the same key.
+    #[inline]
+    pub(crate) fn take_settled(
+        &mut self,
+        now: Stamp,
+        is_unseen: impl Fn(KeyHash) -> bool,
+    ) -> Option<Taken<K, C>> {
+        if !self.line.is_plain() || self.waiting_high > 0 {
+            return None;
+        }
+        self.take_if(|hash| !is_unseen(hash), now)
+    }
+
+    #[inline]
+    fn take_if(&mut self, may_take: impl Fn(KeyHash) -> bool, now: Stamp) -> Option<Taken<K, C>> {
+        loop {
+            let (level, id) = self.line.first(&self.slots)?;
+            let slot = &mut self.slots[id];
+            if !slot.running && !may_take(slot.hash()) {
+                return None;
+            }
+            self.line.pop_first(level);
+            if !slot.running {
+                return Some(self.start(id, now));
+            }
+            slot.pending = Pending::PassedOver;
+        }
+    }
+
+    #[inline]
+    fn start(&mut self, id: SlotId, now: Stamp) -> Taken<K, C> {
+        let slot = &mut self.slots[id];
+        let key = slot.key().clone();
+        slot.pending = Pending::None;
+        slot.running = true;
+        self.ready -= 1;
+        let queued = now.since(slot.since);
+        let causes = self.causes.get_mut(id as usize).filter(|causes| !causes.is_empty());
+        let causes = causes.map(|causes| Arc::new(std::mem::take(causes)));
+        let run = self.running.start(Run {
+            slot: id,
+            started: now,
+            priority: slot.priority,
+            causes: causes.clone(),
+        });
+        if let Some(observer) = &self.observer {
+            observer.tell(|observer| observer.started(queued.duration(), self.ready));
+        }
+        Taken { id: run, key, causes, queued }
+    }
+
+    /// Takes a waiting key out; false if the key does not wait.
+    pub(crate) fn cancel(&mut self, key: &K, hash: KeyHash) -> bool {
+        let Some(id) = self.slots.find(key, hash) else { return false };
+        if self.slots[id].pending != Pending::Waiting {
+            return false;
+        }
+        self.give_up_waiting(id);
+        self.waiting.remove(&self.slots);
+        true
+    }
+
+    /// Takes all waiting keys out, the earliest first, each with its due time.
+    pub(crate) fn take_waiting(&mut self) -> Vec<(K, Stamp)> {
+        let ids = self.waiting.take_all(&self.slots);
+        ids.into_iter()
+            .map(|id| {
+                let given_up = (self.slots[id].key().clone(), self.slots[id].at);
+                self.give_up_waiting(id);
+                given_up
+            })
+            .collect()
+    }
+
+    /// The slot of a key that runs or has a run ahead.
+    pub(crate) fn find(&self, key: &K, hash: KeyHash) -> Option<(SlotId, &Slot<K>)> {
+        let id = self.slots.find(key, hash)?;
+        let slot = &self.slots[id];
+        (!slot.is_idle()).then_some((id, slot))
+    }
+
+    fn slot_for(&mut self, key: K, hash: KeyHash, group: Option<Group>) -> SlotId {
+        let id = self.slots.find_or_insert(key, hash);
+        if let Some(group) = group {
+            // Slot numbers are dense: a new one is at most one past the end.
+            if id as usize == self.groups.len() {
+                self.groups.push(group);
+            } else {
+                self.groups[id as usize] = group;
+            }
+        }
+        id
+    }
+
+    fn give_up_waiting(&mut self, id: SlotId) {
+        self.count_waiting_high(id, -1);
+        let slot = &mut self.slots[id];
+        slot.pending = Pending::None;
+        if slot.is_idle() {
+            self.retire(id);
+        }
+        if let Some(causes) = self.causes.get_mut(id as usize) {
+            *causes = Causes::default();
+        }
+    }
+}

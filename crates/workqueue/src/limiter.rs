@@ -1,0 +1,81 @@
+//! How long a key waits before it is tried again.
+//!
+//! | limiter | delay |
+//! |---|---|
+//! | [`Exponential`] | doubles with each failure of the key |
+//! | [`FastSlow`] | short for the first failures of the key, then long |
+//! | [`TokenBucket`] | spaces all keys together to a rate, with a burst |
+//! | [`MaxOf`] | the longest of several limiters' |
+//! | [`MaxWait`] | another limiter's, cut at a maximum |
+//! | [`Jitter`] | another limiter's, plus a random share of it |
+//!
+//! A limiter is a plain synchronous structure: time comes in as an argument, randomness from a seed. The
+//! queue calls it under a lock of its own, so an implementation needs none.
+
+mod bucket;
+mod exponential;
+mod failures;
+mod fast_slow;
+mod jitter;
+mod max_of;
+mod max_wait;
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+pub use bucket::TokenBucket;
+pub use exponential::Exponential;
+pub use fast_slow::FastSlow;
+pub use jitter::Jitter;
+pub use max_of::MaxOf;
+pub use max_wait::MaxWait;
+
+/// Decides how long a key waits before it is tried again.
+///
+/// ```
+/// use std::time::Duration;
+/// use tokio::time::Instant;
+/// use windlass_workqueue::{RateLimiter, WorkQueue};
+///
+/// /// Every retry after one second, whatever happened before.
+/// #[derive(Debug)]
+/// struct EverySecond;
+///
+/// impl<K> RateLimiter<K> for EverySecond {
+///     fn next_delay(&mut self, _key: &K, _now: Instant) -> Duration {
+///         Duration::from_secs(1)
+///     }
+///     fn forget(&mut self, _key: &K) {}
+///     fn failures(&self, _key: &K) -> u32 {
+///         0
+///     }
+/// }
+///
+/// let queue = WorkQueue::<String>::builder().limiter(EverySecond).build()?;
+/// # Ok::<(), windlass_workqueue::InvalidConfig>(())
+/// ```
+pub trait RateLimiter<K>: Send {
+    /// Counts a failure of `key` at `now` and says how long the key waits from then on.
+    fn next_delay(&mut self, key: &K, now: Instant) -> Duration;
+
+    /// Forgets the failures of `key`: it has succeeded, or is gone.
+    fn forget(&mut self, key: &K);
+
+    /// How many failures `key` is charged with.
+    fn failures(&self, key: &K) -> u32;
+}
+
+impl<K> RateLimiter<K> for Box<dyn RateLimiter<K>> {
+    fn next_delay(&mut self, key: &K, now: Instant) -> Duration {
+        (**self).next_delay(key, now)
+    }
+
+    fn forget(&mut self, key: &K) {
+        (**self).forget(key);
+    }
+
+    fn failures(&self, key: &K) -> u32 {
+        (**self).failures(key)
+    }
+}

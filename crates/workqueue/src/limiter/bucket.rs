@@ -1,0 +1,142 @@
+//! A token bucket over all keys, on governor.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use governor::clock::{Clock, Reference};
+use governor::middleware::NoOpMiddleware;
+use governor::nanos::Nanos;
+use governor::state::{InMemoryState, NotKeyed};
+use governor::{Quota, RateLimiter as Governor};
+use tokio::time::Instant;
+
+use super::RateLimiter;
+use crate::InvalidConfig;
+
+/// Spaces all keys together to `rate` a second, after a `burst` that goes through at once.
+///
+/// The bucket reserves: a thousand callers at the same moment get a thousand different slots, instead of
+/// being told the same "not before" and coming back in a herd.
+#[derive(Debug)]
+pub struct TokenBucket {
+    governor: Governor<NotKeyed, InMemoryState, SetClock, NoOpMiddleware<Nanos>>,
+    clock: SetClock,
+    /// The instant at which the governor's time is zero; that of the first call.
+    epoch: Option<Instant>,
+}
+
+/// A clock that shows what it is told. governor checks whether a token is there *now*; to reserve one of
+/// the future, the clock is set to the moment at which it will be there.
+#[derive(Clone, Debug, Default)]
+struct SetClock(Arc<AtomicU64>);
+
+impl TokenBucket {
+    /// A bucket of `per_second` tokens a second that holds at most `burst`, and starts full.
+    ///
+    /// # Errors
+    /// If the rate is not above zero (or above one a nanosecond, which governor cannot tell apart), or
+    /// if the burst is zero.
+    pub fn new(per_second: f64, burst: u32) -> Result<Self, InvalidConfig> {
+        let burst = NonZeroU32::new(burst).ok_or(InvalidConfig::Burst)?;
+        let quota = Duration::try_from_secs_f64(1.0 / per_second)
+            .ok()
+            .filter(|period| *period <= crate::MAX_DELAY)
+            .and_then(Quota::with_period)
+            .ok_or(InvalidConfig::Rate { per_second })?;
+        let clock = SetClock::default();
+        let governor = Governor::direct_with_clock(quota.allow_burst(burst), clock.clone());
+        Ok(Self { governor, clock, epoch: None })
+    }
+
+    /// Takes the next free slot; returns how long it is until then.
+    fn reserve(&mut self, now: Instant) -> Duration {
+        let epoch = *self.epoch.get_or_insert(now);
+        let now = Nanos::from(now.saturating_duration_since(epoch));
+        self.clock.set(now);
+        let Err(not_until) = self.governor.check() else { return Duration::ZERO };
+        let slot = not_until.earliest_possible();
+        self.clock.set(slot);
+        self.governor.check().expect("the earliest possible moment must be possible");
+        slot.duration_since(now).into()
+    }
+}
+
+impl<K> RateLimiter<K> for TokenBucket {
+    fn next_delay(&mut self, _key: &K, now: Instant) -> Duration {
+        self.reserve(now)
+    }
+
+    fn forget(&mut self, _key: &K) {}
+
+    fn failures(&self, _key: &K) -> u32 {
+        0
+    }
+}
+
+impl SetClock {
+    fn set(&self, time: Nanos) {
+        self.0.store(time.as_u64(), Ordering::Relaxed);
+    }
+}
+
+impl Clock for SetClock {
+    type Instant = Nanos;
+
+    fn now(&self) -> Nanos {
+        Nanos::new(self.0.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn a_burst_goes_through_and_the_rest_is_spaced() {
+        let mut bucket = TokenBucket::new(10.0, 3).expect("valid");
+        let now = Instant::now();
+        let delays: Vec<_> = (0..6).map(|_| bucket.reserve(now).as_millis()).collect();
+        assert_eq!(delays, [0, 0, 0, 100, 200, 300]);
+    }
+
+    #[test]
+    fn a_thousand_callers_at_once_get_a_thousand_slots() {
+        let mut bucket = TokenBucket::new(1000.0, 1).expect("valid");
+        let now = Instant::now();
+        let slots: HashSet<_> = (0..1_000).map(|_| bucket.reserve(now)).collect();
+        assert_eq!(slots.len(), 1_000);
+        assert_eq!(slots.into_iter().max(), Some(Duration::from_millis(999)));
+    }
+
+    #[test]
+    fn tokens_come_back_with_time() {
+        let mut bucket = TokenBucket::new(10.0, 2).expect("valid");
+        let now = Instant::now();
+        assert_eq!(bucket.reserve(now), Duration::ZERO);
+        assert_eq!(bucket.reserve(now), Duration::ZERO);
+        assert_eq!(bucket.reserve(now), Duration::from_millis(100));
+        let later = now + Duration::from_secs(10);
+        assert_eq!(bucket.reserve(later), Duration::ZERO);
+        assert_eq!(bucket.reserve(later), Duration::ZERO);
+        assert_eq!(bucket.reserve(later), Duration::from_millis(100));
+    }
+
+    #[test]
+    fn slow_rates_work_and_impossible_ones_are_refused() {
+        let mut slow = TokenBucket::new(0.1, 1).expect("valid");
+        let now = Instant::now();
+        assert_eq!(slow.reserve(now), Duration::ZERO);
+        assert_eq!(slow.reserve(now), Duration::from_secs(10));
+
+        for rate in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e10, 1e-300] {
+            let refused = TokenBucket::new(rate, 1).expect_err("must be refused");
+            assert!(refused.to_string().contains("rate must be above 0"), "{refused}");
+        }
+        let refused = TokenBucket::new(1.0, 0).expect_err("must be refused");
+        assert!(refused.to_string().contains("burst must be at least 1"), "{refused}");
+    }
+}

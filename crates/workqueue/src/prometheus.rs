@@ -1,0 +1,273 @@
+//! The queue's metrics on a `prometheus-client` registry, under client-go's names.
+//!
+//! Counters and histograms are pushed by the queue, through [`Observer`]. The gauges are read from the
+//! queue while a scrape is under way, through [`Probe`]: what is unfinished grows without anything
+//! happening, and the depth changes when a delay runs out, which a queue that nobody looks at does not
+//! notice. So no task ticks, and no gauge is older than its scrape.
+//!
+//! A scrape holds no lock of this module while it asks a queue: the queue calls in here under its own
+//! lock, and a queue whose last owner leaves during a scrape is dropped by that scrape.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::observer::{Load, Observer, Probe};
+
+/// Upper bounds of the histograms' buckets, in seconds: controller-runtime's, among which are all of
+/// those that Kubernetes' own components use, so that dashboards made for either keep working.
+const BUCKETS: [f64; 12] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3];
+
+/// Shows any number of queues on one `prometheus_client` registry, under client-go's names:
+///
+/// | metric | type | of each queue |
+/// |---|---|---|
+/// | `workqueue_depth` | gauge | keys that are ready |
+/// | `workqueue_adds_total` | counter | runs that became ready |
+/// | `workqueue_queue_duration_seconds` | histogram | how long keys were ready before a worker took them |
+/// | `workqueue_work_duration_seconds` | histogram | how long leases were out |
+/// | `workqueue_unfinished_work_seconds` | gauge | how long the leases that are out have been, added up |
+/// | `workqueue_longest_running_processor_seconds` | gauge | how long the oldest lease has been out |
+/// | `workqueue_retries_total` | counter | adds through the rate limiter |
+///
+/// ```
+/// use prometheus_client::{encoding::text, registry::Registry};
+/// use windlass_workqueue::{QueueMetrics, WorkQueue};
+///
+/// let mut registry = Registry::default();
+/// let metrics = QueueMetrics::register(&mut registry);
+///
+/// let queue = WorkQueue::builder().observer(metrics.observer("pods")).build()?;
+/// # let queue: WorkQueue<&str> = queue;
+/// queue.add("default/web-0")?;
+///
+/// let mut scrape = String::new();
+/// text::encode(&mut scrape, &registry)?;
+/// assert!(scrape.contains("workqueue_depth{name=\"pods\"} 1\n"));
+/// # queue.try_get();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// The registry is the caller's, and so are its prefix and labels; there is no global one. Clones are the
+/// same metrics.
+///
+/// A queue is shown from when it is built until it is gone. A name that is used again after that starts
+/// at zero, like a process that was restarted. Queues that share a name at the same time are shown as
+/// one: their counts are added up, and of their longest runs the longest is shown.
+#[derive(Clone, Debug)]
+pub struct QueueMetrics {
+    queues: Arc<Queues>,
+}
+
+/// What is shown, by the value of the label `name`. Ordered, so that a scrape is.
+///
+/// An entry lives as long as somebody holds its observer, which a queue does.
+#[derive(Debug, Default)]
+struct Queues(Mutex<BTreeMap<String, Weak<Series>>>);
+
+/// What is counted for one name, and whom to ask for the rest.
+#[derive(Debug)]
+struct Series {
+    adds: Counter,
+    retries: Counter,
+    queue_duration: Histogram,
+    work_duration: Histogram,
+    /// The queues that have, or had, this name.
+    probes: Mutex<Vec<Probe>>,
+}
+
+/// One name in one scrape.
+struct Shown {
+    name: String,
+    series: Arc<Series>,
+    load: Load,
+}
+
+/// One metric of all names. The encoder adds the unit and `_total` to the name.
+struct Family {
+    name: &'static str,
+    help: &'static str,
+    unit: Option<Unit>,
+    kind: MetricType,
+    encode: fn(&Shown, MetricEncoder<'_>) -> fmt::Result,
+}
+
+static FAMILIES: [Family; 7] = [
+    Family {
+        name: "workqueue_depth",
+        help: "Keys that are ready and wait for a worker.",
+        unit: None,
+        kind: MetricType::Gauge,
+        encode: |shown, mut encoder| encoder.encode_gauge(&shown.load.ready),
+    },
+    Family {
+        name: "workqueue_adds",
+        help: "Runs that became ready; adds of a key that is ready already are merged and not counted.",
+        unit: None,
+        kind: MetricType::Counter,
+        encode: |shown, encoder| shown.series.adds.encode(encoder),
+    },
+    Family {
+        name: "workqueue_queue_duration",
+        help: "How long keys were ready before a worker took them.",
+        unit: Some(Unit::Seconds),
+        kind: MetricType::Histogram,
+        encode: |shown, encoder| shown.series.queue_duration.encode(encoder),
+    },
+    Family {
+        name: "workqueue_work_duration",
+        help: "How long workers took over a key.",
+        unit: Some(Unit::Seconds),
+        kind: MetricType::Histogram,
+        encode: |shown, encoder| shown.series.work_duration.encode(encoder),
+    },
+    Family {
+        name: "workqueue_unfinished_work",
+        help: "How long the runs under way have taken so far, added up; it grows by one a second for \
+               each worker that is stuck.",
+        unit: Some(Unit::Seconds),
+        kind: MetricType::Gauge,
+        encode: |shown, mut encoder| encoder.encode_gauge(&shown.load.unfinished.as_secs_f64()),
+    },
+    Family {
+        name: "workqueue_longest_running_processor",
+        help: "How long the oldest run under way has taken so far.",
+        unit: Some(Unit::Seconds),
+        kind: MetricType::Gauge,
+        encode: |shown, mut encoder| encoder.encode_gauge(&shown.load.longest.as_secs_f64()),
+    },
+    Family {
+        name: "workqueue_retries",
+        help: "Adds through the rate limiter.",
+        unit: None,
+        kind: MetricType::Counter,
+        encode: |shown, encoder| shown.series.retries.encode(encoder),
+    },
+];
+
+impl QueueMetrics {
+    /// Enters the metrics into a registry, once for all queues.
+    #[must_use = "queues are shown that have an observer of it"]
+    pub fn register(registry: &mut Registry) -> Self {
+        let queues = Arc::new(Queues::default());
+        registry.register_collector(Box::new(Arc::clone(&queues)));
+        Self { queues }
+    }
+
+    /// What to give to [`Builder::observer`](crate::Builder::observer), so that the queue is shown with
+    /// the label `name="…"`.
+    #[must_use]
+    pub fn observer(&self, name: &str) -> Arc<dyn Observer> {
+        let mut queues = self.queues.lock();
+        if let Some(series) = queues.get(name).and_then(Weak::upgrade) {
+            return series;
+        }
+        // Names that come and go must not pile up, even if nobody ever scrapes.
+        queues.retain(|_, series| series.strong_count() > 0);
+        let series = Arc::new(Series::new());
+        queues.insert(name.to_owned(), Arc::downgrade(&series));
+        series
+    }
+}
+
+impl Queues {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Weak<Series>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The names that have a queue at this moment, in order.
+    fn shown(&self) -> Vec<Shown> {
+        let named: Vec<_> = self
+            .lock()
+            .iter()
+            .filter_map(|(name, series)| Some((name.clone(), series.upgrade()?)))
+            .collect();
+        let shown = named.into_iter().filter_map(|(name, series)| {
+            let load = series.load()?;
+            Some(Shown { name, series, load })
+        });
+        shown.collect()
+    }
+}
+
+impl Collector for Queues {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let shown = self.shown();
+        if shown.is_empty() {
+            return Ok(());
+        }
+        for family in &FAMILIES {
+            let Family { name, help, unit, kind, encode } = family;
+            let mut family = encoder.encode_descriptor(name, help, unit.as_ref(), *kind)?;
+            for queue in &shown {
+                encode(queue, family.encode_family(&[("name", queue.name.as_str())])?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Series {
+    fn new() -> Self {
+        Self {
+            adds: Counter::default(),
+            retries: Counter::default(),
+            queue_duration: Histogram::new(BUCKETS),
+            work_duration: Histogram::new(BUCKETS),
+            probes: Mutex::default(),
+        }
+    }
+
+    /// The load of all queues of this name together; `None` if all of them are gone.
+    fn load(&self) -> Option<Load> {
+        let probes = self.live_probes().clone();
+        probes.iter().filter_map(Probe::load).reduce(together)
+    }
+
+    fn live_probes(&self) -> MutexGuard<'_, Vec<Probe>> {
+        let mut probes = self.probes.lock().unwrap_or_else(PoisonError::into_inner);
+        probes.retain(|probe| !probe.is_gone());
+        probes
+    }
+}
+
+fn together(one: Load, other: Load) -> Load {
+    Load {
+        ready: one.ready + other.ready,
+        waiting: one.waiting + other.waiting,
+        running: one.running + other.running,
+        unfinished: one.unfinished + other.unfinished,
+        longest: one.longest.max(other.longest),
+    }
+}
+
+/// Every method is an atomic addition, or a histogram's lock around a few additions.
+impl Observer for Series {
+    fn added(&self, _depth: usize) {
+        self.adds.inc();
+    }
+
+    fn started(&self, queued: Duration, _depth: usize) {
+        self.queue_duration.observe(queued.as_secs_f64());
+    }
+
+    fn finished(&self, ran: Duration) {
+        self.work_duration.observe(ran.as_secs_f64());
+    }
+
+    fn retried(&self) {
+        self.retries.inc();
+    }
+
+    fn attached(&self, probe: Probe) {
+        self.live_probes().push(probe);
+    }
+}

@@ -1,0 +1,293 @@
+//! The handle that everybody holds.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::add::{Add, When};
+use crate::error::{AddError, MAX_DELAY};
+use crate::intake::Reason;
+use crate::observer::{Load, Probed};
+use crate::shared::{Closed, Core, Look, Shared};
+use crate::snapshot::{KeyStatus, Snapshot, Waiting};
+use crate::{Builder, InvalidConfig, Lease};
+
+/// A work queue: a set of keys that somebody shall look after, handed to workers one key at a time.
+///
+/// The crate's documentation tells the concepts and guarantees. A handle is cheap to clone; all clones
+/// are the same queue.
+pub struct WorkQueue<K, C = ()> {
+    shared: Arc<Shared<K, C>>,
+}
+
+impl<K> WorkQueue<K>
+where
+    K: Eq + Hash + Clone + Send + 'static,
+{
+    /// A queue with the defaults: FIFO, client-go's rate limits, no causes, no observer.
+    #[must_use]
+    pub fn new() -> Self {
+        Builder::new().build().unwrap_or_else(|invalid: InvalidConfig| {
+            unreachable!("the defaults must be valid: {invalid}")
+        })
+    }
+}
+
+impl<K, C> WorkQueue<K, C>
+where
+    K: Eq + Hash + Clone + Send + 'static,
+    C: Send + Sync + 'static,
+{
+    /// Starts a queue with other limits, priorities, groups, causes or an observer.
+    ///
+    /// The types say what it holds: `WorkQueue::<String>::builder()` has no causes,
+    /// `WorkQueue::<String, Event>::builder()` has causes of type `Event`.
+    pub fn builder() -> Builder<K, C> {
+        Builder::new()
+    }
+
+    pub(crate) fn from_shared(shared: Arc<Shared<K, C>>) -> Self {
+        Self { shared }
+    }
+
+    /// Adds a key, to be run as soon as a worker is free. If the key is already ready, nothing changes;
+    /// if it waits, it no longer does; if it runs, it runs once more when it is done.
+    ///
+    /// # Errors
+    /// If the queue is shut down.
+    pub fn add(&self, key: K) -> Result<(), AddError<K>> {
+        self.add_with(key, Add::now()).map(drop)
+    }
+
+    /// Adds a key, to be run once `delay` has passed. A key has one run ahead at most, and the earliest
+    /// time asked for wins: if the key is ready, or waits for an earlier time, nothing changes.
+    ///
+    /// # Errors
+    /// If the queue is shut down, or `delay` is above [`MAX_DELAY`].
+    pub fn add_after(&self, key: K, delay: Duration) -> Result<(), AddError<K>> {
+        self.add_with(key, Add::after(delay)).map(drop)
+    }
+
+    /// Charges a key with a failure and adds it, to be run after the delay that the limiter gives, which
+    /// is returned.
+    ///
+    /// # Errors
+    /// If the queue is shut down; the failure is counted all the same.
+    pub fn add_rate_limited(&self, key: K) -> Result<Duration, AddError<K>> {
+        self.add_with(key, Add::rate_limited())
+    }
+
+    /// Adds a key in the way that `add` describes. Returns the delay until it is ready.
+    ///
+    /// # Errors
+    /// If the queue is shut down, or the delay is above [`MAX_DELAY`].
+    pub fn add_with(&self, key: K, add: Add<C>) -> Result<Duration, AddError<K>> {
+        let delay = match add.when {
+            When::Now => Duration::ZERO,
+            When::After(delay) if delay > MAX_DELAY => {
+                return Err(AddError::DelayTooLong { key, delay });
+            }
+            When::After(delay) => delay,
+            When::RateLimited => self.charge(&key),
+        };
+        let group = self.shared.group_of.as_ref().map(|group_of| group_of(&key));
+        let reason = Reason { priority: add.priority, group, cause: add.cause };
+        let added = if delay.is_zero() {
+            self.shared.add(key, reason)
+        } else {
+            self.shared.add_after(key, reason, delay)
+        };
+        added.map_err(|Closed(key)| AddError::ShutDown { key })?;
+        if matches!(add.when, When::RateLimited) {
+            self.count_retry();
+        }
+        Ok(delay)
+    }
+
+    /// Takes the next key. Waits while there is none; `None` means that the queue is shut down and that
+    /// no key will ever come again.
+    ///
+    /// # Cancel safety
+    /// Safe: a key is taken in the same step that returns it, so a `get` that is dropped while it waits
+    /// has taken none, and what woke it goes to another worker.
+    ///
+    /// # Panics
+    /// If keys wait for their time and the caller is not inside a tokio runtime with its timer enabled.
+    pub async fn get(&self) -> Option<Lease<K, C>> {
+        // A worker that never has to wait still lets others run.
+        tokio::task::coop::consume_budget().await;
+        loop {
+            match self.shared.look() {
+                Look::Taken(taken) => return Some(Lease::new(Arc::clone(&self.shared), taken)),
+                Look::ShutDown => return None,
+                Look::Sleep(until) => self.shared.sleep(until).await,
+            }
+        }
+    }
+
+    /// Takes the next key if one is ready.
+    pub fn try_get(&self) -> Option<Lease<K, C>> {
+        let taken = self.shared.try_take()?;
+        Some(Lease::new(Arc::clone(&self.shared), taken))
+    }
+
+    /// Forgets the failures of a key: it has succeeded, or is gone for good.
+    pub fn forget(&self, key: &K) {
+        self.shared.limiter.lock().forget(key);
+    }
+
+    /// How many failures a key is charged with.
+    pub fn failures(&self, key: &K) -> u32 {
+        self.shared.limiter.lock().failures(key)
+    }
+
+    /// Takes a waiting key out of the queue; false if the key does not wait. A key that is ready or runs
+    /// is not touched.
+    pub fn cancel(&self, key: &K) -> bool {
+        self.shared.cancel(key)
+    }
+
+    /// When a key will run next: now or earlier if it is ready, later if it waits, `None` if no run is
+    /// ahead.
+    pub fn due(&self, key: &K) -> Option<Instant> {
+        let hash = self.shared.hash(key);
+        let core = self.shared.settled();
+        let stamp = core.ledger.find(key, hash)?.1.next_run()?;
+        Some(self.shared.clock.instant(stamp))
+    }
+
+    /// How many keys are ready, including those that run right now and will run again.
+    pub fn len(&self) -> usize {
+        self.shared.settled().ledger.ready()
+    }
+
+    /// Whether no key is ready.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How much is ready, waiting and running at this moment.
+    pub fn load(&self) -> Load {
+        self.shared.load()
+    }
+
+    /// Closes the queue: adds are refused from now on, keys that are ready are still handed out, and
+    /// then every `get` returns `None`. Returns the keys that were waiting, the earliest first.
+    pub fn shut_down(&self) -> Vec<Waiting<K>> {
+        let clock = &self.shared.clock;
+        let waiting = self.shared.shut_down().into_iter();
+        waiting.map(|(key, due)| Waiting { key, due: clock.instant(due) }).collect()
+    }
+
+    /// Closes the queue and waits until everything that was ready or running is done. Returns the keys
+    /// that were waiting, the earliest first.
+    ///
+    /// There must be workers for this to end: bound it with [`tokio::time::timeout`] where one may hang.
+    ///
+    /// # Cancel safety
+    /// Dropping it half-way leaves the queue shut down, and loses the list of keys that were waiting; call
+    /// [`shut_down`](Self::shut_down) first where they matter, this then returns none.
+    pub async fn shut_down_with_drain(&self) -> Vec<Waiting<K>> {
+        let waiting = self.shut_down();
+        self.shared.wait_until(Core::is_drained).await;
+        waiting
+    }
+
+    /// Waits until no key is ready, waiting or running: for a job that is complete when its queue is.
+    ///
+    /// # Cancel safety
+    /// Safe: it only watches.
+    pub async fn idle(&self) {
+        self.shared.wait_until(|core| core.ledger.is_idle()).await;
+    }
+
+    /// Whether the queue has been shut down.
+    pub fn is_shut_down(&self) -> bool {
+        self.shared.is_shut_down()
+    }
+
+    /// The name given to the builder.
+    pub fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// Charges a key with a failure; returns how long it shall wait.
+    pub(crate) fn charge(&self, key: &K) -> Duration {
+        let delay = self.shared.limiter.lock().next_delay(key, Instant::now());
+        // A limiter is trusted with its delays, but not beyond the calendar.
+        delay.min(MAX_DELAY)
+    }
+
+    pub(crate) fn count_retry(&self) {
+        if let Some(observer) = &self.shared.observer {
+            observer.tell(|observer| observer.retried());
+        }
+    }
+}
+
+impl<K, C> WorkQueue<K, C>
+where
+    K: Eq + Hash + Clone + Send + 'static,
+    C: Clone + Send + Sync + 'static,
+{
+    /// What is known of every key at this moment, for a person to look at.
+    ///
+    /// It copies every key: with a million of them, ask seldom.
+    pub fn snapshot(&self) -> Snapshot<K, C> {
+        let clock = &self.shared.clock;
+        let core = self.shared.settled();
+        let taken = clock.instant(clock.now());
+        let shut_down = core.shut_down;
+        let ledger = &core.ledger;
+        let runs: HashMap<_, _> = ledger.runs().map(|run| (run.slot, run)).collect();
+        let statuses = ledger.slots().map(|(id, slot)| {
+            KeyStatus::of(slot, runs.get(&id).copied(), ledger.causes(id), clock)
+        });
+        let mut keys: Vec<_> = statuses.collect();
+        drop(core);
+        let limiter = self.shared.limiter.lock();
+        for status in &mut keys {
+            status.failures = limiter.failures(&status.key);
+        }
+        drop(limiter);
+        keys.sort_by_key(KeyStatus::rank);
+        Snapshot { name: self.shared.name.clone(), taken, shut_down, keys }
+    }
+
+    /// What is known of one key at this moment; `None` if it is neither ready, waiting nor running.
+    pub fn status(&self, key: &K) -> Option<KeyStatus<K, C>> {
+        let hash = self.shared.hash(key);
+        let core = self.shared.settled();
+        let (id, slot) = core.ledger.find(key, hash)?;
+        let run = core.ledger.runs().find(|run| run.slot == id);
+        let mut status = KeyStatus::of(slot, run, core.ledger.causes(id), &self.shared.clock);
+        drop(core);
+        status.failures = self.failures(key);
+        Some(status)
+    }
+}
+
+impl<K, C> Clone for WorkQueue<K, C> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<K> Default for WorkQueue<K>
+where
+    K: Eq + Hash + Clone + Send + 'static,
+{
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K, C> fmt::Debug for WorkQueue<K, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkQueue").field("name", &self.shared.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,184 @@
+//! Every key that the queue knows, each in a numbered slot.
+//!
+//! The other structures of the queue hold slot numbers, so a key is stored once and cloned once a run.
+//! A hash table beside the slots holds 32 bits of each key's hash next to its slot number: it grows
+//! without touching a key, and a slot is removed without comparing one.
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+
+use crate::Priority;
+use crate::clock::Stamp;
+
+/// The number of a slot.
+pub(crate) type SlotId = u32;
+
+/// The hash of a key, cut to what the table needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeyHash(u32);
+
+/// All that is known of one key at any time. What only some keys have (a run under way, causes, a group)
+/// is kept elsewhere, because there may be a million of these: 32 bytes with a four-byte key, 48 with an
+/// `Arc<str>`.
+#[derive(Debug)]
+pub(crate) struct Slot<K> {
+    /// The key; `None` only while the slot is free.
+    pub(crate) key: Option<K>,
+    /// Since when the run ahead is ready, or waiting for its time.
+    pub(crate) since: Stamp,
+    /// While waiting: when the run ahead is due. In line: since when it is at its level.
+    pub(crate) at: Stamp,
+    /// Drawn anew whenever the run ahead changes its place: what holds another ticket is stale.
+    pub(crate) ticket: Ticket,
+    hash: KeyHash,
+    pub(crate) pending: Pending,
+    pub(crate) priority: Priority,
+    /// Whether a lease on this key is out.
+    pub(crate) running: bool,
+    /// Whether the slot is on the list of those that may be freed.
+    pub(crate) retired: bool,
+}
+
+/// A number drawn for every place that a key takes, in the line or among the waiting.
+///
+/// It may wrap around. Should a stale place ever hold its slot's ticket again, four billion draws later,
+/// its key has a run ahead all the same, and merely comes earlier than asked.
+pub(crate) type Ticket = u32;
+
+/// A key has at most one run ahead of it. This says where that run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pending {
+    /// No run ahead.
+    None,
+    /// In the line of ready keys.
+    InLine,
+    /// Its turn came while it was running: first in line when that run is done.
+    PassedOver,
+    /// Waiting for its time.
+    Waiting,
+}
+
+#[derive(Debug)]
+pub(crate) struct Slots<K> {
+    table: HashTable<(KeyHash, SlotId)>,
+    slots: Vec<Slot<K>>,
+    free: Vec<SlotId>,
+}
+
+impl KeyHash {
+    pub(crate) fn new(hash: u64) -> Self {
+        #[expect(clippy::cast_possible_truncation, reason = "both halves are mixed in")]
+        Self((hash ^ (hash >> 32)) as u32)
+    }
+
+    pub(crate) fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// The table takes its tag from the top bits and the bucket from the bottom ones.
+    fn spread(self) -> u64 {
+        u64::from(self.0) << 32 | u64::from(self.0)
+    }
+}
+
+impl<K> Slots<K> {
+    pub(crate) fn new() -> Self {
+        Self { table: HashTable::new(), slots: Vec::new(), free: Vec::new() }
+    }
+
+    /// Forgets a key. It must neither run nor have a run ahead.
+    pub(crate) fn remove(&mut self, id: SlotId) {
+        let slot = &mut self.slots[id as usize];
+        let hash = slot.hash;
+        slot.key = None;
+        self.table
+            .find_entry(hash.spread(), |&(_, other)| other == id)
+            .expect("a slot in use must be in the table")
+            .remove();
+        self.free.push(id);
+    }
+
+    /// The slots in use, in the order of their numbers.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SlotId, &Slot<K>)> {
+        let numbered = (0..).zip(&self.slots);
+        numbered.filter(|(_, slot)| slot.key.is_some())
+    }
+}
+
+impl<K: Eq> Slots<K> {
+    pub(crate) fn find(&self, key: &K, hash: KeyHash) -> Option<SlotId> {
+        self.table
+            .find(hash.spread(), |&(other, id)| {
+                other == hash && self.slots[id as usize].key.as_ref() == Some(key)
+            })
+            .map(|&(_, id)| id)
+    }
+
+    /// The slot of `key`, a fresh one if there is none yet.
+    pub(crate) fn find_or_insert(&mut self, key: K, hash: KeyHash) -> SlotId {
+        let Self { table, slots, free } = self;
+        let entry = table.entry(
+            hash.spread(),
+            |&(other, id)| other == hash && slots[id as usize].key.as_ref() == Some(&key),
+            |&(other, _)| other.spread(),
+        );
+        let vacant = match entry {
+            Entry::Occupied(occupied) => return occupied.get().1,
+            Entry::Vacant(vacant) => vacant,
+        };
+        let slot = Slot::new(key, hash);
+        let id = if let Some(id) = free.pop() {
+            slots[id as usize] = slot;
+            id
+        } else {
+            let id = SlotId::try_from(slots.len()).expect("a queue must hold fewer than 2^32 keys");
+            slots.push(slot);
+            id
+        };
+        vacant.insert((hash, id));
+        id
+    }
+}
+
+impl<K> Slot<K> {
+    fn new(key: K, hash: KeyHash) -> Self {
+        Self {
+            key: Some(key),
+            since: Stamp::default(),
+            at: Stamp::default(),
+            ticket: 0,
+            hash,
+            pending: Pending::None,
+            priority: Priority::Low,
+            running: false,
+            retired: false,
+        }
+    }
+
+    /// Whether nothing is known of the key but its name.
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.running && self.pending == Pending::None
+    }
+
+    pub(crate) fn hash(&self) -> KeyHash {
+        self.hash
+    }
+
+    pub(crate) fn key(&self) -> &K {
+        self.key.as_ref().expect("a slot in use must have a key")
+    }
+}
+
+impl<K> std::ops::Index<SlotId> for Slots<K> {
+    type Output = Slot<K>;
+
+    fn index(&self, id: SlotId) -> &Slot<K> {
+        &self.slots[id as usize]
+    }
+}
+
+impl<K> std::ops::IndexMut<SlotId> for Slots<K> {
+    fn index_mut(&mut self, id: SlotId) -> &mut Slot<K> {
+        &mut self.slots[id as usize]
+    }
+}

@@ -1,0 +1,208 @@
+//! What is known of the keys at one moment, for a person to look at.
+
+use std::fmt;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::Priority;
+use crate::causes::Causes;
+use crate::clock::{Clock, Stamp};
+use crate::running;
+use crate::slots::{Pending, Slot};
+
+/// Every key of a queue at one moment.
+///
+/// Displays as a table of at most a hundred keys. A precision sets another limit, as in `{snapshot:.20}`,
+/// and `{snapshot:#}` shows them all.
+#[derive(Clone, Debug)]
+pub struct Snapshot<K, C = ()> {
+    /// The queue's name.
+    pub name: String,
+    /// The moment.
+    pub taken: Instant,
+    /// Whether the queue was shut down.
+    pub shut_down: bool,
+    /// The keys, those that a person asks about first: the running ones, the longest first; then those
+    /// that have failed; then the ready and last the waiting ones, the longest or soonest first.
+    pub keys: Vec<KeyStatus<K, C>>,
+}
+
+/// What is known of one key. At least one of `running` and `ahead` is there.
+#[derive(Clone, Debug)]
+pub struct KeyStatus<K, C = ()> {
+    /// The key.
+    pub key: K,
+    /// The run that is under way.
+    pub running: Option<Run<C>>,
+    /// The run that is ahead.
+    pub ahead: Option<Ahead<C>>,
+    /// The failures that the key is charged with.
+    pub failures: u32,
+}
+
+/// A run that is under way.
+#[derive(Clone, Debug)]
+pub struct Run<C> {
+    /// When it started.
+    pub since: Instant,
+    /// Why it runs.
+    pub causes: Causes<C>,
+}
+
+/// A run that is ahead.
+#[derive(Clone, Debug)]
+pub struct Ahead<C> {
+    /// Since when it is ready or waiting.
+    pub since: Instant,
+    /// If it waits: until when.
+    pub due: Option<Instant>,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// Why it will run.
+    pub causes: Causes<C>,
+}
+
+/// A key that was still waiting for its time when its queue was shut down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting<K> {
+    /// The key.
+    pub key: K,
+    /// When it would have been ready.
+    pub due: Instant,
+}
+
+/// Rows of a table that a person still reads.
+const ROWS: usize = 100;
+
+impl<K> Slot<K> {
+    /// When the run ahead is, or was, ready.
+    pub(crate) fn next_run(&self) -> Option<Stamp> {
+        match self.pending {
+            Pending::None => None,
+            Pending::InLine | Pending::PassedOver => Some(self.since),
+            Pending::Waiting => Some(self.at),
+        }
+    }
+}
+
+impl<K, C> KeyStatus<K, C> {
+    /// Sorts keys as [`Snapshot::keys`] says.
+    pub(crate) fn rank(&self) -> (u8, Option<Instant>) {
+        let ahead = self.ahead.as_ref();
+        match (&self.running, ahead.and_then(|ahead| ahead.due)) {
+            (Some(run), _) => (0, Some(run.since)),
+            (None, due) if self.failures > 0 => (1, due),
+            (None, None) => (2, ahead.map(|ahead| ahead.since)),
+            (None, due) => (3, due),
+        }
+    }
+}
+
+impl<K: Clone, C: Clone> KeyStatus<K, C> {
+    /// `run` is the slot's run under way, if there is one.
+    pub(crate) fn of(
+        slot: &Slot<K>,
+        run: Option<&running::Run<C>>,
+        causes: Option<&Causes<C>>,
+        clock: &Clock,
+    ) -> Self {
+        let running = run.map(|run| Run {
+            since: clock.instant(run.started),
+            causes: run.causes.as_deref().cloned().unwrap_or_default(),
+        });
+        let ahead = (slot.pending != Pending::None).then(|| Ahead {
+            since: clock.instant(slot.since),
+            due: (slot.pending == Pending::Waiting).then(|| clock.instant(slot.at)),
+            priority: slot.priority,
+            causes: causes.cloned().unwrap_or_default(),
+        });
+        Self { key: slot.key().clone(), running, ahead, failures: 0 }
+    }
+}
+
+impl<K: fmt::Debug, C: fmt::Debug> fmt::Display for Snapshot<K, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count =
+            |is: fn(&KeyStatus<K, C>) -> bool| self.keys.iter().filter(|&key| is(key)).count();
+        writeln!(
+            f,
+            "{}: {} running, {} ready, {} waiting{}",
+            self.name,
+            count(|key| key.running.is_some()),
+            count(|key| key.ahead.as_ref().is_some_and(|ahead| ahead.due.is_none())),
+            count(|key| key.ahead.as_ref().is_some_and(|ahead| ahead.due.is_some())),
+            if self.shut_down { ", shut down" } else { "" },
+        )?;
+        if self.keys.is_empty() {
+            return Ok(());
+        }
+        writeln!(
+            f,
+            "{:<8} {:>9} {:>9} {:>8}  {:<6}  KEY",
+            "STATE", "FOR", "DUE IN", "FAILURES", "PRIO"
+        )?;
+        let limit = if f.alternate() { usize::MAX } else { f.precision().unwrap_or(ROWS) };
+        let shown = limit.min(self.keys.len());
+        self.keys[..shown].iter().try_for_each(|key| key.write_rows(self.taken, f))?;
+        if shown < self.keys.len() {
+            writeln!(f, "and {} more keys", self.keys.len() - shown)?;
+        }
+        Ok(())
+    }
+}
+
+impl<K: fmt::Debug, C: fmt::Debug> KeyStatus<K, C> {
+    /// A row for the run under way, a row for the run ahead, and the causes of each below it.
+    fn write_rows(&self, now: Instant, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(run) = &self.running {
+            let ran = Age(now.saturating_duration_since(run.since));
+            writeln!(
+                f,
+                "{:<8} {ran:>9} {:>9} {:>8}  {:<6}  {:?}",
+                "running", "", self.failures, "", self.key
+            )?;
+            write_causes(&run.causes, f)?;
+        }
+        let Some(ahead) = &self.ahead else { return Ok(()) };
+        let state = if ahead.due.is_some() { "waiting" } else { "ready" };
+        let held = Age(now.saturating_duration_since(ahead.since));
+        let due = ahead.due.map(|due| Age(due.saturating_duration_since(now)).to_string());
+        writeln!(
+            f,
+            "{state:<8} {held:>9} {:>9} {:>8}  {:<6}  {:?}",
+            due.unwrap_or_default(),
+            self.failures,
+            format!("{:?}", ahead.priority).to_lowercase(),
+            self.key
+        )?;
+        write_causes(&ahead.causes, f)
+    }
+}
+
+fn write_causes<C: fmt::Debug>(causes: &Causes<C>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for cause in causes.iter() {
+        writeln!(f, "{:<8} because {cause:?}", "")?;
+    }
+    if causes.omitted() > 0 {
+        writeln!(f, "{:<8} and {} causes between", "", causes.omitted())?;
+    }
+    Ok(())
+}
+
+/// A duration in the three digits that a person reads.
+struct Age(Duration);
+
+impl fmt::Display for Age {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0.as_secs_f64();
+        let text = match self.0.as_secs() {
+            0 => format!("{:.0}ms", seconds * 1e3),
+            1..100 => format!("{seconds:.1}s"),
+            100..6_000 => format!("{:.0}m", seconds / 60.0),
+            6_000..360_000 => format!("{:.0}h", seconds / 3_600.0),
+            _ => format!("{:.0}d", seconds / 86_400.0),
+        };
+        f.pad(&text)
+    }
+}

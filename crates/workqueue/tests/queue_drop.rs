@@ -1,0 +1,195 @@
+//! What becomes of keys when the queue is done with them, or is dropped with work inside.
+
+mod common;
+
+use std::fmt::Write as _;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Mutex};
+
+use common::{SECOND, run_ready};
+use tokio::time::advance;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+use windlass_workqueue::WorkQueue;
+
+/// A key whose copies are counted.
+#[derive(Clone, Debug)]
+struct Counted {
+    number: u32,
+    _copies: Arc<()>,
+}
+
+impl PartialEq for Counted {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Counted {}
+
+impl Hash for Counted {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.number.hash(state);
+    }
+}
+
+/// Keeps what is logged at warning level or above.
+#[derive(Clone, Default)]
+struct Warnings(Arc<Mutex<Vec<String>>>);
+
+struct Fields<'a>(&'a mut String);
+
+impl Visit for Fields<'_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        write!(self.0, "{}={value:?} ", field.name()).unwrap();
+    }
+}
+
+impl Subscriber for Warnings {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= Level::WARN
+    }
+    fn event(&self, event: &Event<'_>) {
+        let mut line = String::new();
+        event.record(&mut Fields(&mut line));
+        self.0.lock().unwrap().push(line);
+    }
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+/// What is logged while `body` runs.
+fn warnings_of(body: impl FnOnce()) -> Vec<String> {
+    let warnings = Warnings::default();
+    tracing::subscriber::with_default(warnings.clone(), body);
+    std::mem::take(&mut warnings.0.lock().unwrap())
+}
+
+fn counted(copies: &Arc<()>) -> impl Fn(u32) -> Counted {
+    move |number| Counted { number, _copies: Arc::clone(copies) }
+}
+
+#[test]
+fn keys_inside_a_dropped_queue_are_dropped() {
+    let copies = Arc::new(());
+    let key = counted(&copies);
+    let queue = WorkQueue::new();
+    for number in 0..1_000 {
+        queue.add(key(number)).unwrap();
+        queue.add_after(key(1_000 + number), SECOND).unwrap();
+        queue.add_rate_limited(key(2_000 + number)).unwrap();
+    }
+    queue.add(key(0)).unwrap();
+    drop(queue);
+    assert_eq!(Arc::strong_count(&copies), 1, "the test's own");
+}
+
+#[test]
+fn a_queue_dropped_with_work_inside_logs_a_warning() {
+    let warnings = warnings_of(|| {
+        let queue = WorkQueue::<&str>::builder().name("pods").build().unwrap();
+        for key in ["a", "b", "c"] {
+            queue.add(key).unwrap();
+        }
+        queue.add_after("d", SECOND).unwrap();
+        drop(queue.clone());
+        drop(queue);
+    });
+    let [warning] = warnings.as_slice() else { panic!("one must be logged: {warnings:?}") };
+    for part in ["pods", "ready=3", "waiting=1", "drain"] {
+        assert!(warning.contains(part), "{warning:?} must say {part:?}");
+    }
+}
+
+#[test]
+fn the_warning_counts_a_key_once() {
+    let warnings = warnings_of(|| {
+        let queue = WorkQueue::new();
+        for _ in 0..10 {
+            queue.add("a").unwrap();
+        }
+    });
+    assert!(warnings[0].contains("ready=1 "), "{warnings:?}");
+}
+
+#[test]
+fn a_queue_that_is_empty_or_drained_is_dropped_in_silence() {
+    let warnings = warnings_of(|| {
+        drop(WorkQueue::<&str>::new());
+
+        let drained = WorkQueue::new();
+        drained.add("a").unwrap();
+        drained.add_after("b", SECOND).unwrap();
+        drained.shut_down();
+        assert_eq!(run_ready(&drained), ["a"]);
+    });
+    assert_eq!(warnings, Vec::<String>::new());
+}
+
+#[test]
+fn a_queue_lives_as_long_as_its_last_lease() {
+    let copies = Arc::new(());
+    let key = counted(&copies);
+    let queue = WorkQueue::new();
+    queue.add(key(1)).unwrap();
+    queue.add(key(2)).unwrap();
+    let lease = queue.try_get().unwrap();
+    let warnings = warnings_of(|| drop(queue));
+    assert!(warnings.is_empty(), "the lease may still add: {warnings:?}");
+    assert_eq!(lease.key().number, 1);
+    let warnings = warnings_of(|| drop(lease));
+    assert!(warnings[0].contains("ready=1"), "{warnings:?}");
+    assert_eq!(Arc::strong_count(&copies), 1, "the test's own");
+}
+
+/// client-go: `TestGarbageCollection`. Here slots are freed sixty-four at a time, so that many finished
+/// keys at most stay, until others have run; the bound is what counts.
+#[test]
+fn finished_keys_are_let_go() {
+    let copies = Arc::new(());
+    let key = counted(&copies);
+    let queue = WorkQueue::new();
+    for number in 0..10_000 {
+        queue.add(key(number)).unwrap();
+    }
+    assert_eq!(run_ready(&queue).len(), 10_000);
+    assert!(Arc::strong_count(&copies) <= 1 + 64, "{}", Arc::strong_count(&copies));
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelled_and_given_back_keys_are_let_go() {
+    let copies = Arc::new(());
+    let key = counted(&copies);
+    let queue = WorkQueue::new();
+    for number in 0..10_000 {
+        queue.add_after(key(number), SECOND).unwrap();
+    }
+    for number in 0..5_000 {
+        assert!(queue.cancel(&key(number)));
+    }
+    assert_eq!(queue.shut_down().len(), 5_000);
+    advance(2 * SECOND).await;
+    assert!(Arc::strong_count(&copies) <= 1 + 64, "{}", Arc::strong_count(&copies));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_waits_is_dropped_with_its_queue() {
+    let copies = Arc::new(());
+    let queue = WorkQueue::new();
+    queue.add_after(counted(&copies)(1), SECOND).unwrap();
+    let mut workers = tokio::task::JoinSet::new();
+    let worker = queue.clone();
+    workers.spawn(async move { drop(worker.get().await) });
+    drop(queue);
+    tokio::task::yield_now().await;
+    assert_eq!(Arc::strong_count(&copies), 2, "the worker keeps the queue");
+    workers.abort_all();
+    assert!(workers.join_next().await.unwrap().unwrap_err().is_cancelled());
+    assert_eq!(Arc::strong_count(&copies), 1);
+}

@@ -1,0 +1,187 @@
+//! A lease is done when it is dropped, however that comes about, and says how the run went.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{MILLISECOND, Polled, SECOND, run_ready};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, advance};
+use windlass_workqueue::{Add, Exponential, Load, Priority, WorkQueue};
+
+fn queue_with_backoff() -> WorkQueue<&'static str> {
+    let limiter = Exponential::new(MILLISECOND, 100 * SECOND).unwrap();
+    WorkQueue::builder().limiter(limiter).build().unwrap()
+}
+
+#[test]
+fn done_at_the_end_of_the_scope() {
+    let queue = WorkQueue::new();
+    queue.add("a").unwrap();
+    {
+        let lease = queue.try_get().unwrap();
+        queue.add(*lease).unwrap();
+        assert!(queue.try_get().is_none());
+    }
+    assert_eq!(run_ready(&queue), ["a"]);
+    assert_eq!(queue.load(), Load::default());
+}
+
+#[tokio::test(start_paused = true)]
+async fn done_when_the_worker_panics() {
+    let queue = WorkQueue::new();
+    queue.add("a").unwrap();
+    let worker = queue.clone();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        let lease = worker.get().await.unwrap();
+        worker.add(*lease).unwrap();
+        panic!("the worker of {} fails on purpose", *lease);
+    });
+    assert!(tasks.join_next().await.unwrap().unwrap_err().is_panic());
+    assert_eq!(queue.load(), Load { ready: 1, ..Load::default() });
+    assert_eq!(queue.get().await.map(|lease| *lease), Some("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn done_when_the_worker_is_aborted() {
+    let queue = WorkQueue::new();
+    queue.add("a").unwrap();
+    let (worker, (started, has_started)) = (queue.clone(), oneshot::channel());
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        let _lease = worker.get().await.unwrap();
+        started.send(()).unwrap();
+        std::future::pending::<()>().await;
+    });
+    has_started.await.unwrap();
+    assert_eq!(queue.load().running, 1);
+    queue.add("a").unwrap();
+    let mut other = Polled::asleep(queue.get());
+
+    tasks.abort_all();
+    assert!(tasks.join_next().await.unwrap().unwrap_err().is_cancelled());
+    assert!(other.is_woken());
+    assert_eq!(other.ready().as_deref(), Some(&"a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_may_be_done_on_another_thread() {
+    let queue = WorkQueue::new();
+    queue.add("a").unwrap();
+    let lease = queue.get().await.unwrap();
+    queue.add("a").unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || drop(lease));
+    });
+    assert_eq!(run_ready(&queue), ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_tells_its_key_and_how_long_it_was_queued() {
+    let queue = WorkQueue::<String>::new();
+    queue.add("a".to_owned()).unwrap();
+    advance(3 * SECOND).await;
+    let lease = queue.get().await.unwrap();
+    assert_eq!(lease.key(), "a");
+    assert_eq!(lease.len(), 1, "a lease dereferences to its key");
+    assert_eq!(lease.queued(), 3 * SECOND);
+    assert!(format!("{lease:?}").contains("\"a\""));
+    assert_eq!(lease.causes().count(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn finish_forgets_the_failures() {
+    let queue = queue_with_backoff();
+    queue.add("a").unwrap();
+    for failures in 1..=3 {
+        queue.get().await.unwrap().retry().unwrap();
+        assert_eq!(queue.failures(&"a"), failures);
+    }
+    queue.get().await.unwrap().finish();
+    assert_eq!(queue.failures(&"a"), 0);
+    assert_eq!(queue.load(), Load::default());
+}
+
+/// Dropping says nothing about success, so it neither charges nor forgets. In controller-runtime's words:
+/// the backoff is not reset until a result without an error.
+#[tokio::test(start_paused = true)]
+async fn a_dropped_lease_keeps_the_failures() {
+    let queue = queue_with_backoff();
+    queue.add("a").unwrap();
+    queue.get().await.unwrap().retry().unwrap();
+    drop(queue.get().await.unwrap());
+    assert_eq!(queue.failures(&"a"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_brings_the_key_back_after_a_growing_delay() {
+    let (queue, start) = (queue_with_backoff(), Instant::now());
+    queue.add("a").unwrap();
+    let mut expected = Duration::ZERO;
+    for doubling in 0..8 {
+        let lease = queue.get().await.unwrap();
+        assert_eq!(start.elapsed(), expected);
+        let delay = lease.retry().unwrap();
+        assert_eq!(delay, MILLISECOND * 2_u32.pow(doubling));
+        expected += delay;
+    }
+}
+
+/// controller-runtime: requeue after a time is not rate-limited.
+#[tokio::test(start_paused = true)]
+async fn retry_after_keeps_to_its_time_and_forgets_the_failures() {
+    let queue = queue_with_backoff();
+    queue.add("a").unwrap();
+    queue.get().await.unwrap().retry().unwrap();
+    let lease = queue.get().await.unwrap();
+    let now = Instant::now();
+    lease.retry_after(7 * SECOND).unwrap();
+    assert_eq!(queue.failures(&"a"), 0);
+    assert_eq!(queue.due(&"a"), Some(now + 7 * SECOND));
+    assert_eq!(queue.get().await.as_deref(), Some(&"a"));
+    assert_eq!(now.elapsed(), 7 * SECOND);
+}
+
+/// A key that failed is tried again for the reasons it was tried before, and those that came meanwhile.
+#[tokio::test(start_paused = true)]
+async fn retry_keeps_the_causes_and_the_priority_of_the_run() {
+    let queue = WorkQueue::<&str, &str>::builder().build().unwrap();
+    queue.add_with("a", Add::now().priority(Priority::High).cause("created")).unwrap();
+    let lease = queue.try_get().unwrap();
+    queue.add_with("a", Add::after(1_000 * SECOND).cause("resync")).unwrap();
+    lease.retry().unwrap();
+    let ahead = queue.status(&"a").unwrap().ahead.unwrap();
+    assert_eq!(ahead.priority, Priority::High);
+    let again = queue.get().await.unwrap();
+    assert_eq!(again.causes().collect::<Vec<_>>(), [&"created", &"resync"]);
+    again.retry_after(SECOND).unwrap();
+    let afresh = queue.get().await.unwrap();
+    assert_eq!(afresh.causes().count(), 0, "the run went well, so its causes are dealt with");
+}
+
+/// A retry does not push back what somebody else has asked for in the meantime.
+#[tokio::test(start_paused = true)]
+async fn retry_of_a_key_that_was_added_meanwhile_runs_at_once() {
+    let queue = WorkQueue::new();
+    queue.add("a").unwrap();
+    let lease = queue.try_get().unwrap();
+    queue.add("a").unwrap();
+    lease.retry_after(SECOND).unwrap();
+    assert_eq!(run_ready(&queue), ["a"]);
+    advance(2 * SECOND).await;
+    assert!(queue.try_get().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_outlives_every_handle() {
+    let queue = queue_with_backoff();
+    queue.add("a").unwrap();
+    queue.add("b").unwrap();
+    let (a, b) = (queue.try_get().unwrap(), queue.try_get().unwrap());
+    drop(queue);
+    assert_eq!(*a.key(), "a");
+    a.finish();
+    assert_eq!(b.retry().unwrap(), MILLISECOND);
+}

@@ -1,0 +1,46 @@
+//! How fast we are beside the others.
+//!
+//! A suite builds both sides in release, runs them on this machine in one go and interleaved, and prints
+//! medians, ratios and the targets of the project. What it prints is measured, not asserted: a missed
+//! target is shown and counted, and only `--check` makes it an error.
+//!
+//! Every run of a case is a process of its own that prints one metric per [`mod@line`]. [`results`]
+//! collects them by round and compares within a round; [`targets`] judges the ratios. What to run, and
+//! which targets there are, is the suite's: [`queue`]. The rest is how it looks and what it needs:
+//! [`table`], [`progress`], [`machine`] and [`go`].
+
+mod go;
+mod line;
+mod machine;
+mod progress;
+mod queue;
+mod results;
+mod table;
+mod targets;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+
+/// Which suite to run.
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    suite: Suite,
+}
+
+#[derive(Debug, Subcommand)]
+enum Suite {
+    /// The work queue beside those of client-go and controller-runtime.
+    Queue(queue::Options),
+}
+
+/// Runs the chosen suite.
+///
+/// # Errors
+/// If something is missing that it needs, if a side does not build or run, or, with `--check`, if a
+/// target is missed.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    match &options.suite {
+        Suite::Queue(options) => queue::run(options),
+    }
+}

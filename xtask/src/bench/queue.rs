@@ -1,0 +1,268 @@
+//! The work queue beside those of client-go and controller-runtime.
+//!
+//! [`plan`] says what one round runs and [`targets`] what is wanted of it; [`report`] makes the tables.
+//! Here is the flow between them: look for Go, build both sides, run the rounds, print.
+
+mod plan;
+mod report;
+mod targets;
+
+use std::env::consts::EXE_SUFFIX;
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use cargo_metadata::MetadataCommand;
+use clap::Args;
+
+use super::go::Module;
+use super::line::{self, Measured, Metric, Who};
+use super::machine;
+use super::progress::Progress;
+use super::results::Results;
+use super::targets::Score;
+use crate::process::{CommandLine, Stopwatch, workspace_root};
+use plan::{Plan, Run};
+
+/// The suite's name in every line of JSON.
+const SUITE: &str = "queue";
+
+/// The Go side.
+const PEER: Module = Module { folder: "bench/queue-go" };
+
+/// What both programs print for every case.
+const METRICS: [Metric; 4] = [Metric::Throughput, Metric::CpuS, Metric::WallS, Metric::PeakMb];
+
+/// What to measure, and what to do with it; everything, five times, by default.
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    /// How often to run everything.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// How many keys to give each queue, a multiple of 100; controller-runtime gets a tenth.
+    #[arg(long, value_name = "N", default_value_t = targets::KEYS, value_parser = plan::keys)]
+    keys: u32,
+    /// Run only the cases whose name contains this; may be given several times.
+    #[arg(long = "case", value_name = "PART")]
+    cases: Vec<String>,
+    /// Run only this queue; may be given several times. Ratios are to client-go.
+    #[arg(long = "who", value_name = "NAME")]
+    whos: Vec<Who>,
+    /// Write the medians to this file, one metric per line.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Fail if a target is missed.
+    #[arg(long)]
+    check: bool,
+}
+
+/// The two programs that run the cases.
+#[derive(Debug)]
+struct Programs {
+    /// client-go and controller-runtime.
+    go: String,
+    /// The windlass variants.
+    ours: String,
+}
+
+/// Builds and runs both sides, and prints what came out.
+///
+/// # Errors
+/// If the options leave nothing to run, if Go is missing, if a side does not build or run, if the file
+/// for JSON cannot be written, or, with `--check`, if a target is missed.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let plan = Plan::new(options.keys, &options.cases, &options.whos)?;
+    let targets = targets::all();
+    ensure!(
+        !options.check || targets.iter().any(|target| plan.measures(target)),
+        "--check has nothing to check: no target compares what --case and --who leave"
+    );
+    println!("==> {}", machine_line(&plan, options)?);
+    if let Some(path) = &options.json {
+        make_sure_of(path)?;
+    }
+
+    let programs = Programs::locate()?;
+    programs.build(&plan)?;
+    let results = measure(&plan, &programs, options.rounds)?;
+
+    println!("\n{}", report::medians(&plan, &results, options.rounds));
+    println!("{}", report::targets(&targets, &results, options.keys));
+    if let Some(path) = &options.json {
+        write_json(path, &plan, &results)?;
+        println!("==> medians written to {}", path.display());
+    }
+    let score = Score::of(&targets, &results);
+    println!("==> targets: {score}");
+    match score.missed {
+        1 if options.check => bail!("one target is missed (above)"),
+        many if options.check && many > 0 => bail!("{many} targets are missed (above)"),
+        _ => Ok(()),
+    }
+}
+
+/// What a reader has to know of the run; asking for it also finds out whether Go is there.
+fn machine_line(plan: &Plan, options: &Options) -> Result<String> {
+    let mut parts = vec![machine::processor()];
+    if plan.needs_go() {
+        parts.push(PEER.toolchain()?);
+    }
+    parts.push(machine::rustc()?);
+    parts.push(format!("{} keys", report::grouped(options.keys)));
+    parts.push(match options.rounds {
+        1 => "1 round".to_owned(),
+        many => format!("{many} rounds"),
+    });
+    Ok(parts.join("; "))
+}
+
+/// Runs the command that builds one side, under a heading.
+fn build(side: &str, command: &CommandLine) -> Result<()> {
+    println!("==> build {side}: {command}");
+    let watch = Stopwatch::start();
+    command.run()?;
+    println!("    built in {:.1} s", watch.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// Runs every round and collects what its processes printed.
+fn measure(plan: &Plan, programs: &Programs, rounds: u32) -> Result<Results> {
+    let count = plan.runs().count();
+    println!("==> measure: {rounds} × {count} processes, one after the other");
+    let mut results = Results::default();
+    let mut progress = Progress::start(rounds, count);
+    for round in 0..rounds {
+        for (index, run) in plan.runs().enumerate() {
+            progress.begins(round, index, run.case, run.who);
+            let watch = Stopwatch::start();
+            results.add(run.case, run.who, run.keys, read(&programs.command(run), run)?);
+            progress.ended(index, watch.elapsed());
+        }
+    }
+    let took = progress.elapsed();
+    drop(progress);
+    println!("    measured in {:.1} s", took.as_secs_f64());
+    Ok(results)
+}
+
+/// Runs one process and reads what it printed.
+fn read(command: &CommandLine, run: &Run) -> Result<Measured> {
+    let outcome = command
+        .capture()
+        .and_then(|output| line::parse(&output, (SUITE, run.case, run.who), &METRICS));
+    outcome.with_context(|| {
+        format!("{} gave no result for {}; repeat it alone with: {command}", run.who, run.case)
+    })
+}
+
+/// Fails now if the file cannot be written after the long run; what it holds stays until then.
+fn make_sure_of(path: &Path) -> Result<()> {
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)
+        .with_context(|| format!("--json: {} cannot be written", path.display()))?;
+    Ok(())
+}
+
+fn write_json(path: &Path, plan: &Plan, results: &Results) -> Result<()> {
+    let mut text = String::new();
+    for line in results.medians(SUITE, plan.runs().map(|run| (run.case, run.who))) {
+        text += &line.to_json()?;
+        text.push('\n');
+    }
+    fs::write(path, text).with_context(|| format!("{} could not be written", path.display()))
+}
+
+impl Programs {
+    /// Where the programs are once they are built: in cargo's target folder, wherever that is.
+    fn locate() -> Result<Self> {
+        let metadata = MetadataCommand::new()
+            .current_dir(workspace_root()?)
+            .no_deps()
+            .exec()
+            .context("`cargo metadata` failed, so the target folder is not known")?;
+        let target = metadata.target_directory;
+        Ok(Self {
+            go: target.join(format!("bench/queue-go{EXE_SUFFIX}")).into_string(),
+            ours: target.join(format!("release/queue-bench{EXE_SUFFIX}")).into_string(),
+        })
+    }
+
+    /// Builds those that the plan runs.
+    fn build(&self, plan: &Plan) -> Result<()> {
+        if plan.needs_go() {
+            build("the Go side", &PEER.build(&self.go))
+                .context("the Go side does not build; its first build needs the network")?;
+        }
+        if plan.needs_ours() {
+            let arguments = ["build", "--release", "--locked", "-p", "windlass-bench-queue"];
+            build("our side", &CommandLine::new("cargo", &arguments))?;
+        }
+        Ok(())
+    }
+
+    /// The command of one run.
+    fn command(&self, run: &Run) -> CommandLine {
+        let program = if run.who.is_go() { &self.go } else { &self.ours };
+        let keys = run.keys.to_string();
+        let arguments = ["--who", run.who.name(), "--case", run.case, "--keys", &keys];
+        CommandLine::new(program, &arguments)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUN: Run = Run { case: "backlog", who: Who::Windlass, keys: 1000 };
+
+    /// What comes of a process that behaves like this script.
+    fn outcome(script: &str) -> Result<Measured> {
+        read(&CommandLine::new("sh", &["-c", script]), &RUN)
+    }
+
+    #[test]
+    fn each_queue_is_asked_from_its_own_program() {
+        let programs = Programs { go: "/t/queue-go".to_owned(), ours: "/t/queue-bench".to_owned() };
+        let shown = |who| programs.command(&Run { who, ..RUN }).to_string();
+        let ours = "/t/queue-bench --who windlass --case backlog --keys 1000";
+        assert_eq!(shown(Who::Windlass), ours);
+        let go = "/t/queue-go --who client-go --case backlog --keys 1000";
+        assert_eq!(shown(Who::ClientGo), go);
+    }
+
+    #[test]
+    fn lines_of_a_process_are_read() {
+        let script = r#"for metric in throughput cpu_s wall_s peak_mb; do
+            echo '{"suite":"queue","case":"backlog","who":"windlass","metric":"'$metric'","value":2}'
+        done"#;
+        let measured = outcome(script).expect("a process that does as it should");
+        assert_eq!(measured.into_iter().collect::<Vec<_>>(), METRICS.map(|metric| (metric, 2.0)));
+    }
+
+    #[test]
+    fn failing_process_is_shown_with_the_command_that_repeats_it() {
+        let error = outcome("echo stuck >&2; exit 1").expect_err("the script must fail");
+        assert_eq!(
+            error.to_string(),
+            "windlass gave no result for backlog; repeat it alone with: \
+             sh -c 'echo stuck >&2; exit 1'"
+        );
+        assert_eq!(error.root_cause().to_string(), "stuck");
+    }
+
+    #[test]
+    fn rubbish_is_shown_with_the_command_that_repeats_it() {
+        let error = outcome("echo rubbish").expect_err("the script must be refused");
+        assert!(error.to_string().ends_with("repeat it alone with: sh -c 'echo rubbish'"));
+        assert!(format!("{error:#}").contains("this line is not a metric: rubbish"), "{error:#}");
+    }
+
+    #[test]
+    fn unwritable_json_file_is_refused_before_the_run() {
+        let error = make_sure_of(Path::new("/no/such/folder/queue.json"));
+        let error = error.expect_err("a folder that does not exist must be noticed");
+        assert_eq!(error.to_string(), "--json: /no/such/folder/queue.json cannot be written");
+    }
+}

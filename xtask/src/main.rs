@@ -1,0 +1,53 @@
+//! The project's own commands, run as `cargo xtask <command>`.
+//!
+//! They are plain Rust, so that a contributor needs nothing but a toolchain to run exactly what the
+//! continuous integration runs. Reading order:
+//!
+//! - [`ci`]: the steps that every change has to pass, in the order that fails soonest;
+//! - [`deps`]: what the dependency graph may look like, computed from `cargo metadata`;
+//! - [`mod@bench`]: how fast we are beside the others, measured in one go on one machine;
+//! - [`process`]: how a command is run, shown, timed and reported.
+
+mod bench;
+mod ci;
+mod deps;
+mod process;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// The project's own commands.
+#[derive(Debug, Parser)]
+#[command(bin_name = "cargo xtask", disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run what every change has to pass: formatting, lints, tests, documentation, dependencies.
+    Ci(ci::Options),
+    /// Check licences, sources, duplicate versions, crate edges and Rust versions of the graph.
+    Deps,
+    /// Measure ourselves beside the others, and print medians, ratios and targets.
+    Bench(bench::Options),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Ci(options) => ci::run(&options),
+        Command::Deps => deps::run(),
+        Command::Bench(options) => bench::run(&options),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        // A failed check is news about the code, not a fault of this program: causes, but no backtrace.
+        Err(error) => {
+            eprintln!("error: {error}");
+            error.chain().skip(1).for_each(|cause| eprintln!("  because: {cause}"));
+            ExitCode::FAILURE
+        }
+    }
+}
