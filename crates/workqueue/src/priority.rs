@@ -1,6 +1,7 @@
 //! How urgent a key is, and which group it takes turns in.
 
 use std::hash::{BuildHasher, Hash};
+use std::num::NonZeroU64;
 use std::sync::LazyLock;
 
 /// Seeded once a process: a group's hash is the same wherever it is made, and nobody outside can choose
@@ -29,7 +30,7 @@ pub enum Priority {
 /// Made from anything that can be hashed. Should two groups' hashes ever collide, these two share their
 /// turns and nothing else happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Group(u64);
+pub struct Group(NonZeroU64);
 
 impl Priority {
     /// All levels, lowest first.
@@ -50,6 +51,6 @@ impl Group {
     /// The group of everything that is equal to `value`: a namespace, a tenant, a host name.
     #[must_use]
     pub fn of<T: Hash + ?Sized>(value: &T) -> Self {
-        Self(GROUP_HASHER.hash_one(value))
+        Self(NonZeroU64::new(GROUP_HASHER.hash_one(value)).unwrap_or(NonZeroU64::MIN))
     }
 }
