@@ -43,6 +43,7 @@ pub(crate) struct Intake<K, C> {
 #[repr(align(128))]
 pub(crate) struct Filter {
     words: [AtomicU64; FILTER_WORDS],
+    empty: AtomicBool,
     /// Whether all keys in the intake are of `Normal` priority.
     plain: AtomicBool,
 }
@@ -63,7 +64,15 @@ pub(crate) enum Fill {
 
 impl Filter {
     pub(crate) fn new() -> Self {
-        Self { words: std::array::from_fn(|_| AtomicU64::new(0)), plain: AtomicBool::new(true) }
+        Self {
+            words: std::array::from_fn(|_| AtomicU64::new(0)),
+            empty: AtomicBool::new(true),
+            plain: AtomicBool::new(true),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.empty.load(Ordering::Relaxed)
     }
 
     pub(crate) fn is_plain(&self) -> bool {
@@ -78,6 +87,7 @@ impl Filter {
     fn insert<K, C>(&self, arrival: &Arrival<K, C>) {
         let (word, bit) = Self::place(arrival.hash);
         let word = &self.words[word];
+        self.empty.store(false, Ordering::Relaxed);
         word.store(word.load(Ordering::Relaxed) | bit, Ordering::Relaxed);
         if arrival.reason.priority != Priority::Normal {
             self.plain.store(false, Ordering::Relaxed);
@@ -85,6 +95,7 @@ impl Filter {
     }
 
     fn clear(&self) {
+        self.empty.store(true, Ordering::Relaxed);
         self.plain.store(true, Ordering::Relaxed);
         self.words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
     }

@@ -311,6 +311,9 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
     }
 
     fn apply_intake(&self, core: &mut Core<K, C>) {
+        if self.filter.is_empty() {
+            return;
+        }
         let Core { ledger, buffer, .. } = core;
         self.intake.lock().swap(buffer, &self.filter);
         for arrival in buffer.drain(..) {

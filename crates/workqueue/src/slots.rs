@@ -60,7 +60,7 @@ pub(crate) enum Pending {
 
 #[derive(Debug)]
 pub(crate) struct Slots<K> {
-    table: HashTable<(KeyHash, SlotId)>,
+    table: HashTable<SlotId>,
     slots: Vec<Slot<K>>,
     free: Vec<SlotId>,
 }
@@ -92,7 +92,7 @@ impl<K> Slots<K> {
         let hash = slot.hash;
         slot.key = None;
         self.table
-            .find_entry(hash.spread(), |&(_, other)| other == id)
+            .find_entry(hash.spread(), |&other| other == id)
             .expect("a slot in use must be in the table")
             .remove();
         self.free.push(id);
@@ -107,11 +107,7 @@ impl<K> Slots<K> {
 
 impl<K: Eq> Slots<K> {
     pub(crate) fn find(&self, key: &K, hash: KeyHash) -> Option<SlotId> {
-        self.table
-            .find(hash.spread(), |&(other, id)| {
-                other == hash && self.slots[id as usize].key.as_ref() == Some(key)
-            })
-            .map(|&(_, id)| id)
+        self.table.find(hash.spread(), |&id| self.slots[id as usize].is_of(key, hash)).copied()
     }
 
     /// The slot of `key`, a fresh one if there is none yet.
@@ -119,23 +115,23 @@ impl<K: Eq> Slots<K> {
         let Self { table, slots, free } = self;
         let entry = table.entry(
             hash.spread(),
-            |&(other, id)| other == hash && slots[id as usize].key.as_ref() == Some(&key),
-            |&(other, _)| other.spread(),
+            |&id| slots[id as usize].is_of(&key, hash),
+            |&id| slots[id as usize].hash.spread(),
         );
         let vacant = match entry {
-            Entry::Occupied(occupied) => return occupied.get().1,
+            Entry::Occupied(occupied) => return *occupied.get(),
             Entry::Vacant(vacant) => vacant,
         };
         let slot = Slot::new(key, hash);
-        let id = if let Some(id) = free.pop() {
-            slots[id as usize] = slot;
-            id
-        } else {
-            let id = SlotId::try_from(slots.len()).expect("a queue must hold fewer than 2^32 keys");
+        let id = free.pop().unwrap_or_else(|| {
+            SlotId::try_from(slots.len()).expect("a queue must hold fewer than 2^32 keys")
+        });
+        vacant.insert(id);
+        if id as usize == slots.len() {
             slots.push(slot);
-            id
-        };
-        vacant.insert((hash, id));
+        } else {
+            slots[id as usize] = slot;
+        }
         id
     }
 }
@@ -158,6 +154,13 @@ impl<K> Slot<K> {
     /// Whether nothing is known of the key but its name.
     pub(crate) fn is_idle(&self) -> bool {
         !self.running && self.pending == Pending::None
+    }
+
+    fn is_of(&self, key: &K, hash: KeyHash) -> bool
+    where
+        K: Eq,
+    {
+        self.hash == hash && self.key.as_ref() == Some(key)
     }
 
     pub(crate) fn hash(&self) -> KeyHash {
