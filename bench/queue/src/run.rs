@@ -1,8 +1,7 @@
 //! The cases, on any queue and any keys.
 //!
-//! Producers and workers are tokio tasks on a thread for each core, as they are goroutines in the counterpart.
-//! They are `unconstrained`: what they do here never waits for anything but the queue, and tokio would
-//! otherwise move them to another core every 128 keys, for the sake of other tasks that there are not.
+//! Producers and workers are tokio tasks on a thread for each core, as informers and reconcilers are, and as
+//! they are goroutines in the counterpart.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use anyhow::{Result, ensure};
 use string_interner::symbol::SymbolU32;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use tokio::task::coop::{consume_budget, unconstrained};
+use tokio::task::coop::consume_budget;
 use windlass_workqueue::{Add, Group, InvalidConfig, Priority, WorkQueue};
 
 use crate::case::{Case, Kind, PASSES};
@@ -114,12 +113,9 @@ where
 {
     let meter = Meter::start()?;
     produce(producers, 1, keys, subject, |_| Duration::ZERO).join_all().await;
-    (async {
-        for _ in 0..keys.len() {
-            drop(subject.queue.get().await);
-        }
-    })
-    .await;
+    for _ in 0..keys.len() {
+        drop(subject.queue.get().await);
+    }
     meter.stop()
 }
 
@@ -139,16 +135,14 @@ where
     let mut workers = JoinSet::new();
     for _ in 0..case.workers {
         let (queue, progress) = (subject.queue.clone(), Arc::clone(&progress));
-        workers.spawn(
-            (async move {
-                while let Some(lease) = queue.get().await {
-                    drop(lease);
-                    if progress.0.fetch_add(1, Ordering::Relaxed) + 1 == total {
-                        progress.1.notify_one();
-                    }
+        workers.spawn(async move {
+            while let Some(lease) = queue.get().await {
+                drop(lease);
+                if progress.0.fetch_add(1, Ordering::Relaxed) + 1 == total {
+                    progress.1.notify_one();
                 }
-            }),
-        );
+            }
+        });
     }
     let meter = Meter::start()?;
     let producers = produce(case.producers, 1, keys, subject, delay_of);
@@ -168,16 +162,14 @@ where
     let mut workers = JoinSet::new();
     for _ in 0..case.workers {
         let queue = subject.queue.clone();
-        workers.spawn(
-            (async move {
-                let mut done = 0;
-                while let Some(lease) = queue.get().await {
-                    drop(lease);
-                    done += 1;
-                }
-                done
-            }),
-        );
+        workers.spawn(async move {
+            let mut done = 0;
+            while let Some(lease) = queue.get().await {
+                drop(lease);
+                done += 1;
+            }
+            done
+        });
     }
     let meter = Meter::start()?;
     produce(case.producers, PASSES, keys, subject, |_| Duration::ZERO).join_all().await;

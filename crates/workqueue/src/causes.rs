@@ -1,10 +1,10 @@
 //! Why a key runs: the causes of the adds that were merged into one run, bounded.
 
-/// How many of the first causes of a run are kept.
-const OLDEST_KEPT: usize = 4;
+/// How many causes after the first are among the oldest, which are kept.
+const OLDER_KEPT: usize = 3;
 
-/// How many causes of a run are kept at most; those that are not among the oldest are the newest.
-const KEPT: usize = 8;
+/// How many causes after the first are kept at most; those that are not among the oldest are the newest.
+const MORE_KEPT: usize = 7;
 
 /// The causes of one run, in the order in which they came.
 ///
@@ -12,7 +12,9 @@ const KEPT: usize = 8;
 /// counted: what started it and what it last heard of are what a person asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Causes<C> {
-    kept: Vec<C>,
+    /// Most runs have one cause, and it takes no allocation.
+    first: Option<C>,
+    more: Vec<C>,
     omitted: u64,
 }
 
@@ -20,7 +22,7 @@ impl<C> Causes<C> {
     /// The kept causes, oldest first. Those that were [omitted](Self::omitted) lay between the fourth
     /// and the fifth.
     pub fn iter(&self) -> impl Iterator<Item = &C> {
-        self.kept.iter()
+        self.first.iter().chain(&self.more)
     }
 
     /// How many causes were left out.
@@ -32,29 +34,33 @@ impl<C> Causes<C> {
     /// Whether there is no cause at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.kept.is_empty()
+        self.first.is_none()
     }
 
     /// Puts the causes that came later behind these.
     pub(crate) fn append(&mut self, later: Self) {
         self.omitted += later.omitted;
-        for cause in later.kept {
+        for cause in later.first.into_iter().chain(later.more) {
             self.push(cause);
         }
     }
 
     pub(crate) fn push(&mut self, cause: C) {
-        if self.kept.len() == KEPT {
-            self.kept.remove(OLDEST_KEPT);
+        if self.first.is_none() {
+            self.first = Some(cause);
+            return;
+        }
+        if self.more.len() == MORE_KEPT {
+            self.more.remove(OLDER_KEPT);
             self.omitted += 1;
         }
-        self.kept.push(cause);
+        self.more.push(cause);
     }
 }
 
 impl<C> Default for Causes<C> {
     fn default() -> Self {
-        Self { kept: Vec::new(), omitted: 0 }
+        Self { first: None, more: Vec::new(), omitted: 0 }
     }
 }
 
