@@ -35,7 +35,10 @@ impl Case {
         if self.kind != Kind::Dup {
             return Ok(adds);
         }
-        ensure!(adds % PASSES == 0, "--keys {adds}: the dup case wants a multiple of {PASSES}");
+        ensure!(
+            adds.is_multiple_of(PASSES),
+            "--keys {adds}: the dup case wants a multiple of {PASSES}"
+        );
         Ok(adds / PASSES)
     }
 }

@@ -26,7 +26,7 @@ impl Meter {
 
     pub(crate) fn stop(&self) -> Result<Measured> {
         let wall_s = self.began.elapsed().as_secs_f64();
-        let cpu_s = (cpu_time()? - self.cpu_before).as_secs_f64();
+        let cpu_s = cpu_time()?.saturating_sub(self.cpu_before).as_secs_f64();
         Ok(Measured { wall_s, cpu_s, peak_mb: peak_mb()? })
     }
 }

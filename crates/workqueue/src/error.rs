@@ -6,7 +6,7 @@ use std::time::Duration;
 /// The longest delay that an add may ask for: one hundred years.
 ///
 /// Anything longer is a slip of units or of arithmetic, and is refused rather than waited for.
-pub const MAX_DELAY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+pub const MAX_DELAY: Duration = Duration::from_hours(100 * 365 * 24);
 
 /// An add that the queue did not take. The key comes back, so that nothing is lost.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]

@@ -4,12 +4,11 @@
 //! A failure prints the schedule that led to it; `shuttle::replay` runs exactly that one again.
 
 use std::collections::HashMap;
-use std::future::Future;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 
-use shuttle::future::{block_on, spawn};
+use shuttle::future::{JoinHandle, block_on, spawn};
 
 use crate::{Add, Group, Priority, WorkQueue};
 
@@ -57,13 +56,24 @@ async fn work(queue: WorkQueue<u32>, log: Log) {
     }
 }
 
-/// Polls a `get` once and gives it up if it has to wait.
+/// Starts to wait for a key, lets others run, and gives up, perhaps after it was woken.
 async fn impatient_work(queue: WorkQueue<u32>, log: Log) {
     let mut get = pin!(queue.get());
-    let polled = get.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-    if let Poll::Ready(Some(lease)) = polled {
+    if let Poll::Ready(Some(lease)) = futures::poll!(get.as_mut()) {
         log.start(*lease);
         log.end(*lease);
+        return;
+    }
+    shuttle::future::yield_now().await;
+}
+
+fn join_tasks<T>(tasks: Vec<JoinHandle<T>>) -> Vec<T> {
+    tasks.into_iter().map(|task| block_on(task).expect("a task must not panic")).collect()
+}
+
+fn join_threads(threads: Vec<shuttle::thread::JoinHandle<()>>) {
+    for thread in threads {
+        thread.join().expect("a thread must not panic");
     }
 }
 
@@ -82,9 +92,9 @@ fn no_key_is_lost_and_none_runs_twice_at_once() {
                 })
             })
             .collect();
-        producers.into_iter().for_each(|producer| producer.join().expect("no panic"));
+        join_threads(producers);
         block_on(queue.shut_down_with_drain());
-        workers.into_iter().for_each(|worker| block_on(worker).expect("no panic"));
+        join_tasks(workers);
         for key in 0..3 {
             assert!((1..=2).contains(&log.runs(key)), "{key} ran {} times", log.runs(key));
         }
@@ -111,7 +121,7 @@ fn sleeping_workers_take_two_keys_side_by_side() {
         for key in 0..2 {
             queue.add(key).expect("open");
         }
-        workers.into_iter().for_each(|worker| block_on(worker).expect("no panic"));
+        join_tasks(workers);
     });
 }
 
@@ -131,7 +141,7 @@ fn a_key_added_while_it_runs_runs_again() {
         drop(lease);
         adder.join().expect("no panic");
         block_on(queue.shut_down_with_drain());
-        workers.into_iter().for_each(|worker| block_on(worker).expect("no panic"));
+        join_tasks(workers);
         assert_eq!(log.runs(1), 2);
     });
 }
@@ -146,7 +156,7 @@ fn a_worker_that_gives_up_passes_its_wake_up_on() {
         for key in 0..2 {
             queue.add(key).expect("open");
         }
-        impatient.into_iter().for_each(|worker| block_on(worker).expect("no panic"));
+        join_tasks(impatient);
         block_on(queue.shut_down_with_drain());
         block_on(patient).expect("no panic");
         assert_eq!((log.runs(0), log.runs(1)), (1, 1));
@@ -199,10 +209,9 @@ fn the_full_queue_loses_nothing_either() {
             })
             .into_iter()
             .collect();
-        producers.into_iter().for_each(|producer| producer.join().expect("no panic"));
+        join_threads(producers);
         block_on(queue.shut_down_with_drain());
-        let causes: usize =
-            workers.into_iter().map(|worker| block_on(worker).expect("no panic")).sum();
+        let causes: usize = join_tasks(workers).into_iter().sum();
         assert_eq!(causes, 6, "every cause reaches a run, once");
     });
 }

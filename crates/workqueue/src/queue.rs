@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::add::{Add, When};
 use crate::error::{AddError, MAX_DELAY};
 use crate::intake::Reason;
-use crate::observer::{Load, Probed};
+use crate::observer::{Load, Observer, Probed};
 use crate::shared::{Closed, Core, Look, Shared};
 use crate::snapshot::{KeyStatus, Snapshot, Waiting};
 use crate::{Builder, InvalidConfig, Lease};
@@ -224,7 +224,7 @@ where
 
     pub(crate) fn count_retry(&self) {
         if let Some(observer) = &self.shared.observer {
-            observer.tell(|observer| observer.retried());
+            observer.tell(Observer::retried);
         }
     }
 }

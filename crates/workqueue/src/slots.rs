@@ -1,8 +1,8 @@
 //! Every key that the queue knows, each in a numbered slot.
 //!
 //! The other structures of the queue hold slot numbers, so a key is stored once and cloned once a run.
-//! A hash table beside the slots holds 32 bits of each key's hash next to its slot number: it grows
-//! without touching a key, and a slot is removed without comparing one.
+//! Beside the slots stands a hash table of their numbers; a slot remembers the hash of its key, so that the
+//! table grows, and loses an entry, without a look at any key.
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
@@ -61,7 +61,7 @@ pub(crate) enum Pending {
 #[derive(Debug)]
 pub(crate) struct Slots<K> {
     table: HashTable<SlotId>,
-    slots: Vec<Slot<K>>,
+    all: Vec<Slot<K>>,
     free: Vec<SlotId>,
 }
 
@@ -83,12 +83,12 @@ impl KeyHash {
 
 impl<K> Slots<K> {
     pub(crate) fn new() -> Self {
-        Self { table: HashTable::new(), slots: Vec::new(), free: Vec::new() }
+        Self { table: HashTable::new(), all: Vec::new(), free: Vec::new() }
     }
 
     /// Forgets a key. It must neither run nor have a run ahead.
     pub(crate) fn remove(&mut self, id: SlotId) {
-        let slot = &mut self.slots[id as usize];
+        let slot = &mut self.all[id as usize];
         let hash = slot.hash;
         slot.key = None;
         self.table
@@ -100,23 +100,23 @@ impl<K> Slots<K> {
 
     /// The slots in use, in the order of their numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (SlotId, &Slot<K>)> {
-        let numbered = (0..).zip(&self.slots);
+        let numbered = (0..).zip(&self.all);
         numbered.filter(|(_, slot)| slot.key.is_some())
     }
 }
 
 impl<K: Eq> Slots<K> {
     pub(crate) fn find(&self, key: &K, hash: KeyHash) -> Option<SlotId> {
-        self.table.find(hash.spread(), |&id| self.slots[id as usize].is_of(key, hash)).copied()
+        self.table.find(hash.spread(), |&id| self.all[id as usize].is_of(key, hash)).copied()
     }
 
     /// The slot of `key`, a fresh one if there is none yet.
     pub(crate) fn find_or_insert(&mut self, key: K, hash: KeyHash) -> SlotId {
-        let Self { table, slots, free } = self;
+        let Self { table, all, free } = self;
         let entry = table.entry(
             hash.spread(),
-            |&id| slots[id as usize].is_of(&key, hash),
-            |&id| slots[id as usize].hash.spread(),
+            |&id| all[id as usize].is_of(&key, hash),
+            |&id| all[id as usize].hash.spread(),
         );
         let vacant = match entry {
             Entry::Occupied(occupied) => return *occupied.get(),
@@ -124,13 +124,13 @@ impl<K: Eq> Slots<K> {
         };
         let slot = Slot::new(key, hash);
         let id = free.pop().unwrap_or_else(|| {
-            SlotId::try_from(slots.len()).expect("a queue must hold fewer than 2^32 keys")
+            SlotId::try_from(all.len()).expect("a queue must hold fewer than 2^32 keys")
         });
         vacant.insert(id);
-        if id as usize == slots.len() {
-            slots.push(slot);
+        if id as usize == all.len() {
+            all.push(slot);
         } else {
-            slots[id as usize] = slot;
+            all[id as usize] = slot;
         }
         id
     }
@@ -176,12 +176,12 @@ impl<K> std::ops::Index<SlotId> for Slots<K> {
     type Output = Slot<K>;
 
     fn index(&self, id: SlotId) -> &Slot<K> {
-        &self.slots[id as usize]
+        &self.all[id as usize]
     }
 }
 
 impl<K> std::ops::IndexMut<SlotId> for Slots<K> {
     fn index_mut(&mut self, id: SlotId) -> &mut Slot<K> {
-        &mut self.slots[id as usize]
+        &mut self.all[id as usize]
     }
 }

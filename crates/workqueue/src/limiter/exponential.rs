@@ -15,10 +15,6 @@ const BASE_DEFAULT: Duration = Duration::from_millis(5);
 /// The longest delay of client-go's default limiter.
 const MAX_DEFAULT: Duration = Duration::from_secs(1_000);
 
-/// A record outlives its window by this, so that a queue with a long backlog, or a run that takes long,
-/// does not lose count of a key's failures.
-const IDLE_MIN: Duration = Duration::from_secs(3_600);
-
 /// The delay doubles with each failure of the key: `base`, 2 × `base`, 4 × `base` … up to `max`.
 ///
 /// A key is charged at most one failure per backoff window: if something runs it early and it fails
@@ -44,7 +40,7 @@ impl<K: Eq + Hash + Clone> Exponential<K> {
         if max > MAX_DELAY {
             return Err(InvalidConfig::DelayTooLong { delay: max });
         }
-        Ok(Self { failures: Failures::new(max.max(IDLE_MIN)), base, max })
+        Ok(Self { failures: Failures::new(max), base, max })
     }
 }
 

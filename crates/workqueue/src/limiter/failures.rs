@@ -9,6 +9,10 @@ use tokio::time::Instant;
 /// Records below which a sweep is not worth its time.
 const SWEEP_FROM: usize = 1_024;
 
+/// A record outlives its window by this at least, so that a queue with a long backlog, or a run that takes
+/// long, does not lose count of a key's failures.
+const IDLE_MIN: Duration = Duration::from_hours(1);
+
 /// Counts each key's failures, at most one a window.
 ///
 /// A window is the time from a failure to the retry it asked for. Something may run the key earlier; if
@@ -32,8 +36,9 @@ struct Record {
 }
 
 impl<K: Eq + Hash + Clone> Failures<K> {
-    /// Records are kept for `idle` after the end of their window.
-    pub(super) fn new(idle: Duration) -> Self {
+    /// Records are kept for an hour after the end of their window, or for `delay_max` if that is longer.
+    pub(super) fn new(delay_max: Duration) -> Self {
+        let idle = delay_max.max(IDLE_MIN);
         Self { records: HashMap::default(), idle, sweep_at: SWEEP_FROM }
     }
 
@@ -99,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_chatty_key_is_charged_once_a_window() {
-        let mut failures = Failures::new(Duration::from_secs(3_600));
+        let mut failures = Failures::new(SECOND);
         let start = Instant::now();
         assert_eq!(failures.charge(&"key", start, |_| 8 * SECOND), 8 * SECOND);
         for second in 1..8 {
@@ -113,23 +118,23 @@ mod tests {
 
     #[test]
     fn keys_that_nobody_forgets_do_not_pile_up() {
-        let mut failures = Failures::new(10 * SECOND);
+        let mut failures = Failures::new(SECOND);
         let start = Instant::now();
-        // A hundred thousand names, each failing once and never seen again, one a second.
-        for second in 0..100_000 {
-            failures.charge(&second, start + second * SECOND, |_| SECOND);
+        // A hundred thousand names, each failing once and never seen again, one every ten seconds.
+        for name in 0..100_000 {
+            failures.charge(&name, start + name * 10 * SECOND, |_| SECOND);
             assert!(failures.len() <= 2 * SWEEP_FROM);
         }
     }
 
     #[test]
     fn an_idle_record_starts_over() {
-        let mut failures = Failures::new(10 * SECOND);
+        let mut failures = Failures::new(SECOND);
         let start = Instant::now();
         failures.charge(&"key", start, |_| SECOND);
         failures.charge(&"key", start + SECOND, |_| SECOND);
         assert_eq!(failures.count(&"key"), 2);
-        failures.charge(&"key", start + 12 * SECOND, |before| {
+        failures.charge(&"key", start + 2 * SECOND + IDLE_MIN, |before| {
             assert_eq!(before, 0);
             SECOND
         });

@@ -9,9 +9,6 @@ use super::RateLimiter;
 use super::failures::Failures;
 use crate::{InvalidConfig, MAX_DELAY};
 
-/// As for [`Exponential`](super::Exponential): count on through a long backlog.
-const IDLE_MIN: Duration = Duration::from_secs(3_600);
-
 /// The first `fast_attempts` failures of a key wait `fast`, all later ones `slow`.
 ///
 /// Failures are charged and dropped as by [`Exponential`](super::Exponential).
@@ -35,7 +32,7 @@ impl<K: Eq + Hash + Clone> FastSlow<K> {
         if slow > MAX_DELAY {
             return Err(InvalidConfig::DelayTooLong { delay: slow });
         }
-        Ok(Self { failures: Failures::new(slow.max(IDLE_MIN)), fast, slow, fast_attempts })
+        Ok(Self { failures: Failures::new(slow), fast, slow, fast_attempts })
     }
 }
 

@@ -156,7 +156,9 @@ impl Model {
         let before = self.places.remove(&key);
         if let Some(before) = before {
             let level = &mut self.levels[before.priority as usize];
-            level.iter_mut().for_each(|(_, places)| places.retain(|place| *place != before));
+            for (_, places) in level.iter_mut() {
+                places.retain(|place| *place != before);
+            }
             level.retain(|(_, places)| !places.is_empty());
         }
         let since = before.map_or(entered, |place| place.since);

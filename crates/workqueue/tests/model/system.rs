@@ -28,9 +28,11 @@ pub(crate) struct QueueTest {
 
 /// A `get` that waits, and whether it has been woken since it was last polled.
 struct Get {
-    future: Pin<Box<dyn Future<Output = Option<Lease<Key, Key>>>>>,
+    future: Pin<Box<dyn Future<Output = Taken>>>,
     woken: Arc<Flag>,
 }
+
+type Taken = Option<Lease<Key, Key>>;
 
 struct Flag(AtomicBool);
 
