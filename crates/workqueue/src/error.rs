@@ -34,7 +34,8 @@ pub enum AddError<K> {
 pub enum InvalidConfig {
     /// A token bucket that would never hand out a token, or whose rate is not a number.
     #[error(
-        "a token bucket's rate must be above 0 and at most 1e9 a second, not {per_second}; for no limit at all, leave the bucket out"
+        "a token bucket's rate must lie between one in {} years and 1e9 a second, not {per_second} a second; for no limit at all, leave the bucket out",
+        years(&MAX_DELAY)
     )]
     Rate {
         /// The rate that was asked for.
@@ -43,6 +44,16 @@ pub enum InvalidConfig {
     /// A token bucket that holds no token.
     #[error("a token bucket's burst must be at least 1: with 0 no key would ever run")]
     Burst,
+    /// A token bucket that holds so many tokens, at such a rate, that it would never be full again.
+    #[error(
+        "a token bucket of {burst} tokens at {per_second} a second would take centuries to fill; for no limit at all, leave the bucket out"
+    )]
+    BurstTooLarge {
+        /// The burst that was asked for.
+        burst: u32,
+        /// The rate that was asked for.
+        per_second: f64,
+    },
     /// A backoff whose first delay is zero, or longer than its last.
     #[error(
         "a backoff must start above zero and not above its maximum: base {base:?}, maximum {max:?}"

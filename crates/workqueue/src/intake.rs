@@ -48,7 +48,7 @@ pub(crate) struct Filter {
     plain: AtomicBool,
 }
 
-/// With a batch of keys inside, another key passes nineteen times out of twenty.
+/// With a batch of keys inside, another key passes fifteen times out of sixteen.
 const FILTER_WORDS: usize = 64;
 
 /// What the producer that brought an arrival should do next.

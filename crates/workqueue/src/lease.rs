@@ -11,7 +11,7 @@ use crate::clock::Span;
 use crate::ledger::Taken;
 use crate::running::RunId;
 use crate::shared::Shared;
-use crate::{Add, AddError, WorkQueue};
+use crate::{AddError, MAX_DELAY, Priority, WorkQueue};
 
 /// A key in the hands of one worker: no other worker gets it until the lease is dropped.
 ///
@@ -21,7 +21,8 @@ use crate::{Add, AddError, WorkQueue};
 /// Dropping says nothing about success. Say it with one of
 /// - [`finish`](Self::finish): the key succeeded, or is given up; its failures are forgotten;
 /// - [`retry`](Self::retry): the key failed, and comes back after the limiter's delay;
-/// - [`retry_after`](Self::retry_after): the key succeeded, and comes back after a given time.
+/// - [`retry_after`](Self::retry_after): the key failed, and comes back after a given time;
+/// - [`requeue_after`](Self::requeue_after): the key succeeded, and comes back after a given time.
 #[must_use = "a lease that is dropped is done"]
 pub struct Lease<K, C = ()> {
     shared: Arc<Shared<K, C>>,
@@ -29,12 +30,13 @@ pub struct Lease<K, C = ()> {
     key: K,
     causes: Option<Arc<Causes<C>>>,
     queued: Span,
+    priority: Priority,
 }
 
 impl<K, C> Lease<K, C> {
     pub(crate) fn new(shared: Arc<Shared<K, C>>, taken: Taken<K, C>) -> Self {
-        let Taken { id, key, causes, queued } = taken;
-        Self { shared, id, key, causes, queued }
+        let Taken { id, key, causes, queued, priority } = taken;
+        Self { shared, id, key, causes, queued, priority }
     }
 
     /// The key. A lease also dereferences to it.
@@ -56,6 +58,11 @@ impl<K, C> Lease<K, C> {
     pub fn queued(&self) -> Duration {
         self.queued.duration()
     }
+
+    /// How urgent the run was asked to be. That it moved up by age does not count.
+    pub fn priority(&self) -> Priority {
+        self.priority
+    }
 }
 
 impl<K, C> Lease<K, C>
@@ -75,26 +82,48 @@ where
     ///
     /// # Errors
     /// If the queue is shut down; the failure is counted all the same.
-    pub fn retry(mut self) -> Result<Duration, AddError<K>> {
-        let queue = self.queue();
-        let delay = queue.charge(&self.key);
-        self.causes = None;
-        if !self.shared.repeat(self.id, delay) {
-            return Err(AddError::ShutDown { key: self.key.clone() });
-        }
-        queue.count_retry();
-        Ok(delay)
+    pub fn retry(self) -> Result<Duration, AddError<K>> {
+        let delay = self.queue().charge(&self.key);
+        self.repeat(delay)
     }
 
-    /// The run went well and the key shall run again after `delay`: its failures are forgotten, and the
-    /// lease is done.
+    /// The run failed, and somebody knows better than the limiter when to try again: the key is charged
+    /// with a failure and comes back after `delay`. Otherwise as [`retry`](Self::retry).
     ///
     /// # Errors
-    /// If the queue is shut down or the delay is beyond [`MAX_DELAY`](crate::MAX_DELAY).
+    /// If the queue is shut down or the delay is beyond [`MAX_DELAY`].
     pub fn retry_after(self, delay: Duration) -> Result<(), AddError<K>> {
-        let queue = self.queue();
-        queue.forget(&self.key);
-        queue.add_with(self.key.clone(), Add::after(delay)).map(drop)
+        if delay > MAX_DELAY {
+            return Err(AddError::DelayTooLong { key: self.key.clone(), delay });
+        }
+        self.queue().charge_for(&self.key, delay);
+        self.repeat(delay).map(drop)
+    }
+
+    /// The run went well and the key shall run again after `delay`, as urgent as this time: its failures
+    /// are forgotten, and the lease is done.
+    ///
+    /// # Errors
+    /// If the queue is shut down or the delay is beyond [`MAX_DELAY`].
+    pub fn requeue_after(self, delay: Duration) -> Result<(), AddError<K>> {
+        if delay > MAX_DELAY {
+            return Err(AddError::DelayTooLong { key: self.key.clone(), delay });
+        }
+        self.queue().forget(&self.key);
+        if !self.shared.repeat(self.id, delay, false) {
+            return Err(AddError::ShutDown { key: self.key.clone() });
+        }
+        Ok(())
+    }
+
+    fn repeat(mut self, delay: Duration) -> Result<Duration, AddError<K>> {
+        // Let go of the causes, so that the next run can have them.
+        self.causes = None;
+        if !self.shared.repeat(self.id, delay, true) {
+            return Err(AddError::ShutDown { key: self.key.clone() });
+        }
+        self.queue().count_retry();
+        Ok(delay)
     }
 
     fn queue(&self) -> WorkQueue<K, C> {

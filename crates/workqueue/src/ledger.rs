@@ -66,6 +66,7 @@ pub(crate) struct Taken<K, C> {
     pub(crate) key: K,
     pub(crate) causes: Option<Arc<Causes<C>>>,
     pub(crate) queued: Span,
+    pub(crate) priority: Priority,
 }
 
 impl<K, C> Ledger<K, C> {
@@ -101,7 +102,7 @@ impl<K, C> Ledger<K, C> {
     pub(crate) fn done(&mut self, run: RunId, now: Stamp) {
         let run = self.running.end(run);
         let slot = &mut self.slots[run.slot];
-        slot.running = false;
+        slot.set_running(false);
         match slot.pending {
             Pending::None => self.retire(run.slot),
             Pending::PassedOver => self.back_to_front(run.slot),
@@ -113,12 +114,13 @@ impl<K, C> Ledger<K, C> {
     }
 
     /// A run that is under way shall be repeated at `due`, or as soon as a worker is free: as urgent as
-    /// it was, and for the same causes.
-    pub(crate) fn repeat(&mut self, run: RunId, now: Stamp, due: Option<Stamp>) {
+    /// it was asked to be, and for the same causes if these are to be kept.
+    pub(crate) fn repeat(&mut self, run: RunId, now: Stamp, due: Option<Stamp>, with_causes: bool) {
         let run = self.running.get_mut(run);
         let (id, priority) = (run.slot, run.priority);
+        let causes = if with_causes { run.causes.take() } else { None };
         // The lease has let go of them, so they are not shared.
-        if let Some(mut causes) = run.causes.take().and_then(Arc::into_inner) {
+        if let Some(mut causes) = causes.and_then(Arc::into_inner) {
             let ahead = self.causes_mut(id);
             causes.append(std::mem::take(ahead));
             *ahead = causes;
@@ -207,6 +209,7 @@ impl<K, C> Ledger<K, C> {
         let before = slot.pending;
         match before {
             Pending::InLine | Pending::PassedOver => {
+                slot.asked = slot.asked.max(priority);
                 if priority > slot.priority {
                     self.raise(id, priority, now);
                 }
@@ -217,12 +220,13 @@ impl<K, C> Ledger<K, C> {
                 self.count_waiting_high(id, -1);
                 let slot = &mut self.slots[id];
                 slot.priority = slot.priority.max(priority);
+                slot.asked = slot.priority;
                 if !is_earlier {
                     self.count_waiting_high(id, 1);
                     return;
                 }
             }
-            Pending::None => slot.priority = priority,
+            Pending::None => (slot.priority, slot.asked) = (priority, priority),
         }
         match due {
             None => self.enter_line(id, now),
@@ -274,13 +278,13 @@ impl<K, C> Ledger<K, C> {
 
     /// A key in line, or passed over, is now more urgent: it goes to the end of the higher level.
     fn raise(&mut self, id: SlotId, priority: Priority, now: Stamp) {
-        let ticket = self.draw_ticket();
-        let group = self.group(id);
         let slot = &mut self.slots[id];
         let before = std::mem::replace(&mut slot.priority, priority);
         if slot.pending == Pending::PassedOver {
             return;
         }
+        let (ticket, group) = (self.draw_ticket(), self.group(id));
+        let slot = &mut self.slots[id];
         slot.ticket = ticket;
         slot.at = now;
         self.line.note_stale(before, group);
@@ -315,10 +319,10 @@ impl<K, C> Ledger<K, C> {
     #[inline]
     fn retire(&mut self, id: SlotId) {
         let slot = &mut self.slots[id];
-        if slot.retired {
+        if slot.is_retired() {
             return;
         }
-        slot.retired = true;
+        slot.set_retired(true);
         self.retired.push(id);
         if self.retired.len() >= RETIRED_BATCH {
             self.free_retired();
@@ -329,7 +333,7 @@ impl<K, C> Ledger<K, C> {
     fn free_retired(&mut self) {
         for id in self.retired.drain(..) {
             let slot = &mut self.slots[id];
-            slot.retired = false;
+            slot.set_retired(false);
             if slot.is_idle() {
                 self.slots.remove(id);
             }
@@ -394,37 +398,36 @@ impl<K: Eq + Hash + Clone, C> Ledger<K, C> {
         loop {
             let (level, id) = self.line.first(&self.slots)?;
             let slot = &mut self.slots[id];
-            if !slot.running && !may_take(slot.hash()) {
+            if slot.is_running() {
+                slot.pending = Pending::PassedOver;
+                self.line.pass_over_first(level);
+                continue;
+            }
+            if !may_take(slot.hash()) {
                 return None;
             }
+            // Before anything changes: a clone is the caller's code, and may panic.
+            let key = slot.key().clone();
             self.line.pop_first(level);
-            if !slot.running {
-                return Some(self.start(id, now));
-            }
-            slot.pending = Pending::PassedOver;
+            return Some(self.start(id, key, now));
         }
     }
 
     #[inline]
-    fn start(&mut self, id: SlotId, now: Stamp) -> Taken<K, C> {
+    fn start(&mut self, id: SlotId, key: K, now: Stamp) -> Taken<K, C> {
         let slot = &mut self.slots[id];
-        let key = slot.key().clone();
         slot.pending = Pending::None;
-        slot.running = true;
+        slot.set_running(true);
         self.ready -= 1;
-        let queued = now.since(slot.since);
+        let (queued, priority) = (now.since(slot.since), slot.asked);
         let causes = self.causes.get_mut(id as usize).filter(|causes| !causes.is_empty());
         let causes = causes.map(|causes| Arc::new(std::mem::take(causes)));
-        let run = self.running.start(Run {
-            slot: id,
-            started: now,
-            priority: slot.priority,
-            causes: causes.clone(),
-        });
+        let run = Run { slot: id, started: now, priority, causes: causes.clone() };
+        let run = self.running.start(run);
         if let Some(observer) = &self.observer {
             observer.tell(|observer| observer.started(queued.duration(), self.ready));
         }
-        Taken { id: run, key, causes, queued }
+        Taken { id: run, key, causes, queued, priority }
     }
 
     /// Takes a waiting key out; false if the key does not wait.
@@ -463,7 +466,8 @@ impl<K: Eq + Hash + Clone, C> Ledger<K, C> {
             // Slot numbers are dense: a new one is at most one past the end.
             if id as usize == self.groups.len() {
                 self.groups.push(group);
-            } else {
+            } else if self.slots[id].pending != Pending::InLine {
+                // A key in line stays with the group it lined up in, should the caller now name another.
                 self.groups[id as usize] = group;
             }
         }

@@ -60,7 +60,9 @@
 //! - **Nothing is missed.** A key that is added while it runs runs once more, after that run has ended.
 //! - **In order.** Keys of one priority come out in the order in which they became ready (of one group,
 //!   if there are groups). A key that is added while it runs takes its place in line there and then; if
-//!   its turn comes before its run has ended, it is passed over, and comes first as soon as it has.
+//!   its turn comes before its run has ended, it is passed over, and comes first as soon as it has. When
+//!   more than 256 keys become due at one moment, they become ready 256 at a time, and others may come
+//!   between.
 //! - **On time.** A waiting key is ready at its time, neither earlier nor, if a worker is free, later than
 //!   the timer's resolution of a millisecond.
 //! - **Nobody starves.** A key that is ready moves up one priority every [`aging`](Builder::aging) period

@@ -10,7 +10,7 @@
 //! | [`Jitter`] | another limiter's, plus a random share of it |
 //!
 //! A limiter is a plain synchronous structure: time comes in as an argument, randomness from a seed. The
-//! queue calls it under a lock of its own, so an implementation needs none.
+//! queue calls it under a lock of its own, so an implementation needs none, and must not call the queue.
 
 mod bucket;
 mod exponential;
@@ -59,6 +59,13 @@ pub trait RateLimiter<K>: Send {
     /// Counts a failure of `key` at `now` and says how long the key waits from then on.
     fn next_delay(&mut self, key: &K, now: Instant) -> Duration;
 
+    /// Hears until when `key` waits in the end, after [`next_delay`](Self::next_delay): another limiter may
+    /// have asked for more, or the delay may have been cut. One that counts a failure only once while the
+    /// key waits needs to know; others ignore it.
+    fn granted(&mut self, key: &K, until: Instant) {
+        let _ = (key, until);
+    }
+
     /// Forgets the failures of `key`: it has succeeded, or is gone.
     fn forget(&mut self, key: &K);
 
@@ -69,6 +76,10 @@ pub trait RateLimiter<K>: Send {
 impl<K> RateLimiter<K> for Box<dyn RateLimiter<K>> {
     fn next_delay(&mut self, key: &K, now: Instant) -> Duration {
         (**self).next_delay(key, now)
+    }
+
+    fn granted(&mut self, key: &K, until: Instant) {
+        (**self).granted(key, until);
     }
 
     fn forget(&mut self, key: &K) {

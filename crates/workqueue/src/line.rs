@@ -11,8 +11,8 @@
 //! ```
 //!
 //! Invariants. An entry is live while its ticket is its slot's; a key that moves draws a new ticket and
-//! leaves the old entry behind as stale. Each level counts its live entries, and sweeps when most are
-//! stale. A group with a live entry has exactly one turn in the ring, one without is gone, so a group that
+//! leaves the old entry behind as stale. Each FIFO has a count of its live entries, and is swept when most
+//! are stale. A group with a live entry has exactly one turn in the ring, one without is gone, so a group that
 //! comes back queues up at the end.
 
 use std::collections::VecDeque;
@@ -105,7 +105,9 @@ impl Line {
         level_line.live += 1;
         level_line.sweep_if_stale(level, slots);
         match (&mut level_line.order, group) {
-            (Order::Fair(fair), Some(group)) => fair.push_back(group, place),
+            (Order::Fair(fair), Some(group)) => {
+                fair.push_back(group, place, |place| place.is_live(level, slots));
+            }
             (Order::Fifo(fifo), _) => fifo.push_back(place),
             (Order::Fair(_), None) => unreachable!("a fair line must be told the group"),
         }
@@ -147,6 +149,17 @@ impl Line {
         match &mut level_line.order {
             Order::Fifo(fifo) => drop(fifo.pop_front()),
             Order::Fair(fair) => fair.pop_first(),
+        }
+    }
+
+    /// Takes out what [`first`](Self::first) has just returned, because it cannot be handed out now. Its
+    /// group keeps its turn.
+    pub(crate) fn pass_over_first(&mut self, level: Priority) {
+        let level_line = &mut self.levels[level as usize];
+        level_line.live -= 1;
+        match &mut level_line.order {
+            Order::Fifo(fifo) => drop(fifo.pop_front()),
+            Order::Fair(fair) => fair.pass_over_first(),
         }
     }
 
@@ -206,7 +219,7 @@ impl Level {
                 fifo.retain(|place| place.is_live(level, slots));
             }
             Order::Fair(fair) if fair.ages.len() > limit => {
-                fair.retain(|place| place.is_live(level, slots));
+                fair.ages.retain(|place| place.is_live(level, slots));
             }
             Order::Fifo(_) | Order::Fair(_) => {}
         }
@@ -214,7 +227,7 @@ impl Level {
 }
 
 impl Fair {
-    fn push_back(&mut self, group: Group, place: Place) {
+    fn push_back(&mut self, group: Group, place: Place, is_live: impl FnMut(&Place) -> bool) {
         self.ages.push_back(place);
         let turn = self.next_turn;
         let members = self.groups.entry(group).or_insert_with(|| {
@@ -223,6 +236,9 @@ impl Fair {
             Members { places: self.spare.pop().unwrap_or_default(), live: 0, turn }
         });
         members.live += 1;
+        if members.places.len() > 2 * members.live + STALE_TOLERATED {
+            members.places.retain(is_live);
+        }
         members.places.push_back(place);
     }
 
@@ -260,6 +276,14 @@ impl Fair {
         self.lose_member(group);
     }
 
+    /// Takes out what [`first`](Self::first) has just returned, and leaves the turn to its group.
+    fn pass_over_first(&mut self) {
+        let Some(&(group, _)) = self.turns.front() else { return };
+        let members = self.groups.get_mut(&group).expect("the first group must be known");
+        members.places.pop_front();
+        self.lose_member(group);
+    }
+
     /// One of the group's entries is gone or stale. The last one takes the group and its turn with it.
     fn lose_member(&mut self, group: Group) {
         let MapEntry::Occupied(mut members) = self.groups.entry(group) else {
@@ -279,13 +303,6 @@ impl Fair {
             self.turns.retain(|(group, turn)| {
                 groups.get(group).is_some_and(|members| members.turn == *turn)
             });
-        }
-    }
-
-    fn retain(&mut self, mut is_live: impl FnMut(&Place) -> bool) {
-        self.ages.retain(&mut is_live);
-        for members in self.groups.values_mut() {
-            members.places.retain(&mut is_live);
         }
     }
 }

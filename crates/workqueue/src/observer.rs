@@ -8,8 +8,8 @@ use std::time::Duration;
 /// The steps are those of client-go's work queue metrics; the `prometheus` feature has a ready
 /// implementation under the same names. Every method does nothing unless implemented.
 ///
-/// Methods are called with the queue's lock held, so that their order is the order of events. They must
-/// be quick and must not call the queue. A panic of theirs is logged and goes no further.
+/// `added`, `started` and `finished` are called with the queue's lock held, so that their order is the order
+/// of events. They must be quick and must not call the queue. A panic of theirs is logged and goes no further.
 pub trait Observer: Send + Sync + 'static {
     /// A key's run became ready. Adds that were merged into it are not told. `depth` is the number of
     /// ready runs, this one included.

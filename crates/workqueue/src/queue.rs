@@ -113,7 +113,8 @@ where
     ///
     /// # Cancel safety
     /// Safe: a key is taken in the same step that returns it, so a `get` that is dropped while it waits
-    /// has taken none, and what woke it goes to another worker.
+    /// has taken none, and what woke it goes to another worker. Do not keep one that is neither polled nor
+    /// dropped, as by a `select!` on `&mut get` with a long handler: what woke it goes to nobody.
     ///
     /// # Panics
     /// If keys wait for their time and the caller is not inside a tokio runtime with its timer enabled.
@@ -129,7 +130,7 @@ where
         }
     }
 
-    /// Takes the next key if one is ready.
+    /// Takes the next key if one is ready. (A `get` that is polled once may yield to other tasks first.)
     pub fn try_get(&self) -> Option<Lease<K, C>> {
         let taken = self.shared.try_take()?;
         Some(Lease::new(Arc::clone(&self.shared), taken))
@@ -217,9 +218,20 @@ where
 
     /// Charges a key with a failure; returns how long it shall wait.
     pub(crate) fn charge(&self, key: &K) -> Duration {
-        let delay = self.shared.limiter.lock().next_delay(key, Instant::now());
+        let now = Instant::now();
+        let mut limiter = self.shared.limiter.lock();
         // A limiter is trusted with its delays, but not beyond the calendar.
-        delay.min(MAX_DELAY)
+        let delay = limiter.next_delay(key, now).min(MAX_DELAY);
+        limiter.granted(key, now + delay);
+        delay
+    }
+
+    /// Charges a key with a failure, and lets it wait for `delay`, whatever the limiter says.
+    pub(crate) fn charge_for(&self, key: &K, delay: Duration) {
+        let now = Instant::now();
+        let mut limiter = self.shared.limiter.lock();
+        limiter.next_delay(key, now);
+        limiter.granted(key, now + delay);
     }
 
     pub(crate) fn count_retry(&self) {
@@ -236,7 +248,7 @@ where
 {
     /// What is known of every key at this moment, for a person to look at.
     ///
-    /// It copies every key: with a million of them, ask seldom.
+    /// It copies every key, and the queue stands still meanwhile: with a million of them, ask seldom.
     pub fn snapshot(&self) -> Snapshot<K, C> {
         let clock = &self.shared.clock;
         let core = self.shared.settled();

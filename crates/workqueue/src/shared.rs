@@ -142,7 +142,7 @@ impl<K, C> Shared<K, C> {
             (Some(until), Some(due)) => due < until,
             _ => false,
         };
-        let quiet = core.ledger.ready() + core.ledger.running() == 0;
+        let quiet = core.ledger.is_idle();
         drop(core);
         if ring {
             self.doorbell.ring();
@@ -195,7 +195,9 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
         if core.shut_down {
             return Err(Closed(arrival.key));
         }
-        self.apply_intake(&mut core);
+        if !self.filter.is_empty() {
+            self.apply_intake(&mut core);
+        }
         core.ledger.promote_due(arrival.at);
         let due = arrival.at.after(delay);
         core.ledger.add(arrival, Some(due));
@@ -203,9 +205,9 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
         Ok(())
     }
 
-    /// A run shall be repeated; false if the queue is shut down. The lease must have let go of the
-    /// causes, and is dropped afterwards.
-    pub(crate) fn repeat(&self, id: RunId, delay: Duration) -> bool {
+    /// A run shall be repeated, with its causes or without; false if the queue is shut down. The lease
+    /// must have let go of the causes, and is dropped afterwards.
+    pub(crate) fn repeat(&self, id: RunId, delay: Duration, with_causes: bool) -> bool {
         let now = self.clock.now();
         let mut core = self.core.lock();
         if core.shut_down {
@@ -214,7 +216,7 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
         self.apply_intake(&mut core);
         core.ledger.promote_due(now);
         let due = (!delay.is_zero()).then(|| now.after(delay));
-        core.ledger.repeat(id, now, due);
+        core.ledger.repeat(id, now, due, with_causes);
         self.unlock_and_ring(core);
         true
     }
@@ -297,23 +299,28 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
     #[inline]
     fn take(&self, core: &mut Core<K, C>, now: Stamp) -> Option<Taken<K, C>> {
         let is_due = core.ledger.next_due().is_some_and(|due| due <= now);
-        if !is_due && !self.doorbell.has_sleepers() && self.filter.is_plain() {
+        let has_sleepers = self.doorbell.has_sleepers();
+        if !is_due && !has_sleepers && self.filter.is_plain() {
             let taken = core.ledger.take_settled(now, |hash| self.filter.may_hold(hash));
             if taken.is_some() {
                 return taken;
             }
         }
-        self.apply_intake(core);
-        if is_due {
-            core.ledger.promote_due(now);
+        // A producer that did not ring, because others had been rung for, relies on these to find its key:
+        // they lock the intake, and do not trust a glance.
+        if has_sleepers || !self.filter.is_empty() {
+            self.apply_intake(core);
         }
-        core.ledger.take(now)
+        loop {
+            let more_due = is_due && core.ledger.promote_due(now);
+            let taken = core.ledger.take(now);
+            if taken.is_some() || !more_due {
+                return taken;
+            }
+        }
     }
 
     fn apply_intake(&self, core: &mut Core<K, C>) {
-        if self.filter.is_empty() {
-            return;
-        }
         let Core { ledger, buffer, .. } = core;
         self.intake.lock().swap(buffer, &self.filter);
         for arrival in buffer.drain(..) {

@@ -32,12 +32,19 @@ pub(crate) struct Slot<K> {
     pub(crate) ticket: Ticket,
     hash: KeyHash,
     pub(crate) pending: Pending,
+    /// The level at which the run ahead stands; age may have moved it up.
     pub(crate) priority: Priority,
-    /// Whether a lease on this key is out.
-    pub(crate) running: bool,
-    /// Whether the slot is on the list of those that may be freed.
-    pub(crate) retired: bool,
+    /// The priority that was asked for.
+    pub(crate) asked: Priority,
+    /// [`RUNNING`] and [`RETIRED`], in one byte: a slot fills its 32 bytes.
+    flags: u8,
 }
+
+/// A lease on the key is out.
+const RUNNING: u8 = 1;
+
+/// The slot is on the list of those that may be freed.
+const RETIRED: u8 = 2;
 
 /// A number drawn for every place that a key takes, in the line or among the waiting.
 ///
@@ -146,14 +153,30 @@ impl<K> Slot<K> {
             hash,
             pending: Pending::None,
             priority: Priority::Low,
-            running: false,
-            retired: false,
+            asked: Priority::Low,
+            flags: 0,
         }
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.flags & RUNNING != 0
+    }
+
+    pub(crate) fn set_running(&mut self, running: bool) {
+        self.flags = (self.flags & !RUNNING) | if running { RUNNING } else { 0 };
+    }
+
+    pub(crate) fn is_retired(&self) -> bool {
+        self.flags & RETIRED != 0
+    }
+
+    pub(crate) fn set_retired(&mut self, retired: bool) {
+        self.flags = (self.flags & !RETIRED) | if retired { RETIRED } else { 0 };
     }
 
     /// Whether nothing is known of the key but its name.
     pub(crate) fn is_idle(&self) -> bool {
-        !self.running && self.pending == Pending::None
+        !self.is_running() && self.pending == Pending::None
     }
 
     fn is_of(&self, key: &K, hash: KeyHash) -> bool

@@ -16,6 +16,7 @@ use crate::slots::{Pending, Slot};
 /// Displays as a table of at most a hundred keys. A precision sets another limit, as in `{snapshot:.20}`,
 /// and `{snapshot:#}` shows them all.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Snapshot<K, C = ()> {
     /// The queue's name.
     pub name: String,
@@ -30,6 +31,7 @@ pub struct Snapshot<K, C = ()> {
 
 /// What is known of one key. At least one of `running` and `ahead` is there.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct KeyStatus<K, C = ()> {
     /// The key.
     pub key: K,
@@ -43,6 +45,7 @@ pub struct KeyStatus<K, C = ()> {
 
 /// A run that is under way.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Run<C> {
     /// When it started.
     pub since: Instant,
@@ -52,6 +55,7 @@ pub struct Run<C> {
 
 /// A run that is ahead.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Ahead<C> {
     /// Since when it is ready or waiting.
     pub since: Instant,
@@ -65,6 +69,7 @@ pub struct Ahead<C> {
 
 /// A key that was still waiting for its time when its queue was shut down.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Waiting<K> {
     /// The key.
     pub key: K,

@@ -17,7 +17,8 @@ pub(crate) use std::sync::Arc;
 /// How often a contended lock is tried before the thread goes to sleep.
 ///
 /// The critical sections below are tens of nanoseconds long, a futex round trip is microseconds. The
-/// spin is bounded, because the holder may have been preempted.
+/// spin is bounded, at about two thousand pauses or a tenth of a millisecond in all, because the holder may
+/// have been preempted.
 const SPIN_ATTEMPTS: u32 = 10;
 
 /// Pauses before the first retry of a contended lock; doubled each time up to the maximum.
@@ -32,9 +33,11 @@ const SPIN_PAUSES_MAX: u32 = 256;
 
 /// A mutex that spins briefly, ignores poisoning, and does not share a cache line with its neighbours.
 ///
-/// Poisoning is ignored because a panic of user code does not leave a change half done: hashing, grouping
-/// and limiters run before the queue is locked, comparing before and observers after a change.
-#[derive(Debug, Default)]
+/// Poisoning is ignored, so that a lease can end while its thread panics. User code under the lock is kept
+/// out of changes: hashing, grouping and limiters run before, a key is cloned before, observers are called
+/// after, and their panics caught. What is left is a key type whose `Eq` panics (it loses the adds that came
+/// in the same batch), and keys or causes whose `Drop` calls the queue (it waits for itself).
+#[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Lock<T>(imp::Mutex<T>);
 

@@ -9,7 +9,7 @@ use common::{MILLISECOND, SECOND};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, advance};
 use windlass_workqueue::{
-    Add, Exponential, MAX_DELAY, MaxWait, RateLimiter, TokenBucket, WorkQueue,
+    Add, Exponential, MAX_DELAY, MaxOf, MaxWait, RateLimiter, TokenBucket, WorkQueue,
 };
 
 fn queue_with<K>(limiter: impl RateLimiter<K> + 'static) -> WorkQueue<K>
@@ -153,4 +153,36 @@ async fn a_limiter_beyond_the_calendar_is_cut() {
 
     let queue = queue_with::<&str>(MaxWait::new(Never, SECOND));
     assert_eq!(queue.add_rate_limited("a").unwrap(), SECOND);
+}
+
+/// The window of a failure is the wait that came of it, not the one that was cut.
+#[tokio::test(start_paused = true)]
+async fn a_cut_delay_is_the_whole_window() {
+    let queue =
+        queue_with(MaxWait::new(Exponential::new(SECOND, 1_000 * SECOND).unwrap(), 3 * SECOND));
+    queue.add("a").unwrap();
+    let mut delays = Vec::new();
+    for failures in 1..=6 {
+        delays.push(queue.get().await.unwrap().retry().unwrap().as_secs());
+        assert_eq!(queue.failures(&"a"), failures);
+    }
+    assert_eq!(delays, [1, 2, 3, 3, 3, 3]);
+}
+
+/// A full bucket makes a key wait longer than its backoff: that is its window, however often events run it.
+#[tokio::test(start_paused = true)]
+async fn a_chatty_key_behind_a_full_bucket_is_charged_once() {
+    let limiter = MaxOf::new(vec![
+        Box::new(Exponential::new(MILLISECOND, 1_000 * SECOND).unwrap()),
+        Box::new(TokenBucket::new(0.01, 1).unwrap()),
+    ]);
+    let queue = queue_with(limiter.unwrap());
+    queue.add_rate_limited("takes the token").unwrap();
+    queue.add("chatty").unwrap();
+    for _ in 0..10 {
+        queue.get().await.filter(|lease| **lease == "chatty").map(|lease| lease.retry().unwrap());
+        advance(SECOND).await;
+        queue.add("chatty").unwrap();
+    }
+    assert_eq!(queue.failures(&"chatty"), 1);
 }

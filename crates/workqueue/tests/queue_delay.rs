@@ -185,3 +185,19 @@ async fn time_in_line_counts_from_the_due_time() {
     assert_eq!(queue.try_get().unwrap().queued(), 2 * SECOND);
     assert!(run_next(&queue).is_none());
 }
+
+/// Keys become ready 256 at a time, but none is overlooked because those before it are running.
+#[tokio::test(start_paused = true)]
+async fn a_due_key_behind_many_running_ones_is_found() {
+    let queue = WorkQueue::new();
+    for key in 0..1_000 {
+        queue.add(key).unwrap();
+    }
+    let running: Vec<_> = std::iter::from_fn(|| queue.try_get()).collect();
+    assert_eq!(running.len(), 1_000);
+    for key in 0..=1_000 {
+        queue.add_after(key, SECOND).unwrap();
+    }
+    advance(SECOND).await;
+    assert_eq!(queue.try_get().as_deref(), Some(&1_000));
+}

@@ -40,7 +40,7 @@ async fn done_when_the_worker_panics() {
         panic!("the worker of {} fails on purpose", *lease);
     });
     assert!(tasks.join_next().await.unwrap().unwrap_err().is_panic());
-    assert_eq!(queue.load(), Load { ready: 1, ..Load::default() });
+    assert_eq!((queue.load().ready, queue.load().running), (1, 0));
     assert_eq!(queue.get().await.map(|lease| *lease), Some("a"));
 }
 
@@ -131,13 +131,13 @@ async fn retry_brings_the_key_back_after_a_growing_delay() {
 
 /// controller-runtime: requeue after a time is not rate-limited.
 #[tokio::test(start_paused = true)]
-async fn retry_after_keeps_to_its_time_and_forgets_the_failures() {
+async fn requeue_after_keeps_to_its_time_and_forgets_the_failures() {
     let queue = queue_with_backoff();
     queue.add("a").unwrap();
     queue.get().await.unwrap().retry().unwrap();
     let lease = queue.get().await.unwrap();
     let now = Instant::now();
-    lease.retry_after(7 * SECOND).unwrap();
+    lease.requeue_after(7 * SECOND).unwrap();
     assert_eq!(queue.failures(&"a"), 0);
     assert_eq!(queue.due(&"a"), Some(now + 7 * SECOND));
     assert_eq!(queue.get().await.as_deref(), Some(&"a"));
@@ -156,7 +156,7 @@ async fn retry_keeps_the_causes_and_the_priority_of_the_run() {
     assert_eq!(ahead.priority, Priority::High);
     let again = queue.get().await.unwrap();
     assert_eq!(again.causes().collect::<Vec<_>>(), [&"created", &"resync"]);
-    again.retry_after(SECOND).unwrap();
+    again.requeue_after(SECOND).unwrap();
     let afresh = queue.get().await.unwrap();
     assert_eq!(afresh.causes().count(), 0, "the run went well, so its causes are dealt with");
 }
@@ -168,7 +168,7 @@ async fn retry_of_a_key_that_was_added_meanwhile_runs_at_once() {
     queue.add("a").unwrap();
     let lease = queue.try_get().unwrap();
     queue.add("a").unwrap();
-    lease.retry_after(SECOND).unwrap();
+    lease.requeue_after(SECOND).unwrap();
     assert_eq!(run_ready(&queue), ["a"]);
     advance(2 * SECOND).await;
     assert!(queue.try_get().is_none());
@@ -184,4 +184,60 @@ async fn a_lease_outlives_every_handle() {
     assert_eq!(*a.key(), "a");
     a.finish();
     assert_eq!(b.retry().unwrap(), MILLISECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_comes_back_is_as_urgent_as_it_was() {
+    let queue = WorkQueue::new();
+    for (key, comes_back) in [("requeued", true), ("retried", false)] {
+        queue.add_with(key, Add::now().priority(Priority::Low)).unwrap();
+        let lease = queue.get().await.unwrap();
+        assert_eq!(lease.priority(), Priority::Low);
+        if comes_back {
+            lease.requeue_after(SECOND).unwrap();
+        } else {
+            lease.retry_after(SECOND).unwrap();
+        }
+        assert_eq!(queue.get().await.unwrap().priority(), Priority::Low);
+    }
+}
+
+/// Age moves a key up to be fair to it once; a retry starts where it was asked to.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_had_moved_up_by_age_comes_back_where_it_started() {
+    let queue = WorkQueue::<&str>::builder().aging(SECOND).build().unwrap();
+    queue.add_with("low", Add::now().priority(Priority::Low)).unwrap();
+    queue.add("running").unwrap();
+    let running = queue.try_get().unwrap();
+    queue.add("running").unwrap();
+    tokio::time::advance(2 * SECOND).await;
+    let lease = queue.try_get().unwrap();
+    assert_eq!((*lease, lease.priority()), ("low", Priority::Low));
+    lease.retry_after(SECOND).unwrap();
+    assert_eq!(queue.status(&"low").unwrap().ahead.unwrap().priority, Priority::Low);
+    drop(running);
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_after_counts_a_failure_and_requeue_after_forgets_them() {
+    let queue = WorkQueue::new();
+    queue.add("a").unwrap();
+    queue.get().await.unwrap().retry_after(SECOND).unwrap();
+    assert_eq!(queue.failures(&"a"), 1);
+    queue.get().await.unwrap().retry_after(SECOND).unwrap();
+    assert_eq!(queue.failures(&"a"), 2);
+    queue.get().await.unwrap().requeue_after(SECOND).unwrap();
+    assert_eq!(queue.failures(&"a"), 0);
+}
+
+/// Refused before anything has changed: the failures are still there.
+#[tokio::test(start_paused = true)]
+async fn a_delay_that_is_too_long_changes_nothing() {
+    let queue = WorkQueue::new();
+    queue.add("a").unwrap();
+    queue.get().await.unwrap().retry().unwrap();
+    let lease = queue.get().await.unwrap();
+    assert!(lease.requeue_after(Duration::MAX).is_err());
+    assert_eq!(queue.failures(&"a"), 1);
+    assert!(queue.is_empty());
 }

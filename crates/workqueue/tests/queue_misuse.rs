@@ -28,7 +28,7 @@ fn a_bucket_of_an_impossible_rate_is_refused() {
     for rate in [0.0, -0.0, -1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e300, 1e-300] {
         let refused = TokenBucket::new(rate, 1).unwrap_err();
         assert!(matches!(refused, InvalidConfig::Rate { .. }), "{rate}");
-        assert_says(&refused, &["rate", "above 0", &rate.to_string()]);
+        assert_says(&refused, &["rate", "must lie between", &rate.to_string()]);
     }
 }
 

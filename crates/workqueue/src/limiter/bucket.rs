@@ -13,7 +13,10 @@ use governor::{Quota, RateLimiter as Governor};
 use tokio::time::Instant;
 
 use super::RateLimiter;
-use crate::InvalidConfig;
+use crate::{InvalidConfig, MAX_DELAY};
+
+/// One token a nanosecond, the least that governor tells apart.
+const RATE_MAX: f64 = 1e9;
 
 /// Spaces all keys together to `rate` a second, after a `burst` that goes through at once.
 ///
@@ -36,17 +39,24 @@ impl TokenBucket {
     /// A bucket of `per_second` tokens a second that holds at most `burst`, and starts full.
     ///
     /// # Errors
-    /// If the rate is not above zero (or above one a nanosecond, which governor cannot tell apart), or
-    /// if the burst is zero.
+    /// If the rate is not a number between one in a hundred years and one a nanosecond, if the burst is
+    /// zero, or if an empty bucket would take more than a hundred years to fill.
     pub fn new(per_second: f64, burst: u32) -> Result<Self, InvalidConfig> {
-        let burst = NonZeroU32::new(burst).ok_or(InvalidConfig::Burst)?;
-        let quota = Duration::try_from_secs_f64(1.0 / per_second)
-            .ok()
-            .filter(|period| *period <= crate::MAX_DELAY)
-            .and_then(Quota::with_period)
-            .ok_or(InvalidConfig::Rate { per_second })?;
+        let size = NonZeroU32::new(burst).ok_or(InvalidConfig::Burst)?;
+        let invalid_rate = InvalidConfig::Rate { per_second };
+        if !(0.0..=RATE_MAX).contains(&per_second) {
+            return Err(invalid_rate);
+        }
+        let period = Duration::try_from_secs_f64(1.0 / per_second).unwrap_or(Duration::MAX);
+        if period > MAX_DELAY {
+            return Err(invalid_rate);
+        }
+        if period.saturating_mul(burst) > MAX_DELAY {
+            return Err(InvalidConfig::BurstTooLarge { burst, per_second });
+        }
+        let quota = Quota::with_period(period).ok_or(invalid_rate)?.allow_burst(size);
         let clock = SetClock::default();
-        let governor = Governor::direct_with_clock(quota.allow_burst(burst), clock.clone());
+        let governor = Governor::direct_with_clock(quota, clock.clone());
         Ok(Self { governor, clock, epoch: None })
     }
 
@@ -57,6 +67,10 @@ impl TokenBucket {
         self.clock.set(now);
         let Err(not_until) = self.governor.check() else { return Duration::ZERO };
         let slot = not_until.earliest_possible();
+        if Duration::from(slot.duration_since(now)) > MAX_DELAY {
+            // Booked out for a lifetime: nobody waits longer, and nothing overflows.
+            return MAX_DELAY;
+        }
         self.clock.set(slot);
         self.governor.check().expect("the earliest possible moment must be possible");
         slot.duration_since(now).into()
@@ -113,6 +127,15 @@ mod tests {
     }
 
     #[test]
+    fn a_bucket_that_is_booked_out_for_a_lifetime_books_no_more() {
+        let mut bucket = TokenBucket::new(1e-9, 1).expect("one in thirty-two years is valid");
+        let now = Instant::now();
+        let delays: Vec<_> = (0..1_000).map(|_| bucket.reserve(now)).collect();
+        assert!(delays.is_sorted());
+        assert_eq!(delays.last(), Some(&MAX_DELAY));
+    }
+
+    #[test]
     fn tokens_come_back_with_time() {
         let mut bucket = TokenBucket::new(10.0, 2).expect("valid");
         let now = Instant::now();
@@ -132,10 +155,12 @@ mod tests {
         assert_eq!(slow.reserve(now), Duration::ZERO);
         assert_eq!(slow.reserve(now), Duration::from_secs(10));
 
-        for rate in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e10, 1e-300] {
+        for rate in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e10, 1e-300, 1e-10] {
             let refused = TokenBucket::new(rate, 1).expect_err("must be refused");
-            assert!(refused.to_string().contains("rate must be above 0"), "{refused}");
+            assert!(refused.to_string().contains("rate must lie between"), "{refused}");
         }
+        let refused = TokenBucket::new(0.1, u32::MAX).expect_err("must be refused");
+        assert!(refused.to_string().contains("take centuries to fill"), "{refused}");
         let refused = TokenBucket::new(1.0, 0).expect_err("must be refused");
         assert!(refused.to_string().contains("burst must be at least 1"), "{refused}");
     }

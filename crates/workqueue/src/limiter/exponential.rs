@@ -62,6 +62,10 @@ impl<K: Eq + Hash + Clone + Send> RateLimiter<K> for Exponential<K> {
         })
     }
 
+    fn granted(&mut self, key: &K, until: Instant) {
+        self.failures.grant(key, until);
+    }
+
     fn forget(&mut self, key: &K) {
         self.failures.forget(key);
     }

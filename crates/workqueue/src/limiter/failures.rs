@@ -71,6 +71,13 @@ impl<K: Eq + Hash + Clone> Failures<K> {
         length
     }
 
+    /// The window of `key` ends at `until`, whatever was asked for.
+    pub(super) fn grant(&mut self, key: &K, until: Instant) {
+        if let Some(record) = self.records.get_mut(key) {
+            record.window_end = until;
+        }
+    }
+
     pub(super) fn forget(&mut self, key: &K) {
         self.records.remove(key);
     }

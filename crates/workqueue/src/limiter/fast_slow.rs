@@ -42,6 +42,10 @@ impl<K: Eq + Hash + Clone + Send> RateLimiter<K> for FastSlow<K> {
         self.failures.charge(key, now, |before| if before < fast_attempts { fast } else { slow })
     }
 
+    fn granted(&mut self, key: &K, until: Instant) {
+        self.failures.grant(key, until);
+    }
+
     fn forget(&mut self, key: &K) {
         self.failures.forget(key);
     }

@@ -39,6 +39,10 @@ impl<K, L: RateLimiter<K>> RateLimiter<K> for Jitter<L> {
         delay.saturating_add(share)
     }
 
+    fn granted(&mut self, key: &K, until: Instant) {
+        self.inner.granted(key, until);
+    }
+
     fn forget(&mut self, key: &K) {
         self.inner.forget(key);
     }

@@ -55,6 +55,12 @@ impl<K> RateLimiter<K> for MaxOf<K> {
         delays.max().unwrap_or_default()
     }
 
+    fn granted(&mut self, key: &K, until: Instant) {
+        for limiter in &mut self.limiters {
+            limiter.granted(key, until);
+        }
+    }
+
     fn forget(&mut self, key: &K) {
         for limiter in &mut self.limiters {
             limiter.forget(key);

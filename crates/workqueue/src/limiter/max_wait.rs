@@ -29,6 +29,10 @@ impl<K, L: RateLimiter<K>> RateLimiter<K> for MaxWait<L> {
         self.inner.next_delay(key, now).min(self.max)
     }
 
+    fn granted(&mut self, key: &K, until: Instant) {
+        self.inner.granted(key, until);
+    }
+
     fn forget(&mut self, key: &K) {
         self.inner.forget(key);
     }

@@ -214,13 +214,14 @@ impl Model {
         }
     }
 
-    /// The next place; its group goes to the end.
+    /// The next place. Its group goes to the end, unless the key runs and is passed over.
     fn pop(&mut self) -> Option<Place> {
         let level = self.levels.iter_mut().rev().find(|level| !level.is_empty())?;
         let (group, mut places) = level.remove(0);
         let place = places.remove(0);
         if !places.is_empty() {
-            level.push((group, places));
+            let turn = if self.running.contains(&place.key) { 0 } else { level.len() };
+            level.insert(turn, (group, places));
         }
         self.places.remove(&place.key)
     }
