@@ -40,6 +40,18 @@ impl Stamp {
     }
 }
 
+impl Stamp {
+    /// For an atomic, which holds nothing else.
+    pub(crate) fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    /// Whether this is more than `delay` after the stamp with these bits.
+    pub(crate) fn is_after(self, earlier: u64, delay: Duration) -> bool {
+        self > Self(earlier).after(delay)
+    }
+}
+
 impl Span {
     pub(crate) fn duration(self) -> Duration {
         Duration::from_nanos(self.0)

@@ -1,28 +1,42 @@
-//! Wakes sleeping workers, no more of them than can run.
+//! Wakes sleeping workers, no more of them than are needed.
 //!
-//! At most as many rings are under way as there are cores: whoever is woken looks at the queue, takes a key,
-//! and rings for the next if there is more. So a burst of adds costs its producer a few wake-ups, and a
-//! hundred idle workers are not woken for one key. One ring would do, were it not for a woken worker that
-//! cannot run yet, because the thread it was woken on is busy; the rings of the other cores make up for it.
+//! A worker that takes a key rings for the next if there is more to do, so one ring at a time is enough: a
+//! burst of adds costs its producer few wake-ups, and a hundred idle workers are not woken for one key. But a
+//! woken worker may be unable to run, because the thread that it was woken on is busy with a long handler, and
+//! then everything would wait for it. So when no key has been taken for a while, producers may ring for as many
+//! sleepers as there are cores: two keys for idle workers start two of them, whatever the first one does.
 //!
 //! Invariants:
 //! - A worker becomes a sleeper with both the ledger and the intake locked and nothing to do in either;
 //!   whoever then brings something, under either lock, sees the sleeper.
-//! - A woken worker takes its ring back before it looks, and then looks with the intake locked. A producer
-//!   that found all rings under way has put its key there before one of those workers looks.
+//! - A producer first marks the intake as occupied and then reads the count of rings; a woken worker first
+//!   takes its ring back and then reads the mark. These four are sequentially consistent, so if the producer
+//!   did not ring because of that ring, the worker sees the mark, and waits for the lock of the intake.
 //! - The count of rings may be too high when a ring finds nobody; it is set right whenever a worker lies
 //!   down, because then there is nothing to ring for.
 
 use std::num::NonZeroUsize;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use crate::sync::{AtomicUsize, Ordering};
+use crate::clock::Stamp;
+use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 
 /// More workers than this cannot run at once.
 static RINGS_MAX: LazyLock<usize> =
     LazyLock::new(|| std::thread::available_parallelism().map_or(2, NonZeroUsize::get));
+
+/// When no key has been taken for this long, one ring is not enough. A worker that only has to wake up, or
+/// waits for its turn on a thread, is there sooner.
+const SLOW_TAKE: Duration = Duration::from_micros(100);
+
+/// Takes are noted this often at most, because the note moves a cache line between cores.
+const NOTE_PERIOD: Duration = Duration::from_micros(20);
+
+/// No key has been taken yet.
+const NEVER: u64 = 0;
 
 #[derive(Debug)]
 pub(crate) struct Doorbell {
@@ -30,27 +44,57 @@ pub(crate) struct Doorbell {
     sleepers: AtomicUsize,
     /// Rings that are on their way to a sleeper.
     rings: AtomicUsize,
+    /// When a key was last taken, as the bits of a [`Stamp`]; or [`NEVER`].
+    taken_at: AtomicU64,
     bell: Notify,
 }
 
 impl Doorbell {
     pub(crate) fn new() -> Self {
-        Self { sleepers: AtomicUsize::new(0), rings: AtomicUsize::new(0), bell: Notify::new() }
+        Self {
+            sleepers: AtomicUsize::new(0),
+            rings: AtomicUsize::new(0),
+            taken_at: AtomicU64::new(NEVER),
+            bell: Notify::new(),
+        }
     }
 
     pub(crate) fn has_sleepers(&self) -> bool {
         self.sleepers.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether the caller should ring, once it has let go of its lock; then it must.
+    /// Whether a worker, which has left something to do, should ring once it has let go of its lock; then
+    /// it must.
     #[must_use]
-    pub(crate) fn claim_ring(&self) -> bool {
+    pub(crate) fn claim_chained_ring(&self) -> bool {
+        self.has_sleepers() && self.claim(1)
+    }
+
+    /// Whether a producer, which brings a key at `now`, should ring once it has let go of its lock; then it
+    /// must.
+    #[must_use]
+    pub(crate) fn claim_ring(&self, now: Stamp) -> bool {
         let sleepers = self.sleepers.load(Ordering::Relaxed);
         if sleepers == 0 {
             return false;
         }
-        let may_ring = |rings| (rings < sleepers.min(*RINGS_MAX)).then_some(rings + 1);
-        self.rings.fetch_update(Ordering::Relaxed, Ordering::Relaxed, may_ring).is_ok()
+        let taken_at = self.taken_at.load(Ordering::Relaxed);
+        let is_slow = taken_at == NEVER || now.is_after(taken_at, SLOW_TAKE);
+        self.claim(if is_slow { sleepers.min(*RINGS_MAX) } else { 1 })
+    }
+
+    /// A worker took a key.
+    pub(crate) fn note_taken(&self, now: Stamp) {
+        if now.is_after(self.taken_at.load(Ordering::Relaxed), NOTE_PERIOD) {
+            self.taken_at.store(now.to_bits(), Ordering::Relaxed);
+        }
+    }
+
+    /// Takes a ring, if fewer than `max` are under way.
+    fn claim(&self, max: usize) -> bool {
+        let may_ring = |rings| (rings < max).then_some(rings + 1);
+        self.rings.load(Ordering::SeqCst) < max
+            && self.rings.fetch_update(Ordering::SeqCst, Ordering::SeqCst, may_ring).is_ok()
     }
 
     pub(crate) fn ring(&self) {
@@ -72,7 +116,7 @@ impl Doorbell {
     pub(crate) fn wake_up(&self) {
         self.sleepers.fetch_sub(1, Ordering::Relaxed);
         let one_less = |rings: usize| Some(rings.saturating_sub(1));
-        let _ = self.rings.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
+        let _ = self.rings.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less);
     }
 
     /// The caller gave up sleeping, and will not look.

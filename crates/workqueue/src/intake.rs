@@ -71,8 +71,9 @@ impl Filter {
         }
     }
 
+    /// Sequentially consistent with the rings of the doorbell, see there.
     pub(crate) fn is_empty(&self) -> bool {
-        self.empty.load(Ordering::Relaxed)
+        self.empty.load(Ordering::SeqCst)
     }
 
     pub(crate) fn is_plain(&self) -> bool {
@@ -87,7 +88,9 @@ impl Filter {
     fn insert<K, C>(&self, arrival: &Arrival<K, C>) {
         let (word, bit) = Self::place(arrival.hash);
         let word = &self.words[word];
-        self.empty.store(false, Ordering::Relaxed);
+        if self.empty.load(Ordering::Relaxed) {
+            self.empty.store(false, Ordering::SeqCst);
+        }
         word.store(word.load(Ordering::Relaxed) | bit, Ordering::Relaxed);
         if arrival.reason.priority != Priority::Normal {
             self.plain.store(false, Ordering::Relaxed);

@@ -136,8 +136,9 @@ impl<K, C> Shared<K, C> {
     /// Unlocks, and tells everyone who has something to do now.
     #[inline]
     fn unlock_and_ring(&self, core: MutexGuard<'_, Core<K, C>>) {
-        let ring =
-            self.doorbell.has_sleepers() && core.wants_worker() && self.doorbell.claim_ring();
+        let ring = self.doorbell.has_sleepers()
+            && core.wants_worker()
+            && self.doorbell.claim_chained_ring();
         let rearm = match (core.timekeeper, core.ledger.next_due()) {
             (Some(until), Some(due)) => due < until,
             _ => false,
@@ -164,10 +165,11 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
     /// Brings a key that shall run as soon as a worker is free.
     #[inline]
     pub(crate) fn add(&self, key: K, reason: Reason<C>) -> Result<(), Closed<K>> {
-        let arrival = Arrival { hash: self.hash(&key), key, at: self.clock.now(), reason };
+        let (hash, at) = (self.hash(&key), self.clock.now());
         let mut intake = self.intake.lock();
+        let arrival = Arrival { key, hash, at, reason };
         let fill = intake.push(arrival, &self.filter).map_err(Closed)?;
-        let ring = self.doorbell.claim_ring();
+        let ring = self.doorbell.claim_ring(at);
         drop(intake);
         if ring {
             self.doorbell.ring();
@@ -240,6 +242,7 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
         let mut core = self.core.lock();
         loop {
             if let Some(taken) = self.take(&mut core, now) {
+                self.doorbell.note_taken(now);
                 self.unlock_and_ring(core);
                 return Look::Taken(taken);
             }
@@ -299,16 +302,13 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
     #[inline]
     fn take(&self, core: &mut Core<K, C>, now: Stamp) -> Option<Taken<K, C>> {
         let is_due = core.ledger.next_due().is_some_and(|due| due <= now);
-        let has_sleepers = self.doorbell.has_sleepers();
-        if !is_due && !has_sleepers && self.filter.is_plain() {
+        if !is_due && !self.doorbell.has_sleepers() && self.filter.is_plain() {
             let taken = core.ledger.take_settled(now, |hash| self.filter.may_hold(hash));
             if taken.is_some() {
                 return taken;
             }
         }
-        // A producer that did not ring, because others had been rung for, relies on these to find its key:
-        // they lock the intake, and do not trust a glance.
-        if has_sleepers || !self.filter.is_empty() {
+        if !self.filter.is_empty() {
             self.apply_intake(core);
         }
         loop {

@@ -178,35 +178,29 @@ async fn workers_that_stay_busy_let_others_run() {
 }
 
 /// Each handler blocks its thread until the other runs: a worker that was woken on a blocked thread must
-/// not be the only one that was woken.
+/// not be the only one that was woken. Nobody should block like this, but many compute for long.
 #[test]
-fn handlers_that_block_their_threads_still_run_side_by_side() {
+fn handlers_that_block_their_threads_still_start_side_by_side() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
-    runtime.block_on(async {
-        let queue = WorkQueue::new();
-        let both = Arc::new(std::sync::Barrier::new(2));
-        let mut tasks = JoinSet::new();
-        for _ in 0..2 {
-            let (queue, both) = (queue.clone(), Arc::clone(&both));
-            tasks.spawn(async move {
-                while let Some(lease) = queue.get().await {
+    for _ in 0..50 {
+        runtime.block_on(async {
+            let queue = WorkQueue::new();
+            let both = Arc::new(std::sync::Barrier::new(2));
+            let mut tasks = JoinSet::new();
+            for _ in 0..2 {
+                let (queue, both) = (queue.clone(), Arc::clone(&both));
+                tasks.spawn(async move {
+                    let lease = queue.get().await;
                     both.wait();
                     drop(lease);
-                }
+                });
+            }
+            // In a task, so that the workers are woken on a thread of the runtime.
+            tasks.spawn(async move {
+                queue.add("a").unwrap();
+                queue.add("b").unwrap();
             });
-        }
-        // In a task, so that the workers are woken on a thread of the runtime.
-        for round in 0..50 {
-            let adder = queue.clone();
-            let mut adding = JoinSet::new();
-            adding.spawn(async move {
-                adder.add(2 * round).unwrap();
-                adder.add(2 * round + 1).unwrap();
-            });
-            adding.join_all().await;
-            queue.idle().await;
-        }
-        queue.shut_down();
-        tasks.join_all().await;
-    });
+            tasks.join_all().await;
+        });
+    }
 }
