@@ -1,4 +1,4 @@
-//! The edges between our own crates, as docs/ARCHITECTURE.md draws them.
+//! The edges between our own crates: which may know which, also of those that are still to come.
 //!
 //! A crate may use those that [`LAYERS`] names for it and no others, in what it ships: a lower crate that
 //! could see a higher one would soon need it. Dev-dependencies are free, within what [`super::publish`]
