@@ -48,8 +48,9 @@ pub(crate) struct Ledger<K, C> {
     retired: Vec<SlotId>,
     /// Keys with a ready run: in line or passed over.
     ready: usize,
-    /// Waiting keys of `High` priority: a plain add makes one of these ready ahead of others.
-    waiting_high: usize,
+    /// Waiting keys that are not of `Normal` priority: when they become ready, it is not at the end of a
+    /// plain line.
+    waiting_special: usize,
     next_ticket: Ticket,
     /// How long a key stays at one level before it moves up.
     aging: std::time::Duration,
@@ -82,7 +83,7 @@ impl<K, C> Ledger<K, C> {
             running: Running::new(),
             retired: Vec::new(),
             ready: 0,
-            waiting_high: 0,
+            waiting_special: 0,
             next_ticket: 0,
             aging,
             groups: Vec::new(),
@@ -132,7 +133,7 @@ impl<K, C> Ledger<K, C> {
     pub(crate) fn promote_due(&mut self, now: Stamp) -> bool {
         for _ in 0..MOVED_BATCH {
             let Some(id) = self.waiting.pop_due(now, &self.slots) else { return false };
-            self.count_waiting_high(id, -1);
+            self.count_waiting_special(id, -1);
             self.enter_line(id, self.slots[id].at);
         }
         true
@@ -141,6 +142,12 @@ impl<K, C> Ledger<K, C> {
     /// When the next waiting key is due.
     pub(crate) fn next_due(&self) -> Option<Stamp> {
         self.waiting.next_due()
+    }
+
+    /// Whether waiting keys that are due may stay where they are for now, because there is a plain line that
+    /// they would only join at its end. So a million that are due at once do not all join it at once.
+    pub(crate) fn due_can_wait(&self) -> bool {
+        self.waiting_special == 0 && self.line.is_plain() && self.has_ready()
     }
 
     /// Whether a key can be handed out, as far as the line shows.
@@ -217,12 +224,12 @@ impl<K, C> Ledger<K, C> {
             }
             Pending::Waiting => {
                 let is_earlier = due.is_none_or(|due| due < slot.at);
-                self.count_waiting_high(id, -1);
+                self.count_waiting_special(id, -1);
                 let slot = &mut self.slots[id];
                 slot.priority = slot.priority.max(priority);
                 slot.asked = slot.priority;
                 if !is_earlier {
-                    self.count_waiting_high(id, 1);
+                    self.count_waiting_special(id, 1);
                     return;
                 }
             }
@@ -248,13 +255,13 @@ impl<K, C> Ledger<K, C> {
         slot.at = due;
         slot.ticket = ticket;
         self.waiting.insert(id, &self.slots);
-        self.count_waiting_high(id, 1);
+        self.count_waiting_special(id, 1);
     }
 
     /// Notes that a key begins or ceases to wait.
-    fn count_waiting_high(&mut self, id: SlotId, change: isize) {
-        if self.slots[id].priority == Priority::High {
-            self.waiting_high = self.waiting_high.strict_add_signed(change);
+    fn count_waiting_special(&mut self, id: SlotId, change: isize) {
+        if self.slots[id].priority != Priority::Normal {
+            self.waiting_special = self.waiting_special.strict_add_signed(change);
         }
     }
 
@@ -387,7 +394,7 @@ impl<K: Eq + Hash + Clone, C> Ledger<K, C> {
         now: Stamp,
         is_unseen: impl Fn(KeyHash) -> bool,
     ) -> Option<Taken<K, C>> {
-        if !self.line.is_plain() || self.waiting_high > 0 {
+        if !self.line.is_plain() || self.waiting_special > 0 {
             return None;
         }
         self.take_if(|hash| !is_unseen(hash), now)
@@ -475,7 +482,7 @@ impl<K: Eq + Hash + Clone, C> Ledger<K, C> {
     }
 
     fn give_up_waiting(&mut self, id: SlotId) {
-        self.count_waiting_high(id, -1);
+        self.count_waiting_special(id, -1);
         let slot = &mut self.slots[id];
         slot.pending = Pending::None;
         if slot.is_idle() {

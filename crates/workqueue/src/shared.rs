@@ -302,7 +302,8 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
     #[inline]
     fn take(&self, core: &mut Core<K, C>, now: Stamp) -> Option<Taken<K, C>> {
         let is_due = core.ledger.next_due().is_some_and(|due| due <= now);
-        if !is_due && !self.doorbell.has_sleepers() && self.filter.is_plain() {
+        let is_in_order = !is_due || core.ledger.due_can_wait();
+        if is_in_order && !self.doorbell.has_sleepers() && self.filter.is_plain() {
             let taken = core.ledger.take_settled(now, |hash| self.filter.may_hold(hash));
             if taken.is_some() {
                 return taken;
