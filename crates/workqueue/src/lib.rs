@@ -124,12 +124,13 @@
 //!
 //! queue.add_with(("prod", "web-0"), Add::now().priority(Priority::Low).cause(Cause::FirstList))?;
 //! queue.add_with(("prod", "web-1"), Add::now().priority(Priority::Low).cause(Cause::FirstList))?;
+//! queue.add_with(("prod", "web-2"), Add::now().priority(Priority::Low).cause(Cause::FirstList))?;
 //! queue.add_with(("test", "web-9"), Add::now().priority(Priority::Low).cause(Cause::FirstList))?;
 //! queue.add_with(("prod", "web-1"), Add::now().cause(Cause::Changed("label app")))?;
 //!
-//! // The change made web-1 more urgent, and prod and test take turns.
+//! // The change made web-1 more urgent; among the others, prod and test take turns.
 //! let order: Vec<_> = std::iter::from_fn(|| queue.try_get()).map(|lease| lease.1).collect();
-//! assert_eq!(order, ["web-1", "web-0", "web-9"]);
+//! assert_eq!(order, ["web-1", "web-0", "web-9", "web-2"]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

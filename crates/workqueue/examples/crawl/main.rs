@@ -52,7 +52,7 @@ struct Options {
     /// How many pages are fetched at once.
     #[arg(long, default_value_t = 16, value_parser = value_parser!(u32).range(1..=1_000))]
     workers: u32,
-    /// How many pages the web has.
+    /// About how many pages the web has; site maps and the like come on top.
     #[arg(long, default_value_t = 2_000, value_parser = value_parser!(u32).range(1..=1_000_000))]
     pages: u32,
     /// Another seed is another web.
@@ -98,6 +98,7 @@ async fn main() -> anyhow::Result<()> {
     }
 
     let mut progress = Progress::new(options.snapshot_every);
+    progress.say("crawling; Enter shows what the queue holds, Ctrl-C ends it early");
     let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
     let is_complete = loop {
         tokio::select! {
@@ -115,6 +116,9 @@ async fn main() -> anyhow::Result<()> {
     // Closing comes first, and says what was still waiting for its time. Draining lets workers finish
     // what is ready or under way; it is bounded, because after Ctrl-C that may be a lot.
     let waiting = crawl.queue.shut_down();
+    if !is_complete {
+        progress.say("interrupted; finishing what is under way, for two seconds at most");
+    }
     if time::timeout(DRAIN_MAX, crawl.queue.shut_down_with_drain()).await.is_err() {
         workers.abort_all();
     }
@@ -133,7 +137,10 @@ impl Crawl {
         // A retry waits for the longer of the two: its page's backoff, and its turn at the common rate.
         let limiter = MaxOf::new(vec![
             Box::new(Exponential::new(BACKOFF_BASE, BACKOFF_MAX)?),
-            Box::new(TokenBucket::new(options.rate, RETRY_BURST).context("--rate cannot be used")?),
+            Box::new(
+                TokenBucket::new(options.rate, RETRY_BURST)
+                    .with_context(|| format!("--rate {} cannot be used; try 100", options.rate))?,
+            ),
         ])?;
         let queue = WorkQueue::builder()
             .name("crawl")
@@ -195,7 +202,7 @@ impl Crawl {
         let causes = lease.causes().cloned().collect();
         let mut report = self.report();
         report.finished.insert(lease.key().clone());
-        report.given_up.push((lease.key().clone(), error, causes));
+        report.given_up.push((lease.key().clone(), error, causes, lease.causes_omitted()));
     }
 
     fn report(&self) -> MutexGuard<'_, Report> {

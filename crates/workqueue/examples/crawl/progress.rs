@@ -23,7 +23,8 @@ pub(crate) struct Report {
     /// Pages that were fetched or given up.
     pub(crate) finished: HashSet<Url>,
     pub(crate) hosts: BTreeMap<String, HostReport>,
-    pub(crate) given_up: Vec<(Url, FetchError, Vec<Cause>)>,
+    /// Each with its causes, and how many of these were left out.
+    pub(crate) given_up: Vec<(Url, FetchError, Vec<Cause>, u64)>,
 }
 
 #[derive(Default)]
@@ -87,6 +88,12 @@ impl Progress {
         }
     }
 
+    /// Says something on a line of its own.
+    pub(crate) fn say(&self, what: &str) {
+        self.end_line();
+        eprintln!("{what}");
+    }
+
     /// Shows how far the crawl is: written over in a terminal, line by line in a log.
     pub(crate) fn show(&self, report: &Report, load: Load) {
         let (before, after) = if self.in_place { ("\r\x1b[K", "") } else { ("", "\n") };
@@ -119,10 +126,13 @@ impl Progress {
             let mean = (host.queued / host.fetched.max(1)).as_millis();
             println!("{name:<16} {:>7} {:>7} {mean:>12} ms", host.fetched, host.retried);
         }
-        for (url, error, causes) in &report.given_up {
+        for (url, error, causes, omitted) in &report.given_up {
             println!("\nGiven up after {ATTEMPTS_MAX} attempts: {url}: {error}");
             for cause in causes {
                 println!("    wanted because {cause:?}");
+            }
+            if *omitted > 0 {
+                println!("    and for {omitted} causes between these");
             }
         }
     }
