@@ -23,7 +23,7 @@ use std::hash::Hash;
 use crate::causes::Causes;
 use crate::clock::{Span, Stamp};
 use crate::intake::Arrival;
-use crate::line::{Line, Place};
+use crate::line::{Line, Place, Turn};
 use crate::observer::{Load, SharedObserver};
 use crate::priority::{Group, Priority};
 use crate::running::{Run, RunId, Running};
@@ -407,7 +407,7 @@ impl<K: Eq + Hash + Clone, C> Ledger<K, C> {
             let slot = &mut self.slots[id];
             if slot.is_running() {
                 slot.pending = Pending::PassedOver;
-                self.line.pass_over_first(level);
+                self.line.pop_first(level, Turn::Stays);
                 continue;
             }
             if !may_take(slot.hash()) {
@@ -415,7 +415,7 @@ impl<K: Eq + Hash + Clone, C> Ledger<K, C> {
             }
             // Before anything changes: a clone is the caller's code, and may panic.
             let key = slot.key().clone();
-            self.line.pop_first(level);
+            self.line.pop_first(level, Turn::Ends);
             return Some(self.start(id, key, now));
         }
     }

@@ -34,6 +34,15 @@ pub(crate) struct Place {
     pub(crate) ticket: Ticket,
 }
 
+/// What becomes of a group's turn when its first key is taken out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// The key was handed out: the next group's turn comes.
+    Ends,
+    /// The key was passed over, which is no turn.
+    Stays,
+}
+
 #[derive(Debug)]
 pub(crate) struct Line {
     levels: [Level; Priority::ALL.len()],
@@ -143,23 +152,12 @@ impl Line {
 
     /// Takes out what [`first`](Self::first) has just returned.
     #[inline]
-    pub(crate) fn pop_first(&mut self, level: Priority) {
+    pub(crate) fn pop_first(&mut self, level: Priority, turn: Turn) {
         let level_line = &mut self.levels[level as usize];
         level_line.live -= 1;
         match &mut level_line.order {
             Order::Fifo(fifo) => drop(fifo.pop_front()),
-            Order::Fair(fair) => fair.pop_first(),
-        }
-    }
-
-    /// Takes out what [`first`](Self::first) has just returned, because it cannot be handed out now. Its
-    /// group keeps its turn.
-    pub(crate) fn pass_over_first(&mut self, level: Priority) {
-        let level_line = &mut self.levels[level as usize];
-        level_line.live -= 1;
-        match &mut level_line.order {
-            Order::Fifo(fifo) => drop(fifo.pop_front()),
-            Order::Fair(fair) => fair.pass_over_first(),
+            Order::Fair(fair) => fair.pop_first(turn),
         }
     }
 
@@ -267,20 +265,14 @@ impl Fair {
         }
     }
 
-    /// Takes out what [`first`](Self::first) has just returned, and ends the turn of its group.
-    fn pop_first(&mut self) {
-        let Some((group, turn)) = self.turns.pop_front() else { return };
-        let members = self.groups.get_mut(&group).expect("the first group must be known");
-        members.places.pop_front();
-        self.turns.push_back((group, turn));
-        self.lose_member(group);
-    }
-
-    /// Takes out what [`first`](Self::first) has just returned, and leaves the turn to its group.
-    fn pass_over_first(&mut self) {
+    /// Takes out what [`first`](Self::first) has just returned.
+    fn pop_first(&mut self, turn: Turn) {
         let Some(&(group, _)) = self.turns.front() else { return };
         let members = self.groups.get_mut(&group).expect("the first group must be known");
         members.places.pop_front();
+        if turn == Turn::Ends {
+            self.turns.rotate_left(1);
+        }
         self.lose_member(group);
     }
 
