@@ -1,0 +1,378 @@
+//! From a request that was received to its answer: which verb of which resource it is, and who does it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderValue};
+use http::request::Parts;
+use http::{Method, Response, StatusCode};
+use serde_json::{Value, json};
+
+use crate::accept;
+use crate::auth::User;
+use crate::body::{self, Body};
+use crate::discovery;
+use crate::failure::Failure;
+use crate::fault::Fault;
+use crate::kinds::{Origin, Verbs};
+use crate::object::{Encoding, Key};
+use crate::query::Query;
+use crate::reply;
+use crate::request::RequestInfo;
+use crate::route::{ResourcePath, Route};
+use crate::shared::Shared;
+use crate::state::{State, Target};
+use crate::write::delete::DeleteOptions;
+use crate::write::patch::Patch;
+use crate::write::{Written, decode, review};
+
+/// A request with everything that is known of it.
+pub(crate) struct Call<'a> {
+    pub(crate) shared: &'a Arc<Shared>,
+    pub(crate) parts: &'a Parts,
+    pub(crate) body: Bytes,
+    pub(crate) user: User,
+    pub(crate) info: RequestInfo,
+    pub(crate) query: Query,
+    /// Faults that change what is read.
+    pub(crate) faults: &'a [Fault],
+}
+
+/// The content type of aggregated discovery.
+const AGGREGATED_TYPE: HeaderValue = HeaderValue::from_static(
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+);
+
+/// Subresources that real servers have and this one does not.
+const UNSUPPORTED_PARTS: [&str; 11] = [
+    "approval",
+    "attach",
+    "ephemeralcontainers",
+    "exec",
+    "log",
+    "portforward",
+    "proxy",
+    "resize",
+    "token",
+    "componentstatuses",
+    "scale",
+];
+
+impl Call<'_> {
+    pub(crate) fn answer(self, route: &Route) -> Result<Response<Body>, Failure> {
+        match route {
+            Route::Health => Ok(reply::text(StatusCode::OK, "ok")),
+            Route::Version => Ok(reply::json(StatusCode::OK, &version())),
+            Route::Resource(path) => self.resource(path),
+            Route::LegacyWatch => Err(Failure::unsupported(
+                "paths with /watch/",
+                "use the query parameter watch=true",
+            )),
+            Route::Unknown => Ok(reply::page_not_found()),
+            discovery => Ok(self.discovery(discovery)),
+        }
+    }
+
+    fn discovery(&self, route: &Route) -> Response<Body> {
+        let state = self.shared.state();
+        let registry = &state.registry;
+        let aggregated = accept::wants_aggregated_discovery(self.header(ACCEPT));
+        let document = match route {
+            Route::CoreVersions if aggregated => Some(discovery::aggregated_api(registry)),
+            Route::Groups if aggregated => Some(discovery::aggregated_apis(registry)),
+            Route::CoreVersions => Some(discovery::api(self.host())),
+            Route::Groups => Some(discovery::apis(registry)),
+            Route::Group(group) => discovery::group(registry, group),
+            Route::GroupVersion { group, version } => {
+                discovery::resources(registry, group, version)
+            }
+            _ => None,
+        };
+        let Some(document) = document else { return reply::page_not_found() };
+        let mut response = reply::json(StatusCode::OK, &document);
+        if aggregated && matches!(route, Route::CoreVersions | Route::Groups) {
+            response.headers_mut().insert(CONTENT_TYPE, AGGREGATED_TYPE);
+        }
+        response
+    }
+
+    fn resource(self, path: &ResourcePath) -> Result<Response<Body>, Failure> {
+        let mut state = self.shared.state();
+        let Some(target) = state.target(path) else { return self.nobody_serves(&state, path) };
+        let response = self.verb(&mut state, &target);
+        state.settle();
+        response
+    }
+
+    /// The real server has a Status for what is missing in a built-in group, and plain text elsewhere.
+    fn nobody_serves(&self, state: &State, path: &ResourcePath) -> Result<Response<Body>, Failure> {
+        let group = state.registry.group(&path.group);
+        let builtin = group.is_some_and(|group| {
+            let kinds = &group.kinds;
+            kinds
+                .iter()
+                .any(|kind| kind.origin == Origin::BuiltIn && kind.served(&path.version).is_some())
+        });
+        if builtin { Err(Failure::no_such_resource()) } else { Ok(reply::page_not_found()) }
+    }
+
+    fn verb(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
+        if target.kind.rules.verbs == Verbs::CreateOnly {
+            return self.review(target);
+        }
+        if !target.subresource.is_empty() {
+            return self.subresource(state, target);
+        }
+        let collection = target.name.is_empty();
+        match (&self.parts.method, collection) {
+            (&Method::GET, _) if self.query.watch => self.watch(state, target),
+            (&Method::GET, true) => self.list(state, target),
+            (&Method::GET, false) => self.get(state, target),
+            (&Method::POST, true) => self.create(state, target),
+            // The real server takes a create at the path of a custom object for one at its collection.
+            (&Method::POST, false) if !target.kind.is_builtin() => self.create(state, target),
+            (&Method::PUT, false) => self.update(state, target),
+            (&Method::PATCH, false) => self.patch(state, target),
+            (&Method::DELETE, false) => self.delete(state, target),
+            (&Method::DELETE, true) if target.kind.rules.verbs == Verbs::All => {
+                self.delete_collection(state, target)
+            }
+            _ => Err(Failure::method_not_allowed()),
+        }
+    }
+
+    fn subresource(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
+        let part = target.subresource.as_str();
+        let version = target.version();
+        let plain = part == "status" && version.status
+            || part == "finalize" && version.subresources.contains(&part);
+        match (&self.parts.method, part) {
+            (&Method::GET, _) if plain => self.get(state, target),
+            (&Method::PUT, _) if plain => self.update(state, target),
+            (&Method::PATCH, "status") if plain => self.patch(state, target),
+            (_, "scale") if version.scale.is_some() => self.scale(state, target),
+            (&Method::POST, "binding") if version.subresources.contains(&part) => {
+                self.bind(state, target)
+            }
+            (&Method::POST, "eviction") if version.subresources.contains(&part) => {
+                self.evict(state, target)
+            }
+            _ if plain || version.subresources.contains(&part) => {
+                Err(Failure::method_not_allowed())
+            }
+            _ if !target.kind.is_builtin() => Err(Failure::not_found(&target.kind, &target.name)),
+            _ if UNSUPPORTED_PARTS.contains(&part) => Err(Failure::unsupported(
+                &format!("{}/{part}", target.kind.plural),
+                "no process runs behind its objects",
+            )),
+            _ => Err(Failure::no_such_resource()),
+        }
+    }
+
+    fn get(&self, state: &State, target: &Target) -> Result<Response<Body>, Failure> {
+        let encoding = self.encoding(target)?;
+        let now = state.store.revision();
+        if let Some(text) = self.query.resource_version.as_deref() {
+            let asked = crate::query::version_number(text)
+                .map_err(|why| Failure::bad_request(format!("invalid resource version: {why}")))?;
+            if asked > now {
+                return Err(Failure::version_too_large(asked, now));
+            }
+        }
+        let object = match self.stale() {
+            0 => state.existing(target)?,
+            stale => {
+                let kind = target.kind.storage;
+                let then = now.saturating_sub(stale).max(state.store.oldest(kind));
+                let object = state.store.get_at(kind, &target.key(), then);
+                object.ok_or_else(|| Failure::not_found(&target.kind, &target.name))?
+            }
+        };
+        Ok(reply::written(&Written::object(StatusCode::OK, object), &encoding, &[]))
+    }
+
+    fn list(&self, state: &State, target: &Target) -> Result<Response<Body>, Failure> {
+        let encoding = self.encoding(target)?;
+        let filter = state.filter(target, &self.query)?;
+        let page = state.list(target, &self.query, &filter, encoding, self.stale())?;
+        Ok(reply::json_body(body::stream(futures::stream::iter(page.map(Ok)))))
+    }
+
+    fn watch(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
+        let encoding = self.encoding(target)?;
+        let watch = state.watch(self.shared, self.info.clone(), target, &self.query, encoding)?;
+        Ok(reply::json_body(body::stream(watch.into_stream())))
+    }
+
+    fn create(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
+        let encoding = self.encoding(target)?;
+        let dry_run = self.query.check_write("CreateOptions")?;
+        if target.kind.namespaced && target.namespace.is_empty() {
+            return Err(Failure::method_not_allowed());
+        }
+        let decoded = self.decode(target)?;
+        let written = state.create(target, decoded.object, dry_run)?;
+        Ok(reply::written(&written, &encoding, &decoded.warnings))
+    }
+
+    fn update(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
+        let encoding = self.encoding(target)?;
+        let dry_run = self.query.check_write("UpdateOptions")?;
+        let decoded = self.decode(target)?;
+        let (written, warnings) = state.put_object(target, dry_run, decoded)?;
+        Ok(reply::written(&written, &encoding, &warnings))
+    }
+
+    fn patch(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
+        let encoding = self.encoding(target)?;
+        let patch = Patch::parse(target, &self.body, self.header(CONTENT_TYPE))?;
+        let dry_run = self.query.check_write("PatchOptions")?;
+        let (written, warnings) = state.update(target, dry_run, |object| {
+            patch.apply(target, object, &self.query.field_validation)
+        })?;
+        Ok(reply::written(&written, &encoding, &warnings))
+    }
+
+    fn delete(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
+        let encoding = self.encoding(target)?;
+        let written = state.delete(target, &self.delete_options()?)?;
+        Ok(reply::written(&written, &encoding, &[]))
+    }
+
+    /// Answers with the objects as they were.
+    fn delete_collection(
+        &self,
+        state: &mut State,
+        target: &Target,
+    ) -> Result<Response<Body>, Failure> {
+        let encoding = self.encoding(target)?;
+        let options = self.delete_options()?;
+        options.check()?;
+        let filter = state.filter(target, &self.query)?;
+        let page = state.list(target, &self.query, &filter, encoding, 0)?;
+        let objects = state.store.objects(target.kind.storage, filter.namespace());
+        let picked = objects.filter(|(key, object)| filter.matches(key, object));
+        let keys: Vec<Key> = picked.map(|(key, _)| key.clone()).collect();
+        for key in keys {
+            let one = Target {
+                namespace: key.namespace().to_owned(),
+                name: key.name().to_owned(),
+                ..target.clone()
+            };
+            state.delete(&one, &options)?;
+        }
+        Ok(reply::json_body(body::stream(futures::stream::iter(page.map(Ok)))))
+    }
+
+    fn scale(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
+        let content_type = self.header(CONTENT_TYPE);
+        let written = match self.parts.method {
+            Method::GET => return Ok(reply::json(StatusCode::OK, &state.get_scale(target)?)),
+            Method::PUT => {
+                let dry_run = self.query.check_write("UpdateOptions")?;
+                let scale = self.value()?;
+                state.update_scale(target, dry_run, |_| Ok(scale))?
+            }
+            Method::PATCH => {
+                let patch = Patch::parse(target, &self.body, content_type)?;
+                let dry_run = self.query.check_write("PatchOptions")?;
+                state.update_scale(target, dry_run, |scale| patch.apply_value(scale))?
+            }
+            _ => return Err(Failure::method_not_allowed()),
+        };
+        Ok(reply::written(&written, &self.encoding(target)?, &[]))
+    }
+
+    /// Puts a pod on a node, as a scheduler does.
+    fn bind(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
+        let binding = self.value()?;
+        let node = binding["target"]["name"].as_str().unwrap_or_default().to_owned();
+        let dry_run = self.query.check_write("CreateOptions")?;
+        state.bind(target, &node, dry_run)?;
+        Ok(reply::json(StatusCode::CREATED, &success()))
+    }
+
+    /// Deletes a pod. Disruption budgets are not kept.
+    fn evict(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
+        let eviction = self.value()?;
+        let options = eviction.get("deleteOptions").cloned().unwrap_or_else(|| json!({}));
+        let options = DeleteOptions::parse(options.to_string().as_bytes(), None, &self.query)?;
+        let pod = Target { subresource: String::new(), ..target.clone() };
+        state.delete(&pod, &options)?;
+        Ok(reply::json(StatusCode::CREATED, &success()))
+    }
+
+    fn review(&self, target: &Target) -> Result<Response<Body>, Failure> {
+        if self.parts.method != Method::POST {
+            return Err(Failure::method_not_allowed());
+        }
+        self.query.check_write("CreateOptions")?;
+        let decoded = self.decode(target)?;
+        let kind = &target.kind.kind;
+        let mut answered = review::answer(kind, decoded.object, &self.shared.auth, &self.user);
+        answered.insert("kind".into(), kind.as_str().into());
+        answered
+            .insert("apiVersion".into(), target.kind.api_version(&target.version().name).into());
+        Ok(reply::json(StatusCode::CREATED, &Value::Object(answered)))
+    }
+
+    fn decode(&self, target: &Target) -> Result<decode::Decoded, Failure> {
+        decode::object(target, &self.body, self.header(CONTENT_TYPE), &self.query.field_validation)
+    }
+
+    /// A body that is not an object of the target's kind.
+    fn value(&self) -> Result<Value, Failure> {
+        decode::parse(&self.body, self.header(CONTENT_TYPE)).map_err(|error| match error {
+            decode::ParseError::Media(failure) => failure,
+            decode::ParseError::Syntax(why) => {
+                Failure::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
+            }
+        })
+    }
+
+    fn delete_options(&self) -> Result<DeleteOptions, Failure> {
+        DeleteOptions::parse(&self.body, self.header(CONTENT_TYPE), &self.query)
+    }
+
+    fn encoding(&self, target: &Target) -> Result<Encoding, Failure> {
+        let form = accept::object_form(self.header(ACCEPT))?;
+        Ok(Encoding::new(&target.kind, target.version(), form))
+    }
+
+    fn header(&self, name: http::HeaderName) -> Option<&str> {
+        self.parts.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// Where the client found this server.
+    fn host(&self) -> &str {
+        self.header(HOST).unwrap_or("localhost")
+    }
+
+    /// How many revisions old the server pretends to be.
+    fn stale(&self) -> u64 {
+        let stale = self.faults.iter().map(|fault| match fault {
+            Fault::StaleRead { revisions } => *revisions,
+            _ => 0,
+        });
+        stale.max().unwrap_or(0)
+    }
+}
+
+fn success() -> Value {
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
+}
+
+/// The release whose behaviour this server follows.
+fn version() -> Value {
+    json!({
+        "major": "1",
+        "minor": "36",
+        "gitVersion": "v1.36.3+windlass",
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "none",
+        "compiler": "rustc",
+        "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
+    })
+}

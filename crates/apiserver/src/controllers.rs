@@ -1,0 +1,53 @@
+//! What a cluster does by itself with objects, as far as it belongs to the API machinery: custom resource
+//! definitions become kinds, deleted namespaces are emptied, garbage is collected.
+//!
+//! On a real cluster these run on their own and a little later. Here they run to the end after every
+//! request, under the same lock, one change at a time: whoever watches sees every step that a real cluster
+//! would show, and a test that reads next finds the cluster at rest.
+
+mod definitions;
+mod garbage;
+mod namespaces;
+pub(crate) mod owners;
+
+use serde_json::{Map, Value};
+
+use crate::kinds::{Kind, Registered};
+use crate::object::Key;
+use crate::state::{State, is_terminating};
+use crate::write::update::nothing_holds;
+
+impl State {
+    /// Lets the built-in controllers do all that there is to do.
+    pub(crate) fn settle(&mut self) {
+        while let Some(touched) = self.touched.pop_front() {
+            let Some(kind) = self.registry.by_id(touched.kind).cloned() else { continue };
+            self.settle_definition(&kind, &touched);
+            if self.collects {
+                self.settle_namespace(&kind, &touched);
+                self.settle_garbage(&kind, &touched);
+            }
+        }
+    }
+
+    /// Changes an object on behalf of a controller; one that nothing holds any more goes.
+    fn rewrite(
+        &mut self,
+        kind: &Registered,
+        key: &Key,
+        edit: impl FnOnce(&mut Map<String, Value>),
+    ) {
+        let Some(old) = self.store.get(kind.storage, key) else { return };
+        let mut object = old.value();
+        edit(&mut object);
+        if is_terminating(&object) && nothing_holds(kind, &object) {
+            self.remove(kind, key);
+        } else {
+            self.put(kind, key, object);
+        }
+    }
+}
+
+pub(crate) fn is_crd(kind: &Kind) -> bool {
+    kind.is("apiextensions.k8s.io", "customresourcedefinitions")
+}

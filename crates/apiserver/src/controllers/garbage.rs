@@ -1,0 +1,157 @@
+//! Garbage collection by owner references, as kube-controller-manager does it.
+//!
+//! * An object whose owners are all gone is deleted.
+//! * Of several owners, references to those that are gone are dropped.
+//! * An owner that is deleted in the foreground waits for the dependents that block it, which go first.
+//! * An owner that is deleted as an orphan's parent waits until no dependent refers to it.
+
+use serde_json::{Map, Value};
+
+use super::owners::{Place, references};
+use crate::kinds::Registered;
+use crate::state::{
+    State, Touched, finalizers, is_terminating, metadata_mut, set_finalizers, text,
+};
+use crate::write::delete::{DeleteOptions, FOREGROUND, ORPHAN};
+
+/// The owners of an object, by what they are doing.
+#[derive(Debug, Default)]
+struct Standing {
+    /// They are there to stay, or at least do not wait for this object.
+    solid: bool,
+    /// They wait for this object to go.
+    waiting: Vec<String>,
+    /// They do not exist.
+    dangling: Vec<String>,
+}
+
+impl State {
+    pub(super) fn settle_garbage(&mut self, kind: &Registered, touched: &Touched) {
+        if let Some(removed) = &touched.removed {
+            for dependent in self.owners.dependents(&removed.uid) {
+                self.collect(&dependent);
+            }
+            for owner in &removed.owners {
+                if let Some(place) = self.owners.place(owner).cloned() {
+                    self.advance_deletion(&place);
+                }
+            }
+            return;
+        }
+        let place = (kind.storage, touched.key.clone());
+        self.advance_deletion(&place);
+        self.collect(&place);
+    }
+
+    /// Deletes an object that nobody owns any more, and drops references to owners that are gone.
+    fn collect(&mut self, place: &Place) {
+        let Some((kind, object)) = self.at(place) else { return };
+        let deleting = is_terminating(&object);
+        if references(&object).next().is_none()
+            || (deleting && !finalizers(&object).contains(&FOREGROUND))
+        {
+            return;
+        }
+        let standing = self.standing(&object);
+        if standing.solid {
+            let mut gone = standing.dangling;
+            gone.extend(standing.waiting);
+            if !gone.is_empty() {
+                self.rewrite(&kind, &place.1, |object| drop_owners(object, &gone));
+            }
+        } else if !deleting {
+            let has_dependents = !self.owners.dependents(text(&object, "uid")).is_empty();
+            let decided =
+                finalizers(&object).iter().any(|name| [FOREGROUND, ORPHAN].contains(name));
+            let options = if !standing.waiting.is_empty() && has_dependents {
+                DeleteOptions::cascade(true)
+            } else if decided {
+                DeleteOptions::default()
+            } else {
+                DeleteOptions::cascade(false)
+            };
+            self.delete_quietly(&kind, &place.1, &options);
+        }
+    }
+
+    /// Goes on with the deletion of an object that waits for its dependents.
+    fn advance_deletion(&mut self, place: &Place) {
+        let Some((kind, object)) = self.at(place) else { return };
+        if !is_terminating(&object) {
+            return;
+        }
+        let uid = text(&object, "uid").to_owned();
+        let held_by = |name| finalizers(&object).contains(&name);
+        if held_by(ORPHAN) {
+            for dependent in self.owners.dependents(&uid) {
+                let Some((kind, _)) = self.at(&dependent) else { continue };
+                self.rewrite(&kind, &dependent.1, |object| {
+                    drop_owners(object, std::slice::from_ref(&uid))
+                });
+            }
+            self.rewrite(&kind, &place.1, |object| drop_finalizer(object, ORPHAN));
+        } else if held_by(FOREGROUND) {
+            let blocking = self.blocking(&uid);
+            for dependent in &blocking {
+                self.collect(dependent);
+            }
+            if self.blocking(&uid).is_empty() {
+                self.rewrite(&kind, &place.1, |object| drop_finalizer(object, FOREGROUND));
+            }
+        }
+    }
+
+    /// Dependents that keep their owner from going.
+    fn blocking(&self, uid: &str) -> Vec<Place> {
+        let mut dependents = self.owners.dependents(uid);
+        dependents.retain(|place| {
+            self.at(place)
+                .is_some_and(|(_, object)| references(&object).any(|owner| blocks(owner, uid)))
+        });
+        dependents
+    }
+
+    fn standing(&self, object: &Map<String, Value>) -> Standing {
+        let mut standing = Standing::default();
+        for reference in references(object) {
+            let Some(uid) = reference["uid"].as_str() else { continue };
+            let owner = self.owners.place(uid).and_then(|place| self.at(place));
+            match owner {
+                None => standing.dangling.push(uid.to_owned()),
+                Some((_, owner))
+                    if is_terminating(&owner)
+                        && finalizers(&owner).contains(&FOREGROUND)
+                        && blocks(reference, uid) =>
+                {
+                    standing.waiting.push(uid.to_owned());
+                }
+                Some(_) => standing.solid = true,
+            }
+        }
+        standing
+    }
+
+    fn at(&self, (kind, key): &Place) -> Option<(std::sync::Arc<Registered>, Map<String, Value>)> {
+        let object = self.store.get(*kind, key)?.value();
+        Some((self.registry.by_id(*kind)?.clone(), object))
+    }
+}
+
+fn blocks(reference: &Value, uid: &str) -> bool {
+    reference["uid"] == uid && reference["blockOwnerDeletion"] == true
+}
+
+fn drop_owners(object: &mut Map<String, Value>, uids: &[String]) {
+    let metadata = metadata_mut(object);
+    let Some(Value::Array(owners)) = metadata.get_mut("ownerReferences") else { return };
+    owners.retain(|owner| !uids.iter().any(|uid| owner["uid"] == uid.as_str()));
+    if owners.is_empty() {
+        metadata.remove("ownerReferences");
+    }
+}
+
+fn drop_finalizer(object: &mut Map<String, Value>, name: &str) {
+    let left: Vec<String> =
+        finalizers(object).into_iter().filter(|held| *held != name).map(str::to_owned).collect();
+    set_finalizers(object, &left);
+}

@@ -1,0 +1,41 @@
+//! A deleted namespace is emptied, and goes when nothing is left in it.
+
+use crate::kinds::Registered;
+use crate::object::Key;
+use crate::state::{State, Touched, is_terminating};
+use crate::write::delete::DeleteOptions;
+
+impl State {
+    pub(super) fn settle_namespace(&mut self, kind: &Registered, touched: &Touched) {
+        let name = if kind.is("", "namespaces") {
+            if touched.removed.is_some() {
+                return;
+            }
+            touched.key.name()
+        } else if touched.removed.is_some() {
+            touched.key.namespace()
+        } else {
+            return;
+        };
+        let namespaces = self.registry.namespaces().clone();
+        let key = Key::new("", name);
+        let Some(namespace) = self.store.get(namespaces.storage, &key) else { return };
+        if name.is_empty() || !is_terminating(&namespace.value()) {
+            return;
+        }
+        if kind.is("", "namespaces") {
+            for (kind, key) in self.store.namespace_content(name) {
+                let Some(kind) = self.registry.by_id(kind).cloned() else { continue };
+                self.delete_quietly(&kind, &key, &DeleteOptions::cascade(false));
+            }
+        }
+        if self.store.namespace_is_empty(name) {
+            self.rewrite(&namespaces, &key, |namespace| {
+                if let Some(spec) = namespace.get_mut("spec").and_then(|spec| spec.as_object_mut())
+                {
+                    spec.remove("finalizers");
+                }
+            });
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Who owns whom: the index that garbage collection needs, kept as objects change.
+
+use std::collections::BTreeSet;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use serde_json::{Map, Value};
+
+use crate::kinds::KindId;
+use crate::object::Key;
+use crate::state::text;
+
+/// Where an object is stored.
+pub(crate) type Place = (KindId, Key);
+
+/// Objects by uid, and dependents by the uid of their owner. No iteration order of a hash map shows.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Owners {
+    places: HashMap<String, Place, FixedState>,
+    dependents: HashMap<String, BTreeSet<Place>, FixedState>,
+    owners: HashMap<Place, Vec<String>, FixedState>,
+}
+
+impl Owners {
+    /// An object was written.
+    pub(crate) fn note(&mut self, kind: KindId, key: &Key, object: &Map<String, Value>) {
+        let place = (kind, key.clone());
+        let uid = text(object, "uid");
+        if !self.places.contains_key(uid) {
+            self.places.insert(uid.to_owned(), place.clone());
+        }
+        let owners: Vec<String> = references(object)
+            .filter_map(|owner| owner["uid"].as_str())
+            .map(str::to_owned)
+            .collect();
+        if self.owners.get(&place).map(Vec::as_slice).unwrap_or_default() == owners {
+            return;
+        }
+        self.disown(&place);
+        for owner in &owners {
+            self.dependents.entry(owner.clone()).or_default().insert(place.clone());
+        }
+        self.owners.insert(place, owners);
+    }
+
+    /// An object is gone; gives the uids of its owners.
+    pub(crate) fn forget(&mut self, kind: KindId, key: &Key, uid: &str) -> Vec<String> {
+        self.places.remove(uid);
+        self.disown(&(kind, key.clone()))
+    }
+
+    pub(crate) fn place(&self, uid: &str) -> Option<&Place> {
+        self.places.get(uid)
+    }
+
+    pub(crate) fn dependents(&self, uid: &str) -> Vec<Place> {
+        self.dependents.get(uid).into_iter().flatten().cloned().collect()
+    }
+
+    fn disown(&mut self, place: &Place) -> Vec<String> {
+        let owners = self.owners.remove(place).unwrap_or_default();
+        for owner in &owners {
+            if let Some(dependents) = self.dependents.get_mut(owner) {
+                dependents.remove(place);
+                if dependents.is_empty() {
+                    self.dependents.remove(owner);
+                }
+            }
+        }
+        owners
+    }
+}
+
+/// `metadata.ownerReferences`
+pub(crate) fn references(object: &Map<String, Value>) -> impl Iterator<Item = &Value> {
+    let list = object.get("metadata").and_then(|metadata| metadata.get("ownerReferences"));
+    list.and_then(Value::as_array).into_iter().flatten()
+}

@@ -1,0 +1,309 @@
+//! What a request that fails is answered with: a `Status` body as the real server writes it, or the plain
+//! text of a path that nobody serves.
+
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+
+use crate::field_error::FieldError;
+use crate::kinds::Kind;
+
+/// A refused or failed request.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Failure {
+    pub(crate) code: StatusCode,
+    /// `NotFound`, `Conflict` and so on; some answers of the real server have none.
+    reason: Option<&'static str>,
+    message: String,
+    details: Option<Value>,
+    /// `metadata.continue`: a list that expired can be gone on with, inconsistently.
+    continue_token: Option<String>,
+    /// Seconds for the `Retry-After` header; the body repeats them.
+    pub(crate) retry_after: Option<u64>,
+}
+
+impl Failure {
+    pub(crate) fn new(
+        code: StatusCode,
+        reason: Option<&'static str>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+            continue_token: None,
+            retry_after: None,
+        }
+    }
+
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    fn with_details(mut self, details: Value) -> Self {
+        self.details = Some(details);
+        self
+    }
+
+    // 400
+
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, Some("BadRequest"), message)
+    }
+
+    /// A request that a real server would serve and this one does not, yet.
+    pub(crate) fn unsupported(what: &str, instead: &str) -> Self {
+        Self::bad_request(format!("this embedded API server does not support {what}; {instead}"))
+    }
+
+    // 401, 403
+
+    pub(crate) fn unauthorized() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, Some("Unauthorized"), "Unauthorized")
+    }
+
+    /// `name` may be empty: a whole collection was asked for.
+    pub(crate) fn forbidden(group: &str, plural: &str, name: &str, why: &str) -> Self {
+        let subject = subject(&qualified(plural, group), name);
+        Self::new(
+            StatusCode::FORBIDDEN,
+            Some("Forbidden"),
+            format!("{subject} is forbidden: {why}"),
+        )
+        .with_details(details(name, group, plural))
+    }
+
+    pub(crate) fn forbidden_path(user: &str, verb: &str, path: &str) -> Self {
+        let message = format!("forbidden: User {user:?} cannot {verb} path {path:?}");
+        Self::new(StatusCode::FORBIDDEN, Some("Forbidden"), message).with_details(json!({}))
+    }
+
+    pub(crate) fn namespace_terminating(kind: &Kind, name: &str, namespace: &str) -> Self {
+        let why = format!(
+            "unable to create new content in namespace {namespace} because it is being terminated"
+        );
+        let mut failure = Self::forbidden(&kind.group, &kind.plural, name, &why);
+        if let Some(Value::Object(details)) = &mut failure.details {
+            let cause = json!([{
+                "reason": "NamespaceTerminating",
+                "message": format!("namespace {namespace} is being terminated"),
+                "field": "metadata.namespace",
+            }]);
+            details.insert("causes".into(), cause);
+        }
+        failure
+    }
+
+    // 404, 405, 406
+
+    pub(crate) fn not_found(kind: &Kind, name: &str) -> Self {
+        Self::not_found_in(&kind.group, &kind.plural, name)
+    }
+
+    pub(crate) fn not_found_in(group: &str, plural: &str, name: &str) -> Self {
+        let message = format!("{} {name:?} not found", qualified(plural, group));
+        Self::new(StatusCode::NOT_FOUND, Some("NotFound"), message)
+            .with_details(details(name, group, plural))
+    }
+
+    /// A resource that a built-in group does not have.
+    pub(crate) fn no_such_resource() -> Self {
+        let message = "the server could not find the requested resource";
+        Self::new(StatusCode::NOT_FOUND, Some("NotFound"), message).with_details(json!({}))
+    }
+
+    pub(crate) fn method_not_allowed() -> Self {
+        let message = "the server does not allow this method on the requested resource";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, Some("MethodNotAllowed"), message)
+            .with_details(json!({}))
+    }
+
+    pub(crate) fn not_acceptable() -> Self {
+        let message = "406: Not Acceptable\n\nAvailable representations: application/json, \
+                       application/yaml, application/vnd.kubernetes.protobuf";
+        Self::new(StatusCode::NOT_ACCEPTABLE, Some("NotAcceptable"), message)
+            .with_details(json!({}))
+    }
+
+    /// The client asks only for representations that this server does not have.
+    pub(crate) fn only_json() -> Self {
+        let message = "only the following media types are accepted: application/json";
+        Self::new(StatusCode::NOT_ACCEPTABLE, Some("NotAcceptable"), message)
+    }
+
+    // 409
+
+    pub(crate) fn already_exists(kind: &Kind, name: &str, terminating: bool) -> Self {
+        let prefix = if terminating { "object is being deleted: " } else { "" };
+        let message =
+            format!("{prefix}{} {name:?} already exists", qualified(&kind.plural, &kind.group));
+        Self::new(StatusCode::CONFLICT, Some("AlreadyExists"), message).with_details(details(
+            name,
+            &kind.group,
+            &kind.plural,
+        ))
+    }
+
+    pub(crate) fn modified(kind: &Kind, name: &str) -> Self {
+        let why = "the object has been modified; please apply your changes to the latest version \
+                   and try again";
+        Self::conflict(&kind.group, &kind.plural, name, why)
+    }
+
+    /// `what` is the plural, except where a delete's precondition fails: there it is the kind.
+    pub(crate) fn conflict(group: &str, what: &str, name: &str, why: &str) -> Self {
+        let message =
+            format!("Operation cannot be fulfilled on {} {name:?}: {why}", qualified(what, group));
+        Self::new(StatusCode::CONFLICT, Some("Conflict"), message)
+            .with_details(details(name, group, what))
+    }
+
+    // 410, 413, 415
+
+    pub(crate) fn list_too_old() -> Self {
+        let message = "The resourceVersion for the provided list is too old.";
+        Self::new(StatusCode::GONE, Some("Expired"), message)
+    }
+
+    pub(crate) fn continue_too_old(token: String) -> Self {
+        let message = "The provided continue parameter is too old to display a consistent list \
+                       result. You can start a new list without the continue parameter, or use \
+                       the continue token in this response to retrieve the remainder of the \
+                       results. Continuing with the provided token results in an inconsistent \
+                       list - objects that were created, modified, or deleted between the time \
+                       the first chunk was returned and now may show up in the list.";
+        let mut failure = Self::new(StatusCode::GONE, Some("Expired"), message);
+        failure.continue_token = Some(token);
+        failure
+    }
+
+    pub(crate) fn watch_too_old(asked: u64, oldest: u64) -> Self {
+        let message = format!("too old resource version: {asked} ({oldest})");
+        Self::new(StatusCode::GONE, Some("Expired"), message)
+    }
+
+    pub(crate) fn body_too_large(limit: usize) -> Self {
+        let message = format!("Request entity too large: limit is {limit}");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, Some("RequestEntityTooLarge"), message)
+    }
+
+    pub(crate) fn unsupported_media_type(accepted: &str) -> Self {
+        let message = format!(
+            "the body of the request was in an unknown format - accepted media types include: \
+             {accepted}"
+        );
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Some("UnsupportedMediaType"), message)
+    }
+
+    pub(crate) fn unsupported_patch_type() -> Self {
+        let message = "415: Unsupported Media Type";
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Some("UnsupportedMediaType"), message)
+            .with_details(json!({}))
+    }
+
+    /// A body or patch that a real server would take.
+    pub(crate) fn unsupported_body(what: &str, instead: &str) -> Self {
+        let message = format!("this embedded API server does not support {what}; {instead}");
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Some("UnsupportedMediaType"), message)
+    }
+
+    // 422
+
+    /// `what` is a kind, or the name of an options type.
+    pub(crate) fn invalid(group: &str, what: &str, name: &str, errors: &[FieldError]) -> Self {
+        let texts: Vec<String> =
+            errors.iter().map(|error| format!("{}: {}", error.field, error.message)).collect();
+        let list = match texts.as_slice() {
+            [one] => one.clone(),
+            several => format!("[{}]", several.join(", ")),
+        };
+        let message = format!("{} {name:?} is invalid: {list}", qualified(what, group));
+        let mut details = details(name, group, what);
+        let causes: Vec<Value> = errors
+            .iter()
+            .map(|e| json!({"reason": e.reason, "message": e.message, "field": e.field}))
+            .collect();
+        if let Value::Object(details) = &mut details {
+            details.insert("causes".into(), Value::Array(causes));
+        }
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, Some("Invalid"), message).with_details(details)
+    }
+
+    pub(crate) fn invalid_options(what: &str, error: FieldError) -> Self {
+        Self::invalid("meta.k8s.io", what, "", &[error])
+    }
+
+    pub(crate) fn rejected_patch() -> Self {
+        let message = "the server rejected our request due to an error in our request";
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, Some("Invalid"), message)
+            .with_details(json!({}))
+    }
+
+    // 429, 500, 504
+
+    pub(crate) fn too_many_requests(message: &str, retry_after: u64) -> Self {
+        let mut failure =
+            Self::new(StatusCode::TOO_MANY_REQUESTS, Some("TooManyRequests"), message)
+                .with_details(json!({"retryAfterSeconds": retry_after}));
+        failure.retry_after = Some(retry_after);
+        failure
+    }
+
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, None, message)
+    }
+
+    pub(crate) fn version_too_large(asked: u64, current: u64) -> Self {
+        let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
+        let mut failure = Self::new(StatusCode::GATEWAY_TIMEOUT, Some("Timeout"), message)
+            .with_details(json!({
+                "causes": [{
+                    "reason": "ResourceVersionTooLarge",
+                    "message": "Too large resource version",
+                }],
+                "retryAfterSeconds": 1,
+            }));
+        failure.retry_after = Some(1);
+        failure
+    }
+
+    /// The body: a `Status`.
+    pub(crate) fn body(&self) -> Value {
+        let mut metadata = Map::new();
+        if let Some(token) = &self.continue_token {
+            metadata.insert("continue".into(), token.as_str().into());
+        }
+        let mut status = json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": metadata,
+            "status": "Failure",
+            "message": self.message,
+            "code": self.code.as_u16(),
+        });
+        if let Some(reason) = self.reason {
+            status["reason"] = reason.into();
+        }
+        if let Some(details) = &self.details {
+            status["details"] = details.clone();
+        }
+        status
+    }
+}
+
+/// `widgets.example.dev`, or just `pods` in the core group.
+pub(crate) fn qualified(what: &str, group: &str) -> String {
+    if group.is_empty() { what.to_owned() } else { format!("{what}.{group}") }
+}
+
+fn subject(qualified: &str, name: &str) -> String {
+    if name.is_empty() { qualified.to_owned() } else { format!("{qualified} {name:?}") }
+}
+
+/// `details` without the fields that are empty.
+pub(crate) fn details(name: &str, group: &str, kind: &str) -> Value {
+    let fields = [("name", name), ("group", group), ("kind", kind)];
+    let filled = fields.into_iter().filter(|(_, value)| !value.is_empty());
+    Value::Object(filled.map(|(field, value)| (field.to_owned(), value.into())).collect())
+}

@@ -1,0 +1,64 @@
+//! Which objects of a kind a list, a watch or a deletecollection is about.
+
+use crate::failure::Failure;
+use crate::kinds::Kind;
+use crate::object::{Key, Stored};
+use crate::query::Query;
+use crate::selector::field::FieldSelector;
+use crate::selector::label::LabelSelector;
+use crate::state::Target;
+
+/// A namespace, and two selectors.
+#[derive(Debug, Clone)]
+pub(crate) struct Filter {
+    namespace: String,
+    labels: LabelSelector,
+    fields: FieldSelector,
+    /// The name of the one object that the path names.
+    name: String,
+    /// The kind's selectable fields, in the order of [`Stored::fields`].
+    selectable: Vec<String>,
+}
+
+impl Filter {
+    /// `storage` is the kind that holds the objects, which may be another than the target's.
+    pub(crate) fn new(target: &Target, storage: &Kind, query: &Query) -> Result<Self, Failure> {
+        let labels = LabelSelector::parse(&query.label_selector).map_err(Failure::bad_request)?;
+        let mut fields =
+            FieldSelector::parse(&query.field_selector).map_err(Failure::bad_request)?;
+        for term in &mut fields.terms {
+            let stored = target.kind.field_label(target.version(), &term.path);
+            term.path = stored.map_err(Failure::bad_request)?.into();
+        }
+        Ok(Self {
+            namespace: target.namespace.clone(),
+            labels,
+            fields,
+            name: target.name.clone(),
+            selectable: storage.selectable(),
+        })
+    }
+
+    /// Whether the number of objects that are left on later pages can be told.
+    pub(crate) fn selects_all(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    pub(crate) fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    pub(crate) fn matches(&self, key: &Key, object: &Stored) -> bool {
+        (self.namespace.is_empty() || key.namespace() == self.namespace)
+            && (self.name.is_empty() || key.name() == self.name)
+            && self.labels.matches(&object.labels)
+            && self.fields.matches(|path| match path {
+                "metadata.name" => Some(key.name()),
+                "metadata.namespace" => Some(key.namespace()),
+                path => {
+                    let at = self.selectable.iter().position(|field| field == path)?;
+                    object.fields.get(at).map(|value| &**value)
+                }
+            })
+    }
+}

@@ -1,0 +1,236 @@
+//! List: a page of objects as they are, or as they were at a revision.
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::failure::Failure;
+use crate::filter::Filter;
+use crate::object::{Encoding, Stored};
+use crate::query::{Query, VersionMatch, version_number};
+use crate::state::{State, Target};
+use crate::store::Range;
+
+/// A page, ready to be written.
+#[derive(Debug)]
+pub(crate) struct Page {
+    /// `{"kind":"PodList",…,"items":[`
+    head: Bytes,
+    items: std::vec::IntoIter<Arc<Stored>>,
+    encoding: Encoding,
+    written: Progress,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Progress {
+    Nothing,
+    Some,
+    Everything,
+}
+
+/// Bytes of a list that are made at a time.
+const CHUNK: usize = 64 * 1024;
+
+/// What a continue token says. `start` is relative to the namespace, with a zero byte after the last key.
+#[derive(Debug, Serialize, Deserialize)]
+struct Token {
+    v: String,
+    rv: i64,
+    #[serde(default)]
+    start: String,
+}
+
+/// The version of continue tokens.
+const TOKEN_VERSION: &str = "meta.k8s.io/v1";
+
+impl State {
+    /// Reads a page. `stale` makes the server look so many revisions old.
+    pub(crate) fn list(
+        &self,
+        target: &Target,
+        query: &Query,
+        filter: &Filter,
+        encoding: Encoding,
+        stale: u64,
+    ) -> Result<Page, Failure> {
+        query.check_list()?;
+        let start_at = self.start(target, query, stale)?;
+        let unlimited = query.limit == 0 || query.resource_version.as_deref() == Some("0");
+        let limit = if unlimited { usize::MAX } else { query.limit };
+        let range = Range {
+            kind: target.kind.storage,
+            namespace: filter.namespace(),
+            start: start_at.path.as_deref(),
+            revision: start_at.revision,
+        };
+        let page = self.store.page(&range, limit, |key, object| filter.matches(key, object));
+        // Later pages are of the revision of the first.
+        let token = page.last.map(|last| {
+            let start = format!("{}\0", relative(last.path(), filter.namespace()));
+            encode_token(i64::try_from(start_at.revision).unwrap_or(i64::MAX), &start)
+        });
+        let remaining = filter.selects_all().then_some(page.remaining).filter(|_| token.is_some());
+        let head = head(target, &encoding, start_at.revision, token.as_deref(), remaining);
+        Ok(Page { head, items: page.items.into_iter(), encoding, written: Progress::Nothing })
+    }
+
+    /// Where to begin, and at which revision.
+    fn start(&self, target: &Target, query: &Query, stale: u64) -> Result<Start, Failure> {
+        let now = self.store.revision().saturating_sub(stale).max(1);
+        if query.continue_token.is_empty() {
+            return Ok(Start { revision: self.list_revision(target, query, now)?, path: None });
+        }
+        if query.resource_version.as_deref().is_some_and(|version| version != "0") {
+            return Err(Failure::bad_request(
+                "specifying resource version is not allowed when using continue",
+            ));
+        }
+        let token = decode_token(&query.continue_token)?;
+        let path = Some(absolute(&token.start, &target.namespace));
+        match u64::try_from(token.rv) {
+            // A token that says -1 goes on with whatever is there now.
+            Err(_) => Ok(Start { revision: now, path }),
+            Ok(revision) if revision < self.store.oldest(target.kind.storage) => Err(
+                Failure::continue_too_old(encode_token(-1, token.start.trim_start_matches('/'))),
+            ),
+            Ok(revision) if revision > now => Err(Failure::version_too_large(revision, now)),
+            Ok(revision) => Ok(Start { revision, path }),
+        }
+    }
+
+    fn list_revision(&self, target: &Target, query: &Query, now: u64) -> Result<u64, Failure> {
+        let Some(text) = query.resource_version.as_deref() else { return Ok(now) };
+        let asked = version_number(text)
+            .map_err(|why| Failure::bad_request(format!("invalid resource version: {why}")))?;
+        if asked > now {
+            return Err(Failure::version_too_large(asked, now));
+        }
+        let exact = match &query.version_match {
+            Some(version_match) => *version_match == VersionMatch::Exact,
+            // An old rule: with a limit and no word on how to match, the version is meant exactly.
+            None => asked > 0 && query.limit > 0,
+        };
+        if !exact {
+            return Ok(now);
+        }
+        if asked < self.store.oldest(target.kind.storage) {
+            return Err(Failure::list_too_old());
+        }
+        Ok(asked)
+    }
+}
+
+struct Start {
+    revision: u64,
+    /// The path of the first key that may be on the page.
+    path: Option<String>,
+}
+
+impl Page {
+    /// How many objects are on it.
+    pub(crate) fn len(&self) -> usize {
+        self.items.len()
+    }
+}
+
+/// The page in pieces, each made when it is asked for.
+impl Iterator for Page {
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        if self.written == Progress::Everything {
+            return None;
+        }
+        let mut chunk = Vec::with_capacity(CHUNK / 8);
+        let mut first = false;
+        if self.written == Progress::Nothing {
+            chunk.extend_from_slice(&self.head);
+            self.written = Progress::Some;
+            first = true;
+        }
+        while chunk.len() < CHUNK {
+            let Some(item) = self.items.next() else {
+                chunk.extend_from_slice(b"]}\n");
+                self.written = Progress::Everything;
+                break;
+            };
+            if !first {
+                chunk.push(b',');
+            }
+            first = false;
+            self.encoding.write_item(&item, &mut chunk);
+        }
+        Some(chunk.into())
+    }
+}
+
+fn head(
+    target: &Target,
+    encoding: &Encoding,
+    revision: u64,
+    token: Option<&str>,
+    remaining: Option<usize>,
+) -> Bytes {
+    let (kind, api_version) = match encoding.form {
+        crate::object::Form::Full => {
+            (target.kind.list_kind.clone(), target.kind.api_version(&target.version().name))
+        }
+        crate::object::Form::Metadata => {
+            ("PartialObjectMetadataList".to_owned(), "meta.k8s.io/v1".to_owned())
+        }
+    };
+    let mut metadata = Map::new();
+    metadata.insert("resourceVersion".into(), revision.to_string().into());
+    if let Some(token) = token {
+        metadata.insert("continue".into(), token.into());
+    } else if !target.kind.is_builtin() && encoding.form == crate::object::Form::Full {
+        // Lists of custom resources have the field even when it is empty.
+        metadata.insert("continue".into(), "".into());
+    }
+    if let Some(remaining) = remaining {
+        metadata.insert("remainingItemCount".into(), remaining.into());
+    }
+    let metadata = Value::Object(metadata);
+    format!(
+        "{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{metadata},\"items\":["
+    )
+    .into()
+}
+
+fn encode_token(revision: i64, start: &str) -> String {
+    let token = Token { v: TOKEN_VERSION.to_owned(), rv: revision, start: start.to_owned() };
+    URL_SAFE_NO_PAD.encode(serde_json::to_vec(&token).expect("a token must serialise"))
+}
+
+fn decode_token(text: &str) -> Result<Token, Failure> {
+    let invalid = |why: &str| {
+        Failure::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
+    };
+    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|error| invalid(&error.to_string()))?;
+    let token: Token = serde_json::from_slice(&bytes)
+        .map_err(|error| invalid(&crate::write::decode::go_syntax(&error, &bytes)))?;
+    if token.v != TOKEN_VERSION {
+        return Err(invalid(&format!(
+            "server does not recognize this encoded version {:?}",
+            token.v
+        )));
+    }
+    if token.rv == 0 {
+        return Err(invalid("incorrect encoded start resourceVersion (version meta.k8s.io/v1)"));
+    }
+    Ok(token)
+}
+
+fn relative(path: &str, namespace: &str) -> String {
+    let rest = if namespace.is_empty() { path } else { &path[namespace.len() + 1..] };
+    format!("/{rest}")
+}
+
+fn absolute(start: &str, namespace: &str) -> String {
+    let rest = start.trim_start_matches('/');
+    if namespace.is_empty() { rest.to_owned() } else { format!("{namespace}/{rest}") }
+}

@@ -1,0 +1,137 @@
+//! The server over loopback HTTP/1.1, for kubectl and for programs of other languages.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::server::ApiServer;
+
+/// How long connections may take to end after the listener stopped.
+const GRACE: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// A port that is served for as long as this lives.
+#[derive(Debug)]
+pub struct Listening {
+    address: SocketAddr,
+    stop: CancellationToken,
+    accepting: JoinSet<()>,
+}
+
+impl ApiServer {
+    /// Serves at an address; port 0 takes a free one. Give a loopback address: there is no TLS.
+    ///
+    /// # Errors
+    /// If the address cannot be bound.
+    pub async fn listen(&self, address: SocketAddr) -> std::io::Result<Listening> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        let stop = CancellationToken::new();
+        let mut accepting = JoinSet::new();
+        accepting.spawn(accept(listener, self.clone(), stop.clone()));
+        Ok(Listening { address, stop, accepting })
+    }
+}
+
+impl Listening {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// As clients write it.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Writes a kubeconfig that points here, readable by its owner only.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write_kubeconfig(&self, path: &Path, token: Option<&str>) -> std::io::Result<PathBuf> {
+        let user = token.map_or_else(|| json!({}), |token| json!({"token": token}));
+        // JSON is YAML.
+        let config = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "windlass", "cluster": {"server": self.url()}}],
+            "users": [{"name": "windlass", "user": user}],
+            "contexts": [{
+                "name": "windlass",
+                "context": {"cluster": "windlass", "user": "windlass", "namespace": "default"},
+            }],
+            "current-context": "windlass",
+        });
+        write_private(path, &format!("{config:#}\n"))?;
+        Ok(path.to_owned())
+    }
+
+    /// Stops accepting, lets connections end for a moment, and breaks those that do not.
+    ///
+    /// Cancel safety: dropped half-way, everything stops at once.
+    pub async fn stop(mut self) {
+        self.stop.cancel();
+        let _ = tokio::time::timeout(GRACE, self.accepting.join_next()).await;
+    }
+}
+
+async fn accept(listener: TcpListener, server: ApiServer, stop: CancellationToken) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    let _ = stream.set_nodelay(true);
+                    connections.spawn(serve(stream, server.clone(), stop.clone()));
+                }
+                // Too many open files, most likely: those that end make room.
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                }
+            },
+            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+        }
+    }
+    while connections.join_next().await.is_some() {}
+}
+
+async fn serve(stream: tokio::net::TcpStream, server: ApiServer, stop: CancellationToken) {
+    let service = TowerToHyperService::new(server.service());
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).half_close(true);
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    tokio::select! {
+        ended = connection.as_mut() => {
+            if let Err(error) = ended {
+                tracing::debug!(%error, "a connection broke");
+            }
+            return;
+        }
+        () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
+    }
+    // Watches have no end of their own: they are broken off.
+    let _ = tokio::time::timeout(std::time::Duration::from_millis(100), connection).await;
+}
+
+#[cfg(unix)]
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    use std::io::Write;
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    options.open(path)?.write_all(text.as_bytes())
+}
+
+#[cfg(not(unix))]
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    std::fs::write(path, text)
+}

@@ -1,0 +1,190 @@
+//! One object as it is held and served: compact bytes beside the few facts that a request asks for without
+//! reading them.
+//!
+//! The bytes are the JSON object without its type meta and its opening brace, so that every form in which
+//! an object goes out (alone, as an item of a list, inside a watch event, in another version, metadata
+//! only) is these bytes behind another prefix. `metadata` comes first, so metadata alone is a slice.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+
+use crate::kinds::{Kind, Registered, Version};
+
+/// Where an object is: its namespace and name as one path, in the order in which etcd would list them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Key(Arc<str>);
+
+impl Key {
+    /// `namespace` is empty for what has none.
+    pub(crate) fn new(namespace: &str, name: &str) -> Self {
+        if namespace.is_empty() {
+            Self(name.into())
+        } else {
+            Self(format!("{namespace}/{name}").into())
+        }
+    }
+
+    /// A bound for ranges: not the key of an object.
+    pub(crate) fn bound(path: &str) -> Self {
+        Self(path.into())
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn namespace(&self) -> &str {
+        self.0.split_once('/').map_or("", |(namespace, _)| namespace)
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.0.split_once('/').map_or(&self.0, |(_, name)| name)
+    }
+}
+
+/// Labels in the order of their keys.
+pub(crate) type Labels = Box<[(Box<str>, Box<str>)]>;
+
+/// An object at one version.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub(crate) revision: u64,
+    pub(crate) labels: Labels,
+    /// The values of the kind's selectable fields, in the order of [`Kind::selectable`].
+    pub(crate) fields: Box<[Box<str>]>,
+    /// `"metadata":{…},"spec":…}`
+    body: Bytes,
+    /// Where the value of `metadata` ends in `body`.
+    metadata_end: usize,
+}
+
+/// A form in which objects go out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Form {
+    /// The whole object.
+    Full,
+    /// `PartialObjectMetadata`.
+    Metadata,
+}
+
+/// How objects of one kind, version and form are written: their type meta, ready to be put in front.
+#[derive(Debug, Clone)]
+pub(crate) struct Encoding {
+    pub(crate) form: Form,
+    /// `{"kind":"ConfigMap","apiVersion":"v1",`
+    prefix: Bytes,
+    /// The same, or a bare brace: items of a built-in list leave the type meta out.
+    item_prefix: Bytes,
+    version: Version,
+    type_meta: (String, String),
+}
+
+impl Stored {
+    /// `object` is in the stored version; its `metadata.resourceVersion` is set here.
+    pub(crate) fn new(mut object: Map<String, Value>, revision: u64, kind: &Registered) -> Self {
+        crate::state::metadata_mut(&mut object)
+            .insert("resourceVersion".into(), revision.to_string().into());
+        Self::draft(object, revision, kind)
+    }
+
+    /// An object that is answered with but not stored: it has the `metadata.resourceVersion` that it has.
+    pub(crate) fn draft(mut object: Map<String, Value>, revision: u64, kind: &Registered) -> Self {
+        object.remove("apiVersion");
+        object.remove("kind");
+        let value = Value::Object(object);
+        let labels = kind.selectable();
+        let fields = labels.iter().map(|label| kind.field_value(&value, label).into()).collect();
+        let Value::Object(mut object) = value else { unreachable!("an object was put in") };
+        let metadata = object.remove("metadata").unwrap_or_default();
+
+        let mut body = Vec::with_capacity(512);
+        body.extend_from_slice(b"\"metadata\":");
+        serde_json::to_writer(&mut body, &metadata).expect("a JSON value must serialise");
+        let metadata_end = body.len();
+        for (field, value) in &object {
+            body.push(b',');
+            serde_json::to_writer(&mut body, field).expect("a string must serialise");
+            body.push(b':');
+            serde_json::to_writer(&mut body, value).expect("a JSON value must serialise");
+        }
+        body.push(b'}');
+        Self { revision, labels: labels_of(&metadata), fields, body: body.into(), metadata_end }
+    }
+
+    /// The object as a value, in the stored version, without type meta.
+    pub(crate) fn value(&self) -> Map<String, Value> {
+        let mut text = Vec::with_capacity(self.body.len() + 1);
+        text.push(b'{');
+        text.extend_from_slice(&self.body);
+        serde_json::from_slice(&text).expect("stored bytes must be a JSON object")
+    }
+
+    /// Bytes held for this object.
+    pub(crate) fn size(&self) -> usize {
+        self.body.len()
+    }
+}
+
+impl Encoding {
+    pub(crate) fn new(kind: &Kind, version: &Version, form: Form) -> Self {
+        let (kind_name, api_version) = match form {
+            Form::Full => (kind.kind.clone(), kind.api_version(&version.name)),
+            Form::Metadata => ("PartialObjectMetadata".to_owned(), "meta.k8s.io/v1".to_owned()),
+        };
+        let prefix = format!("{{\"kind\":\"{kind_name}\",\"apiVersion\":\"{api_version}\",");
+        let bare_items = form == Form::Full && kind.is_builtin();
+        let item_prefix = if bare_items { "{".to_owned() } else { prefix.clone() };
+        Self {
+            form,
+            prefix: prefix.into(),
+            item_prefix: item_prefix.into(),
+            version: version.clone(),
+            type_meta: (kind_name, api_version),
+        }
+    }
+
+    /// `kind` and `apiVersion` of what goes out.
+    pub(crate) fn type_meta(&self) -> (&str, &str) {
+        (&self.type_meta.0, &self.type_meta.1)
+    }
+
+    /// Appends the object as it stands alone or in an event.
+    pub(crate) fn write(&self, object: &Stored, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.prefix);
+        self.write_body(object, out);
+    }
+
+    /// Appends the object as an item of a list.
+    pub(crate) fn write_item(&self, object: &Stored, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.item_prefix);
+        self.write_body(object, out);
+    }
+
+    fn write_body(&self, object: &Stored, out: &mut Vec<u8>) {
+        match self.form {
+            Form::Metadata => {
+                out.extend_from_slice(&object.body[..object.metadata_end]);
+                out.push(b'}');
+            }
+            Form::Full if self.version.renames.is_empty() => out.extend_from_slice(&object.body),
+            Form::Full => {
+                let mut value = Value::Object(object.value());
+                self.version.to_shown(&mut value);
+                let text = serde_json::to_vec(&value).expect("a JSON value must serialise");
+                out.extend_from_slice(&text[1..]);
+            }
+        }
+    }
+}
+
+fn labels_of(metadata: &Value) -> Labels {
+    let Some(Value::Object(labels)) = metadata.get("labels") else { return Labels::default() };
+    let mut labels: Vec<(Box<str>, Box<str>)> = labels
+        .iter()
+        .filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into())))
+        .collect();
+    labels.sort_unstable();
+    labels.into()
+}

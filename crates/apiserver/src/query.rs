@@ -1,0 +1,224 @@
+//! What stands behind the question mark, read and checked as the real server checks it.
+
+use std::time::Duration;
+
+use crate::failure::Failure;
+use crate::field_error::FieldError;
+
+/// The parameters that this server knows. Others are ignored, as the real server does.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Query {
+    pub(crate) watch: bool,
+    pub(crate) label_selector: String,
+    pub(crate) field_selector: String,
+    /// Zero: no limit.
+    pub(crate) limit: usize,
+    pub(crate) continue_token: String,
+    pub(crate) resource_version: Option<String>,
+    pub(crate) version_match: Option<VersionMatch>,
+    pub(crate) send_initial_events: Option<bool>,
+    pub(crate) allow_bookmarks: bool,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) dry_run: Vec<String>,
+    pub(crate) field_manager: String,
+    pub(crate) field_validation: FieldValidation,
+    pub(crate) force: bool,
+    // Delete options may come here instead of in a body.
+    pub(crate) propagation_policy: Option<String>,
+    pub(crate) orphan_dependents: Option<bool>,
+    pub(crate) grace_period: Option<i64>,
+}
+
+/// `resourceVersionMatch`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum VersionMatch {
+    Exact,
+    NotOlderThan,
+    /// Something that nobody knows: refused once the request is known to be a list or a watch.
+    Other(String),
+}
+
+/// `fieldValidation`: what becomes of unknown fields.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) enum FieldValidation {
+    Ignore,
+    #[default]
+    Warn,
+    Strict,
+    Other(String),
+}
+
+impl Query {
+    pub(crate) fn parse(query: &str) -> Result<Self, Failure> {
+        let mut parsed = Self::default();
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            parsed.set(&name, &value)?;
+        }
+        Ok(parsed)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), Failure> {
+        let text = || value.to_owned();
+        match name {
+            "watch" => self.watch = flag(value)?,
+            "labelSelector" => self.label_selector = text(),
+            "fieldSelector" => self.field_selector = text(),
+            // A negative limit is no limit.
+            "limit" => self.limit = usize::try_from(integer(value)?).unwrap_or(0),
+            "continue" => self.continue_token = text(),
+            "resourceVersion" => self.resource_version = Some(text()).filter(|v| !v.is_empty()),
+            "resourceVersionMatch" => self.version_match = version_match(value),
+            "sendInitialEvents" => self.send_initial_events = Some(flag(value)?),
+            "allowWatchBookmarks" => self.allow_bookmarks = flag(value)?,
+            "timeoutSeconds" => {
+                self.timeout = u64::try_from(integer(value)?).ok().map(Duration::from_secs);
+            }
+            "dryRun" => self.dry_run.push(text()),
+            "fieldManager" => self.field_manager = text(),
+            "fieldValidation" => self.field_validation = field_validation(value),
+            "force" => self.force = flag(value)?,
+            "propagationPolicy" => self.propagation_policy = Some(text()),
+            "orphanDependents" => self.orphan_dependents = Some(flag(value)?),
+            "gracePeriodSeconds" => self.grace_period = Some(integer(value)?),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The rules of list and watch options that hold among several parameters.
+    pub(crate) fn check_list(&self) -> Result<(), Failure> {
+        let refuse = |field: &str, why: &str| {
+            Err(Failure::invalid_options("ListOptions", FieldError::forbidden(field, why)))
+        };
+        if let Some(VersionMatch::Other(other)) = &self.version_match
+            && (!self.watch || self.send_initial_events.is_some())
+            && self.resource_version.is_some()
+        {
+            let error = FieldError::not_supported(
+                "resourceVersionMatch",
+                &other.as_str().into(),
+                &["Exact", "NotOlderThan", ""],
+            );
+            return Err(Failure::invalid_options("ListOptions", error));
+        }
+        if self.watch { self.check_watch(refuse) } else { self.check_plain_list(refuse) }
+    }
+
+    fn check_watch(
+        &self,
+        refuse: impl Fn(&str, &str) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        match (self.send_initial_events, &self.version_match) {
+            (Some(_), Some(VersionMatch::NotOlderThan)) | (None, None) => Ok(()),
+            (Some(_), _) => refuse(
+                "resourceVersionMatch",
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            ),
+            (None, Some(_)) => refuse(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            ),
+        }
+    }
+
+    fn check_plain_list(
+        &self,
+        refuse: impl Fn(&str, &str) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        if self.send_initial_events.is_some() {
+            return refuse("sendInitialEvents", "sendInitialEvents is forbidden for list");
+        }
+        let Some(version_match) = &self.version_match else { return Ok(()) };
+        if self.resource_version.is_none() {
+            return refuse(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden unless resourceVersion is provided",
+            );
+        }
+        if !self.continue_token.is_empty() {
+            return refuse(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden when continue is provided",
+            );
+        }
+        if *version_match == VersionMatch::Exact && self.resource_version.as_deref() == Some("0") {
+            return refuse(
+                "resourceVersionMatch",
+                "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+            );
+        }
+        Ok(())
+    }
+
+    /// Whether nothing must be stored. `options` names the options type in the error.
+    pub(crate) fn is_dry_run(&self, options: &str) -> Result<bool, Failure> {
+        is_dry_run(&self.dry_run, options)
+    }
+
+    /// The rules of the options of a create, an update or a patch.
+    pub(crate) fn check_write(&self, options: &str) -> Result<bool, Failure> {
+        let dry_run = self.is_dry_run(options)?;
+        /// From validation of field managers.
+        const MANAGER_MAX: i64 = 128;
+        if i64::try_from(self.field_manager.len()).is_ok_and(|length| length > MANAGER_MAX) {
+            let error = FieldError::too_long("fieldManager", MANAGER_MAX);
+            return Err(Failure::invalid_options(options, error));
+        }
+        if let FieldValidation::Other(other) = &self.field_validation {
+            let error = FieldError::not_supported(
+                "fieldValidation",
+                &other.as_str().into(),
+                &["", "Ignore", "Strict", "Warn"],
+            );
+            return Err(Failure::invalid_options(options, error));
+        }
+        Ok(dry_run)
+    }
+}
+
+/// A version asked for, as a number. The real server words the error differently for lists and watches.
+pub(crate) fn version_number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| {
+        format!(
+            "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
+        )
+    })
+}
+
+pub(crate) fn is_dry_run(values: &[String], options: &str) -> Result<bool, Failure> {
+    if values.iter().all(|value| value == "All") {
+        return Ok(!values.is_empty());
+    }
+    let error = FieldError::not_supported("dryRun", &values.into(), &["All"]);
+    Err(Failure::invalid_options(options, error))
+}
+
+fn version_match(value: &str) -> Option<VersionMatch> {
+    match value {
+        "" => None,
+        "Exact" => Some(VersionMatch::Exact),
+        "NotOlderThan" => Some(VersionMatch::NotOlderThan),
+        other => Some(VersionMatch::Other(other.to_owned())),
+    }
+}
+
+fn field_validation(value: &str) -> FieldValidation {
+    match value {
+        "" | "Warn" => FieldValidation::Warn,
+        "Ignore" => FieldValidation::Ignore,
+        "Strict" => FieldValidation::Strict,
+        other => FieldValidation::Other(other.to_owned()),
+    }
+}
+
+/// As Go's clients write and Go's servers read a boolean parameter: anything but "0" and "false" is true.
+#[expect(clippy::unnecessary_wraps, reason = "all readers of parameters have one shape")]
+fn flag(value: &str) -> Result<bool, Failure> {
+    Ok(!matches!(value, "0" | "false" | "False" | "FALSE"))
+}
+
+fn integer(value: &str) -> Result<i64, Failure> {
+    value.parse().map_err(|_| {
+        Failure::bad_request(format!("strconv.ParseInt: parsing {value:?}: invalid syntax"))
+    })
+}

@@ -1,0 +1,56 @@
+//! What a request wants, in the words of Kubernetes: the same few facts for access rules, fault rules and
+//! the log.
+
+use http::Method;
+
+use crate::query::Query;
+use crate::route::ResourcePath;
+
+/// Who does what to which resource. Texts are empty where they do not apply.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RequestInfo {
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`.
+    pub verb: &'static str,
+    /// The API group; the core group is empty.
+    pub group: String,
+    /// The plural, as in `pods`.
+    pub resource: String,
+    /// The part of an object, as in `status`.
+    pub subresource: String,
+    /// The namespace.
+    pub namespace: String,
+    /// The name of the object.
+    pub name: String,
+}
+
+impl RequestInfo {
+    pub(crate) fn new(method: &Method, path: &ResourcePath, query: &Query) -> Self {
+        Self {
+            verb: verb(method, path.name.is_empty(), query.watch),
+            group: path.group.clone(),
+            resource: path.plural.clone(),
+            subresource: path.subresource.clone(),
+            namespace: path.namespace.clone(),
+            name: path.name.clone(),
+        }
+    }
+
+    /// For a path that is not about a resource, such as `/version`.
+    pub(crate) fn other(method: &Method) -> Self {
+        Self { verb: verb(method, false, false), ..Self::default() }
+    }
+}
+
+fn verb(method: &Method, collection: bool, watch: bool) -> &'static str {
+    match *method {
+        Method::GET | Method::HEAD if watch => "watch",
+        Method::GET | Method::HEAD if collection => "list",
+        Method::GET | Method::HEAD => "get",
+        Method::POST => "create",
+        Method::PUT => "update",
+        Method::PATCH => "patch",
+        Method::DELETE if collection => "deletecollection",
+        Method::DELETE => "delete",
+        _ => "",
+    }
+}

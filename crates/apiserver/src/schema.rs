@@ -1,0 +1,178 @@
+//! Structural schemas of custom resources: what objects may hold, what is dropped and what is filled in.
+//!
+//! A schema is parsed once, when a definition is accepted; then it prunes, defaults and validates objects, in
+//! this order. Rules in CEL are not evaluated; [`Schema::has_rules`] says that there are some. Where the real
+//! server goes through the fields of an object in random order, errors come sorted by field name here.
+
+mod defaults;
+mod embedded;
+mod format;
+mod keywords;
+mod lists;
+mod node;
+mod outcome;
+mod pattern;
+mod prune;
+mod scalar;
+mod structural;
+mod validate;
+
+use serde_json::Value;
+
+use crate::field_error::{
+    FieldError, NO_FIELD, NOT_SUPPORTED, REQUIRED, TOO_LONG, TOO_MANY, TYPE_INVALID,
+};
+use node::Node;
+
+/// The structural schema of one version of a custom resource.
+#[derive(Debug)]
+pub(crate) struct Schema {
+    root: Node,
+    has_rules: bool,
+}
+
+impl Schema {
+    /// Parses the `openAPIV3Schema` of a definition. The paths of the errors start with that name.
+    pub(crate) fn parse(schema: &Value) -> Result<Self, Vec<FieldError>> {
+        Self::parse_at(schema, "openAPIV3Schema")
+    }
+
+    /// The same with `path` at the start of the paths.
+    pub(crate) fn parse_at(schema: &Value, path: &str) -> Result<Self, Vec<FieldError>> {
+        if !schema.is_object() {
+            let detail = format!("{path} must be an object");
+            return Err(vec![FieldError::type_invalid(path, schema, &detail)]);
+        }
+        let root = Node::read(schema);
+        let mut errors = Vec::new();
+        if !keywords::has_unsupported(schema) {
+            errors = structural::check(schema, path);
+            if errors.is_empty() {
+                check_defaults(&root, path, false, &mut errors);
+            }
+        }
+        errors.extend(keywords::check(schema, path));
+        if errors.is_empty() && keywords::has_unsupported(schema) {
+            let detail = "OpenAPIV3Schema 'schema' is not supported";
+            errors.push(FieldError::invalid_str(path, "", detail));
+        }
+        if errors.is_empty() {
+            Ok(Self { root, has_rules: keywords::has_rules(schema) })
+        } else {
+            Err(errors)
+        }
+    }
+
+    /// Whether there are rules in CEL, which this server does not evaluate.
+    pub(crate) fn has_rules(&self) -> bool {
+        self.has_rules
+    }
+
+    /// Drops the fields that the schema does not know and returns their paths, sorted. The type and metadata
+    /// of the object are left alone.
+    pub(crate) fn prune(&self, object: &mut Value) -> Vec<String> {
+        prune::prune(&self.root, object)
+    }
+
+    /// Fills in what the object leaves out.
+    pub(crate) fn default(&self, object: &mut Value) {
+        defaults::apply(&self.root, object);
+    }
+
+    /// What is wrong with an object that is created, its metadata apart.
+    pub(crate) fn validate(&self, object: &Value) -> Vec<FieldError> {
+        let mut errors = validate::validate(&self.root, object, None, "");
+        embedded::check(&self.root, object, "", &mut errors);
+        lists::check(&self.root, object, "", &mut errors);
+        self.mention_rules(&mut errors);
+        errors
+    }
+
+    /// What is wrong with an update, its metadata apart. What was wrong before and has not changed is let pass.
+    pub(crate) fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+        let mut errors = validate::validate(&self.root, new, Some(old), "");
+        embedded::check(&self.root, new, "", &mut errors);
+        self.check_new_lists(new, old, &mut errors);
+        self.mention_rules(&mut errors);
+        errors
+    }
+
+    /// What is wrong with an update of the status: nothing else is looked at.
+    pub(crate) fn validate_status_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        if let (Some(node), Some(status)) = (self.root.properties.get("status"), new.get("status"))
+        {
+            errors = validate::validate(node, status, old.get("status"), "status");
+        }
+        self.check_new_lists(new, old, &mut errors);
+        self.mention_rules(&mut errors);
+        errors
+    }
+
+    /// The JSON type (`string`, `integer`, …) of a field by its dotted path, if the schema declares one.
+    pub(crate) fn type_of(&self, path: &str) -> Option<&'static str> {
+        let mut node = &self.root;
+        for name in path.trim_start_matches('.').split('.') {
+            node = node.properties.get(name)?;
+        }
+        node.types.first().map(|one| one.name())
+    }
+
+    /// Lists that held something twice before may go on doing so.
+    fn check_new_lists(&self, new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
+        let mut before = Vec::new();
+        lists::check(&self.root, old, "", &mut before);
+        if before.is_empty() {
+            lists::check(&self.root, new, "", errors);
+        }
+    }
+
+    /// The real server says that rules were not looked at, if there are rules and certain errors.
+    fn mention_rules(&self, errors: &mut Vec<FieldError>) {
+        let blocks = |error: &FieldError| {
+            [NOT_SUPPORTED, REQUIRED, TOO_LONG, TOO_MANY, TYPE_INVALID].contains(&error.reason)
+        };
+        if self.has_rules && errors.iter().any(blocks) {
+            errors.push(rules_not_checked());
+        }
+    }
+}
+
+/// The error that stands last when rules were not looked at because of the other errors.
+pub(crate) fn rules_not_checked() -> FieldError {
+    FieldError::invalid(
+        NO_FIELD,
+        &Value::Null,
+        "some validation rules were not checked because the object was invalid; correct the existing errors to \
+         complete validation",
+    )
+}
+
+/// Defaults must follow the schema themselves.
+fn check_defaults(node: &Node, path: &str, in_meta: bool, errors: &mut Vec<FieldError>) {
+    if let Some(default) = &node.default {
+        let field = format!("{path}.default");
+        if !in_meta && prune::has_unknown(node, default) {
+            errors.push(FieldError::invalid(&field, default, "must not have unknown fields"));
+        }
+        let mut found = Vec::new();
+        if !in_meta {
+            embedded::check(node, default, &field, &mut found);
+        }
+        if found.is_empty() {
+            found = validate::validate(node, default, None, &field);
+        }
+        errors.append(&mut found);
+    }
+    if let Some(items) = &node.items {
+        check_defaults(items, &format!("{path}.items"), in_meta, errors);
+    }
+    for (name, property) in &node.properties {
+        let meta = node.embedded && matches!(name.as_str(), "metadata" | "apiVersion" | "kind");
+        let path = format!("{path}.properties[{name}]");
+        check_defaults(property, &path, in_meta || meta, errors);
+    }
+}
+
+#[cfg(test)]
+mod tests;

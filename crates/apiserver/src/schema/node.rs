@@ -1,0 +1,251 @@
+//! A structural schema, read from its JSON: one node per place in an object.
+//!
+//! Reading never fails: what is malformed was reported by the checks before, and is left out here.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::format::Format;
+use super::pattern::Pattern;
+
+/// The schema of one place.
+#[derive(Debug, Default)]
+pub(super) struct Node {
+    /// The types that are allowed: none means all, two stand for int-or-string.
+    pub(super) types: Vec<Type>,
+    pub(super) nullable: bool,
+    pub(super) format: Option<Format>,
+    pub(super) default: Option<Value>,
+    /// Whether fields that are not declared are kept.
+    pub(super) preserves_unknown: bool,
+    /// Whether the value is an object of Kubernetes of its own.
+    pub(super) embedded: bool,
+    pub(super) properties: BTreeMap<String, Node>,
+    pub(super) additional: Option<Additional>,
+    pub(super) items: Option<Box<Node>>,
+    pub(super) list: List,
+    pub(super) number: Number,
+    pub(super) text: Text,
+    pub(super) required: Vec<String>,
+    pub(super) min_properties: Option<i64>,
+    pub(super) max_properties: Option<i64>,
+    pub(super) choices: Vec<Value>,
+    pub(super) all_of: Vec<Node>,
+    pub(super) any_of: Vec<Node>,
+    pub(super) one_of: Vec<Node>,
+    pub(super) not: Option<Box<Node>>,
+}
+
+/// A JSON type as schemas name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Type {
+    Array,
+    Boolean,
+    Integer,
+    Number,
+    Object,
+    String,
+}
+
+/// What is said of the fields that are not declared by name.
+#[derive(Debug)]
+pub(super) enum Additional {
+    /// `additionalProperties: true`.
+    Allowed,
+    /// `additionalProperties: false`.
+    Refused,
+    /// They all follow this schema.
+    Schema(Box<Node>),
+}
+
+/// What is said of a list as a whole.
+#[derive(Debug, Default)]
+pub(super) struct List {
+    pub(super) min: Option<i64>,
+    pub(super) max: Option<i64>,
+    pub(super) unique: bool,
+    pub(super) kind: ListKind,
+}
+
+/// `x-kubernetes-list-type`.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) enum ListKind {
+    #[default]
+    Atomic,
+    Set,
+    /// With the names of the fields that identify an item.
+    Map(Vec<String>),
+}
+
+/// What is said of a number.
+#[derive(Debug, Default)]
+pub(super) struct Number {
+    pub(super) min: Option<Bound>,
+    pub(super) max: Option<Bound>,
+    pub(super) multiple_of: Option<f64>,
+}
+
+/// An end of a range.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bound {
+    pub(super) limit: f64,
+    pub(super) exclusive: bool,
+}
+
+/// What is said of a text.
+#[derive(Debug, Default)]
+pub(super) struct Text {
+    pub(super) min: Option<i64>,
+    pub(super) max: Option<i64>,
+    pub(super) pattern: Option<Pattern>,
+}
+
+impl Type {
+    /// All types, in the order in which messages list them.
+    pub(super) const NAMES: [&str; 6] =
+        ["array", "boolean", "integer", "number", "object", "string"];
+
+    pub(super) fn parse(name: &str) -> Option<Self> {
+        Some(match name {
+            "array" => Self::Array,
+            "boolean" => Self::Boolean,
+            "integer" => Self::Integer,
+            "number" => Self::Number,
+            "object" => Self::Object,
+            "string" => Self::String,
+            _ => return None,
+        })
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Array => "array",
+            Self::Boolean => "boolean",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Object => "object",
+            Self::String => "string",
+        }
+    }
+}
+
+impl Node {
+    /// Reads a schema.
+    pub(super) fn read(schema: &Value) -> Self {
+        let types = if flag(schema, "x-kubernetes-int-or-string") {
+            vec![Type::Integer, Type::String]
+        } else {
+            schema["type"].as_str().and_then(Type::parse).into_iter().collect()
+        };
+        Self {
+            format: schema["format"].as_str().and_then(|name| Format::new(name, &types)),
+            types,
+            nullable: flag(schema, "nullable"),
+            default: schema.get("default").filter(|value| !value.is_null()).cloned(),
+            preserves_unknown: flag(schema, "x-kubernetes-preserve-unknown-fields"),
+            embedded: flag(schema, "x-kubernetes-embedded-resource"),
+            properties: schema["properties"]
+                .as_object()
+                .into_iter()
+                .flatten()
+                .map(|(name, schema)| (name.clone(), Self::read(schema)))
+                .collect(),
+            additional: Additional::read(&schema["additionalProperties"]),
+            items: schema["items"].is_object().then(|| Box::new(Self::read(&schema["items"]))),
+            list: List::read(schema),
+            number: Number::read(schema),
+            text: Text {
+                min: whole(schema, "minLength"),
+                max: whole(schema, "maxLength"),
+                pattern: schema["pattern"]
+                    .as_str()
+                    .filter(|text| !text.is_empty())
+                    .and_then(|text| Pattern::new(text).ok()),
+            },
+            required: texts(schema, "required"),
+            min_properties: whole(schema, "minProperties"),
+            max_properties: whole(schema, "maxProperties"),
+            choices: schema["enum"].as_array().cloned().unwrap_or_default(),
+            all_of: Self::read_all(&schema["allOf"]),
+            any_of: Self::read_all(&schema["anyOf"]),
+            one_of: Self::read_all(&schema["oneOf"]),
+            not: schema["not"].is_object().then(|| Box::new(Self::read(&schema["not"]))),
+        }
+    }
+
+    /// The schema of a field, if it is declared or if all fields have one.
+    pub(super) fn field(&self, name: &str) -> Option<&Self> {
+        match (self.properties.get(name), &self.additional) {
+            (Some(node), _) => Some(node),
+            (None, Some(Additional::Schema(node))) => Some(node),
+            _ => None,
+        }
+    }
+
+    fn read_all(schemas: &Value) -> Vec<Self> {
+        schemas.as_array().into_iter().flatten().map(Self::read).collect()
+    }
+}
+
+impl Additional {
+    fn read(value: &Value) -> Option<Self> {
+        match value {
+            Value::Bool(true) => Some(Self::Allowed),
+            Value::Bool(false) => Some(Self::Refused),
+            Value::Object(_) => Some(Self::Schema(Box::new(Node::read(value)))),
+            _ => None,
+        }
+    }
+
+    /// The schema that all fields follow, if there is one.
+    pub(super) fn schema(&self) -> Option<&Node> {
+        match self {
+            Self::Schema(node) => Some(node),
+            Self::Allowed | Self::Refused => None,
+        }
+    }
+}
+
+impl List {
+    fn read(schema: &Value) -> Self {
+        let kind = match schema["x-kubernetes-list-type"].as_str() {
+            Some("set") => ListKind::Set,
+            Some("map") => ListKind::Map(texts(schema, "x-kubernetes-list-map-keys")),
+            _ => ListKind::Atomic,
+        };
+        Self {
+            min: whole(schema, "minItems"),
+            max: whole(schema, "maxItems"),
+            unique: flag(schema, "uniqueItems"),
+            kind,
+        }
+    }
+}
+
+impl Number {
+    fn read(schema: &Value) -> Self {
+        let bound = |limit: &str, exclusive: &str| {
+            let limit = schema[limit].as_f64()?;
+            Some(Bound { limit, exclusive: flag(schema, exclusive) })
+        };
+        Self {
+            min: bound("minimum", "exclusiveMinimum"),
+            max: bound("maximum", "exclusiveMaximum"),
+            multiple_of: schema["multipleOf"].as_f64(),
+        }
+    }
+}
+
+pub(super) fn flag(schema: &Value, name: &str) -> bool {
+    schema[name] == Value::Bool(true)
+}
+
+pub(super) fn texts(schema: &Value, name: &str) -> Vec<String> {
+    let items = schema[name].as_array().into_iter().flatten();
+    items.filter_map(Value::as_str).map(ToOwned::to_owned).collect()
+}
+
+fn whole(schema: &Value, name: &str) -> Option<i64> {
+    schema[name].as_i64()
+}

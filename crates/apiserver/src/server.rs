@@ -1,0 +1,208 @@
+//! The handle of a server: made by a builder, reached as a service or over loopback, and at a test's mercy.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::auth::{Auth, Rule, User};
+use crate::clock::WallClock;
+use crate::controllers::owners::Owners;
+use crate::fault::Faults;
+use crate::ids::Ids;
+use crate::kinds::Registry;
+use crate::object::Key;
+use crate::service::ApiService;
+use crate::shared::Shared;
+use crate::state::State;
+use crate::store::{Image, Store};
+use crate::write::decode::Decoded;
+
+/// An API server in memory. Clones are handles of the same server.
+///
+/// ```
+/// use windlass_apiserver::ApiServer;
+///
+/// let server = ApiServer::new();
+/// // Hand it to a client: kube::Client::new(server.service(), "default")
+/// let service = server.service();
+/// # drop(service);
+/// ```
+#[derive(Debug, Clone)]
+pub struct ApiServer {
+    shared: Arc<Shared>,
+}
+
+/// Settings of an [`ApiServer`].
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Builder {
+    seed: u64,
+    clock: WallClock,
+    history: usize,
+    collects: bool,
+    auth: Auth,
+}
+
+/// A state of a server, to go back to with [`ApiServer::restore`].
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    image: Image,
+    registry: Registry,
+    owners: Owners,
+}
+
+/// Changes of a kind that can be watched from the past. The real server's window is of this order.
+const HISTORY_DEFAULT: usize = 10_000;
+
+/// Namespaces that every cluster has.
+const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
+impl ApiServer {
+    /// A server with the defaults of [`ApiServer::builder`].
+    pub fn new() -> Self {
+        Self::builder().build()
+    }
+
+    /// Settings for a server.
+    pub fn builder() -> Builder {
+        Builder {
+            seed: 0,
+            clock: WallClock::system(),
+            history: HISTORY_DEFAULT,
+            collects: true,
+            auth: Auth::default(),
+        }
+    }
+
+    /// The server as a service, for `kube::Client::new` or any HTTP server. It needs no socket, and its
+    /// only clock is tokio's.
+    pub fn service(&self) -> ApiService {
+        ApiService::new(self.shared.clone())
+    }
+
+    /// The fault rules.
+    pub fn faults(&self) -> &Faults {
+        &self.shared.faults
+    }
+
+    /// The version of the last change.
+    pub fn revision(&self) -> u64 {
+        self.shared.state().store.revision()
+    }
+
+    /// How many objects the server holds, and how many bytes of JSON they are.
+    pub fn size(&self) -> (usize, usize) {
+        self.shared.state().store.size()
+    }
+
+    /// Forgets all history: watches and lists from before now get 410.
+    pub fn compact(&self) {
+        self.shared.state().store.compact();
+    }
+
+    /// The present state, to go back to.
+    pub fn snapshot(&self) -> Snapshot {
+        let state = self.shared.state();
+        Snapshot {
+            image: state.store.image(),
+            registry: state.registry.clone(),
+            owners: state.owners.clone(),
+        }
+    }
+
+    /// Goes back to an earlier state, version counter and all, as a cluster restored from a backup does.
+    /// Every watch ends.
+    pub fn restore(&self, snapshot: &Snapshot) {
+        let mut state = self.shared.state();
+        state.store.restore(snapshot.image.clone());
+        state.registry = snapshot.registry.clone();
+        state.owners = snapshot.owners.clone();
+    }
+}
+
+impl Default for ApiServer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Builder {
+    /// Where uids, generated names and the chances of faults are drawn from. Default: 0. The same seed, clock
+    /// and requests give the same bytes.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// The clock of stored timestamps. Default: the machine's.
+    pub fn clock(mut self, clock: WallClock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Changes of each kind that can be watched or listed from the past. Default: 10,000.
+    pub fn history(mut self, changes: usize) -> Self {
+        self.history = changes.max(1);
+        self
+    }
+
+    /// Whether garbage is collected by owner references and deleted namespaces are emptied. Default: yes.
+    pub fn garbage_collection(mut self, on: bool) -> Self {
+        self.collects = on;
+        self
+    }
+
+    /// A bearer token and who has it. With the first one, requests without a token are anonymous and may do
+    /// nothing. Default: no tokens, and everyone may do everything.
+    pub fn token(mut self, token: impl Into<String>, user: User) -> Self {
+        self.auth.add_token(token.into(), user);
+        self
+    }
+
+    /// One more access rule; the first that matches a request decides. Default: none, all is allowed.
+    pub fn rule(mut self, rule: Rule) -> Self {
+        self.auth.add_rule(rule);
+        self
+    }
+
+    /// Starts the server: it holds the namespaces that every cluster has.
+    pub fn build(self) -> ApiServer {
+        let mut state = State {
+            store: Store::new(self.history),
+            registry: Registry::new(),
+            ids: Ids::from_seed(self.seed),
+            clock: self.clock,
+            owners: Owners::default(),
+            touched: std::collections::VecDeque::new(),
+            collects: self.collects,
+        };
+        bootstrap(&mut state);
+        let faults = Faults::from_seed(self.seed);
+        ApiServer { shared: Arc::new(Shared::new(state, self.auth, faults)) }
+    }
+}
+
+/// What is there before the first request. History begins after it.
+fn bootstrap(state: &mut State) {
+    let kind = state.registry.namespaces().clone();
+    for name in NAMESPACES {
+        let target = crate::state::Target {
+            kind: kind.clone(),
+            version: 0,
+            namespace: String::new(),
+            name: String::new(),
+            subresource: String::new(),
+        };
+        let namespace = json!({"metadata": {"name": name}});
+        let decoded = Decoded {
+            object: namespace.as_object().cloned().unwrap_or_default(),
+            warnings: Vec::new(),
+        };
+        state
+            .create(&target, decoded.object, false)
+            .expect("a namespace of a new server must be valid");
+        debug_assert!(state.store.get(kind.storage, &Key::new("", name)).is_some());
+    }
+    state.settle();
+    state.store.compact();
+}

@@ -1,0 +1,187 @@
+//! The server as a `tower::Service`: what `kube::Client::new` and the listener are given.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::header::AUTHORIZATION;
+use http::request::Parts;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use tracing::Instrument;
+
+use crate::api::Call;
+use crate::body::{self, Body};
+use crate::failure::Failure;
+use crate::fault::Fault;
+use crate::query::Query;
+use crate::reply;
+use crate::request::RequestInfo;
+use crate::route::Route;
+use crate::shared::Shared;
+
+/// Bytes that a body may have, as on the real server.
+const BODY_MAX: usize = 3 * 1024 * 1024;
+
+/// Answers requests to one server. Clones are cheap and reach the same server.
+#[derive(Debug, Clone)]
+pub struct ApiService {
+    shared: Arc<Shared>,
+}
+
+/// The connection broke before there was an answer: a fault did it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the connection broke before the answer")]
+pub struct Disconnected;
+
+impl ApiService {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    async fn answer<B>(self, request: Request<B>) -> Result<Response<Body>, Disconnected>
+    where
+        B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send,
+    {
+        let (parts, body) = request.into_parts();
+        let route = Route::parse(parts.uri.path());
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let info = match (&route, &query) {
+            (Route::Resource(path), Ok(query)) => RequestInfo::new(&parts.method, path, query),
+            (Route::Resource(path), Err(_)) => {
+                RequestInfo::new(&parts.method, path, &Query::default())
+            }
+            _ => RequestInfo::other(&parts.method),
+        };
+        let faults = self.shared.faults.at_request(&info);
+        let result = match strike_before(&faults).await? {
+            Some(refused) => Err(refused),
+            None => match (query, read_body(body).await) {
+                (Ok(query), Ok(body)) => self.handle(&parts, body, &route, info, query, &faults),
+                (Err(failure), _) | (_, Err(failure)) => Err(failure),
+            },
+        };
+        let response = result.unwrap_or_else(|failure| reply::failure(&failure));
+        strike_after(&faults, response)
+    }
+
+    fn handle(
+        &self,
+        parts: &Parts,
+        body: Bytes,
+        route: &Route,
+        info: RequestInfo,
+        query: Query,
+        faults: &[Fault],
+    ) -> Result<Response<Body>, Failure> {
+        let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let user = self.shared.auth.authenticate(header)?;
+        if matches!(route, Route::Resource(_)) {
+            self.shared.auth.authorize(&user, &info)?;
+        }
+        let call = Call { shared: &self.shared, parts, body, user, info, query, faults };
+        call.answer(route)
+    }
+}
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+impl<B> tower::Service<Request<B>> for ApiService
+where
+    B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Disconnected;
+    type Future = BoxFuture<'static, Result<Response<Body>, Disconnected>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Disconnected>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let service = self.clone();
+        let method = request.method().clone();
+        let uri = request.uri().clone();
+        let answer = async move {
+            let result = service.answer(request).await;
+            // Neither bodies nor headers: they may hold secrets.
+            let path = uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+            match &result {
+                Ok(response) => tracing::info!(%method, path, status = response.status().as_u16()),
+                Err(Disconnected) => tracing::info!(%method, path, status = "disconnected"),
+            }
+            result
+        };
+        Box::pin(answer.in_current_span())
+    }
+}
+
+async fn read_body<B>(body: B) -> Result<Bytes, Failure>
+where
+    B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send,
+{
+    match Limited::new(body, BODY_MAX).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Failure::body_too_large(BODY_MAX)),
+        Err(error) => Err(Failure::bad_request(format!("the body could not be read: {error}"))),
+    }
+}
+
+/// Faults that strike before a request is handled; some leave nothing to handle.
+async fn strike_before(faults: &[Fault]) -> Result<Option<Failure>, Disconnected> {
+    for fault in faults {
+        match fault {
+            Fault::Delay(delay) => tokio::time::sleep(*delay).await,
+            Fault::Hang => never(std::future::pending().await),
+            Fault::Refuse => return Err(Disconnected),
+            Fault::Fail { code, retry_after } => return Ok(Some(injected(*code, *retry_after))),
+            _ => {}
+        }
+    }
+    Ok(None)
+}
+
+fn never(never: Infallible) {
+    match never {}
+}
+
+fn injected(code: u16, retry_after: Option<u64>) -> Failure {
+    let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let message = "a fault rule of the embedded API server refused this request";
+    if code == StatusCode::TOO_MANY_REQUESTS {
+        return Failure::too_many_requests(message, retry_after.unwrap_or(1));
+    }
+    let reason = match code {
+        StatusCode::UNAUTHORIZED => Some("Unauthorized"),
+        StatusCode::FORBIDDEN => Some("Forbidden"),
+        StatusCode::NOT_FOUND => Some("NotFound"),
+        StatusCode::CONFLICT => Some("Conflict"),
+        StatusCode::GONE => Some("Expired"),
+        StatusCode::INTERNAL_SERVER_ERROR => Some("InternalError"),
+        StatusCode::SERVICE_UNAVAILABLE => Some("ServiceUnavailable"),
+        StatusCode::GATEWAY_TIMEOUT => Some("Timeout"),
+        _ => None,
+    };
+    let mut failure = Failure::new(code, reason, message);
+    failure.retry_after = retry_after;
+    failure
+}
+
+/// Faults that strike at the answer.
+fn strike_after(
+    faults: &[Fault],
+    mut response: Response<Body>,
+) -> Result<Response<Body>, Disconnected> {
+    for fault in faults {
+        match fault {
+            Fault::LoseAnswer => return Err(Disconnected),
+            Fault::CutAnswer { after_bytes } => {
+                response = response.map(|content| body::cut(content, *after_bytes));
+            }
+            _ => {}
+        }
+    }
+    Ok(response)
+}

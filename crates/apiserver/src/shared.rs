@@ -1,0 +1,29 @@
+//! What all handles and connections of one server share.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::auth::Auth;
+use crate::fault::Faults;
+use crate::state::State;
+
+/// One server.
+///
+/// The lock of the state is taken for the length of one request's work and never across an await. A request
+/// that panics under it is a bug; the next one goes on with what was committed, which is whole: every commit
+/// is one assignment.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    pub(crate) auth: Auth,
+    pub(crate) faults: Faults,
+}
+
+impl Shared {
+    pub(crate) fn new(state: State, auth: Auth, faults: Faults) -> Self {
+        Self { state: Mutex::new(state), auth, faults }
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,165 @@
+//! The server's whole state, and the one way in which objects change.
+//!
+//! Everything here is synchronous: a request locks the state, changes it, lets the built-in controllers
+//! ([`crate::controllers`]) bring it to rest, and unlocks. So the same requests in the same order leave the
+//! same state, revision by revision.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::clock::WallClock;
+use crate::controllers::owners::Owners;
+use crate::failure::Failure;
+use crate::filter::Filter;
+use crate::ids::Ids;
+use crate::kinds::{KindId, Registered, Registry, Version};
+use crate::object::{Key, Stored};
+use crate::query::Query;
+use crate::route::ResourcePath;
+use crate::store::Store;
+
+/// Everything that a request can see or change.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) store: Store,
+    pub(crate) registry: Registry,
+    pub(crate) ids: Ids,
+    pub(crate) clock: WallClock,
+    /// Who owns whom, for garbage collection.
+    pub(crate) owners: Owners,
+    /// Objects that changed and that the built-in controllers have not looked at yet.
+    pub(crate) touched: VecDeque<Touched>,
+    /// Whether garbage is collected and namespaces are emptied.
+    pub(crate) collects: bool,
+}
+
+/// A change that may give a built-in controller something to do.
+#[derive(Debug, Clone)]
+pub(crate) struct Touched {
+    pub(crate) kind: KindId,
+    pub(crate) key: Key,
+    /// Set if the object is gone now.
+    pub(crate) removed: Option<Removed>,
+}
+
+/// Who is gone.
+#[derive(Debug, Clone)]
+pub(crate) struct Removed {
+    pub(crate) uid: String,
+    /// The uids of its owners.
+    pub(crate) owners: Vec<String>,
+}
+
+/// What a path points at, once its kind is known.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    pub(crate) kind: Arc<Registered>,
+    /// Index into the kind's versions.
+    pub(crate) version: usize,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) subresource: String,
+}
+
+impl Target {
+    pub(crate) fn version(&self) -> &Version {
+        &self.kind.versions[self.version]
+    }
+
+    pub(crate) fn key(&self) -> Key {
+        Key::new(&self.namespace, &self.name)
+    }
+}
+
+impl State {
+    /// Finds the kind of a path. `None`: nobody serves it.
+    pub(crate) fn target(&self, path: &ResourcePath) -> Option<Target> {
+        let resource = self.registry.resource(&path.group, &path.version, &path.plural)?;
+        let kind = resource.entry;
+        let version = resource.index;
+        let right_scope = match (kind.namespaced, path.namespace.is_empty(), path.name.is_empty()) {
+            (true, false, _) | (false, true, _) => true,
+            // All namespaces at once can be listed, watched and so on, but hold no object by name.
+            (true, true, collection) => collection,
+            (false, false, _) => false,
+        };
+        right_scope.then(|| Target {
+            kind,
+            version,
+            namespace: path.namespace.clone(),
+            name: path.name.clone(),
+            subresource: path.subresource.clone(),
+        })
+    }
+
+    /// Which objects of the target a request is about.
+    pub(crate) fn filter(&self, target: &Target, query: &Query) -> Result<Filter, Failure> {
+        let storage = self.registry.by_id(target.kind.storage).unwrap_or(&target.kind);
+        Filter::new(target, storage, query)
+    }
+
+    /// The stored object, or the 404 that says so.
+    pub(crate) fn existing(&self, target: &Target) -> Result<Arc<Stored>, Failure> {
+        let found = self.store.get(target.kind.storage, &target.key()).cloned();
+        found.ok_or_else(|| Failure::not_found(&target.kind, &target.name))
+    }
+
+    /// Stores an object, new or changed.
+    pub(crate) fn put(
+        &mut self,
+        kind: &Registered,
+        key: &Key,
+        object: Map<String, Value>,
+    ) -> Arc<Stored> {
+        self.owners.note(kind.storage, key, &object);
+        self.touched.push_back(Touched { kind: kind.storage, key: key.clone(), removed: None });
+        self.store.put(kind, key, object)
+    }
+
+    /// Removes an object for good.
+    pub(crate) fn remove(&mut self, kind: &Registered, key: &Key) {
+        let Some(old) = self.store.remove(kind, key) else { return };
+        let uid = text(&old.value(), "uid").to_owned();
+        let owners = self.owners.forget(kind.storage, key, &uid);
+        let removed = Some(Removed { uid, owners });
+        self.touched.push_back(Touched { kind: kind.storage, key: key.clone(), removed });
+    }
+}
+
+/// `metadata`, made if it is not there.
+pub(crate) fn metadata_mut(object: &mut Map<String, Value>) -> &mut Map<String, Value> {
+    let metadata = object.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+    if !metadata.is_object() {
+        *metadata = Value::Object(Map::new());
+    }
+    metadata.as_object_mut().expect("metadata was just made an object")
+}
+
+/// A text of `metadata`, empty where there is none.
+pub(crate) fn text<'a>(object: &'a Map<String, Value>, field: &str) -> &'a str {
+    let value = object.get("metadata").and_then(|metadata| metadata.get(field));
+    value.and_then(Value::as_str).unwrap_or_default()
+}
+
+/// `metadata.finalizers`
+pub(crate) fn finalizers(object: &Map<String, Value>) -> Vec<&str> {
+    let list = object.get("metadata").and_then(|metadata| metadata.get("finalizers"));
+    list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// Puts a list of finalizers back, or takes the field away with the last.
+pub(crate) fn set_finalizers(object: &mut Map<String, Value>, finalizers: &[String]) {
+    let metadata = metadata_mut(object);
+    if finalizers.is_empty() {
+        metadata.remove("finalizers");
+    } else {
+        metadata.insert("finalizers".into(), finalizers.into());
+    }
+}
+
+/// Whether its deletion was asked for.
+pub(crate) fn is_terminating(object: &Map<String, Value>) -> bool {
+    !text(object, "deletionTimestamp").is_empty()
+}

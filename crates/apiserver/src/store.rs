@@ -1,0 +1,313 @@
+//! All objects and their recent history, under one revision counter.
+//!
+//! A [`Store`] is plain data: whoever holds it `&mut` writes, and nothing happens beside that. Each kind has
+//! a [`Table`]: the objects by key, and a log of the latest changes, from which watchers read at their own
+//! pace and from which the past is reconstructed. Invariants:
+//!
+//! * the revision only grows (until [`Store::restore`], which ends every watch), and every change has one
+//!   of its own;
+//! * the log of a table holds every change of it after `forgotten`, in order;
+//! * an object in a table carries the revision of its last change.
+
+mod history;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use tokio::sync::watch;
+
+use history::Change;
+pub(crate) use history::{Event, encode_line};
+
+use crate::kinds::{KindId, Registered};
+use crate::object::{Key, Stored};
+
+/// Everything that is stored.
+#[derive(Debug)]
+pub(crate) struct Store {
+    /// The revision of the last change.
+    revision: u64,
+    /// Lists and watches from before this one are too old.
+    compacted: u64,
+    /// Changes that a table remembers.
+    window: usize,
+    tables: BTreeMap<KindId, Table>,
+}
+
+/// The objects of one kind.
+#[derive(Debug)]
+pub(crate) struct Table {
+    objects: BTreeMap<Key, Arc<Stored>>,
+    log: VecDeque<Arc<Event>>,
+    /// The revision of the last change that fell out of the log.
+    forgotten: u64,
+    /// Tells watchers that there is more to read; closed when watches must end.
+    changed: watch::Sender<u64>,
+}
+
+/// Objects of one kind from `start` on (a path), in a namespace or in all, as they were at a revision.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Range<'a> {
+    pub(crate) kind: KindId,
+    /// Empty: all namespaces.
+    pub(crate) namespace: &'a str,
+    pub(crate) start: Option<&'a str>,
+    pub(crate) revision: u64,
+}
+
+/// A part of a list.
+#[derive(Debug, Default)]
+pub(crate) struct Slice {
+    pub(crate) items: Vec<Arc<Stored>>,
+    /// The last key, if there are more objects after it.
+    pub(crate) last: Option<Key>,
+    /// How many objects come after it, picked or not.
+    pub(crate) remaining: usize,
+}
+
+/// A state that was, to go back to.
+#[derive(Debug, Clone)]
+pub(crate) struct Image {
+    revision: u64,
+    tables: BTreeMap<KindId, BTreeMap<Key, Arc<Stored>>>,
+}
+
+impl Store {
+    pub(crate) fn new(window: usize) -> Self {
+        Self { revision: 0, compacted: 0, window, tables: BTreeMap::new() }
+    }
+
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    pub(crate) fn get(&self, kind: KindId, key: &Key) -> Option<&Arc<Stored>> {
+        self.tables.get(&kind)?.objects.get(key)
+    }
+
+    /// Objects of a namespace, or all where it is empty, in order.
+    pub(crate) fn objects<'a>(
+        &'a self,
+        kind: KindId,
+        namespace: &str,
+    ) -> impl Iterator<Item = (&'a Key, &'a Arc<Stored>)> + use<'a> {
+        let (from, to) = bounds(namespace, None);
+        self.tables
+            .get(&kind)
+            .into_iter()
+            .flat_map(move |table| table.objects.range((from.clone(), to.clone())))
+    }
+
+    /// Whether nothing is left in a namespace.
+    pub(crate) fn namespace_is_empty(&self, namespace: &str) -> bool {
+        self.tables.keys().all(|&kind| self.objects(kind, namespace).next().is_none())
+    }
+
+    /// Every kind and key of a namespace.
+    pub(crate) fn namespace_content(&self, namespace: &str) -> Vec<(KindId, Key)> {
+        let kinds = self.tables.keys();
+        kinds
+            .flat_map(|&kind| {
+                self.objects(kind, namespace).map(move |(key, _)| (kind, key.clone()))
+            })
+            .collect()
+    }
+
+    /// Writes an object, new or changed.
+    pub(crate) fn put(
+        &mut self,
+        kind: &Registered,
+        key: &Key,
+        object: Map<String, Value>,
+    ) -> Arc<Stored> {
+        self.revision += 1;
+        let new = Arc::new(Stored::new(object, self.revision, kind));
+        let table = self.tables.entry(kind.storage).or_default();
+        let change = match table.objects.insert(key.clone(), new.clone()) {
+            None => Change::Added,
+            Some(old) => Change::Modified { old },
+        };
+        table.record(Event::new(key.clone(), change, new.clone()), self.window);
+        new
+    }
+
+    /// Removes an object; the last event carries it with the revision of its removal.
+    pub(crate) fn remove(&mut self, kind: &Registered, key: &Key) -> Option<Arc<Stored>> {
+        let table = self.tables.get_mut(&kind.storage)?;
+        let old = table.objects.remove(key)?;
+        self.revision += 1;
+        let last = Arc::new(Stored::new(old.value(), self.revision, kind));
+        table.record(
+            Event::new(key.clone(), Change::Deleted { old: old.clone() }, last),
+            self.window,
+        );
+        Some(old)
+    }
+
+    /// The oldest revision that a list or a watch of this kind can start from.
+    pub(crate) fn oldest(&self, kind: KindId) -> u64 {
+        let forgotten = self.tables.get(&kind).map_or(0, |table| table.forgotten);
+        forgotten.max(self.compacted)
+    }
+
+    /// Forgets everything before the present.
+    pub(crate) fn compact(&mut self) {
+        self.compacted = self.revision;
+        for table in self.tables.values_mut() {
+            table.log.clear();
+            table.forgotten = table.forgotten.max(self.revision);
+        }
+    }
+
+    /// Up to `limit` objects of a range that `wanted` picks.
+    pub(crate) fn page(
+        &self,
+        range: &Range<'_>,
+        limit: usize,
+        wanted: impl Fn(&Key, &Stored) -> bool,
+    ) -> Slice {
+        let Some(table) = self.tables.get(&range.kind) else { return Slice::default() };
+        let bounds = bounds(range.namespace, range.start);
+        let now = table.objects.range(bounds.clone());
+        if range.revision >= self.revision {
+            return Slice::take(now, limit, wanted);
+        }
+        let past = table.changes_undone(range.revision, |key| bounds.contains(key));
+        let then = history::overlay(now, past);
+        Slice::take(then.iter().map(|(key, object)| (key, object)), limit, wanted)
+    }
+
+    /// One object as it was at `revision`, which must not be older than [`Store::oldest`].
+    pub(crate) fn get_at(&self, kind: KindId, key: &Key, revision: u64) -> Option<Arc<Stored>> {
+        let table = self.tables.get(&kind)?;
+        match table.changes_undone(revision, |changed| changed == key).remove(key) {
+            Some(then) => then,
+            None => table.objects.get(key).cloned(),
+        }
+    }
+
+    /// Waits for changes of a kind; gives the revision of the latest.
+    pub(crate) fn subscribe(&mut self, kind: KindId) -> watch::Receiver<u64> {
+        self.tables.entry(kind).or_default().changed.subscribe()
+    }
+
+    /// Up to `limit` changes of a kind after `revision`, in order.
+    pub(crate) fn changes_after(
+        &self,
+        kind: KindId,
+        revision: u64,
+        limit: usize,
+    ) -> Vec<Arc<Event>> {
+        let Some(table) = self.tables.get(&kind) else { return Vec::new() };
+        let first = table.log.partition_point(|event| event.revision() <= revision);
+        table.log.range(first..).take(limit).cloned().collect()
+    }
+
+    /// Drops a kind with all that it had; its watches end.
+    pub(crate) fn drop_kind(&mut self, kind: KindId) {
+        self.tables.remove(&kind);
+    }
+
+    pub(crate) fn image(&self) -> Image {
+        let tables = self.tables.iter();
+        Image {
+            revision: self.revision,
+            tables: tables.map(|(kind, table)| (*kind, table.objects.clone())).collect(),
+        }
+    }
+
+    /// Goes back to an earlier state, revision and all, as an etcd restored from a backup does. History
+    /// begins there, and every watch ends.
+    pub(crate) fn restore(&mut self, image: Image) {
+        self.revision = image.revision;
+        self.compacted = image.revision;
+        let tables = image.tables.into_iter();
+        self.tables =
+            tables.map(|(kind, objects)| (kind, Table { objects, ..Table::default() })).collect();
+    }
+
+    /// How many objects there are, and how many bytes of JSON they are.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        let objects = self.tables.values().flat_map(|table| table.objects.values());
+        objects.fold((0, 0), |(count, bytes), object| (count + 1, bytes + object.size()))
+    }
+}
+
+impl Slice {
+    fn take<'a>(
+        objects: impl Iterator<Item = (&'a Key, &'a Arc<Stored>)>,
+        limit: usize,
+        wanted: impl Fn(&Key, &Stored) -> bool,
+    ) -> Self {
+        let mut objects = objects.peekable();
+        let mut slice = Self::default();
+        while let Some((key, object)) = objects.next() {
+            if !wanted(key, object) {
+                continue;
+            }
+            slice.items.push(object.clone());
+            if slice.items.len() == limit && objects.peek().is_some() {
+                slice.last = Some(key.clone());
+                break;
+            }
+        }
+        slice.remaining = objects.count();
+        slice
+    }
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Self {
+            objects: BTreeMap::new(),
+            log: VecDeque::new(),
+            forgotten: 0,
+            changed: watch::Sender::new(0),
+        }
+    }
+}
+
+impl Table {
+    fn record(&mut self, event: Event, window: usize) {
+        let revision = event.revision();
+        self.log.push_back(Arc::new(event));
+        while self.log.len() > window {
+            let dropped =
+                self.log.pop_front().expect("a log over its window must have a first event");
+            self.forgotten = dropped.revision();
+        }
+        self.changed.send_replace(revision);
+    }
+
+    /// For every key that `wanted` picks and that changed after `revision`: what it was then.
+    fn changes_undone(
+        &self,
+        revision: u64,
+        wanted: impl Fn(&Key) -> bool,
+    ) -> BTreeMap<Key, Option<Arc<Stored>>> {
+        let first = self.log.partition_point(|event| event.revision() <= revision);
+        let mut then = BTreeMap::new();
+        for event in self.log.range(first..).filter(|event| wanted(event.key())) {
+            then.entry(event.key().clone()).or_insert_with(|| event.before().cloned());
+        }
+        then
+    }
+}
+
+type Bounds = (Bound<Key>, Bound<Key>);
+
+/// The keys of a namespace, or all; `start` is the path of the first.
+fn bounds(namespace: &str, start: Option<&str>) -> Bounds {
+    let to = if namespace.is_empty() {
+        Bound::Unbounded
+    } else {
+        // '0' comes right after '/', so this is past every name of the namespace.
+        Bound::Excluded(Key::bound(&format!("{namespace}0")))
+    };
+    let first = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
+    let from =
+        start.map_or(first.as_str(), |start| if start > first.as_str() { start } else { &first });
+    (Bound::Included(Key::bound(from)), to)
+}

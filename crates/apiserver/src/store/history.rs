@@ -1,0 +1,106 @@
+//! What changed, and how to see the past through it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+
+use crate::object::{Encoding, Form, Key, Stored};
+
+/// One change of one object.
+#[derive(Debug)]
+pub(crate) struct Event {
+    key: Key,
+    change: Change,
+    /// The object after the change; of a removed one its last state, with the revision of the removal.
+    object: Arc<Stored>,
+    /// Lines that watchers already asked for: a thousand watchers share one encoding.
+    lines: Mutex<Vec<(Line, Bytes)>>,
+}
+
+/// What became of the object.
+#[derive(Debug)]
+pub(crate) enum Change {
+    Added,
+    Modified { old: Arc<Stored> },
+    Deleted { old: Arc<Stored> },
+}
+
+/// Which encoding of an event: its type, the object's version and form.
+type Line = (&'static str, String, Form);
+
+impl Event {
+    pub(super) fn new(key: Key, change: Change, object: Arc<Stored>) -> Self {
+        Self { key, change, object, lines: Mutex::default() }
+    }
+
+    pub(crate) fn revision(&self) -> u64 {
+        self.object.revision
+    }
+
+    pub(crate) fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// The object before the change.
+    pub(crate) fn before(&self) -> Option<&Arc<Stored>> {
+        match &self.change {
+            Change::Added => None,
+            Change::Modified { old } | Change::Deleted { old } => Some(old),
+        }
+    }
+
+    /// The object after the change.
+    pub(crate) fn after(&self) -> Option<&Arc<Stored>> {
+        (!matches!(self.change, Change::Deleted { .. })).then_some(&self.object)
+    }
+
+    /// The object that a watch event of this change carries.
+    pub(crate) fn object(&self) -> &Arc<Stored> {
+        &self.object
+    }
+
+    /// The line of a watch stream, encoded once for all who want it alike.
+    pub(crate) fn line(&self, event_type: &'static str, encoding: &Encoding) -> Bytes {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = |(line, _): &&(Line, Bytes)| {
+            line.0 == event_type && line.2 == encoding.form && line.1 == encoding.type_meta().1
+        };
+        if let Some((_, bytes)) = lines.iter().find(wanted) {
+            return bytes.clone();
+        }
+        let bytes = encode_line(event_type, &self.object, encoding);
+        lines.push(((event_type, encoding.type_meta().1.to_owned(), encoding.form), bytes.clone()));
+        bytes
+    }
+}
+
+/// `{"type":"ADDED","object":{…}}` and a newline.
+pub(crate) fn encode_line(event_type: &str, object: &Stored, encoding: &Encoding) -> Bytes {
+    let mut line = Vec::with_capacity(object.size() + 128);
+    line.extend_from_slice(b"{\"type\":\"");
+    line.extend_from_slice(event_type.as_bytes());
+    line.extend_from_slice(b"\",\"object\":");
+    encoding.write(object, &mut line);
+    line.extend_from_slice(b"}\n");
+    line.into()
+}
+
+/// The present with some keys as they were: both in order, and so is the result.
+pub(super) fn overlay<'a>(
+    now: impl Iterator<Item = (&'a Key, &'a Arc<Stored>)>,
+    mut then: BTreeMap<Key, Option<Arc<Stored>>>,
+) -> Vec<(Key, Arc<Stored>)> {
+    let mut list: Vec<(Key, Arc<Stored>)> = Vec::new();
+    for (key, object) in now {
+        match then.remove(key) {
+            None => list.push((key.clone(), object.clone())),
+            Some(Some(old)) => list.push((key.clone(), old)),
+            Some(None) => {}
+        }
+    }
+    let gone = then.into_iter().filter_map(|(key, old)| Some((key, old?)));
+    list.extend(gone);
+    list.sort_by(|(a, _), (b, _)| a.cmp(b));
+    list
+}

@@ -1,0 +1,277 @@
+//! Watch: what is there, then what changes, as lines of JSON for as long as the client stays.
+//!
+//! A watch keeps a cursor into the log of its kind and reads from there when it is polled. Nobody buffers on
+//! its behalf: a slow reader costs nothing, until the log has moved past its cursor and it gets a 410.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::Stream;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use crate::body::BodyError;
+use crate::failure::Failure;
+use crate::fault::Fault;
+use crate::filter::Filter;
+use crate::kinds::KindId;
+use crate::object::{Encoding, Key, Stored};
+use crate::query::{Query, version_number};
+use crate::request::RequestInfo;
+use crate::shared::Shared;
+use crate::state::{State, Target};
+use crate::store::{Event, Range, encode_line};
+
+/// How long a watch lasts that does not say. The real server draws from 30 to 60 minutes.
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30 * 60);
+
+/// How often a bookmark comes, as on the real server.
+const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
+
+/// How long before the end a last bookmark comes, so that the client resumes from a fresh version.
+const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
+
+/// Changes that are read under one lock.
+const BATCH: usize = 256;
+
+/// Bytes of initial events that are made at a time.
+const CHUNK: usize = 64 * 1024;
+
+/// A watch that is going on.
+pub(crate) struct Watch {
+    shared: Arc<Shared>,
+    request: RequestInfo,
+    kind: Arc<crate::kinds::Registered>,
+    encoding: Encoding,
+    filter: Filter,
+    /// Objects that still go out as initial events.
+    initial: std::vec::IntoIter<Arc<Stored>>,
+    /// The bookmark that ends the initial events, if it was asked for.
+    initial_end: Option<Bytes>,
+    /// Everything up to this revision was read from the log.
+    cursor: u64,
+    changed: watch::Receiver<u64>,
+    pending: VecDeque<Bytes>,
+    end: Instant,
+    next_bookmark: Option<Instant>,
+    over: bool,
+}
+
+impl State {
+    /// Starts a watch, or refuses to.
+    pub(crate) fn watch(
+        &mut self,
+        shared: &Arc<Shared>,
+        request: RequestInfo,
+        target: &Target,
+        query: &Query,
+        encoding: Encoding,
+    ) -> Result<Watch, Failure> {
+        query.check_list()?;
+        let filter = self.filter(target, query)?;
+        let kind = target.kind.storage;
+        let now = self.store.revision();
+        let from = Beginning::of(query, now)?;
+        let (cursor, initial) = match from {
+            Beginning::Everything => (now, self.initial(kind, &filter)),
+            Beginning::Now => (now, Vec::new()),
+            Beginning::After(revision) => (revision, Vec::new()),
+        };
+        let oldest = self.store.oldest(kind);
+        let too_old = cursor < oldest;
+        let start = Instant::now();
+        let end =
+            start + query.timeout.filter(|timeout| !timeout.is_zero()).unwrap_or(TIMEOUT_DEFAULT);
+        let marks_end = query.send_initial_events == Some(true) && query.allow_bookmarks;
+        let mut watch = Watch {
+            shared: shared.clone(),
+            request,
+            kind: target.kind.clone(),
+            initial_end: marks_end.then(|| bookmark(&encoding, now, true)),
+            encoding,
+            filter,
+            initial: initial.into_iter(),
+            cursor,
+            changed: self.store.subscribe(kind),
+            pending: VecDeque::new(),
+            end,
+            next_bookmark: query.allow_bookmarks.then(|| next_bookmark(start, end)).flatten(),
+            over: false,
+        };
+        if too_old {
+            watch.fail(&Failure::watch_too_old(cursor, oldest));
+        }
+        Ok(watch)
+    }
+
+    fn initial(&self, kind: KindId, filter: &Filter) -> Vec<Arc<Stored>> {
+        let revision = self.store.revision();
+        let range = Range { kind, namespace: filter.namespace(), start: None, revision };
+        self.store.page(&range, usize::MAX, |key, object| filter.matches(key, object)).items
+    }
+}
+
+/// Where a watch begins.
+enum Beginning {
+    /// With all objects as initial events.
+    Everything,
+    /// With the next change.
+    Now,
+    /// With the first change after a revision.
+    After(u64),
+}
+
+impl Beginning {
+    fn of(query: &Query, now: u64) -> Result<Self, Failure> {
+        let version = match query.resource_version.as_deref() {
+            None => 0,
+            Some(text) => version_number(text).map_err(Failure::internal)?,
+        };
+        Ok(match (query.send_initial_events, version) {
+            (Some(true), version) if version > now => {
+                return Err(Failure::version_too_large(version, now));
+            }
+            (Some(true), _) | (None, 0) => Self::Everything,
+            (Some(false), 0) => Self::Now,
+            (_, version) => Self::After(version),
+        })
+    }
+}
+
+impl Watch {
+    /// The lines as they come.
+    pub(crate) fn into_stream(self) -> impl Stream<Item = Result<Bytes, BodyError>> + Send {
+        futures::stream::unfold(self, |mut watch| async move {
+            watch.next().await.map(|line| (Ok(line), watch))
+        })
+    }
+
+    /// One line or more; `None` at the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(line) = self.pending.pop_front() {
+                return Some(line);
+            }
+            if self.over {
+                return None;
+            }
+            if let Some(chunk) = self.next_initial() {
+                return Some(chunk);
+            }
+            self.read_log().await;
+            if self.pending.is_empty() && !self.over {
+                self.wait().await;
+            }
+        }
+    }
+
+    fn next_initial(&mut self) -> Option<Bytes> {
+        let mut chunk = Vec::new();
+        while chunk.len() < CHUNK {
+            let Some(object) = self.initial.next() else { break };
+            chunk.extend_from_slice(&encode_line("ADDED", &object, &self.encoding));
+        }
+        if chunk.is_empty() { self.initial_end.take() } else { Some(chunk.into()) }
+    }
+
+    /// Takes what is new in the log.
+    async fn read_log(&mut self) {
+        self.changed.borrow_and_update();
+        let (events, oldest, now) = {
+            let state = self.shared.state();
+            let store = &state.store;
+            let kind = self.kind.storage;
+            (store.changes_after(kind, self.cursor, BATCH), store.oldest(kind), store.revision())
+        };
+        if self.cursor < oldest {
+            return self.fail(&Failure::watch_too_old(self.cursor, oldest));
+        }
+        self.cursor = match events.last() {
+            Some(last) if events.len() == BATCH => last.revision(),
+            _ => self.cursor.max(now),
+        };
+        for event in events {
+            if let Some(line) = self.line(&event) {
+                self.deliver(line).await;
+            }
+        }
+    }
+
+    /// What an event is to this watcher: an object may enter or leave what it selects.
+    fn line(&self, event: &Event) -> Option<Bytes> {
+        let key: &Key = event.key();
+        let picks = |object: Option<&Arc<Stored>>| {
+            object.is_some_and(|object| self.filter.matches(key, object))
+        };
+        let encoding = &self.encoding;
+        match (picks(event.before()), picks(event.after())) {
+            (false, false) => None,
+            (false, true) => Some(event.line("ADDED", encoding)),
+            (true, true) => Some(event.line("MODIFIED", encoding)),
+            (true, false) if event.after().is_none() => Some(event.line("DELETED", encoding)),
+            (true, false) => {
+                let old = event.before().expect("an object that was picked must have been there");
+                let last = Stored::new(old.value(), event.revision(), &self.kind);
+                Some(encode_line("DELETED", &last, encoding))
+            }
+        }
+    }
+
+    /// Queues a line, with the faults that strike at it.
+    async fn deliver(&mut self, line: Bytes) {
+        let mut copies = 1;
+        for fault in self.shared.faults.at_event(&self.request) {
+            match fault {
+                Fault::DropEvent => copies = 0,
+                Fault::DuplicateEvent => copies *= 2,
+                Fault::DelayEvent(delay) => tokio::time::sleep(delay).await,
+                _ => {}
+            }
+        }
+        self.pending.extend(std::iter::repeat_n(line, copies));
+    }
+
+    /// Until something changed, a bookmark is due, or the watch is over.
+    async fn wait(&mut self) {
+        let bookmark_at = self.next_bookmark.unwrap_or(self.end);
+        tokio::select! {
+            biased;
+            changed = self.changed.changed() => self.over |= changed.is_err(),
+            () = sleep_until(self.end) => self.over = true,
+            () = sleep_until(bookmark_at), if self.next_bookmark.is_some() => {
+                self.next_bookmark = next_bookmark(Instant::now(), self.end);
+                self.pending.push_back(bookmark(&self.encoding, self.cursor, false));
+            }
+        }
+    }
+
+    fn fail(&mut self, failure: &Failure) {
+        self.pending.push_back(event_line("ERROR", &failure.body()));
+        self.initial_end = None;
+        self.over = true;
+    }
+}
+
+fn next_bookmark(now: Instant, end: Instant) -> Option<Instant> {
+    let regular = now + BOOKMARK_PERIOD;
+    let last = end.checked_sub(BOOKMARK_BEFORE_END).filter(|last| *last > now);
+    [Some(regular).filter(|at| *at < end), last].into_iter().flatten().min()
+}
+
+fn bookmark(encoding: &Encoding, revision: u64, ends_initial: bool) -> Bytes {
+    let (kind, api_version) = encoding.type_meta();
+    let mut metadata = json!({"resourceVersion": revision.to_string()});
+    if ends_initial {
+        metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+    }
+    event_line("BOOKMARK", &json!({"kind": kind, "apiVersion": api_version, "metadata": metadata}))
+}
+
+fn event_line(event_type: &str, object: &Value) -> Bytes {
+    let mut line = json!({"type": event_type, "object": object}).to_string();
+    line.push('\n');
+    line.into()
+}

@@ -1,0 +1,80 @@
+//! How objects are written: each verb takes a request that was understood and gives what to answer.
+//!
+//! Reading order: [`decode`] turns a body into an object, [`create`], [`update`], [`patch`] and [`delete`]
+//! are the verbs, [`scale`] and [`review`] the kinds of things that only look like objects.
+
+pub(crate) mod bind;
+pub(crate) mod create;
+pub(crate) mod decode;
+pub(crate) mod delete;
+pub(crate) mod patch;
+pub(crate) mod review;
+pub(crate) mod scale;
+pub(crate) mod update;
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde_json::{Map, Value};
+
+use crate::failure::Failure;
+use crate::field_error::FieldError;
+use crate::kinds::Kind;
+use crate::object::Stored;
+
+/// What a write answers with.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub(crate) code: StatusCode,
+    pub(crate) answer: Answer,
+}
+
+/// The body of an answer.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// An object of the target's kind, in the version and form that were asked for.
+    Object(Arc<Stored>),
+    /// Something else, as it stands.
+    Value(Value),
+}
+
+impl Written {
+    pub(crate) fn object(code: StatusCode, object: Arc<Stored>) -> Self {
+        Self { code, answer: Answer::Object(object) }
+    }
+
+    pub(crate) fn value(code: StatusCode, value: Value) -> Self {
+        Self { code, answer: Answer::Value(value) }
+    }
+}
+
+/// A 422 about an object, if there is anything wrong with it.
+pub(crate) fn refuse_if_any(kind: &Kind, name: &str, errors: &[FieldError]) -> Result<(), Failure> {
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::invalid(&kind.group, &kind.kind, name, errors))
+    }
+}
+
+/// The checks that do not depend on the verb: the kind's schema, or what is known of a built-in.
+fn content_errors(target: &crate::state::Target, object: &Map<String, Value>) -> Vec<FieldError> {
+    let value = Value::Object(object.clone());
+    if target.kind.is_builtin() {
+        return crate::kinds::validate_builtin(&target.kind, &value);
+    }
+    target.version().schema.as_ref().map(|schema| schema.validate(&value)).unwrap_or_default()
+}
+
+/// Fills in what the kind's schema, or Kubernetes, says about fields that are missing.
+fn apply_defaults(target: &crate::state::Target, object: &mut Map<String, Value>, create: bool) {
+    let mut value = Value::Object(std::mem::take(object));
+    if target.kind.is_builtin() {
+        crate::kinds::default_builtin(&target.kind, &mut value, create);
+    } else if let Some(schema) = &target.version().schema {
+        schema.default(&mut value);
+    }
+    if let Value::Object(filled) = value {
+        *object = filled;
+    }
+}

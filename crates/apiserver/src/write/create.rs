@@ -1,0 +1,144 @@
+//! Create: from a decoded object to a stored one.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde_json::{Map, Value};
+
+use super::{Written, apply_defaults, content_errors, refuse_if_any};
+use crate::failure::Failure;
+use crate::metadata;
+use crate::object::{Key, Stored};
+use crate::state::{State, Target, is_terminating, metadata_mut, text};
+
+/// Fields of `metadata` that only the server sets.
+const SERVER_SET: [&str; 6] = [
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "selfLink",
+    "uid",
+];
+
+/// How often a generated name that is taken is drawn again.
+const NAME_ATTEMPTS: usize = 8;
+
+impl State {
+    /// Stores a new object.
+    pub(crate) fn create(
+        &mut self,
+        target: &Target,
+        mut object: Map<String, Value>,
+        dry_run: bool,
+    ) -> Result<Written, Failure> {
+        let kind = target.kind.clone();
+        fit_namespace(target, &mut object)?;
+        self.admit_into_namespace(target, &object)?;
+        let key = self.complete_metadata(target, &mut object);
+        if target.version().status && !kind.rules.keeps_status_on_create {
+            clear_status(target, &mut object);
+        }
+        apply_defaults(target, &mut object, true);
+        let name = text(&object, "name").to_owned();
+        let meta = object.get("metadata").cloned().unwrap_or_default();
+        let mut errors = metadata::validate_create(&meta, kind.namespaced, kind.rules.names);
+        errors.extend(content_errors(target, &object));
+        if crate::controllers::is_crd(&kind) {
+            crate::crd::prepare_create(&mut object);
+            errors.extend(crate::crd::validate::validate(&Value::Object(object.clone())));
+        }
+        refuse_if_any(&kind, &name, &errors)?;
+        if !matches!(text(&object, "resourceVersion"), "" | "0") {
+            return Err(Failure::internal(
+                "resourceVersion should not be set on objects to be created",
+            ));
+        }
+        if let Some(old) = self.store.get(kind.storage, &key) {
+            return Err(Failure::already_exists(&kind, &name, is_terminating(&old.value())));
+        }
+        let stored = if dry_run {
+            Arc::new(Stored::draft(object, 0, &kind))
+        } else {
+            self.put(&kind, &key, object)
+        };
+        Ok(Written::object(StatusCode::CREATED, stored))
+    }
+
+    /// Uid, time, generation, and a name if one is to be generated.
+    fn complete_metadata(&mut self, target: &Target, object: &mut Map<String, Value>) -> Key {
+        let uid = self.ids.uid();
+        let now = self.clock.now();
+        let metadata = metadata_mut(object);
+        for field in SERVER_SET {
+            metadata.remove(field);
+        }
+        metadata.insert("uid".into(), uid.into());
+        metadata.insert("creationTimestamp".into(), now.into());
+        if target.kind.rules.generation.counts() {
+            metadata.insert("generation".into(), 1.into());
+        }
+        let given =
+            |field| metadata.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (name, prefix) = (given("name"), given("generateName"));
+        if !name.is_empty() || prefix.is_empty() {
+            return Key::new(&target.namespace, &name);
+        }
+        let mut key = Key::new(&target.namespace, &format!("{prefix}{}", self.ids.suffix()));
+        for _ in 1..NAME_ATTEMPTS {
+            if self.store.get(target.kind.storage, &key).is_none() {
+                break;
+            }
+            key = Key::new(&target.namespace, &format!("{prefix}{}", self.ids.suffix()));
+        }
+        metadata.insert("name".into(), key.name().into());
+        key
+    }
+
+    /// What the namespace lifecycle admission says: the namespace must be there and must stay.
+    fn admit_into_namespace(
+        &self,
+        target: &Target,
+        object: &Map<String, Value>,
+    ) -> Result<(), Failure> {
+        if !target.kind.namespaced {
+            return Ok(());
+        }
+        let namespaces = self.registry.namespaces();
+        let namespace = self.store.get(namespaces.id, &Key::new("", &target.namespace));
+        match namespace {
+            None => Err(Failure::not_found(&namespaces, &target.namespace)),
+            Some(namespace) if is_terminating(&namespace.value()) => {
+                let name = text(object, "name");
+                Err(Failure::namespace_terminating(&target.kind, name, &target.namespace))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+}
+
+/// The object goes where the path says; an object that says otherwise is refused.
+pub(super) fn fit_namespace(
+    target: &Target,
+    object: &mut Map<String, Value>,
+) -> Result<(), Failure> {
+    let given = text(object, "namespace").to_owned();
+    if target.kind.namespaced {
+        if !given.is_empty() && given != target.namespace {
+            return Err(Failure::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        metadata_mut(object).insert("namespace".into(), target.namespace.as_str().into());
+    }
+    Ok(())
+}
+
+/// A new object has no status but what the server gives it.
+fn clear_status(target: &Target, object: &mut Map<String, Value>) {
+    if target.kind.is_builtin() {
+        object.insert("status".into(), Value::Object(Map::new()));
+    } else {
+        object.remove("status");
+    }
+}

@@ -1,0 +1,114 @@
+//! `/scale`: a few fields of an object behind a form that is the same for every kind.
+
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+
+use super::Written;
+use super::decode::Decoded;
+use crate::failure::Failure;
+use crate::field_error::FieldError;
+use crate::kinds::Scale;
+use crate::state::{State, Target, metadata_mut, text};
+
+impl State {
+    pub(crate) fn get_scale(&self, target: &Target) -> Result<Value, Failure> {
+        let scale = scale_of(target)?;
+        Ok(as_scale(scale, &self.existing(target)?.value()))
+    }
+
+    /// Changes the replicas: `edit` gets the scale and gives it back changed.
+    pub(crate) fn update_scale(
+        &mut self,
+        target: &Target,
+        dry_run: bool,
+        edit: impl FnOnce(Value) -> Result<Value, Failure>,
+    ) -> Result<Written, Failure> {
+        let scale = scale_of(target)?;
+        let old = self.existing(target)?.value();
+        let changed = edit(as_scale(scale, &old))?;
+        let replicas = changed["spec"].get("replicas").cloned().unwrap_or_else(|| 0.into());
+        if !replicas.as_i64().is_some_and(|replicas| replicas >= 0) {
+            let error = FieldError::invalid(
+                "spec.replicas",
+                &replicas,
+                "must be greater than or equal to 0",
+            );
+            return Err(Failure::invalid("autoscaling", "Scale", &target.name, &[error]));
+        }
+        let version = changed["metadata"].get("resourceVersion").cloned();
+        let whole = Target { subresource: String::new(), ..target.clone() };
+        let (written, _) = self.update(&whole, dry_run, |mut object| {
+            set_path(&mut object, &scale.spec_replicas, replicas);
+            if let Some(version) = version {
+                metadata_mut(&mut object).insert("resourceVersion".into(), version);
+            }
+            Ok(Decoded { object, warnings: Vec::new() })
+        })?;
+        let super::Answer::Object(stored) = written.answer else {
+            return Err(Failure::internal("a scaled object is answered with itself"));
+        };
+        Ok(Written::value(StatusCode::OK, as_scale(scale, &stored.value())))
+    }
+}
+
+fn scale_of(target: &Target) -> Result<&Scale, Failure> {
+    let scale = target.version().scale.as_ref();
+    scale.ok_or_else(|| Failure::not_found(&target.kind, &target.name))
+}
+
+fn as_scale(scale: &Scale, object: &Map<String, Value>) -> Value {
+    let number = |path: &str| get_path(object, path).and_then(Value::as_i64).unwrap_or(0);
+    let mut metadata = Map::new();
+    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        let value = text(object, field);
+        if !value.is_empty() {
+            metadata.insert(field.to_owned(), value.into());
+        }
+    }
+    let mut status = json!({"replicas": number(&scale.status_replicas)});
+    let selector = scale.label_selector.as_deref().and_then(|path| get_path(object, path));
+    if let Some(selector) = selector.and_then(selector_text) {
+        status["selector"] = selector.into();
+    }
+    let mut spec = Map::new();
+    let replicas = number(&scale.spec_replicas);
+    if replicas != 0 {
+        spec.insert("replicas".into(), replicas.into());
+    }
+    json!({
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": metadata,
+        "spec": spec,
+        "status": status,
+    })
+}
+
+/// A selector in one line: custom resources hold it so, built-ins hold `matchLabels`.
+fn selector_text(selector: &Value) -> Option<String> {
+    if let Some(text) = selector.as_str() {
+        return Some(text.to_owned());
+    }
+    let labels = selector.get("matchLabels")?.as_object()?;
+    let terms =
+        labels.iter().map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()));
+    Some(terms.collect::<Vec<_>>().join(","))
+}
+
+fn get_path<'a>(object: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
+    let mut names = path.trim_start_matches('.').split('.');
+    let first = object.get(names.next()?);
+    names.fold(first, |value, name| value?.get(name))
+}
+
+fn set_path(object: &mut Map<String, Value>, path: &str, value: Value) {
+    let names: Vec<&str> = path.trim_start_matches('.').split('.').collect();
+    let Some((last, parents)) = names.split_last() else { return };
+    let mut at = object;
+    for name in parents {
+        let next = at.entry(*name).or_insert_with(|| Value::Object(Map::new()));
+        let Some(next) = next.as_object_mut() else { return };
+        at = next;
+    }
+    at.insert((*last).to_owned(), value);
+}

@@ -1,0 +1,267 @@
+//! Update: the new object beside the old one, for PUT and for every kind of patch.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde_json::{Map, Value};
+
+use super::create::fit_namespace;
+use super::decode::Decoded;
+use super::{Written, apply_defaults, content_errors, refuse_if_any};
+use crate::failure::Failure;
+use crate::field_error::FieldError;
+use crate::kinds::{Kind, StatusMetadata};
+use crate::metadata;
+use crate::object::Stored;
+use crate::state::{State, Target, finalizers, is_terminating, metadata_mut, text};
+
+impl State {
+    /// Changes an object: `edit` gets it in the version of the path and gives it back changed.
+    pub(crate) fn update(
+        &mut self,
+        target: &Target,
+        dry_run: bool,
+        edit: impl FnOnce(Map<String, Value>) -> Result<Decoded, Failure>,
+    ) -> Result<(Written, Vec<String>), Failure> {
+        let old = self.existing(target)?;
+        let Decoded { object, warnings } = edit(in_version(target, &old))?;
+        let written = self.replace(target, &old, object, dry_run)?;
+        Ok((written, warnings))
+    }
+
+    /// PUT: the body is the new object. Some kinds are created by it, too.
+    pub(crate) fn put_object(
+        &mut self,
+        target: &Target,
+        dry_run: bool,
+        decoded: Decoded,
+    ) -> Result<(Written, Vec<String>), Failure> {
+        let missing = self.store.get(target.kind.storage, &target.key()).is_none();
+        let unversioned = matches!(text(&decoded.object, "resourceVersion"), "" | "0");
+        let creates = target.kind.rules.create_on_update && target.subresource.is_empty();
+        if missing && unversioned && creates {
+            check_name(target, &decoded.object)?;
+            let written = self.create(target, decoded.object, dry_run)?;
+            return Ok((written, decoded.warnings));
+        }
+        self.update(target, dry_run, |_| Ok(decoded))
+    }
+
+    fn replace(
+        &mut self,
+        target: &Target,
+        stored: &Arc<Stored>,
+        mut new: Map<String, Value>,
+        dry_run: bool,
+    ) -> Result<Written, Failure> {
+        let old = stored.value();
+        check_name(target, &new)?;
+        fit_namespace(target, &mut new)?;
+        check_uid(target, &old, &new)?;
+        check_version(target, stored.revision, &new)?;
+        let mut new = by_subresource(target, &old, new);
+        keep_server_set(&old, &mut new);
+        apply_defaults(target, &mut new, false);
+        let (before, after) = (Value::Object(old.clone()), Value::Object(new.clone()));
+        if target.kind.rules.generation.grows(&before, &after, target.version().status) {
+            let generation = old["metadata"].get("generation").and_then(Value::as_i64).unwrap_or(0);
+            metadata_mut(&mut new).insert("generation".into(), (generation + 1).into());
+        }
+        self.check_update(target, &old, &new)?;
+        if new == old {
+            return Ok(Written::object(StatusCode::OK, stored.clone()));
+        }
+        let is_over = is_terminating(&new) && nothing_holds(&target.kind, &new);
+        let answer = if dry_run || is_over {
+            Arc::new(Stored::draft(new, stored.revision, &target.kind))
+        } else {
+            self.put(&target.kind, &target.key(), new)
+        };
+        if is_over && !dry_run {
+            self.remove(&target.kind, &target.key());
+        }
+        Ok(Written::object(StatusCode::OK, answer))
+    }
+
+    fn check_update(
+        &self,
+        target: &Target,
+        old: &Map<String, Value>,
+        new: &Map<String, Value>,
+    ) -> Result<(), Failure> {
+        let part =
+            |object: &Map<String, Value>| object.get("metadata").cloned().unwrap_or_default();
+        // The real server looks twice, and says twice what it finds.
+        let (new_meta, old_meta) = (part(new), part(old));
+        let mut errors =
+            metadata::validate_update_common(&new_meta, &old_meta, target.kind.namespaced);
+        errors.extend(metadata::validate_update(&new_meta, &old_meta));
+        errors.extend(content_errors(target, new));
+        if crate::controllers::is_crd(&target.kind) {
+            let (new, old) = (Value::Object(new.clone()), Value::Object(old.clone()));
+            errors.extend(crate::crd::validate::validate(&new));
+            errors.extend(crate::crd::validate::validate_update(&new, &old));
+        }
+        refuse_if_any(&target.kind, &target.name, &errors)
+    }
+}
+
+/// The stored object as the path's version has it, type meta included.
+fn in_version(target: &Target, stored: &Stored) -> Map<String, Value> {
+    let mut value = Value::Object(stored.value());
+    target.version().to_shown(&mut value);
+    let Value::Object(mut object) = value else { unreachable!("an object was put in") };
+    object.insert("kind".into(), target.kind.kind.as_str().into());
+    let api_version = target.kind.api_version(&target.version().name);
+    object.insert("apiVersion".into(), api_version.into());
+    object
+}
+
+fn check_name(target: &Target, object: &Map<String, Value>) -> Result<(), Failure> {
+    match text(object, "name") {
+        name if name == target.name => Ok(()),
+        "" => Err(Failure::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            target.name
+        ))),
+        name => Err(Failure::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            target.name
+        ))),
+    }
+}
+
+fn check_uid(
+    target: &Target,
+    old: &Map<String, Value>,
+    new: &Map<String, Value>,
+) -> Result<(), Failure> {
+    let (held, given) = (text(old, "uid"), text(new, "uid"));
+    if given.is_empty() || given == held {
+        return Ok(());
+    }
+    let kind = &target.kind;
+    let group = if kind.group.is_empty() { String::new() } else { format!("{}/", kind.group) };
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: /registry/{group}{}/{}, ResourceVersion: 0, \
+         AdditionalErrorMsg: Precondition failed: UID in precondition: {given}, UID in object meta: {held}",
+        kind.plural,
+        target.key().path(),
+    );
+    Err(Failure::conflict(&kind.group, &kind.plural, &target.name, &why))
+}
+
+/// Optimistic concurrency: the version that the writer saw must be the one that is held.
+fn check_version(target: &Target, held: u64, new: &Map<String, Value>) -> Result<(), Failure> {
+    let kind = &target.kind;
+    match text(new, "resourceVersion") {
+        "" | "0" if kind.rules.unconditional_update => Ok(()),
+        "" | "0" => {
+            let error = FieldError::invalid(
+                "metadata.resourceVersion",
+                &0.into(),
+                "must be specified for an update",
+            );
+            Err(Failure::invalid(&kind.group, &kind.plural, &target.name, &[error]))
+        }
+        given if given == held.to_string() => Ok(()),
+        _ => Err(Failure::modified(kind, &target.name)),
+    }
+}
+
+/// Which parts of the new object count: all but the status, or nothing but the status.
+fn by_subresource(
+    target: &Target,
+    old: &Map<String, Value>,
+    mut new: Map<String, Value>,
+) -> Map<String, Value> {
+    let keep = |field: &str, from: &Map<String, Value>, into: &mut Map<String, Value>| match from
+        .get(field)
+    {
+        Some(value) => into.insert(field.to_owned(), value.clone()),
+        None => into.remove(field),
+    };
+    match target.subresource.as_str() {
+        "status" => {
+            let mut changed = old.clone();
+            keep("status", &new, &mut changed);
+            match target.kind.rules.status_metadata {
+                StatusMetadata::Kept => {}
+                StatusMetadata::Written => drop(keep("metadata", &new, &mut changed)),
+                StatusMetadata::WrittenExcept(field) => {
+                    keep("metadata", &new, &mut changed);
+                    let held = old["metadata"].get(field).cloned();
+                    let metadata = metadata_mut(&mut changed);
+                    match held {
+                        Some(held) => metadata.insert(field.to_owned(), held),
+                        None => metadata.remove(field),
+                    };
+                }
+            }
+            changed
+        }
+        "finalize" => {
+            let mut changed = old.clone();
+            keep("spec", &new, &mut changed);
+            changed
+        }
+        _ => {
+            if target.version().status {
+                keep("status", old, &mut new);
+            }
+            if target.kind.is("", "namespaces") {
+                keep("spec", old, &mut new);
+            }
+            new
+        }
+    }
+}
+
+/// What only the server sets stays as it is, whatever the writer sent or left out.
+fn keep_server_set(old: &Map<String, Value>, new: &mut Map<String, Value>) {
+    new.remove("kind");
+    new.remove("apiVersion");
+    let old = old.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
+    let metadata = metadata_mut(new);
+    let fixed = [
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "generation",
+        "resourceVersion",
+        "selfLink",
+    ];
+    for field in fixed {
+        match old.get(field) {
+            Some(value) => metadata.insert(field.to_owned(), value.clone()),
+            None => metadata.remove(field),
+        };
+    }
+    for field in ["creationTimestamp", "uid"] {
+        let given = metadata.get(field).is_some_and(|value| !value.is_null());
+        if let (false, Some(value)) = (given, old.get(field)) {
+            metadata.insert(field.to_owned(), value.clone());
+        }
+    }
+    drop_empty(metadata);
+}
+
+/// An empty list or map in `metadata` is written as none at all, as Go's `omitempty` does.
+fn drop_empty(metadata: &mut Map<String, Value>) {
+    metadata.retain(|_, value| match value {
+        Value::Null => false,
+        Value::Array(list) => !list.is_empty(),
+        Value::Object(map) => !map.is_empty(),
+        _ => true,
+    });
+}
+
+/// Whether nothing keeps an object whose deletion was asked for: no finalizer, and no grace period.
+///
+/// A namespace is also held by the finalizers of its spec, until it is empty.
+pub(crate) fn nothing_holds(kind: &Kind, object: &Map<String, Value>) -> bool {
+    let metadata = &object["metadata"];
+    let grace = metadata.get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
+    let in_spec = object.get("spec").and_then(|spec| spec.get("finalizers"));
+    let in_spec = in_spec.and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+    finalizers(object).is_empty() && grace == 0 && !(in_spec && kind.is("", "namespaces"))
+}

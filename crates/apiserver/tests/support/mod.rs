@@ -1,0 +1,133 @@
+//! A small client for tests that want to see every byte: requests straight into the service.
+
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use bytes::{Bytes, BytesMut};
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use serde_json::{Value, json};
+use tower::Service;
+use windlass_apiserver::{ApiServer, Body, Disconnected, WallClock};
+
+/// A server whose bytes depend on nothing but its requests.
+pub fn server() -> ApiServer {
+    ApiServer::builder().clock(WallClock::fixed(moment())).build()
+}
+
+pub fn moment() -> jiff::Timestamp {
+    "2026-01-01T00:00:00Z".parse().expect("a timestamp")
+}
+
+pub async fn send(
+    server: &ApiServer,
+    method: Method,
+    path: &str,
+    content_type: &str,
+    body: Vec<u8>,
+) -> Result<Response<Body>, Disconnected> {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", content_type)
+        .body(Full::new(Bytes::from(body)))
+        .expect("a request");
+    server.service().call(request).await
+}
+
+/// The status and the body as JSON (`null` if it is none).
+pub async fn call(
+    server: &ApiServer,
+    method: Method,
+    path: &str,
+    body: Option<Value>,
+) -> (StatusCode, Value) {
+    let content_type =
+        if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+    let body = body.map(|value| value.to_string().into_bytes()).unwrap_or_default();
+    let response = send(server, method, path, content_type, body).await.expect("an answer");
+    let status = response.status();
+    let bytes = response.into_body().collect().await.expect("a whole body").to_bytes();
+    (status, serde_json::from_slice(&bytes).unwrap_or_default())
+}
+
+pub async fn get(server: &ApiServer, path: &str) -> (StatusCode, Value) {
+    call(server, Method::GET, path, None).await
+}
+
+pub async fn post(server: &ApiServer, path: &str, body: Value) -> (StatusCode, Value) {
+    call(server, Method::POST, path, Some(body)).await
+}
+
+pub fn config_map(name: &str, value: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"v": value}})
+}
+
+pub const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// Creates a config map and gives its version.
+pub async fn create(server: &ApiServer, name: &str) -> String {
+    let (status, body) = post(server, CONFIG_MAPS, config_map(name, "0")).await;
+    assert_eq!(status, StatusCode::CREATED, "{body}");
+    version(&body)
+}
+
+pub async fn set(server: &ApiServer, name: &str, value: &str) -> (StatusCode, Value) {
+    let path = format!("{CONFIG_MAPS}/{name}");
+    call(server, Method::PATCH, &path, Some(json!({"data": {"v": value}}))).await
+}
+
+pub fn version(object: &Value) -> String {
+    object["metadata"]["resourceVersion"].as_str().expect("a version").to_owned()
+}
+
+/// A watch, read line by line.
+pub struct Lines {
+    body: Body,
+    buffer: BytesMut,
+}
+
+/// What comes next from a watch.
+#[derive(Debug, PartialEq)]
+pub enum Next {
+    Event(String, Value),
+    End,
+    /// The connection broke; so many bytes of a line had arrived.
+    Broken(usize),
+}
+
+pub async fn watch(server: &ApiServer, query: &str) -> Lines {
+    let path = format!("{CONFIG_MAPS}?watch=true{query}");
+    let response = send(server, Method::GET, &path, "application/json", Vec::new()).await;
+    let response = response.expect("an answer");
+    assert_eq!(response.status(), StatusCode::OK);
+    Lines { body: response.into_body(), buffer: BytesMut::new() }
+}
+
+impl Lines {
+    pub async fn next(&mut self) -> Next {
+        loop {
+            if let Some(end) = self.buffer.iter().position(|&byte| byte == b'\n') {
+                let line = self.buffer.split_to(end + 1);
+                let mut event: Value = serde_json::from_slice(&line).expect("a line of JSON");
+                let kind = event["type"].as_str().expect("a type").to_owned();
+                return Next::Event(kind, event["object"].take());
+            }
+            match self.body.frame().await {
+                None => return Next::End,
+                Some(Err(_)) => return Next::Broken(self.buffer.len()),
+                Some(Ok(frame)) => self.buffer.extend_from_slice(&frame.into_data().expect("data")),
+            }
+        }
+    }
+
+    /// Type, name and version of the next event.
+    pub async fn event(&mut self) -> (String, String, String) {
+        match self.next().await {
+            Next::Event(kind, object) => {
+                let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+                (kind, name, version(&object))
+            }
+            other => panic!("an event was expected, not {other:?}"),
+        }
+    }
+}
