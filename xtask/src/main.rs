@@ -6,11 +6,13 @@
 //! - [`ci`]: the steps that every change has to pass, in the order that fails soonest;
 //! - [`deps`]: what the dependency graph may look like, computed from `cargo metadata`;
 //! - [`mod@bench`]: how fast we are beside the others, measured in one go on one machine;
+//! - [`kube`]: a real control plane for tests, built into the cache folder;
 //! - [`process`]: how a command is run, shown, timed and reported.
 
 mod bench;
 mod ci;
 mod deps;
+mod kube;
 mod process;
 
 use std::process::ExitCode;
@@ -33,6 +35,8 @@ enum Command {
     Deps,
     /// Measure ourselves beside the others, and print medians, ratios and targets.
     Bench(bench::Options),
+    /// Build a real kube-apiserver, etcd and kube-controller-manager for tests into the cache folder.
+    Kube(kube::Options),
 }
 
 fn main() -> ExitCode {
@@ -40,6 +44,7 @@ fn main() -> ExitCode {
         Command::Ci(options) => ci::run(&options),
         Command::Deps => deps::run(),
         Command::Bench(options) => bench::run(&options),
+        Command::Kube(options) => kube::run(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

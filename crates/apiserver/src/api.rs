@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::accept;
 use crate::auth::User;
 use crate::body::{self, Body};
+use crate::controllers::is_crd;
 use crate::discovery;
 use crate::failure::Failure;
 use crate::fault::Fault;
@@ -98,14 +99,14 @@ impl Call<'_> {
 
     fn resource(self, path: &ResourcePath) -> Result<Response<Body>, Failure> {
         let mut state = self.shared.state();
-        let Some(target) = state.target(path) else { return self.nobody_serves(&state, path) };
+        let Some(target) = state.target(path) else { return Self::nobody_serves(&state, path) };
         let response = self.verb(&mut state, &target);
         state.settle();
         response
     }
 
     /// The real server has a Status for what is missing in a built-in group, and plain text elsewhere.
-    fn nobody_serves(&self, state: &State, path: &ResourcePath) -> Result<Response<Body>, Failure> {
+    fn nobody_serves(state: &State, path: &ResourcePath) -> Result<Response<Body>, Failure> {
         let group = state.registry.group(&path.group);
         let builtin = group.is_some_and(|group| {
             let kinds = &group.kinds;
@@ -181,9 +182,9 @@ impl Call<'_> {
         }
         let object = match self.stale() {
             0 => state.existing(target)?,
-            stale => {
+            behind => {
                 let kind = target.kind.storage;
-                let then = now.saturating_sub(stale).max(state.store.oldest(kind));
+                let then = now.saturating_sub(behind).max(state.store.oldest(kind));
                 let object = state.store.get_at(kind, &target.key(), then);
                 object.ok_or_else(|| Failure::not_found(&target.kind, &target.name))?
             }
@@ -210,7 +211,10 @@ impl Call<'_> {
         if target.kind.namespaced && target.namespace.is_empty() {
             return Err(Failure::method_not_allowed());
         }
-        let decoded = self.decode(target)?;
+        let mut decoded = self.decode(target)?;
+        if is_crd(&target.kind) {
+            decoded.warnings.extend(crate::crd::warning(&decoded.object));
+        }
         let written = state.create(target, decoded.object, dry_run)?;
         Ok(reply::written(&written, &encoding, &decoded.warnings))
     }

@@ -4,7 +4,7 @@
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use crate::field_error::FieldError;
+use crate::field_error::{FieldError, join};
 use crate::kinds::Kind;
 
 /// A refused or failed request.
@@ -35,10 +35,6 @@ impl Failure {
             continue_token: None,
             retry_after: None,
         }
-    }
-
-    pub(crate) fn message(&self) -> &str {
-        &self.message
     }
 
     fn with_details(mut self, details: Value) -> Self {
@@ -72,11 +68,6 @@ impl Failure {
             format!("{subject} is forbidden: {why}"),
         )
         .with_details(details(name, group, plural))
-    }
-
-    pub(crate) fn forbidden_path(user: &str, verb: &str, path: &str) -> Self {
-        let message = format!("forbidden: User {user:?} cannot {verb} path {path:?}");
-        Self::new(StatusCode::FORBIDDEN, Some("Forbidden"), message).with_details(json!({}))
     }
 
     pub(crate) fn namespace_terminating(kind: &Kind, name: &str, namespace: &str) -> Self {
@@ -212,13 +203,7 @@ impl Failure {
 
     /// `what` is a kind, or the name of an options type.
     pub(crate) fn invalid(group: &str, what: &str, name: &str, errors: &[FieldError]) -> Self {
-        let texts: Vec<String> =
-            errors.iter().map(|error| format!("{}: {}", error.field, error.message)).collect();
-        let list = match texts.as_slice() {
-            [one] => one.clone(),
-            several => format!("[{}]", several.join(", ")),
-        };
-        let message = format!("{} {name:?} is invalid: {list}", qualified(what, group));
+        let message = format!("{} {name:?} is invalid: {}", qualified(what, group), join(errors));
         let mut details = details(name, group, what);
         let causes: Vec<Value> = errors
             .iter()

@@ -130,13 +130,6 @@ struct Start {
     path: Option<String>,
 }
 
-impl Page {
-    /// How many objects are on it.
-    pub(crate) fn len(&self) -> usize {
-        self.items.len()
-    }
-}
-
 /// The page in pieces, each made when it is asked for.
 impl Iterator for Page {
     type Item = Bytes;

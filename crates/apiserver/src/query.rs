@@ -158,8 +158,6 @@ impl Query {
     /// The rules of the options of a create, an update or a patch.
     pub(crate) fn check_write(&self, options: &str) -> Result<bool, Failure> {
         let dry_run = self.is_dry_run(options)?;
-        /// From validation of field managers.
-        const MANAGER_MAX: i64 = 128;
         if i64::try_from(self.field_manager.len()).is_ok_and(|length| length > MANAGER_MAX) {
             let error = FieldError::too_long("fieldManager", MANAGER_MAX);
             return Err(Failure::invalid_options(options, error));
@@ -175,6 +173,9 @@ impl Query {
         Ok(dry_run)
     }
 }
+
+/// Bytes that the name of a field manager may have.
+const MANAGER_MAX: i64 = 128;
 
 /// A version asked for, as a number. The real server words the error differently for lists and watches.
 pub(crate) fn version_number(text: &str) -> Result<u64, String> {

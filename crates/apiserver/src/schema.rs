@@ -109,15 +109,6 @@ impl Schema {
         errors
     }
 
-    /// The JSON type (`string`, `integer`, …) of a field by its dotted path, if the schema declares one.
-    pub(crate) fn type_of(&self, path: &str) -> Option<&'static str> {
-        let mut node = &self.root;
-        for name in path.trim_start_matches('.').split('.') {
-            node = node.properties.get(name)?;
-        }
-        node.types.first().map(|one| one.name())
-    }
-
     /// Lists that held something twice before may go on doing so.
     fn check_new_lists(&self, new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
         let mut before = Vec::new();
@@ -127,19 +118,22 @@ impl Schema {
         }
     }
 
-    /// The real server says that rules were not looked at, if there are rules and certain errors.
-    fn mention_rules(&self, errors: &mut Vec<FieldError>) {
+    /// The real server says last that rules were not looked at, if there are rules and certain errors. The
+    /// errors of the metadata and of the scale count too: a caller that adds some calls this once more.
+    pub(crate) fn mention_rules(&self, errors: &mut Vec<FieldError>) {
+        let note = rules_not_checked();
+        errors.retain(|error| *error != note);
         let blocks = |error: &FieldError| {
             [NOT_SUPPORTED, REQUIRED, TOO_LONG, TOO_MANY, TYPE_INVALID].contains(&error.reason)
         };
         if self.has_rules && errors.iter().any(blocks) {
-            errors.push(rules_not_checked());
+            errors.push(note);
         }
     }
 }
 
 /// The error that stands last when rules were not looked at because of the other errors.
-pub(crate) fn rules_not_checked() -> FieldError {
+fn rules_not_checked() -> FieldError {
     FieldError::invalid(
         NO_FIELD,
         &Value::Null,

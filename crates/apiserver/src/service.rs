@@ -108,10 +108,8 @@ where
             let result = service.answer(request).await;
             // Neither bodies nor headers: they may hold secrets.
             let path = uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
-            match &result {
-                Ok(response) => tracing::info!(%method, path, status = response.status().as_u16()),
-                Err(Disconnected) => tracing::info!(%method, path, status = "disconnected"),
-            }
+            let status = result.as_ref().map_or(0, |response| response.status().as_u16());
+            tracing::info!("{status:>3} {method:<6} {path}");
             result
         };
         Box::pin(answer.in_current_span())

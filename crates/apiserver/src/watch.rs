@@ -26,10 +26,10 @@ use crate::state::{State, Target};
 use crate::store::{Event, Range, encode_line};
 
 /// How long a watch lasts that does not say. The real server draws from 30 to 60 minutes.
-const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30 * 60);
+const TIMEOUT_DEFAULT: Duration = Duration::from_mins(30);
 
 /// How often a bookmark comes, as on the real server.
-const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
+const BOOKMARK_PERIOD: Duration = Duration::from_mins(1);
 
 /// How long before the end a last bookmark comes, so that the client resumes from a fresh version.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);

@@ -1,9 +1,10 @@
 //! How objects are written: each verb takes a request that was understood and gives what to answer.
 //!
 //! Reading order: [`decode`] turns a body into an object, [`create`], [`update`], [`patch`] and [`delete`]
-//! are the verbs, [`scale`] and [`review`] the kinds of things that only look like objects.
+//! are the verbs, `check` is what an object must pass, [`scale`] and [`review`] the kinds of things that only look like objects.
 
 pub(crate) mod bind;
+mod check;
 pub(crate) mod create;
 pub(crate) mod decode;
 pub(crate) mod delete;
@@ -17,10 +18,8 @@ use std::sync::Arc;
 use http::StatusCode;
 use serde_json::{Map, Value};
 
-use crate::failure::Failure;
-use crate::field_error::FieldError;
-use crate::kinds::Kind;
 use crate::object::Stored;
+use crate::state::Target;
 
 /// What a write answers with.
 #[derive(Debug)]
@@ -48,26 +47,8 @@ impl Written {
     }
 }
 
-/// A 422 about an object, if there is anything wrong with it.
-pub(crate) fn refuse_if_any(kind: &Kind, name: &str, errors: &[FieldError]) -> Result<(), Failure> {
-    if errors.is_empty() {
-        Ok(())
-    } else {
-        Err(Failure::invalid(&kind.group, &kind.kind, name, errors))
-    }
-}
-
-/// The checks that do not depend on the verb: the kind's schema, or what is known of a built-in.
-fn content_errors(target: &crate::state::Target, object: &Map<String, Value>) -> Vec<FieldError> {
-    let value = Value::Object(object.clone());
-    if target.kind.is_builtin() {
-        return crate::kinds::validate_builtin(&target.kind, &value);
-    }
-    target.version().schema.as_ref().map(|schema| schema.validate(&value)).unwrap_or_default()
-}
-
 /// Fills in what the kind's schema, or Kubernetes, says about fields that are missing.
-fn apply_defaults(target: &crate::state::Target, object: &mut Map<String, Value>, create: bool) {
+fn apply_defaults(target: &Target, object: &mut Map<String, Value>, create: bool) {
     let mut value = Value::Object(std::mem::take(object));
     if target.kind.is_builtin() {
         crate::kinds::default_builtin(&target.kind, &mut value, create);

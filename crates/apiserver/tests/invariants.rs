@@ -47,13 +47,13 @@ async fn take(server: &ApiServer, step: &Step) {
             post(server, CONFIG_MAPS, object).await
         }
         Step::Change(name, value) => {
-            let patch = json!({"data": {"v": value.to_string()}});
-            call(server, Method::PATCH, &path(name), Some(patch)).await
+            let change = json!({"data": {"v": value.to_string()}});
+            call(server, Method::PATCH, &path(name), Some(change)).await
         }
         Step::Label(name, on) => {
             let value = if *on { json!("1") } else { Value::Null };
-            let patch = json!({"metadata": {"labels": {"on": value}}});
-            call(server, Method::PATCH, &path(name), Some(patch)).await
+            let change = json!({"metadata": {"labels": {"on": value}}});
+            call(server, Method::PATCH, &path(name), Some(change)).await
         }
         Step::Delete(name) => call(server, Method::DELETE, &path(name), None).await,
         Step::Compact => {
@@ -109,7 +109,7 @@ async fn follow(
                 match kind.as_str() {
                     "ADDED" => assert!(!known, "{name} was added twice"),
                     "MODIFIED" | "DELETED" => {
-                        assert!(known, "{name} was {kind} before it was added")
+                        assert!(known, "{name} was {kind} before it was added");
                     }
                     other => panic!("{other}"),
                 }

@@ -86,7 +86,7 @@ impl State {
             for dependent in self.owners.dependents(&uid) {
                 let Some((kind, _)) = self.at(&dependent) else { continue };
                 self.rewrite(&kind, &dependent.1, |object| {
-                    drop_owners(object, std::slice::from_ref(&uid))
+                    drop_owners(object, std::slice::from_ref(&uid));
                 });
             }
             self.rewrite(&kind, &place.1, |object| drop_finalizer(object, ORPHAN));

@@ -18,7 +18,7 @@ pub(crate) type Place = (KindId, Key);
 pub(crate) struct Owners {
     places: HashMap<String, Place, FixedState>,
     dependents: HashMap<String, BTreeSet<Place>, FixedState>,
-    owners: HashMap<Place, Vec<String>, FixedState>,
+    by_dependent: HashMap<Place, Vec<String>, FixedState>,
 }
 
 impl Owners {
@@ -33,14 +33,14 @@ impl Owners {
             .filter_map(|owner| owner["uid"].as_str())
             .map(str::to_owned)
             .collect();
-        if self.owners.get(&place).map(Vec::as_slice).unwrap_or_default() == owners {
+        if self.by_dependent.get(&place).map(Vec::as_slice).unwrap_or_default() == owners {
             return;
         }
         self.disown(&place);
         for owner in &owners {
             self.dependents.entry(owner.clone()).or_default().insert(place.clone());
         }
-        self.owners.insert(place, owners);
+        self.by_dependent.insert(place, owners);
     }
 
     /// An object is gone; gives the uids of its owners.
@@ -58,7 +58,7 @@ impl Owners {
     }
 
     fn disown(&mut self, place: &Place) -> Vec<String> {
-        let owners = self.owners.remove(place).unwrap_or_default();
+        let owners = self.by_dependent.remove(place).unwrap_or_default();
         for owner in &owners {
             if let Some(dependents) = self.dependents.get_mut(owner) {
                 dependents.remove(place);

@@ -384,15 +384,15 @@ mod tests {
                     on(&mut object, "metadata", |metadata| set(metadata, field, value));
                 }
             }
-            resource.version().to_stored(&mut object);
-            default_builtin(resource.kind(), &mut object, true);
+            resource.entry.versions[resource.index].to_stored(&mut object);
+            default_builtin(&resource.entry, &mut object, true);
             let once = object.clone();
-            default_builtin(resource.kind(), &mut object, false);
+            default_builtin(&resource.entry, &mut object, false);
             assert_eq!(object, once, "{name}: a second time changes nothing");
-            resource.version().to_shown(&mut object);
+            resource.entry.versions[resource.index].to_shown(&mut object);
             assert_eq!(object, answer, "{name}");
             let generation = answer["metadata"].get("generation").is_some();
-            assert_eq!(resource.kind().rules.generation.counts(), generation, "{name}");
+            assert_eq!(resource.entry.rules.generation.counts(), generation, "{name}");
         }
     }
 

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use super::builtin::{self, builtin};
-use super::{Kind, Origin, Version, by_preference};
+use super::{Kind, Origin, by_preference};
 
 /// A small, stable number of a registered kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -65,23 +65,6 @@ impl std::ops::Deref for Registered {
 
     fn deref(&self) -> &Kind {
         &self.declared
-    }
-}
-
-impl Resource {
-    /// The kind.
-    pub(crate) fn kind(&self) -> &Kind {
-        &self.entry.declared
-    }
-
-    /// The version.
-    pub(crate) fn version(&self) -> &Version {
-        &self.entry.versions[self.index]
-    }
-
-    /// `apiVersion` of the objects in answers.
-    pub(crate) fn api_version(&self) -> String {
-        self.kind().api_version(&self.version().name)
     }
 }
 
@@ -176,11 +159,6 @@ impl Registry {
         Some(&kinds[at])
     }
 
-    /// The kind of a group and `kind`, as an owner reference names it.
-    pub(crate) fn by_kind(&self, group: &str, kind: &str) -> Option<&Arc<Registered>> {
-        self.group(group)?.kinds.iter().find(|entry| entry.kind == kind)
-    }
-
     /// The kind of an id.
     pub(crate) fn by_id(&self, id: KindId) -> Option<&Arc<Registered>> {
         self.iter().find(|entry| entry.id == id)
@@ -233,7 +211,7 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::{Rules, Scale};
+    use crate::kinds::{Rules, Scale, Version};
 
     /// A custom kind with these versions, the first of them stored.
     pub(crate) fn custom(group: &str, plural: &str, kind: &str, versions: &[&str]) -> Kind {
@@ -272,14 +250,11 @@ mod tests {
     fn a_path_finds_only_served_versions() {
         let registry = Registry::new();
         let pods = registry.resource("", "v1", "pods").expect("pods must be there");
-        assert_eq!((pods.kind().kind.as_str(), pods.api_version().as_str()), ("Pod", "v1"));
+        assert_eq!(pods.entry.kind, "Pod");
+        assert_eq!(pods.entry.versions[pods.index].name, "v1");
         assert!(registry.resource("", "v2", "pods").is_none());
         assert!(registry.resource("apps", "v1", "pods").is_none());
         assert!(registry.resource("nope", "v1", "pods").is_none());
-        assert_eq!(
-            registry.by_kind("apps", "Deployment").map(|entry| entry.plural.as_str()),
-            Some("deployments")
-        );
     }
 
     #[test]

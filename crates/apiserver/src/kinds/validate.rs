@@ -221,9 +221,9 @@ mod tests {
                 .resource(group, version, parts[parts.len() - 1])
                 .expect("the kind must be built in");
             let mut object = case["sent"].clone();
-            resource.version().to_stored(&mut object);
-            default_builtin(resource.kind(), &mut object, true);
-            let causes: Vec<Value> = validate_builtin(resource.kind(), &object)
+            resource.entry.versions[resource.index].to_stored(&mut object);
+            default_builtin(&resource.entry, &mut object, true);
+            let causes: Vec<Value> = validate_builtin(&resource.entry, &object)
                 .into_iter()
                 .map(|error| json!({"reason": error.reason, "message": error.message, "field": error.field}))
                 .collect();

@@ -19,8 +19,6 @@ pub(crate) enum NameRule {
     Label,
     /// Anything that fits into one segment of a URL path; the kinds of rbac.
     Path,
-    /// One label that starts with a letter; services.
-    Dns1035Label,
 }
 
 impl NameRule {
@@ -30,7 +28,6 @@ impl NameRule {
             Self::Subdomain => subdomain(name),
             Self::Label => label(name),
             Self::Path => path_segment(name),
-            Self::Dns1035Label => dns1035_label(name),
         }
     }
 
@@ -217,7 +214,6 @@ mod tests {
             (NameRule::Subdomain, "a.b-c.1", "a..b"),
             (NameRule::Label, "1-a", "a.b"),
             (NameRule::Path, "system:controller:x", "a/b"),
-            (NameRule::Dns1035Label, "a-1", "1-a"),
         ] {
             assert_eq!(rule.check(good), [""; 0], "{rule:?}");
             assert_eq!(rule.check(bad).len(), 1, "{rule:?}");

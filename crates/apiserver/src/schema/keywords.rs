@@ -6,7 +6,7 @@ use super::node::{Type, flag, texts};
 use super::structural::{fields, parts, text};
 use crate::field_error::FieldError;
 
-/// Keywords of OpenAPI that definitions may not use, in the order in which the real server looks for them.
+/// Keywords of `OpenAPI` that definitions may not use, in the order in which the real server looks for them.
 const UNSUPPORTED: [&str; 6] =
     ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"];
 
@@ -122,7 +122,7 @@ fn look(
     rules(schema, path, errors);
 }
 
-/// What the OpenAPI standard has and definitions have not.
+/// What the `OpenAPI` standard has and definitions have not.
 fn standard(schema: &Value, path: &str, context: Context<'_>, errors: &mut Vec<FieldError>) {
     let kind = text(schema, "type");
     if !kind.is_empty() && Type::parse(kind).is_none() {

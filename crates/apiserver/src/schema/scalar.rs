@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::node::{Bound, Node, Type};
 use super::outcome::{At, Outcome};
-use crate::field_error::{go_float, go_json, integer};
+use crate::field_error::{go_float, go_json, go_value, integer};
 
 /// A number as Go holds it.
 #[derive(Clone, Copy)]
@@ -213,7 +213,7 @@ fn check_multiple(value: Num, factor: f64, native: bool, at: At<'_>, outcome: &m
             (factor > 0.0, is_whole(times), Value::from(factor), Value::from(float))
         }
     };
-    let shown = crate::field_error::go_value(&factor);
+    let shown = go_value(&factor);
     if !positive {
         let text = format!("factor MultipleOf declared for {} must be positive: {shown}", at.path);
         outcome.invalid_text(at, &factor, text);

@@ -131,29 +131,29 @@ fn combined(node: &Node, value: &Value, at: At<'_>) -> Outcome {
         }
     }
     if !node.one_of.is_empty() {
-        let (valid, kept) = first_or_best(&node.one_of, value, at);
-        let found = match valid {
+        let (passed, kept) = first_or_best(&node.one_of, value, at);
+        let found = match passed {
             0 => Some("Found none valid".to_owned()),
             1 => None,
-            _ => Some(format!("Found {valid} valid alternatives")),
+            _ => Some(format!("Found {passed} valid alternatives")),
         };
         if let Some(found) = &found {
             let text = format!("{place} must validate one and only one schema (oneOf). {found}");
             outcome.without_field(at, text);
         }
-        if valid < 2 {
+        if passed < 2 {
             outcome.merge(kept);
         }
     }
-    let mut valid = 0;
+    let mut passed = 0;
     for schema in &node.all_of {
         let found = look(schema, value, None, at);
-        valid += usize::from(found.is_valid());
+        passed += usize::from(found.is_valid());
         outcome.merge(found);
     }
-    if valid != node.all_of.len() {
-        let none = if valid == 0 { ". None validated" } else { "" };
-        outcome.without_field(at, format!("{place} must validate all the schemas (allOf){none}"));
+    if passed != node.all_of.len() {
+        let suffix = if passed == 0 { ". None validated" } else { "" };
+        outcome.without_field(at, format!("{place} must validate all the schemas (allOf){suffix}"));
     }
     if node.not.as_ref().is_some_and(|schema| look(schema, value, None, at).is_valid()) {
         outcome.without_field(at, format!("{place} must not validate the schema (not)"));
@@ -164,20 +164,20 @@ fn combined(node: &Node, value: &Value, at: At<'_>) -> Outcome {
 
 /// How many of the alternatives are valid, and what the first valid one found, or else the best fitting.
 fn first_or_best(schemas: &[Node], value: &Value, at: At<'_>) -> (usize, Outcome) {
-    let mut valid = 0;
+    let mut passed = 0;
     let mut kept: Option<Outcome> = None;
     for schema in schemas {
         let found = look(schema, value, None, at);
         if found.is_valid() {
-            valid += 1;
-            if valid == 1 {
+            passed += 1;
+            if passed == 1 {
                 kept = Some(found);
             }
-        } else if valid == 0 && kept.as_ref().is_none_or(|best| found.fitted > best.fitted) {
+        } else if passed == 0 && kept.as_ref().is_none_or(|best| found.fitted > best.fitted) {
             kept = Some(found);
         }
     }
-    (valid, kept.unwrap_or_default())
+    (passed, kept.unwrap_or_default())
 }
 
 fn list(node: &Node, items: &[Value], before: Option<Before<'_>>, at: At<'_>) -> Outcome {

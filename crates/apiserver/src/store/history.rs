@@ -55,11 +55,6 @@ impl Event {
         (!matches!(self.change, Change::Deleted { .. })).then_some(&self.object)
     }
 
-    /// The object that a watch event of this change carries.
-    pub(crate) fn object(&self) -> &Arc<Stored> {
-        &self.object
-    }
-
     /// The line of a watch stream, encoded once for all who want it alike.
     pub(crate) fn line(&self, event_type: &'static str, encoding: &Encoding) -> Bytes {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use http::StatusCode;
 use serde_json::{Map, Value};
 
-use super::{Written, apply_defaults, content_errors, refuse_if_any};
+use super::{Written, apply_defaults, check};
 use crate::failure::Failure;
-use crate::metadata;
 use crate::object::{Key, Stored};
 use crate::state::{State, Target, is_terminating, metadata_mut, text};
 
@@ -41,14 +40,10 @@ impl State {
         }
         apply_defaults(target, &mut object, true);
         let name = text(&object, "name").to_owned();
-        let meta = object.get("metadata").cloned().unwrap_or_default();
-        let mut errors = metadata::validate_create(&meta, kind.namespaced, kind.rules.names);
-        errors.extend(content_errors(target, &object));
         if crate::controllers::is_crd(&kind) {
             crate::crd::prepare_create(&mut object);
-            errors.extend(crate::crd::validate::validate(&Value::Object(object.clone())));
         }
-        refuse_if_any(&kind, &name, &errors)?;
+        check::create(target, &object)?;
         if !matches!(text(&object, "resourceVersion"), "" | "0") {
             return Err(Failure::internal(
                 "resourceVersion should not be set on objects to be created",

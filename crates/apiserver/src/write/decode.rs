@@ -1,5 +1,7 @@
 //! From a body to an object of the kind that the path names.
 
+use std::fmt::Write as _;
+
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
@@ -156,8 +158,11 @@ fn summary(body: &[u8]) -> String {
         None => "<empty>".to_owned(),
         Some(b'{') => format!("{}{more}", String::from_utf8_lossy(cut)),
         Some(_) => {
-            let hex: String = cut.iter().map(|byte| format!("{byte:02x}")).collect();
-            format!("{hex}{more}")
+            let mut hex = String::with_capacity(2 * cut.len());
+            for byte in cut {
+                let _ = write!(hex, "{byte:02x}");
+            }
+            hex + more
         }
     }
 }

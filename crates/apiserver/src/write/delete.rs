@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::Written;
+use super::decode::ParseError;
 use crate::failure::{Failure, details};
 use crate::field_error::FieldError;
 use crate::kinds::{Dependents, Kind, Registered};
@@ -68,7 +69,6 @@ impl DeleteOptions {
                 ..Self::default()
             });
         }
-        use super::decode::ParseError;
         let value = super::decode::parse(body, content_type).map_err(|error| match error {
             ParseError::Media(failure) => failure,
             ParseError::Syntax(why) => {

@@ -63,7 +63,7 @@ impl Patch {
     pub(crate) fn apply_value(&self, mut value: Value) -> Result<Value, Failure> {
         match self {
             Self::Operations(operations) => {
-                json_patch::patch(&mut value, operations).map_err(|_| Failure::rejected_patch())?
+                json_patch::patch(&mut value, operations).map_err(|_| Failure::rejected_patch())?;
             }
             Self::Merge(patch) => json_patch::merge(&mut value, patch),
         }

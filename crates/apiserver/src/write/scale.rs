@@ -27,7 +27,7 @@ impl State {
         let old = self.existing(target)?.value();
         let changed = edit(as_scale(scale, &old))?;
         let replicas = changed["spec"].get("replicas").cloned().unwrap_or_else(|| 0.into());
-        if !replicas.as_i64().is_some_and(|replicas| replicas >= 0) {
+        if replicas.as_i64().is_none_or(|replicas| replicas < 0) {
             let error = FieldError::invalid(
                 "spec.replicas",
                 &replicas,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::create::fit_namespace;
 use super::decode::Decoded;
-use super::{Written, apply_defaults, content_errors, refuse_if_any};
+use super::{Written, apply_defaults, check};
 use crate::failure::Failure;
 use crate::field_error::FieldError;
 use crate::kinds::{Kind, StatusMetadata};
@@ -67,7 +67,7 @@ impl State {
             let generation = old["metadata"].get("generation").and_then(Value::as_i64).unwrap_or(0);
             metadata_mut(&mut new).insert("generation".into(), (generation + 1).into());
         }
-        self.check_update(target, &old, &new)?;
+        check::update(target, &old, &new)?;
         if new == old {
             return Ok(Written::object(StatusCode::OK, stored.clone()));
         }
@@ -81,28 +81,6 @@ impl State {
             self.remove(&target.kind, &target.key());
         }
         Ok(Written::object(StatusCode::OK, answer))
-    }
-
-    fn check_update(
-        &self,
-        target: &Target,
-        old: &Map<String, Value>,
-        new: &Map<String, Value>,
-    ) -> Result<(), Failure> {
-        let part =
-            |object: &Map<String, Value>| object.get("metadata").cloned().unwrap_or_default();
-        // The real server looks twice, and says twice what it finds.
-        let (new_meta, old_meta) = (part(new), part(old));
-        let mut errors =
-            metadata::validate_update_common(&new_meta, &old_meta, target.kind.namespaced);
-        errors.extend(metadata::validate_update(&new_meta, &old_meta));
-        errors.extend(content_errors(target, new));
-        if crate::controllers::is_crd(&target.kind) {
-            let (new, old) = (Value::Object(new.clone()), Value::Object(old.clone()));
-            errors.extend(crate::crd::validate::validate(&new));
-            errors.extend(crate::crd::validate::validate_update(&new, &old));
-        }
-        refuse_if_any(&target.kind, &target.name, &errors)
     }
 }
 
@@ -221,28 +199,16 @@ fn by_subresource(
 fn keep_server_set(old: &Map<String, Value>, new: &mut Map<String, Value>) {
     new.remove("kind");
     new.remove("apiVersion");
-    let old = old.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
-    let metadata = metadata_mut(new);
-    let fixed = [
-        "deletionGracePeriodSeconds",
-        "deletionTimestamp",
-        "generation",
-        "resourceVersion",
-        "selfLink",
-    ];
-    for field in fixed {
-        match old.get(field) {
-            Some(value) => metadata.insert(field.to_owned(), value.clone()),
-            None => metadata.remove(field),
-        };
+    let mut metadata = Value::Object(std::mem::take(metadata_mut(new)));
+    let held = &old["metadata"];
+    metadata::prepare_update(&mut metadata, held);
+    for field in ["resourceVersion", "selfLink"] {
+        metadata[field] = held[field].clone();
     }
-    for field in ["creationTimestamp", "uid"] {
-        let given = metadata.get(field).is_some_and(|value| !value.is_null());
-        if let (false, Some(value)) = (given, old.get(field)) {
-            metadata.insert(field.to_owned(), value.clone());
-        }
+    if let Value::Object(mut metadata) = metadata {
+        drop_empty(&mut metadata);
+        *metadata_mut(new) = metadata;
     }
-    drop_empty(metadata);
 }
 
 /// An empty list or map in `metadata` is written as none at all, as Go's `omitempty` does.

@@ -10,15 +10,15 @@ use tower::Service;
 use windlass_apiserver::{ApiServer, Body, Disconnected, WallClock};
 
 /// A server whose bytes depend on nothing but its requests.
-pub fn server() -> ApiServer {
+pub(crate) fn server() -> ApiServer {
     ApiServer::builder().clock(WallClock::fixed(moment())).build()
 }
 
-pub fn moment() -> jiff::Timestamp {
+pub(crate) fn moment() -> jiff::Timestamp {
     "2026-01-01T00:00:00Z".parse().expect("a timestamp")
 }
 
-pub async fn send(
+pub(crate) async fn send(
     server: &ApiServer,
     method: Method,
     path: &str,
@@ -35,7 +35,7 @@ pub async fn send(
 }
 
 /// The status and the body as JSON (`null` if it is none).
-pub async fn call(
+pub(crate) async fn call(
     server: &ApiServer,
     method: Method,
     path: &str,
@@ -50,52 +50,52 @@ pub async fn call(
     (status, serde_json::from_slice(&bytes).unwrap_or_default())
 }
 
-pub async fn get(server: &ApiServer, path: &str) -> (StatusCode, Value) {
+pub(crate) async fn get(server: &ApiServer, path: &str) -> (StatusCode, Value) {
     call(server, Method::GET, path, None).await
 }
 
-pub async fn post(server: &ApiServer, path: &str, body: Value) -> (StatusCode, Value) {
+pub(crate) async fn post(server: &ApiServer, path: &str, body: Value) -> (StatusCode, Value) {
     call(server, Method::POST, path, Some(body)).await
 }
 
-pub fn config_map(name: &str, value: &str) -> Value {
+pub(crate) fn config_map(name: &str, value: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"v": value}})
 }
 
-pub const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+pub(crate) const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// Creates a config map and gives its version.
-pub async fn create(server: &ApiServer, name: &str) -> String {
+pub(crate) async fn create(server: &ApiServer, name: &str) -> String {
     let (status, body) = post(server, CONFIG_MAPS, config_map(name, "0")).await;
     assert_eq!(status, StatusCode::CREATED, "{body}");
     version(&body)
 }
 
-pub async fn set(server: &ApiServer, name: &str, value: &str) -> (StatusCode, Value) {
+pub(crate) async fn set(server: &ApiServer, name: &str, value: &str) -> (StatusCode, Value) {
     let path = format!("{CONFIG_MAPS}/{name}");
     call(server, Method::PATCH, &path, Some(json!({"data": {"v": value}}))).await
 }
 
-pub fn version(object: &Value) -> String {
+pub(crate) fn version(object: &Value) -> String {
     object["metadata"]["resourceVersion"].as_str().expect("a version").to_owned()
 }
 
 /// A watch, read line by line.
-pub struct Lines {
+pub(crate) struct Lines {
     body: Body,
     buffer: BytesMut,
 }
 
 /// What comes next from a watch.
 #[derive(Debug, PartialEq)]
-pub enum Next {
+pub(crate) enum Next {
     Event(String, Value),
     End,
     /// The connection broke; so many bytes of a line had arrived.
     Broken(usize),
 }
 
-pub async fn watch(server: &ApiServer, query: &str) -> Lines {
+pub(crate) async fn watch(server: &ApiServer, query: &str) -> Lines {
     let path = format!("{CONFIG_MAPS}?watch=true{query}");
     let response = send(server, Method::GET, &path, "application/json", Vec::new()).await;
     let response = response.expect("an answer");
@@ -104,7 +104,7 @@ pub async fn watch(server: &ApiServer, query: &str) -> Lines {
 }
 
 impl Lines {
-    pub async fn next(&mut self) -> Next {
+    pub(crate) async fn next(&mut self) -> Next {
         loop {
             if let Some(end) = self.buffer.iter().position(|&byte| byte == b'\n') {
                 let line = self.buffer.split_to(end + 1);
@@ -121,7 +121,7 @@ impl Lines {
     }
 
     /// Type, name and version of the next event.
-    pub async fn event(&mut self) -> (String, String, String) {
+    pub(crate) async fn event(&mut self) -> (String, String, String) {
         match self.next().await {
             Next::Event(kind, object) => {
                 let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();

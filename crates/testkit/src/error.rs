@@ -1,0 +1,108 @@
+//! What can go wrong with a cluster for tests: a variant names the step that failed.
+//!
+//! Nothing here is retried: a test that has no cluster wants to say so and end. The exception is
+//! [`Error::Unavailable`], which tells a machine without a real control plane from a broken one.
+
+use std::io;
+use std::time::Duration;
+
+/// Why a cluster could not be started, reached or hurt.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A program of the real control plane is not on this machine; the text says how to get it.
+    #[error(
+        "no {program} on this machine (looked in {looked_in}): run `cargo xtask kube`, which needs Go, \
+         or set KUBEBUILDER_ASSETS"
+    )]
+    Unavailable {
+        /// The program's name.
+        program: &'static str,
+        /// The places that were looked at.
+        looked_in: String,
+    },
+    /// A file, a folder or a process could not be had.
+    #[error("could not {step}")]
+    System {
+        /// What was tried.
+        step: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The certificates could not be made.
+    #[error("could not make the certificates")]
+    Certificates(#[from] rcgen::Error),
+    /// A server ended although nobody asked it to.
+    #[error("{server} ended with {status}; the end of its log:\n{log}")]
+    Ended {
+        /// The server's name.
+        server: &'static str,
+        /// How it ended.
+        status: String,
+        /// The last lines that it wrote.
+        log: String,
+    },
+    /// A server runs, but does not become ready.
+    #[error("{server} was not ready within {waited:?}: {answer}; the end of its log:\n{log}")]
+    NotReady {
+        /// The server's name.
+        server: &'static str,
+        /// How long it had.
+        waited: Duration,
+        /// What it answered last.
+        answer: String,
+        /// The last lines that it wrote.
+        log: String,
+    },
+    /// The server does not run, so nothing can be done to it.
+    #[error("{server} is not running")]
+    NotRunning {
+        /// The server's name.
+        server: &'static str,
+    },
+    /// The server runs, so it cannot be started.
+    #[error("{server} is running already")]
+    AlreadyRunning {
+        /// The server's name.
+        server: &'static str,
+    },
+    /// A client could not be made, or its request failed.
+    #[error("the API server could not be asked")]
+    Client(#[source] Box<kube::Error>),
+    /// etcd did not answer, or not as expected.
+    #[error("etcd did not answer {path}: {reason}")]
+    Etcd {
+        /// The path of the request.
+        path: &'static str,
+        /// What happened instead.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// Turns a failure of the operating system into an error that says what was tried.
+    pub(crate) fn system(step: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let step = step.into();
+        move |source| Self::System { step, source }
+    }
+}
+
+impl From<kube::Error> for Error {
+    fn from(error: kube::Error) -> Self {
+        Self::Client(Box::new(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_program_is_told_in_one_line_that_says_how_to_get_it() {
+        let error = Error::Unavailable { program: "etcd", looked_in: "/a, /b".to_owned() };
+        let text = error.to_string();
+        assert_eq!(text.lines().count(), 1, "{text}");
+        assert!(text.contains("no etcd on this machine (looked in /a, /b)"), "{text}");
+        assert!(text.contains("`cargo xtask kube`"), "{text}");
+    }
+}

@@ -1,0 +1,109 @@
+//! etcd's own API, as far as tests need it: its JSON over HTTP, which needs no gRPC.
+
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+
+use super::RealCluster;
+use crate::Error;
+
+/// The byte zero in base64: the smallest key there is, and there is nothing at it.
+const SMALLEST_KEY: &str = "AA==";
+
+/// A client of the etcd at this port of loopback. Every request has a connection of its own.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EtcdApi {
+    port: u16,
+}
+
+impl RealCluster {
+    /// Compacts etcd: nobody learns any more what was before the current version, which is returned.
+    /// The newest change itself is still told.
+    ///
+    /// kube-apiserver answers many reads from a cache that remembers for itself. Only a resource
+    /// without one forgets at once: `--watch-cache-sizes=configmaps#0`, see
+    /// [`RealOptions::apiserver_flag`](super::RealOptions::apiserver_flag). Others do when the API server is
+    /// started again. Dropped half-way, it may have happened or not.
+    ///
+    /// # Errors
+    /// If etcd does not answer.
+    pub async fn compact(&self) -> Result<u64, Error> {
+        let etcd = self.etcd_api();
+        let revision = etcd.revision().await?;
+        etcd.compact(revision).await?;
+        Ok(revision)
+    }
+
+    pub(super) fn etcd_api(&self) -> EtcdApi {
+        EtcdApi { port: self.access.etcd_port }
+    }
+}
+
+impl EtcdApi {
+    /// Checks that etcd says it is healthy.
+    pub(super) async fn check_health(self) -> Result<(), Error> {
+        const PATH: &str = "/health";
+        let answer = self.send(PATH, Request::get(PATH), String::new()).await?;
+        match answer["health"].as_str() {
+            Some("true") => Ok(()),
+            _ => Err(unexpected(PATH, &answer)),
+        }
+    }
+
+    /// The current revision of the whole store.
+    async fn revision(self) -> Result<u64, Error> {
+        const PATH: &str = "/v3/kv/range";
+        let answer = self.post(PATH, &json!({ "key": SMALLEST_KEY })).await?;
+        // Numbers of 64 bits are strings in this JSON.
+        let revision = answer["header"]["revision"].as_str().and_then(|text| text.parse().ok());
+        revision.ok_or_else(|| unexpected(PATH, &answer))
+    }
+
+    /// Removes what was before this revision; it is gone when this returns.
+    async fn compact(self, revision: u64) -> Result<(), Error> {
+        let body = json!({ "revision": revision.to_string(), "physical": true });
+        self.post("/v3/kv/compaction", &body).await.map(drop)
+    }
+
+    async fn post(self, path: &'static str, body: &Value) -> Result<Value, Error> {
+        self.send(path, Request::post(path), body.to_string()).await
+    }
+
+    async fn send(
+        self,
+        path: &'static str,
+        request: http::request::Builder,
+        body: String,
+    ) -> Result<Value, Error> {
+        let failed =
+            |error: &dyn std::error::Error| Error::Etcd { path, reason: error.to_string() };
+        let address = ("127.0.0.1", self.port);
+        let stream = TcpStream::connect(address).await.map_err(|error| failed(&error))?;
+        let (mut sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(|error| failed(&error))?;
+        let request =
+            request.header(http::header::HOST, "localhost").body(Full::<Bytes>::from(body));
+        let request = request.expect("a fixed path must make a request");
+        let exchange = async move {
+            let response = sender.send_request(request).await?;
+            let status = response.status();
+            Ok::<_, hyper::Error>((status, response.into_body().collect().await?.to_bytes()))
+        };
+        // The connection does the work and ends with the exchange, which owns the sender.
+        let (exchange, _) = tokio::join!(exchange, connection);
+        let (status, bytes) = exchange.map_err(|error| failed(&error))?;
+        if status != StatusCode::OK {
+            let reason = format!("{status} {}", String::from_utf8_lossy(&bytes));
+            return Err(Error::Etcd { path, reason });
+        }
+        serde_json::from_slice(&bytes).map_err(|error| failed(&error))
+    }
+}
+
+fn unexpected(path: &'static str, answer: &Value) -> Error {
+    Error::Etcd { path, reason: format!("unexpected answer {answer}") }
+}

@@ -1,0 +1,81 @@
+//! A server that stands still for as long as somebody needs it to.
+
+use std::fs;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use tokio::time;
+
+use super::server::Server;
+use crate::Error;
+
+/// How often to look whether a process stands still; mostly it does at the first look.
+const POLL: Duration = Duration::from_millis(1);
+
+/// A server that stands still until this is dropped.
+#[derive(Debug)]
+pub(super) struct Paused<'a>(&'a Server);
+
+impl<'a> Paused<'a> {
+    /// Pauses the server and returns when no thread of it does anything any more, not even finish a
+    /// write that it had begun.
+    pub(super) async fn new(server: &'a Server) -> Result<Self, Error> {
+        server.check()?;
+        server.signal(Signal::SIGSTOP)?;
+        let paused = Self(server);
+        while !server.pid().is_none_or(stands_still) {
+            time::sleep(POLL).await;
+        }
+        Ok(paused)
+    }
+}
+
+impl Drop for Paused<'_> {
+    fn drop(&mut self) {
+        // It fails only if the server is gone, and then there is nothing to let go on.
+        let _ = self.0.signal(Signal::SIGCONT);
+    }
+}
+
+/// Whether all threads of a process are stopped. Only Linux tells; elsewhere it is assumed.
+fn stands_still(pid: u32) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return true };
+    threads.flatten().all(|thread| {
+        // A thread that is gone does nothing either.
+        fs::read_to_string(thread.path().join("stat")).map_or(true, |stat| is_stopped(&stat))
+    })
+}
+
+/// The state is the letter after the name, which is in parentheses and may contain some itself.
+fn is_stopped(stat: &str) -> bool {
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 'Z', 'X']))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::super::supervisor::Folder;
+    use super::*;
+
+    #[test]
+    fn state_is_read_after_the_name() {
+        assert!(is_stopped("12 (etcd) T 1 12"));
+        assert!(is_stopped("12 (a) S (b) T 1 12"));
+        assert!(!is_stopped("12 (T) S 1 12"));
+    }
+
+    #[tokio::test]
+    async fn server_stands_still_until_it_may_go_on() {
+        let folder = Folder::new().expect("a folder");
+        let mut command = Command::new("sleep");
+        command.arg("1000");
+        let server = Server::new("sleep", command, folder.path());
+        server.start().expect("a start");
+        let pid = server.pid().expect("a process");
+        let paused = Paused::new(&server).await.expect("a pause");
+        assert!(stands_still(pid));
+        drop(paused);
+        server.stop().await.expect("a server that hears");
+    }
+}

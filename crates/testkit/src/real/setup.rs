@@ -1,0 +1,204 @@
+//! Everything that makes three servers one cluster before the first is started: files, ports, flags.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use http::Uri;
+use serde_json::json;
+
+use super::RealCluster;
+use super::assets::Assets;
+use super::certificates::Certificates;
+use super::options::RealOptions;
+use super::ports;
+use super::server::Server;
+use super::supervisor::Folder;
+use crate::Error;
+
+/// The folder of etcd's data, in the cluster's folder.
+pub(super) const DATA: &str = "etcd";
+
+/// How much garbage a Go program may pile up before it collects, in per cent of what is alive. At the
+/// default of 100, kube-apiserver spends a tenth of its start on collecting.
+const GARBAGE: &str = "400";
+
+/// How to reach the cluster, and as whom.
+#[derive(Debug)]
+pub(super) struct Access {
+    pub(super) url: Uri,
+    pub(super) etcd_port: u16,
+    /// The certificate of the authority, in DER.
+    pub(super) authority: Vec<u8>,
+    pub(super) admin_token: String,
+    pub(super) powerless_token: String,
+    pub(super) kubeconfig: PathBuf,
+}
+
+/// Finds the programs, writes the files and returns the cluster with no server started.
+pub(super) fn prepare(options: &RealOptions) -> Result<RealCluster, Error> {
+    let assets = Assets::from_environment();
+    let etcd = Command::new(assets.find("etcd")?);
+    let apiserver = Command::new(assets.find("kube-apiserver")?);
+    let controller_manager = (!options.controllers.is_empty())
+        .then(|| assets.find("kube-controller-manager").map(Command::new))
+        .transpose()?;
+
+    let folder = Folder::new().map_err(Error::system("make a temporary folder"))?;
+    let (etcd_port, peer_port, port) = (ports::free()?, ports::free()?, ports::free()?);
+    let access = write_files(folder.path(), etcd_port, port)?;
+    let path = folder.path();
+    Ok(RealCluster {
+        controller_manager: controller_manager.map(|command| {
+            let command = controller_manager_flags(command, &options.controllers);
+            Server::new("kube-controller-manager", command, path)
+        }),
+        apiserver: Server::new(
+            "kube-apiserver",
+            apiserver_flags(apiserver, etcd_port, port, &options.apiserver_flags),
+            path,
+        ),
+        etcd: Server::new("etcd", etcd_flags(etcd, etcd_port, peer_port), path),
+        access,
+        folder,
+    })
+}
+
+fn write_files(folder: &Path, etcd_port: u16, port: u16) -> Result<Access, Error> {
+    let certificates = Certificates::generate()?;
+    let (admin_token, powerless_token) = (secret()?, secret()?);
+    let url = format!("https://127.0.0.1:{port}");
+    let tokens = format!(
+        "{admin_token},windlass-admin,windlass-admin,\"system:masters\"\n\
+         {powerless_token},nobody-special,nobody-special\n"
+    );
+    let kubeconfig = folder.join("kubeconfig");
+    for (name, content) in [
+        ("ca.crt", &certificates.authority),
+        ("serving.crt", &certificates.serving),
+        ("serving.key", &certificates.serving_key),
+        ("account.key", &certificates.account_key),
+        ("account.pub", &certificates.account_public_key),
+        ("tokens.csv", &tokens),
+        ("kubeconfig", &kubeconfig_text(folder, &url, &admin_token)),
+    ] {
+        fs::write(folder.join(name), content).map_err(Error::system(format!("write {name}")))?;
+    }
+    Ok(Access {
+        url: url.parse().expect("a URL with a port must be a URI"),
+        etcd_port,
+        authority: certificates.authority_der,
+        admin_token,
+        powerless_token,
+        kubeconfig,
+    })
+}
+
+/// JSON is YAML, and everything that reads a kubeconfig reads it.
+fn kubeconfig_text(folder: &Path, url: &str, token: &str) -> String {
+    let authority = folder.join("ca.crt");
+    json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{
+            "name": "windlass",
+            "cluster": { "server": url, "certificate-authority": authority },
+        }],
+        "users": [{ "name": "admin", "user": { "token": token } }],
+        "contexts": [{ "name": "windlass", "context": { "cluster": "windlass", "user": "admin" } }],
+        "current-context": "windlass",
+    })
+    .to_string()
+}
+
+/// A token that other users of this machine cannot guess.
+fn secret() -> Result<String, Error> {
+    let mut bytes = [0; 16];
+    File::open("/dev/urandom")
+        .and_then(|mut source| source.read_exact(&mut bytes))
+        .map_err(Error::system("read /dev/urandom"))?;
+    Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
+}
+
+fn etcd_flags(mut etcd: Command, port: u16, peer_port: u16) -> Command {
+    let (url, peer_url) =
+        (format!("http://127.0.0.1:{port}"), format!("http://127.0.0.1:{peer_port}"));
+    etcd.env("GOGC", GARBAGE).args([
+        "--name=windlass".to_owned(),
+        format!("--data-dir={DATA}"),
+        // What a crash of the machine would lose is of no use after it.
+        "--unsafe-no-fsync".to_owned(),
+        format!("--listen-client-urls={url}"),
+        format!("--advertise-client-urls={url}"),
+        format!("--listen-peer-urls={peer_url}"),
+        format!("--initial-advertise-peer-urls={peer_url}"),
+        format!("--initial-cluster=windlass={peer_url}"),
+    ]);
+    etcd
+}
+
+fn apiserver_flags(mut apiserver: Command, etcd_port: u16, port: u16, more: &[String]) -> Command {
+    apiserver
+        .env("GOGC", GARBAGE)
+        .arg(format!("--etcd-servers=http://127.0.0.1:{etcd_port}"))
+        .arg(format!("--secure-port={port}"))
+        .args([
+            "--bind-address=127.0.0.1",
+            // Loopback is refused here. This one is for documentation and leads nowhere; without it, a
+            // machine without a network could not start the server.
+            "--advertise-address=192.0.2.1",
+            "--external-hostname=localhost",
+            "--tls-cert-file=serving.crt",
+            "--tls-private-key-file=serving.key",
+            "--token-auth-file=tokens.csv",
+            "--authorization-mode=RBAC",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            "--service-account-key-file=account.pub",
+            "--service-account-signing-key-file=account.key",
+            "--service-cluster-ip-range=10.0.0.0/24",
+            // Nobody makes the service accounts that this plugin wants every pod to have.
+            "--disable-admission-plugins=ServiceAccount",
+            "--allow-privileged=true",
+            "--profiling=false",
+        ])
+        .args(more);
+    apiserver
+}
+
+fn controller_manager_flags(mut controller_manager: Command, controllers: &[String]) -> Command {
+    controller_manager
+        .env("GOGC", GARBAGE)
+        .arg(format!("--controllers={}", controllers.join(",")))
+        .args([
+            "--kubeconfig=kubeconfig",
+            "--leader-elect=false",
+            "--secure-port=0",
+            // The default of 20 requests a second makes tests wait for a client's good manners.
+            "--kube-api-qps=1000",
+            "--kube-api-burst=2000",
+        ]);
+    controller_manager
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_long_and_differ() {
+        let (one, other) = (secret().expect("a secret"), secret().expect("another"));
+        assert_eq!(one.len(), 32);
+        assert_ne!(one, other);
+    }
+
+    #[test]
+    fn flags_of_a_test_come_last_so_that_they_win() {
+        let more = ["--watch-cache=false".to_owned()];
+        let command = apiserver_flags(Command::new("kube-apiserver"), 1, 2, &more);
+        assert_eq!(
+            command.get_args().last().and_then(|flag| flag.to_str()),
+            Some("--watch-cache=false")
+        );
+    }
+}

@@ -1,0 +1,84 @@
+//! The real control plane with its controllers: deletions end, and nobody else writes into a namespace.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, PostParams};
+use serde_json::json;
+use windlass_testkit::RealCluster;
+
+type TestResult = Result<(), Box<dyn std::error::Error>>;
+
+/// Whether tests against a real control plane were asked for; otherwise it says how to ask.
+fn is_wanted() -> bool {
+    let is_wanted = std::env::var_os("WINDLASS_TEST_REAL").is_some_and(|value| value == "1");
+    if !is_wanted {
+        eprintln!("skipped: needs a real control plane, run `cargo xtask test --real`");
+    }
+    is_wanted
+}
+
+/// Waits until the object is gone; how long that may take is for whoever runs the tests to say.
+async fn gone<K>(api: &Api<K>, name: &str) -> kube::Result<()>
+where
+    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+{
+    while api.get_opt(name).await?.is_some() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}
+
+async fn namespace(
+    cluster: &RealCluster,
+    name: &str,
+) -> Result<Api<Namespace>, Box<dyn std::error::Error>> {
+    let namespaces: Api<Namespace> = Api::all(cluster.client()?);
+    let object = serde_json::from_value(json!({ "metadata": { "name": name } }))?;
+    namespaces.create(&PostParams::default(), &object).await?;
+    Ok(namespaces)
+}
+
+#[tokio::test]
+async fn deleted_namespace_goes_away_with_what_is_in_it() -> TestResult {
+    if !is_wanted() {
+        return Ok(());
+    }
+    let cluster = RealCluster::shared().await?;
+    let namespaces = namespace(&cluster, "to-delete").await?;
+    let config_maps: Api<ConfigMap> = Api::namespaced(cluster.client()?, "to-delete");
+    let object = serde_json::from_value(json!({ "metadata": { "name": "inside" } }))?;
+    config_maps.create(&PostParams::default(), &object).await?;
+
+    namespaces.delete("to-delete", &DeleteParams::default()).await?;
+    gone(&namespaces, "to-delete").await?;
+    assert!(config_maps.get_opt("inside").await?.is_none());
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_a_deleted_object_owned_is_collected() -> TestResult {
+    if !is_wanted() {
+        return Ok(());
+    }
+    let cluster = RealCluster::shared().await?;
+    namespace(&cluster, "to-collect").await?;
+    let config_maps: Api<ConfigMap> = Api::namespaced(cluster.client()?, "to-collect");
+    let owner = serde_json::from_value(json!({ "metadata": { "name": "owner" } }))?;
+    let owner = config_maps.create(&PostParams::default(), &owner).await?;
+    let dependent =
+        serde_json::from_value(json!({ "metadata": { "name": "owned", "ownerReferences": [{
+        "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner.metadata.uid,
+    }] } }))?;
+    config_maps.create(&PostParams::default(), &dependent).await?;
+
+    config_maps.delete("owner", &DeleteParams::background()).await?;
+    gone(&config_maps, "owned").await?;
+
+    // The controllers that would put something into every namespace do not run.
+    let accounts: Api<ServiceAccount> = Api::namespaced(cluster.client()?, "to-collect");
+    assert!(accounts.list(&ListParams::default()).await?.items.is_empty());
+    assert!(config_maps.list(&ListParams::default()).await?.items.is_empty());
+    Ok(())
+}

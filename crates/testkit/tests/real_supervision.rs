@@ -1,0 +1,69 @@
+//! Nothing of the real control plane is left when a test process dies, however it dies.
+
+use std::env;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{self, Signal};
+use nix::unistd::Pid;
+use windlass_testkit::{CLEANUP_CONTROLLERS, RealCluster, RealOptions};
+
+type TestResult = Result<(), Box<dyn std::error::Error>>;
+
+/// Set for the process that is going to be killed: this test program once more.
+const VICTIM: &str = "WINDLASS_TEST_VICTIM";
+
+/// Begins the line in which the victim tells what must be gone.
+const TELLS: &str = "victim tells: ";
+
+/// Starts a cluster, tells about it, and waits to be killed.
+async fn be_the_victim() -> TestResult {
+    let cluster = RealCluster::start(RealOptions::new().controllers(CLEANUP_CONTROLLERS)).await?;
+    let pids = cluster.pids();
+    let pids = [pids.etcd, pids.apiserver, pids.controller_manager].into_iter().flatten();
+    let pids: Vec<_> = pids.map(|pid| pid.to_string()).collect();
+    // A paused server must go too.
+    cluster.pause_apiserver()?;
+    // On a line of its own, after whatever the test harness has written.
+    println!("\n{TELLS}{} {}", pids.join(","), cluster.folder().display());
+    std::future::pending().await
+}
+
+#[tokio::test]
+async fn nothing_is_left_after_the_process_was_killed() -> TestResult {
+    if env::var_os(VICTIM).is_some() {
+        return be_the_victim().await;
+    }
+    if env::var_os("WINDLASS_TEST_REAL").is_none_or(|value| value != "1") {
+        eprintln!("skipped: needs a real control plane, run `cargo xtask test --real`");
+        return Ok(());
+    }
+    let mut victim = Command::new(env::current_exe()?)
+        .args(["--exact", "nothing_is_left_after_the_process_was_killed", "--nocapture"])
+        .env(VICTIM, "1")
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let output = BufReader::new(victim.stdout.take().ok_or("the output must be piped")?);
+    let told = output.lines().map_while(Result::ok).find_map(|line| {
+        let (pids, folder) = line.strip_prefix(TELLS)?.split_once(' ')?;
+        let pids: Result<Vec<i32>, _> = pids.split(',').map(str::parse).collect();
+        Some((pids.ok()?, PathBuf::from(folder)))
+    });
+    let (pids, folder) = told.ok_or("the victim must tell")?;
+    assert_eq!(pids.len(), 3);
+    assert!(pids.iter().all(|&pid| is_alive(pid)) && folder.exists());
+
+    victim.kill()?;
+    victim.wait()?;
+    // How long it may take is for whoever runs the tests to say; here it takes milliseconds.
+    while pids.iter().any(|&pid| is_alive(pid)) || folder.exists() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ok(())
+}
+
+fn is_alive(pid: i32) -> bool {
+    signal::kill(Pid::from_raw(pid), None::<Signal>).is_ok()
+}

@@ -1,0 +1,160 @@
+//! The real control plane for tests, built with Go from the module proxy into the cache folder.
+//!
+//! `crates/testkit` runs a real kube-apiserver with etcd where it finds one; this command is how one gets
+//! there on a machine with nothing but Go. [`binary`] says what is built and how, [`release`] which
+//! versions, [`folder`] where to. Here is the flow: look what is missing, build it, put it in its place.
+//!
+//! A program is built under another name and renamed when it answers with its version, so that whatever
+//! has its name in the folder works, and an interrupted run goes on where it was.
+
+mod binary;
+mod folder;
+mod progress;
+mod release;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process;
+
+use anyhow::{Context, Result, ensure};
+use clap::{Args, ValueEnum};
+
+use crate::process::{CommandLine, Stopwatch};
+use binary::Binary;
+use release::Release;
+
+/// Which programs to build; all of them by default.
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    /// Build this program alone; may be given several times.
+    #[arg(long, value_name = "PROGRAM", value_delimiter = ',')]
+    only: Vec<Binary>,
+    /// Print the folder that they are in, or would be, and build nothing.
+    #[arg(long, conflicts_with = "only")]
+    path: bool,
+}
+
+/// Builds what is missing, or prints where it would be.
+///
+/// # Errors
+/// If Go is missing or too old, if a program does not build, or if the folder cannot be written.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let release = Release::read()?;
+    let folder = folder::cache()?.join(release.folder_name());
+    if options.path {
+        println!("{}", folder.display());
+        return Ok(());
+    }
+    let missing: Vec<Binary> =
+        options.binaries().filter(|binary| !is_present(*binary, &release, &folder)).collect();
+    if !missing.is_empty() {
+        fs::create_dir_all(&folder)
+            .with_context(|| format!("{} could not be created", folder.display()))?;
+        build_all(&missing, &release, &folder)?;
+    }
+    println!("==> {release} in {}", folder.display());
+    Ok(())
+}
+
+impl Options {
+    /// The chosen programs, always in the order of [`Binary`], however they were asked for.
+    fn binaries(&self) -> impl Iterator<Item = Binary> {
+        Binary::value_variants()
+            .iter()
+            .copied()
+            .filter(|binary| self.only.is_empty() || self.only.contains(binary))
+    }
+}
+
+fn is_present(binary: Binary, release: &Release, folder: &Path) -> bool {
+    let is_present = check(binary, release, &folder.join(binary.name())).is_ok();
+    if is_present {
+        println!("    {} is there already", binary.name());
+    }
+    is_present
+}
+
+fn build_all(missing: &[Binary], release: &Release, folder: &Path) -> Result<()> {
+    for binary in missing {
+        // Both modules are asked before the first is built: what is missing shall be told at once.
+        binary.check_toolchain()?;
+    }
+    for (index, &binary) in missing.iter().enumerate() {
+        println!(
+            "==> {}/{} building {}, {} on two cores if nothing is cached",
+            index + 1,
+            missing.len(),
+            binary.name(),
+            binary.expected_duration()
+        );
+        let watch = Stopwatch::start();
+        build(binary, release, folder).with_context(|| {
+            format!("build it alone with: cargo xtask kube --only {}", binary.name())
+        })?;
+        println!("    {} took {:.0} s", binary.name(), watch.elapsed().as_secs_f64());
+    }
+    Ok(())
+}
+
+/// Builds one program under another name, and gives it its own once it has shown to be the right one.
+fn build(binary: Binary, release: &Release, folder: &Path) -> Result<()> {
+    // Two runs at once waste time, but must not write into the same file.
+    let unfinished = Unfinished(folder.join(format!(".{}.{}", binary.name(), process::id())));
+    let command = binary.build(release, text(&unfinished.0)?);
+    println!("    {command}");
+    progress::shown(binary.name(), || command.run())?;
+    check(binary, release, &unfinished.0)?;
+    let path = folder.join(binary.name());
+    fs::rename(&unfinished.0, &path)
+        .with_context(|| format!("{} could not be put in its place", path.display()))
+}
+
+/// A file that is not there any more afterwards, unless it was given another name.
+struct Unfinished(PathBuf);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // Mostly it has been renamed; and what cannot be removed is only a file in a cache.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Checks that the program at `path` runs and is of the wanted version.
+fn check(binary: Binary, release: &Release, path: &Path) -> Result<()> {
+    let output = CommandLine::new(text(path)?, &["--version"]).capture()?;
+    let first = output.lines().next().unwrap_or_default();
+    let wanted = binary.version_line(release);
+    ensure!(first == wanted, "{} says `{first}` instead of `{wanted}`", path.display());
+    Ok(())
+}
+
+fn text(path: &Path) -> Result<&str> {
+    path.to_str().with_context(|| format!("{} is not UTF-8", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(only: Vec<Binary>) -> Vec<&'static str> {
+        Options { only, path: false }.binaries().map(Binary::name).collect()
+    }
+
+    #[test]
+    fn all_programs_are_built_by_default_and_the_quick_one_first() {
+        assert_eq!(names(Vec::new()), ["etcd", "kube-apiserver", "kube-controller-manager"]);
+    }
+
+    #[test]
+    fn only_the_asked_programs_are_built() {
+        assert_eq!(names(vec![Binary::KubeApiserver, Binary::Etcd]), ["etcd", "kube-apiserver"]);
+    }
+
+    #[test]
+    fn program_of_another_version_does_not_count() {
+        let release = Release { kubernetes: "1.36.3".to_owned(), etcd: "3.6.6".to_owned() };
+        // `echo --version` prints its own version or repeats the word: neither is etcd.
+        let error = check(Binary::Etcd, &release, Path::new("echo")).expect_err("echo is not etcd");
+        assert!(error.to_string().contains("instead of `etcd Version: 3.6.6`"), "{error:#}");
+    }
+}
