@@ -48,11 +48,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let missing: Vec<Binary> =
         options.binaries().filter(|binary| !is_present(*binary, &release, &folder)).collect();
     if !missing.is_empty() {
-        fs::create_dir_all(&folder)
-            .with_context(|| format!("{} could not be created", folder.display()))?;
         build_all(&missing, &release, &folder)?;
     }
-    println!("==> {release} in {}", folder.display());
+    let names: Vec<_> = options.binaries().map(Binary::name).collect();
+    println!("==> {} in {}", names.join(", "), folder.display());
     Ok(())
 }
 
@@ -79,6 +78,8 @@ fn build_all(missing: &[Binary], release: &Release, folder: &Path) -> Result<()>
         // Both modules are asked before the first is built: what is missing shall be told at once.
         binary.check_toolchain()?;
     }
+    fs::create_dir_all(folder)
+        .with_context(|| format!("{} could not be created", folder.display()))?;
     for (index, &binary) in missing.iter().enumerate() {
         println!(
             "==> {}/{} building {}, {} on two cores if nothing is cached",

@@ -123,7 +123,7 @@ impl RealCluster {
         &self.access.admin_token
     }
 
-    /// The token of the user `nobody-special`, who has an identity and no rights: answers are 403.
+    /// The token of the user `bob`, who has an identity and no rights: answers are 403.
     pub fn powerless_token(&self) -> &str {
         &self.access.powerless_token
     }

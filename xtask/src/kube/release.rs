@@ -3,7 +3,6 @@
 //! `windlass-testkit` has to know them too, to look in the right folder, and this program shall not need
 //! an API server to compile; so its constants are a copy, and a test here compares them.
 
-use std::fmt;
 use std::fs;
 
 use anyhow::{Context, Result};
@@ -40,12 +39,6 @@ impl Release {
     pub(super) fn kubernetes_minor(&self) -> (&str, &str) {
         let mut parts = self.kubernetes.split('.');
         (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
-    }
-}
-
-impl fmt::Display for Release {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Kubernetes {} and etcd {}", self.kubernetes, self.etcd)
     }
 }
 

@@ -71,7 +71,7 @@ fn write_files(folder: &Path, etcd_port: u16, port: u16) -> Result<Access, Error
     let url = format!("https://127.0.0.1:{port}");
     let tokens = format!(
         "{admin_token},windlass-admin,windlass-admin,\"system:masters\"\n\
-         {powerless_token},nobody-special,nobody-special\n"
+         {powerless_token},bob,bob\n"
     );
     let kubeconfig = folder.join("kubeconfig");
     for (name, content) in [

@@ -1,0 +1,71 @@
+//! What a server answered, as the next step of a case needs it.
+//!
+//! A case never checks an answer: the comparison with the recording does. So the accessors here are
+//! lenient; what is missing is empty, the case goes on, and the difference shows where it began.
+
+use http::header::HeaderMap;
+use serde_json::Value;
+
+/// One answer, parsed.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    /// The HTTP status.
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    /// The JSON body; a string if it is not JSON, null if there is none.
+    pub(crate) body: Value,
+}
+
+impl Answer {
+    /// Parses a body as far as it goes.
+    pub(crate) fn new(status: u16, headers: HeaderMap, body: &[u8]) -> Self {
+        let body = if body.is_empty() {
+            Value::Null
+        } else {
+            serde_json::from_slice(body)
+                .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(body).into_owned()))
+        };
+        Self { status, headers, body }
+    }
+
+    /// Whether the request succeeded.
+    pub(crate) fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    /// The value at a JSON pointer, or null.
+    pub(crate) fn at(&self, pointer: &str) -> Value {
+        self.body.pointer(pointer).cloned().unwrap_or_default()
+    }
+
+    /// `metadata.uid`, or nothing.
+    pub(crate) fn uid(&self) -> String {
+        self.text("/metadata/uid")
+    }
+
+    /// `metadata.resourceVersion`, or nothing.
+    pub(crate) fn version(&self) -> String {
+        self.text("/metadata/resourceVersion")
+    }
+
+    /// `metadata.name`, or nothing.
+    pub(crate) fn name(&self) -> String {
+        self.text("/metadata/name")
+    }
+
+    /// `metadata.continue`, or nothing.
+    pub(crate) fn next_page(&self) -> String {
+        self.text("/metadata/continue")
+    }
+
+    /// The object, with changes made by `edit`: the usual way to a PUT.
+    pub(crate) fn edited(&self, edit: impl FnOnce(&mut Value)) -> Value {
+        let mut object = self.body.clone();
+        edit(&mut object);
+        object
+    }
+
+    fn text(&self, pointer: &str) -> String {
+        self.body.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+    }
+}

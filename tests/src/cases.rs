@@ -1,0 +1,367 @@
+//! All cases of the conformance suite, by area.
+//!
+//! The list stands here once, in [`for_each_case`]; the table [`ALL`] and the tests are made from it. A
+//! case that is written and not listed is an unused function, which the compiler reports.
+
+mod auth;
+mod bodies;
+mod builtins;
+mod crds;
+mod deletion;
+mod discovery;
+mod dry_run;
+mod errors;
+mod gc;
+mod lists;
+mod namespaces;
+mod objects;
+mod partial;
+mod patches;
+mod selectors;
+mod status;
+mod validation;
+mod watches;
+
+use std::fmt;
+
+use futures::future::LocalBoxFuture;
+
+use crate::Script;
+
+/// One case: a script, its name, and the area whose file holds its recording.
+#[derive(Clone, Copy)]
+pub struct Case {
+    /// The area: a module here, and a file in `tests/recordings`.
+    pub area: &'static str,
+    /// The name: unique over all areas, since the namespace of the case is named after it.
+    pub name: &'static str,
+    pub(crate) body: for<'a> fn(&'a mut Script) -> LocalBoxFuture<'a, ()>,
+}
+
+/// How many cases there have to be.
+pub(crate) const AT_LEAST: usize = 110;
+
+/// Hands the areas and their cases to the macro `$then`.
+#[macro_export]
+macro_rules! for_each_case {
+    ($then:ident) => {
+        $then! {
+            errors: [
+                missing_object_is_named_with_its_resource,
+                missing_object_cannot_be_written,
+                put_of_a_missing_object_creates_only_some_kinds,
+                unknown_group_is_a_plain_404,
+                unknown_version_of_a_known_group,
+                unknown_resource_of_a_known_group,
+                unknown_path,
+                unknown_subresource,
+                namespaced_resource_at_cluster_level_and_back,
+                duplicate_already_exists,
+                stale_version_is_a_conflict_for_put,
+                stale_version_is_a_conflict_for_patches_that_carry_it,
+                second_of_two_writers_is_in_conflict,
+                version_that_is_no_number,
+                put_without_a_version_depends_on_the_kind,
+                put_with_another_name,
+                object_of_another_namespace,
+                put_with_another_uid,
+                post_to_a_name,
+                collection_can_be_neither_put_nor_patched,
+                review_can_only_be_created,
+                unknown_method,
+                content_type_that_is_not_understood,
+                patch_type_that_is_not_understood,
+                content_type_may_carry_a_charset,
+                body_without_a_content_type_is_json,
+                representation_that_is_not_acceptable,
+                representation_is_the_first_that_is_understood,
+                patch_is_refused_before_the_object_is_looked_up,
+            ]
+            bodies: [
+                body_that_is_not_json,
+                body_that_is_empty,
+                body_that_is_json_but_no_object,
+                body_of_another_kind,
+                body_of_another_version,
+                kind_is_filled_in_for_built_ins_only,
+                metadata_of_the_wrong_shape,
+                body_that_is_too_large,
+                unknown_field_is_dropped_with_a_warning,
+                unknown_field_is_refused_if_strict,
+                unknown_field_is_dropped_in_silence_if_ignored,
+                unknown_field_inside_lists_is_named_with_its_index,
+                field_validation_of_an_unknown_sort,
+                duplicate_field_warns_and_the_last_wins,
+                field_manager_that_is_too_long,
+                unknown_query_parameter_is_ignored,
+            ]
+            validation: [
+                schema_bounds_and_choices,
+                schema_required_fields,
+                schema_types,
+                schema_texts_and_lists,
+                schema_nulls,
+                schema_holds_for_updates_and_status,
+                name_that_is_not_allowed,
+                name_that_is_missing,
+                labels_and_annotations_that_are_not_allowed,
+                finalizer_that_is_not_allowed,
+                owner_references_that_are_not_allowed,
+                version_on_creation,
+                immutable_metadata_is_kept_or_defended,
+            ]
+            auth: [
+                unknown_token_is_unauthorized,
+                nobody_may_touch_objects,
+                nobody_sees_version_and_health,
+                nobody_sees_discovery_or_other_paths,
+                user_without_rights_sees_discovery,
+                user_without_rights_is_told_the_verb,
+                user_without_rights_is_told_group_and_subresource,
+                rights_are_checked_before_existence,
+                review_of_the_admin_is_allowed,
+            ]
+            objects: [
+                creation_fills_in_what_the_server_decides,
+                creation_ignores_what_only_the_server_decides,
+                creation_fills_in_the_namespace,
+                generated_name_has_five_characters,
+                generated_name_yields_to_a_given_one,
+                generated_name_from_a_bad_or_long_prefix,
+                defaults_of_the_schema_are_stored,
+                open_parts_of_the_schema_keep_everything,
+                numbers_are_kept_as_they_are,
+                put_replaces_all_but_the_servers_fields,
+                put_that_changes_nothing_keeps_the_version,
+                patch_that_changes_nothing_keeps_the_version,
+                generation_counts_changes_of_the_spec,
+                generation_counts_everything_without_a_status_subresource,
+                one_object_in_two_versions,
+                deleted_and_created_again_is_another_object,
+            ]
+            status: [
+                main_endpoint_drops_status,
+                status_endpoint_drops_the_rest,
+                status_can_be_put,
+                status_that_does_not_change_keeps_the_version,
+                status_cannot_be_created_or_deleted,
+                status_of_a_deployment,
+                scale_of_a_custom_resource,
+                scale_can_be_put_with_or_without_a_version,
+                scale_of_a_deployment,
+            ]
+            builtins: [
+                lease_is_taken_and_renewed,
+                deployment_gets_its_defaults,
+                deployment_generation_counts_its_spec,
+                pod_is_pending_until_somebody_runs_it,
+                pod_is_bound_to_a_node,
+                event_is_one_object_in_two_groups,
+                some_kinds_answer_a_deletion_with_the_object,
+                pod_on_a_node_is_given_time_to_end,
+                role_names_may_hold_colons,
+            ]
+            deletion: [
+                deletion_answers_with_the_uid,
+                finalizer_turns_deletion_into_a_mark,
+                finalizer_holds_a_built_in_as_well,
+                last_of_two_finalizers_lets_go,
+                terminating_object_takes_no_new_finalizer,
+                terminating_object_can_still_be_changed,
+                terminating_object_stays_terminating,
+                terminating_name_is_taken,
+                precondition_on_the_uid,
+                precondition_on_the_version,
+                delete_options_that_are_not_allowed,
+                delete_options_in_body_or_query,
+                collection_is_deleted_by_label,
+                collection_is_deleted_whole_or_not_at_all,
+                collection_with_finalizers_is_marked,
+                collection_is_not_deleted_by_a_bad_selector,
+            ]
+            dry_run: [
+                dry_creation_has_a_uid_and_no_version,
+                dry_creation_fails_as_a_real_one,
+                dry_update_keeps_what_is_stored,
+                dry_deletion_keeps_the_object,
+                dry_run_of_an_unknown_sort,
+            ]
+            patches: [
+                merge_patch_sets_removes_and_replaces,
+                merge_patch_of_a_built_in,
+                merge_patch_that_is_broken,
+                merge_patch_cannot_change_the_identity,
+                merge_patch_with_the_right_version_succeeds,
+                merge_patch_with_an_unknown_field,
+                json_patch_knows_all_operations,
+                json_patch_test_that_fails,
+                json_patch_of_a_path_that_does_not_exist,
+                json_patch_that_is_broken,
+                json_patch_adds_a_finalizer_as_controllers_do,
+                json_patch_of_the_status,
+            ]
+            lists: [
+                list_items_of_built_ins_omit_their_kind,
+                list_of_nothing,
+                list_is_in_the_order_of_names,
+                list_over_all_namespaces,
+                list_in_pages,
+                list_of_a_custom_resource_in_pages,
+                list_in_one_page_that_is_just_large_enough,
+                later_pages_show_the_world_as_of_the_first,
+                page_with_a_selector_does_not_count_the_rest,
+                pages_over_all_namespaces,
+                continue_token_that_is_broken,
+                continue_token_with_a_version_beside_it,
+                continue_token_that_is_too_old,
+                version_zero_ignores_the_limit,
+                exact_version_shows_the_world_as_it_was,
+                exact_version_in_pages,
+                not_older_than_shows_the_world_as_it_is,
+                exact_version_that_is_too_old,
+                version_match_that_is_not_allowed,
+                version_of_the_future_times_out,
+                version_of_a_list_that_is_no_number,
+                version_zero_reads_one_object,
+                initial_events_are_not_for_lists,
+                odd_limits,
+            ]
+            selectors: [
+                labels_by_equality,
+                labels_by_sets_and_presence,
+                labels_by_size,
+                label_selector_that_is_broken,
+                fields_of_metadata,
+                fields_of_a_custom_resource,
+                fields_of_pods,
+                fields_of_events,
+                field_selector_that_is_not_supported,
+            ]
+            watches: [
+                watch_shows_what_happens_to_a_built_in,
+                watch_shows_what_happens_to_a_custom_resource,
+                watch_catches_up_from_a_version,
+                watch_without_a_version_begins_with_what_is_there,
+                watch_from_version_zero_begins_with_what_is_there,
+                writes_without_effect_emit_nothing,
+                label_selector_turns_changes_into_arrivals_and_departures,
+                field_selector_turns_changes_into_arrivals_and_departures,
+                watch_of_a_single_object,
+                watch_on_the_path_of_an_object,
+                watch_over_all_namespaces,
+                watch_of_a_place_that_does_not_exist,
+                watch_sees_a_deletion_with_finalizers_in_two_steps,
+                watch_sees_every_object_of_a_deleted_collection,
+                watch_sees_a_recreated_object_as_another,
+                watch_in_another_version,
+                watch_from_a_version_that_is_too_old,
+                watch_from_a_version_of_the_future,
+                watch_from_a_version_that_is_no_number,
+                watch_with_a_bad_selector,
+                watch_ends_cleanly_after_its_time,
+                watch_sends_a_bookmark_before_its_time_ends,
+                watch_list_marks_the_end_of_the_initial_events,
+                watch_list_with_a_selector_or_a_version,
+                watch_list_without_bookmarks_has_no_end_mark,
+                watch_without_initial_events_on_request,
+                watch_options_that_are_not_allowed,
+                watch_of_the_metadata_only,
+            ]
+            partial: [
+                metadata_of_one_object,
+                metadata_of_a_list,
+                metadata_of_the_wrong_number,
+                metadata_in_answer_to_a_write,
+                metadata_is_not_sent_if_something_else_is_liked_more,
+            ]
+            crds: [
+                definition_is_answered_without_conditions,
+                definition_is_established_step_by_step,
+                definition_serves_nothing_before_it_exists,
+                definition_shows_up_in_discovery,
+                definition_with_the_wrong_name,
+                definition_with_missing_parts,
+                definition_with_storage_versions_that_are_not_one,
+                definition_with_a_schema_that_is_not_structural,
+                definition_whose_kind_is_taken,
+                version_that_is_not_served,
+                versions_are_listed_by_priority,
+                deleted_definition_takes_its_objects_with_it,
+                deleted_definition_can_come_back_empty,
+                definition_that_changes_its_schema,
+                definition_keeps_its_scope_and_kind,
+            ]
+            namespaces: [
+                namespace_comes_with_label_finalizer_and_phase,
+                namespace_keeps_its_label,
+                missing_namespace_refuses_creation_only,
+                terminating_namespace_refuses_creation,
+                terminating_namespace_can_be_deleted_again,
+                deleted_namespace_answers_with_itself,
+                deleted_namespace_takes_its_content_with_it,
+                deleted_namespace_waits_for_finalizers,
+                finalize_ends_a_namespace,
+                default_namespace_may_not_be_deleted,
+                namespaces_are_not_deleted_as_a_collection,
+                namespaces_that_are_always_there,
+            ]
+            discovery: [
+                core_versions,
+                groups,
+                documents_of_single_groups,
+                core_resources,
+                resources_of_apps,
+                resources_of_the_other_groups,
+                resources_of_a_custom_group,
+                aggregated_core,
+                aggregated_groups,
+                aggregated_form_is_one_of_several,
+                version_and_health,
+            ]
+            gc: [
+                child_goes_after_its_owner_in_the_background,
+                child_goes_after_its_owner_by_default,
+                grandchild_goes_as_well,
+                owner_stays_when_its_child_is_deleted,
+                owner_waits_in_the_foreground_for_a_blocking_child,
+                owner_does_not_wait_for_a_child_that_does_not_block,
+                owner_without_children_goes_in_the_foreground,
+                orphan_stays_without_its_owner,
+                orphan_by_the_older_option,
+                orphan_finalizer_set_by_the_user_orphans,
+                child_of_two_owners_loses_one_and_stays,
+                child_of_an_owner_that_never_was,
+                child_of_an_owner_of_the_same_name_and_another_uid,
+                child_of_an_owner_in_another_namespace,
+                collection_is_deleted_with_a_policy,
+            ]
+        }
+    };
+}
+
+macro_rules! table {
+    ($($area:ident: [$($name:ident,)*])*) => {
+        /// All cases, in the order of the list.
+        pub const ALL: &[Case] = &[$($(Case {
+            area: stringify!($area),
+            name: stringify!($name),
+            body: |script| Box::pin($area::$name(script)),
+        },)*)*];
+    };
+}
+
+for_each_case!(table);
+
+/// The case of this name.
+///
+/// # Panics
+/// If there is none.
+pub fn named(name: &str) -> &'static Case {
+    ALL.iter().find(|case| case.name == name).expect("a listed case must be in the table")
+}
+
+impl fmt::Debug for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}::{}", self.area, self.name)
+    }
+}

@@ -1,0 +1,323 @@
+//! Makes transcripts of two servers comparable: modulo uid, time and version.
+//!
+//! - A uid becomes `<uid 1>`, a resource version of an object `<rv 1>`, numbered by first appearance, so
+//!   that "unchanged" and "changed" still show.
+//! - Versions of lists and bookmarks, in queries and in messages become `<rv>`: on a server that others
+//!   write to as well, they mean nothing.
+//! - Times become `<time>`; the random end of a generated name becomes `<suffix 1>`.
+//! - Continue tokens are opened, and their version replaced.
+//! - `metadata.managedFields` is dropped: the embedded server does not keep it.
+//!
+//! What a case sends on purpose to be wrong stays as it is: the versions 0, 1 and from a thousand million
+//! on, uids that start with eight zeros, and times in the year 2001.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use serde_json::{Map, Value, json};
+
+/// The lengths of the five parts of a uid.
+const UID_PARTS: [usize; 5] = [8, 4, 4, 4, 12];
+
+/// The characters that the real server draws the end of a generated name from.
+const SUFFIX_ALPHABET: &str = "bcdfghjklmnpqrstvwxz2456789";
+
+/// How many of them it draws.
+const SUFFIX_LENGTH: usize = 5;
+
+/// What stands before a version inside a text; the first two are of queries, the others of messages.
+const VERSION_ANCHORS: [&str; 6] = [
+    "resourceVersion=",
+    "resourceVersion%3D",
+    "resource version: ",
+    ", current: ",
+    "ResourceVersion in the precondition (",
+    "ResourceVersion in record (",
+];
+
+/// Remembers what was seen, so that the same value gets the same name all along a transcript.
+#[derive(Debug, Default)]
+pub(crate) struct Normaliser {
+    uids: Vec<String>,
+    versions: Vec<String>,
+    /// Generated names, and what is shown instead.
+    generated: Vec<(String, String)>,
+}
+
+impl Normaliser {
+    /// Normalises a JSON value. Fields are visited in the order of their names, so that the numbers do
+    /// not depend on the order in which a server writes them.
+    pub(crate) fn value(&mut self, value: &Value) -> Value {
+        match value {
+            Value::Object(map) => self.object(map),
+            Value::Array(items) => items.iter().map(|item| self.value(item)).collect(),
+            Value::String(text) => Value::String(self.text(text)),
+            other => other.clone(),
+        }
+    }
+
+    /// Normalises an event of a watch: a bookmark carries the version of no object.
+    pub(crate) fn event(&mut self, event: &Value) -> Value {
+        let mut event = event.clone();
+        if event["type"] == "BOOKMARK"
+            && let Some(version) = event.pointer_mut("/object/metadata/resourceVersion")
+        {
+            *version = json!("<rv>");
+        }
+        self.value(&event)
+    }
+
+    /// Normalises a text: a message, or path and query of a request.
+    pub(crate) fn text(&mut self, text: &str) -> String {
+        if is_time(text) {
+            return "<time>".to_owned();
+        }
+        let text = self.without_uids(text);
+        let text = without_tokens(&text);
+        let text = without_versions(&text);
+        self.generated.iter().fold(text, |text, (name, shown)| text.replace(name, shown))
+    }
+
+    fn object(&mut self, map: &Map<String, Value>) -> Value {
+        let is_list = map.contains_key("items")
+            || map.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"));
+        self.remember_generated(map);
+        let mut keys: Vec<_> = map.keys().collect();
+        keys.sort();
+        let mut out = Map::new();
+        for key in keys {
+            let value = match (key.as_str(), &map[key]) {
+                ("managedFields", _) => continue,
+                ("metadata", Value::Object(metadata)) if is_list => self.list_metadata(metadata),
+                ("resourceVersion", Value::String(version)) => self.version(version),
+                ("continue", Value::String(token)) => json!(opened(token)),
+                (_, other) => self.value(other),
+            };
+            out.insert(key.clone(), value);
+        }
+        Value::Object(out)
+    }
+
+    fn list_metadata(&mut self, metadata: &Map<String, Value>) -> Value {
+        let mut metadata = metadata.clone();
+        if let Some(Value::String(version)) = metadata.get_mut("resourceVersion") {
+            *version = shown_version(version);
+        }
+        self.object(&metadata)
+    }
+
+    /// The version of an object, numbered.
+    fn version(&mut self, version: &str) -> Value {
+        if shown_version(version) != "<rv>" || version == "<rv>" {
+            return json!(version);
+        }
+        json!(format!("<rv {}>", number(&mut self.versions, version)))
+    }
+
+    /// If the metadata of an object says that its name was generated, the name is replaced from here on.
+    fn remember_generated(&mut self, metadata: &Map<String, Value>) {
+        let field = |name| metadata.get(name).and_then(Value::as_str);
+        let (Some(prefix), Some(name)) = (field("generateName"), field("name")) else { return };
+        let Some(suffix) = name.strip_prefix(prefix) else { return };
+        let drawn = suffix.len() == SUFFIX_LENGTH
+            && suffix.chars().all(|character| SUFFIX_ALPHABET.contains(character));
+        if drawn && self.generated.iter().all(|(known, _)| known != name) {
+            let shown = format!("{prefix}<suffix {}>", self.generated.len() + 1);
+            self.generated.push((name.to_owned(), shown));
+        }
+    }
+
+    fn without_uids(&mut self, text: &str) -> String {
+        let length = UID_PARTS.iter().sum::<usize>() + UID_PARTS.len() - 1;
+        let (mut out, mut rest) = (String::new(), text);
+        while let Some(first) = rest.chars().next() {
+            match rest.get(..length) {
+                Some(window) if is_uid(window) => {
+                    if window.starts_with("00000000-") {
+                        out.push_str(window);
+                    } else {
+                        out.push_str(&format!("<uid {}>", number(&mut self.uids, window)));
+                    }
+                    rest = &rest[length..];
+                }
+                _ => {
+                    out.push(first);
+                    rest = &rest[first.len_utf8()..];
+                }
+            }
+        }
+        out
+    }
+}
+
+/// The place of `value` among the known ones, counted from one; an unknown one becomes the last.
+fn number(known: &mut Vec<String>, value: &str) -> usize {
+    let place = known.iter().position(|other| other == value).unwrap_or_else(|| {
+        known.push(value.to_owned());
+        known.len() - 1
+    });
+    place + 1
+}
+
+/// `<rv>` for a version that a server gave out, and the text itself for what a case made up.
+fn shown_version(version: &str) -> String {
+    match version.parse::<u64>() {
+        Ok(2..1_000_000_000) => "<rv>".to_owned(),
+        _ => version.to_owned(),
+    }
+}
+
+fn is_uid(text: &str) -> bool {
+    let mut parts = text.split('-');
+    UID_PARTS.iter().all(|&length| {
+        parts.next().is_some_and(|part| {
+            part.len() == length && part.bytes().all(|byte| byte.is_ascii_hexdigit())
+        })
+    }) && parts.next().is_none()
+}
+
+/// Whether the whole text is a time in UTC, such as `2026-11-15T00:44:37Z`, with or without a fraction.
+fn is_time(text: &str) -> bool {
+    let shape: String = text.chars().map(|c| if c.is_ascii_digit() { 'd' } else { c }).collect();
+    let fraction = |rest: &str| rest.strip_prefix('.').is_some_and(|f| f.trim_matches('d') == "Z");
+    !text.starts_with("2001-")
+        && shape
+            .strip_prefix("dddd-dd-ddTdd:dd:dd")
+            .is_some_and(|rest| rest == "Z" || fraction(rest))
+}
+
+/// Replaces the numbers that follow one of the anchors, and one in parentheses after the first of them.
+fn without_versions(text: &str) -> String {
+    VERSION_ANCHORS.iter().fold(text.to_owned(), |text, anchor| {
+        let mut parts = text.split(anchor);
+        let mut out = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let (version, rest) = leading_number(part);
+            out.push_str(anchor);
+            out.push_str(&shown_version(version));
+            match rest.strip_prefix(" (").map(leading_number) {
+                Some((current, rest)) if !current.is_empty() && rest.starts_with(')') => {
+                    out.push_str(&format!(" ({}{rest}", shown_version(current)));
+                }
+                _ => out.push_str(rest),
+            }
+        }
+        out
+    })
+}
+
+fn leading_number(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
+}
+
+/// Opens the continue token in a query.
+fn without_tokens(text: &str) -> String {
+    let Some((before, rest)) = text.split_once("continue=") else { return text.to_owned() };
+    let (token, after) = rest.split_at(rest.find('&').unwrap_or(rest.len()));
+    format!("{before}continue={}{after}", opened(token))
+}
+
+/// What a continue token says, without its version; the token itself if it is none.
+fn opened(token: &str) -> String {
+    let bytes = URL_SAFE_NO_PAD.decode(token).or_else(|_| STANDARD_NO_PAD.decode(token));
+    let Some(mut inside) = bytes.ok().and_then(|b| serde_json::from_slice::<Value>(&b).ok()) else {
+        return token.to_owned();
+    };
+    if let Some(version) = inside.get_mut("rv")
+        && version.as_i64().is_some_and(|version| version > 1)
+    {
+        *version = json!("<rv>");
+    }
+    format!("<token {}>", crate::render::render(&inside))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UID: &str = "f6d5d612-cdb4-4a0c-b5b7-ebbe131cee33";
+    const OTHER: &str = "571dd88e-f67a-4b17-8d85-d93ed0585629";
+
+    #[test]
+    fn uids_are_numbered_by_first_appearance_also_inside_texts() {
+        let mut normaliser = Normaliser::default();
+        let value = normaliser.value(&json!({"a": OTHER, "b": UID, "c": OTHER}));
+        assert_eq!(value, json!({"a": "<uid 1>", "b": "<uid 2>", "c": "<uid 1>"}));
+        assert_eq!(normaliser.text(&format!("record ({UID}).")), "record (<uid 2>).");
+    }
+
+    #[test]
+    fn versions_of_objects_show_whether_something_changed() {
+        let mut normaliser = Normaliser::default();
+        let mut see = |version: &str| {
+            let object = json!({"metadata": {"resourceVersion": version}});
+            normaliser.value(&object)["metadata"]["resourceVersion"].clone()
+        };
+        assert_eq!([see("70"), see("70"), see("71")], ["<rv 1>", "<rv 1>", "<rv 2>"]);
+    }
+
+    #[test]
+    fn versions_of_lists_and_bookmarks_are_not_told_apart() {
+        let mut normaliser = Normaliser::default();
+        let list = json!({"kind": "XList", "items": [], "metadata": {"resourceVersion": "7"}});
+        assert_eq!(normaliser.value(&list)["metadata"]["resourceVersion"], "<rv>");
+        let bookmark =
+            json!({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "7"}}});
+        assert_eq!(normaliser.event(&bookmark)["object"]["metadata"]["resourceVersion"], "<rv>");
+    }
+
+    #[test]
+    fn versions_in_messages_and_queries_are_hidden_but_not_other_numbers() {
+        let mut normaliser = Normaliser::default();
+        for (text, shown) in [
+            ("too old resource version: 1 (100693)", "too old resource version: 1 (<rv>)"),
+            (
+                "Too large resource version: 99999999999, current: 101257",
+                "Too large resource version: 99999999999, current: <rv>",
+            ),
+            ("/a?limit=2&resourceVersion=55&watch=1", "/a?limit=2&resourceVersion=<rv>&watch=1"),
+            ("should be less than or equal to 10", "should be less than or equal to 10"),
+        ] {
+            assert_eq!(normaliser.text(text), shown);
+        }
+    }
+
+    #[test]
+    fn times_are_hidden_except_the_one_that_cases_send() {
+        let mut normaliser = Normaliser::default();
+        assert_eq!(normaliser.text("2026-11-15T00:44:37Z"), "<time>");
+        assert_eq!(normaliser.text("2026-11-15T00:44:37.123456Z"), "<time>");
+        assert_eq!(normaliser.text("2001-01-01T00:00:00Z"), "2001-01-01T00:00:00Z");
+        assert_eq!(normaliser.text("at 2026-11-15"), "at 2026-11-15");
+    }
+
+    #[test]
+    fn generated_name_is_hidden_wherever_it_appears_later() {
+        let mut normaliser = Normaliser::default();
+        let object = json!({"metadata": {"generateName": "g-", "name": "g-vdwjk"}});
+        assert_eq!(normaliser.value(&object)["metadata"]["name"], "g-<suffix 1>");
+        assert_eq!(normaliser.text("/things/g-vdwjk"), "/things/g-<suffix 1>");
+    }
+
+    #[test]
+    fn name_that_was_not_drawn_as_the_real_server_does_stays_visible() {
+        let object = json!({"metadata": {"generateName": "g-", "name": "g-123"}});
+        assert_eq!(Normaliser::default().value(&object)["metadata"]["name"], "g-123");
+    }
+
+    #[test]
+    fn continue_tokens_are_opened() {
+        let token = URL_SAFE_NO_PAD.encode(r#"{"v":"meta.k8s.io/v1","rv":55,"start":"b"}"#);
+        let shown = r#"<token { "rv": "<rv>", "start": "b", "v": "meta.k8s.io/v1" }>"#;
+        let mut normaliser = Normaliser::default();
+        let path = normaliser.text(&format!("/a?continue={token}&limit=2"));
+        assert_eq!(path, format!("/a?continue={shown}&limit=2"));
+        let list = json!({"items": [], "metadata": {"continue": token}});
+        assert_eq!(normaliser.value(&list)["metadata"]["continue"], shown);
+    }
+
+    #[test]
+    fn managed_fields_are_dropped() {
+        let object = json!({"metadata": {"managedFields": [{}], "name": "a"}});
+        assert_eq!(Normaliser::default().value(&object), json!({"metadata": {"name": "a"}}));
+    }
+}

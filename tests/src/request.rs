@@ -1,0 +1,147 @@
+//! A request as a case writes it down: what is sent, who sends it, and how it looks in the transcript.
+//!
+//! The common requests are methods of [`Script`](crate::Script); this type is for the odd ones: another
+//! content type, a broken body, another user.
+
+use http::Method;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use crate::target::Who;
+
+/// One request, before it is sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) method: Method,
+    /// Path and query.
+    pub(crate) path: String,
+    pub(crate) who: Who,
+    headers: Vec<(&'static str, &'static str)>,
+    payload: Payload,
+}
+
+#[derive(Clone, Debug)]
+enum Payload {
+    Empty,
+    Json(Value),
+    /// Bytes, and the words that stand for them in the transcript.
+    Raw(Vec<u8>, String),
+}
+
+impl Request {
+    /// A request without a body.
+    pub(crate) fn new(method: Method, path: impl Into<String>) -> Self {
+        Self {
+            method,
+            path: path.into(),
+            who: Who::Admin,
+            headers: Vec::new(),
+            payload: Payload::Empty,
+        }
+    }
+
+    /// Reads `path`.
+    pub(crate) fn get(path: impl Into<String>) -> Self {
+        Self::new(Method::GET, path)
+    }
+
+    /// Creates `object` in the collection `path`.
+    pub(crate) fn post(path: impl Into<String>, object: Value) -> Self {
+        Self::new(Method::POST, path).json(object)
+    }
+
+    /// Deletes `path` without options.
+    pub(crate) fn delete(path: impl Into<String>) -> Self {
+        Self::new(Method::DELETE, path)
+    }
+
+    /// A patch of that content type.
+    pub(crate) fn patch(path: impl Into<String>, content_type: &'static str, patch: Value) -> Self {
+        Self::new(Method::PATCH, path).json(patch).content_type(content_type)
+    }
+
+    /// Sends this value as the body, as `application/json` if nothing else is said.
+    #[must_use]
+    pub(crate) fn json(mut self, body: Value) -> Self {
+        self.payload = Payload::Json(body);
+        self
+    }
+
+    /// Sends this text as the body, with no content type unless one is set.
+    #[must_use]
+    pub(crate) fn text(mut self, body: &str) -> Self {
+        self.payload = Payload::Raw(body.as_bytes().to_vec(), body.to_owned());
+        self
+    }
+
+    /// Sends a body that is too large to be recorded; `shown` stands for it.
+    #[must_use]
+    pub(crate) fn large(mut self, body: String, shown: &str) -> Self {
+        self.payload = Payload::Raw(body.into_bytes(), shown.to_owned());
+        self
+    }
+
+    /// Sets the content type of the body.
+    #[must_use]
+    pub(crate) fn content_type(self, value: &'static str) -> Self {
+        self.header("content-type", value)
+    }
+
+    /// Asks for this representation.
+    #[must_use]
+    pub(crate) fn accept(self, value: &'static str) -> Self {
+        self.header("accept", value)
+    }
+
+    /// Sends the request as somebody else.
+    #[must_use]
+    pub(crate) fn by(mut self, who: Who) -> Self {
+        self.who = who;
+        self
+    }
+
+    fn header(mut self, name: &'static str, value: &'static str) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    /// The request for the wire.
+    pub(crate) fn http(&self) -> http::Request<Body> {
+        let mut builder = http::Request::builder().method(self.method.clone()).uri(&self.path);
+        let typed = self.headers.iter().any(|(name, _)| *name == "content-type");
+        if matches!(self.payload, Payload::Json(_)) && !typed {
+            builder = builder.header("content-type", "application/json");
+        }
+        for (name, value) in &self.headers {
+            builder = builder.header(*name, *value);
+        }
+        let body = match &self.payload {
+            Payload::Empty => Vec::new(),
+            Payload::Json(value) => value.to_string().into_bytes(),
+            Payload::Raw(bytes, _) => bytes.clone(),
+        };
+        builder.body(Body::from(body)).expect("a request of a case must be well-formed")
+    }
+
+    /// The request line as the transcript shows it, before normalisation.
+    pub(crate) fn line(&self) -> String {
+        format!("{} {}", self.method, self.path)
+    }
+
+    /// What else is worth showing: the sender and headers if they are odd, and the body.
+    pub(crate) fn extras(&self) -> Vec<(&'static str, Value)> {
+        let mut extras = Vec::new();
+        if let Some(name) = self.who.shown() {
+            extras.push(("as", json!(name)));
+        }
+        for (name, value) in &self.headers {
+            extras.push((*name, json!(value)));
+        }
+        match &self.payload {
+            Payload::Empty => {}
+            Payload::Json(value) => extras.push(("send", value.clone())),
+            Payload::Raw(_, shown) => extras.push(("send", json!(shown))),
+        }
+        extras
+    }
+}

@@ -1,0 +1,248 @@
+//! The vocabulary of a case.
+//!
+//! A case is `async fn name(t: &mut Script)`: it sends requests, opens watches and waits, and everything
+//! that it does is written into its transcript. It asserts nothing; the comparison of the transcript with
+//! the recording of the real server is the assertion.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use http::Method;
+use http_body_util::BodyExt as _;
+use kube::Client;
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::fixtures;
+use crate::request::Request;
+use crate::target::{Target, Who};
+use crate::transcript::{Shown, Transcript};
+use crate::watching::Watching;
+
+/// How often a condition is looked at.
+const POLL_PERIOD: Duration = Duration::from_millis(20);
+
+/// A JSON patch.
+pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
+
+/// A JSON merge patch.
+pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
+
+/// A running case: its server, its namespace, and what happened so far.
+pub struct Script {
+    target: Target,
+    clients: Vec<(Who, Client)>,
+    namespace: String,
+    transcript: Rc<RefCell<Transcript>>,
+    watches: usize,
+}
+
+impl Script {
+    /// Starts a script in a namespace that is named after the case, and so the same on every server.
+    pub(crate) async fn start(target: Target, case: &str) -> Self {
+        let namespace = case.replace('_', "-");
+        let mut script =
+            Self { target, clients: Vec::new(), namespace, transcript: Rc::default(), watches: 0 };
+        let request = Request::post("/api/v1/namespaces", fixtures::namespace(script.ns()));
+        let answer = script.exchange(&request).await;
+        assert_eq!(answer.status, 201, "the namespace of the case must be new: {}", answer.body);
+        script
+    }
+
+    /// Ends the script and returns its steps.
+    pub(crate) fn into_steps(self) -> Vec<Value> {
+        self.transcript.take().into_steps()
+    }
+
+    /// The namespace of this case.
+    pub(crate) fn ns(&self) -> &str {
+        &self.namespace
+    }
+
+    /// Sends a request and records it with its answer.
+    pub(crate) async fn send(&mut self, request: Request) -> Answer {
+        self.send_showing(request, Shown::Whole).await
+    }
+
+    /// Sends a request, and records of the answer's body only what is at these JSON pointers.
+    pub(crate) async fn pick(&mut self, request: Request, pointers: &[&str]) -> Answer {
+        self.send_showing(request, Shown::Parts(pointers)).await
+    }
+
+    /// Sends a request, and records nothing of the answer's body; a [`note`](Self::note) can follow.
+    pub(crate) async fn look(&mut self, request: Request) -> Answer {
+        self.send_showing(request, Shown::Nothing).await
+    }
+
+    /// GET.
+    pub(crate) async fn get(&mut self, path: impl Into<String>) -> Answer {
+        self.send(Request::get(path)).await
+    }
+
+    /// POST.
+    pub(crate) async fn post(&mut self, path: impl Into<String>, object: Value) -> Answer {
+        self.send(Request::post(path, object)).await
+    }
+
+    /// PUT.
+    pub(crate) async fn put(&mut self, path: impl Into<String>, object: Value) -> Answer {
+        self.send(Request::new(Method::PUT, path).json(object)).await
+    }
+
+    /// PATCH with a merge patch.
+    pub(crate) async fn merge_patch(&mut self, path: impl Into<String>, patch: Value) -> Answer {
+        self.send(Request::patch(path, MERGE_PATCH, patch)).await
+    }
+
+    /// PATCH with a JSON patch.
+    pub(crate) async fn json_patch(&mut self, path: impl Into<String>, patch: Value) -> Answer {
+        self.send(Request::patch(path, JSON_PATCH, patch)).await
+    }
+
+    /// DELETE without options.
+    pub(crate) async fn delete(&mut self, path: impl Into<String>) -> Answer {
+        self.send(Request::delete(path)).await
+    }
+
+    /// DELETE with options in the body.
+    pub(crate) async fn delete_with(&mut self, path: impl Into<String>, options: Value) -> Answer {
+        self.send(Request::delete(path).json(options)).await
+    }
+
+    /// Creates an object only to have it: the transcript gets one line.
+    pub(crate) async fn given(&mut self, path: impl Into<String>, object: Value) -> Answer {
+        let request = Request::post(path, object);
+        let answer = self.exchange(&request).await;
+        self.transcript.borrow_mut().given(&request, &answer);
+        answer
+    }
+
+    /// Records a value that the case worked out.
+    pub(crate) fn note(&mut self, label: &str, value: &Value) {
+        self.transcript.borrow_mut().note(label, value);
+    }
+
+    /// Opens a watch on `path`, which says `watch=1` itself.
+    pub(crate) async fn watch(&mut self, path: impl Into<String>) -> Watching {
+        self.watch_with(Request::get(path)).await
+    }
+
+    /// Opens a watch with a request of its own.
+    pub(crate) async fn watch_with(&mut self, request: Request) -> Watching {
+        self.watches += 1;
+        let response = self.client(request.who).send(request.http()).await;
+        let (parts, body) = response.expect("the server must answer a watch").into_parts();
+        let (status, headers) = (parts.status.as_u16(), parts.headers);
+        let (answer, body) = if parts.status.is_success() {
+            (Answer::new(status, headers, &[]), Some(body))
+        } else {
+            let bytes = body.collect().await.expect("the answer must be complete").to_bytes();
+            (Answer::new(status, headers, &bytes), None)
+        };
+        self.transcript.borrow_mut().watch_opened(self.watches, &request, &answer);
+        let patience = self.target.patience();
+        Watching::new(self.watches, Rc::clone(&self.transcript), body, patience)
+    }
+
+    /// Reads `path` until `condition` holds for the answer, and records the last answer only.
+    pub(crate) async fn wait_until(
+        &mut self,
+        path: impl Into<String>,
+        condition: &str,
+        holds: impl Fn(&Answer) -> bool,
+    ) -> Answer {
+        self.wait_showing(path, condition, holds, Shown::Whole).await
+    }
+
+    /// As [`wait_until`](Self::wait_until), with only the values at these JSON pointers recorded.
+    pub(crate) async fn wait_picking(
+        &mut self,
+        path: impl Into<String>,
+        condition: &str,
+        holds: impl Fn(&Answer) -> bool,
+        pointers: &[&str],
+    ) -> Answer {
+        self.wait_showing(path, condition, holds, Shown::Parts(pointers)).await
+    }
+
+    /// Waits until there is nothing at `path` any more.
+    pub(crate) async fn wait_gone(&mut self, path: impl Into<String>) {
+        self.wait_until(path, "gone", |answer| answer.status == 404).await;
+    }
+
+    /// Makes sure that this definition is installed and that `paths` are served. Not recorded.
+    pub(crate) async fn install(&mut self, definition: Value, paths: &[&str]) {
+        let answer = self.exchange(&Request::post(fixtures::CRDS, definition)).await;
+        let installed = matches!(answer.status, 201 | 409);
+        assert!(installed, "the definition must be accepted: {}", answer.body);
+        for path in paths {
+            let (answer, served) = self.poll(&Request::get(*path), Answer::is_success).await;
+            assert!(served, "{path} must be served after a while: {}", answer.body);
+        }
+    }
+
+    /// Sends a request that is no part of the case.
+    pub(crate) async fn unrecorded(&mut self, request: &Request) -> Answer {
+        self.exchange(request).await
+    }
+
+    /// From here on, no other case runs on this server. To be called first, by cases that compact.
+    pub(crate) async fn alone(&mut self) {
+        self.target.alone().await;
+    }
+
+    /// Makes the server forget all history up to now.
+    pub(crate) async fn compact(&mut self) {
+        self.target.compact().await;
+        self.note("compacted", &json!("everything up to now"));
+    }
+
+    async fn send_showing(&mut self, request: Request, shown: Shown<'_>) -> Answer {
+        let answer = self.exchange(&request).await;
+        self.transcript.borrow_mut().exchange(&request, &answer, shown);
+        answer
+    }
+
+    async fn wait_showing(
+        &mut self,
+        path: impl Into<String>,
+        condition: &str,
+        holds: impl Fn(&Answer) -> bool,
+        shown: Shown<'_>,
+    ) -> Answer {
+        let request = Request::get(path);
+        let (answer, fulfilled) = self.poll(&request, holds).await;
+        self.transcript.borrow_mut().waited(&request, condition, &answer, shown, fulfilled);
+        answer
+    }
+
+    /// Repeats a request until the condition holds or patience ends; returns which.
+    async fn poll(&mut self, request: &Request, holds: impl Fn(&Answer) -> bool) -> (Answer, bool) {
+        let deadline = tokio::time::Instant::now() + self.target.patience();
+        loop {
+            let answer = self.exchange(request).await;
+            let fulfilled = holds(&answer);
+            if fulfilled || tokio::time::Instant::now() > deadline {
+                return (answer, fulfilled);
+            }
+            tokio::time::sleep(POLL_PERIOD).await;
+        }
+    }
+
+    async fn exchange(&mut self, request: &Request) -> Answer {
+        let response = self.client(request.who).send(request.http()).await;
+        let (parts, body) = response.expect("the server must answer").into_parts();
+        let bytes = body.collect().await.expect("the answer must be complete").to_bytes();
+        Answer::new(parts.status.as_u16(), parts.headers, &bytes)
+    }
+
+    fn client(&mut self, who: Who) -> Client {
+        if let Some((_, client)) = self.clients.iter().find(|(known, _)| *known == who) {
+            return client.clone();
+        }
+        let client = self.target.client(who);
+        self.clients.push((who, client.clone()));
+        client
+    }
+}

@@ -1,0 +1,167 @@
+//! The server that a case talks to: embedded, or real.
+//!
+//! This file alone knows how either is started and reached. A case has an embedded server to itself. The
+//! real one is shared by all cases of the process, which run at the same time in namespaces of their own;
+//! a case that disturbs the others, by compacting their history, asks to be [`alone`](Target::alone).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderValue;
+use http::header::AUTHORIZATION;
+use kube::Client;
+use kube::client::Body;
+use kube::config::AuthInfo;
+use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use tower::ServiceExt as _;
+use windlass_apiserver::{ApiServer, Rule, User};
+use windlass_testkit::RealCluster;
+
+/// The token of a user who may do everything, on the embedded server.
+const ADMIN_TOKEN: &str = "admin-token";
+
+/// The token of a user who is known to the server and may do nothing.
+const BOB_TOKEN: &str = "bob-token";
+
+/// A token that no server knows.
+const UNKNOWN_TOKEN: &str = "unknown-token";
+
+/// How long a case waits for something asynchronous. The real server's controllers work in rounds of
+/// seconds; the embedded one has nothing to wait for, so there a missing event should fail soon.
+const PATIENCE_REAL: Duration = Duration::from_secs(30);
+const PATIENCE_EMBEDDED: Duration = Duration::from_secs(5);
+
+/// Held shared by every case on the real server, and alone by the one that disturbs the others.
+static REAL_SERVER: RwLock<()> = RwLock::const_new(());
+
+/// Who sends a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Who {
+    /// A member of `system:masters`.
+    Admin,
+    /// The user `bob`, who may do nothing beyond what every user may.
+    Bob,
+    /// Nobody in particular: no token at all.
+    Anonymous,
+    /// Somebody with a token that the server does not know.
+    Stranger,
+}
+
+/// A server, and the right to use it.
+pub(crate) enum Target {
+    /// A fresh embedded server.
+    Embedded(ApiServer),
+    /// The real server of this process.
+    Real(Arc<RealCluster>, Turn),
+}
+
+/// The right to use the real server.
+pub(crate) enum Turn {
+    /// Together with other cases.
+    Shared(#[expect(dead_code, reason = "it is held, not read")] RwLockReadGuard<'static, ()>),
+    /// While no other case runs.
+    Alone(#[expect(dead_code, reason = "it is held, not read")] RwLockWriteGuard<'static, ()>),
+    /// On the way from the one to the other.
+    None,
+}
+
+impl Who {
+    /// How the transcript names the sender, unless it is the usual one.
+    pub(crate) fn shown(self) -> Option<&'static str> {
+        match self {
+            Self::Admin => None,
+            Self::Bob => Some("bob"),
+            Self::Anonymous => Some("anonymous"),
+            Self::Stranger => Some("unknown token"),
+        }
+    }
+}
+
+impl Target {
+    /// A fresh embedded server that knows the tokens of [`Who`].
+    pub(crate) fn embedded() -> Self {
+        let reviews = "authorization.k8s.io";
+        let server = ApiServer::builder()
+            .token(ADMIN_TOKEN, User::named("admin"))
+            .token(BOB_TOKEN, User::named("bob"))
+            // As on a real cluster, everyone may ask what they may do.
+            .rule(Rule::allow().user("bob").resource(reviews, "selfsubjectaccessreviews"))
+            .rule(Rule::allow().user("bob").resource(reviews, "selfsubjectrulesreviews"))
+            .rule(Rule::deny().user("bob"))
+            .build();
+        Self::Embedded(server)
+    }
+
+    /// The real server of this process.
+    pub(crate) async fn real() -> Self {
+        let cluster = RealCluster::shared().await;
+        let cluster = cluster.unwrap_or_else(|error| panic!("there is no real cluster: {error}"));
+        Self::Real(cluster, Turn::Shared(REAL_SERVER.read().await))
+    }
+
+    /// A client for requests of `who`. It must not repeat requests by itself.
+    pub(crate) fn client(&self, who: Who) -> Client {
+        match self {
+            Self::Embedded(server) => embedded_client(server, who),
+            Self::Real(cluster, _) => real_client(cluster, who),
+        }
+    }
+
+    /// Waits until no other case uses this server, and keeps it that way. To be called first in a case.
+    pub(crate) async fn alone(&mut self) {
+        if let Self::Real(_, turn) = self {
+            *turn = Turn::None;
+            *turn = Turn::Alone(REAL_SERVER.write().await);
+        }
+    }
+
+    /// Forgets all history up to now: older versions can no longer be read.
+    pub(crate) async fn compact(&self) {
+        match self {
+            Self::Embedded(server) => server.compact(),
+            Self::Real(cluster, _) => drop(cluster.compact().await.expect("etcd must compact")),
+        }
+    }
+
+    /// How long to wait for something that is bound to happen.
+    pub(crate) fn patience(&self) -> Duration {
+        match self {
+            Self::Embedded(_) => PATIENCE_EMBEDDED,
+            Self::Real(..) => PATIENCE_REAL,
+        }
+    }
+}
+
+fn embedded_client(server: &ApiServer, who: Who) -> Client {
+    let token = match who {
+        Who::Admin => Some(ADMIN_TOKEN),
+        Who::Bob => Some(BOB_TOKEN),
+        Who::Stranger => Some(UNKNOWN_TOKEN),
+        Who::Anonymous => None,
+    };
+    let header = token.map(|token| format!("Bearer {token}").parse::<HeaderValue>());
+    let header = header.map(|header| header.expect("a token must be valid in a header"));
+    let service = server.service().map_request(move |mut request: http::Request<Body>| {
+        if let Some(header) = &header {
+            request.headers_mut().insert(AUTHORIZATION, header.clone());
+        }
+        request
+    });
+    Client::new(service, "default")
+}
+
+fn real_client(cluster: &RealCluster, who: Who) -> Client {
+    let mut config = match who {
+        Who::Admin => cluster.config(),
+        Who::Bob => cluster.config_as(cluster.powerless_token()),
+        Who::Stranger => cluster.config_as(UNKNOWN_TOKEN),
+        Who::Anonymous => {
+            let mut config = cluster.config();
+            config.auth_info = AuthInfo::default();
+            config
+        }
+    };
+    // Answers such as 429 and 504 are what a case wants to see.
+    config.default_retry = false;
+    Client::try_from(config).expect("a client must be possible")
+}

@@ -1,0 +1,120 @@
+//! An open watch: its events, one at a time, each written into the transcript as the case takes it.
+//!
+//! Bookmarks come when the server likes; so they are passed over unless they are asked for, or mark the
+//! end of the initial events.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use crate::transcript::Transcript;
+
+/// A watch that the server answered. Dropping it closes it.
+pub(crate) struct Watching {
+    number: usize,
+    transcript: Rc<RefCell<Transcript>>,
+    state: State,
+    patience: Duration,
+    /// What arrived and is not a whole line yet.
+    buffer: Vec<u8>,
+}
+
+enum State {
+    Open(Body),
+    /// The server closed it, or nothing came in time: reading on is pointless.
+    Over,
+}
+
+/// What reading brought.
+enum Input {
+    Event(Value),
+    /// Words for the end, or for the lack of anything.
+    Nothing(&'static str),
+}
+
+impl Watching {
+    /// A watch on a streaming body, or a closed one if the request was refused.
+    pub(crate) fn new(
+        number: usize,
+        transcript: Rc<RefCell<Transcript>>,
+        body: Option<Body>,
+        patience: Duration,
+    ) -> Self {
+        let state = body.map_or(State::Over, State::Open);
+        Self { number, transcript, state, patience, buffer: Vec::new() }
+    }
+
+    /// Takes and records the next event that is no ordinary bookmark; returns its object.
+    pub(crate) async fn next(&mut self) -> Value {
+        self.take(|event| event["type"] != "BOOKMARK" || ends_initial_events(event)).await
+    }
+
+    /// Takes and records this many events.
+    pub(crate) async fn next_many(&mut self, count: usize) {
+        for _ in 0..count {
+            self.next().await;
+        }
+    }
+
+    /// Takes and records the next bookmark, passing over everything else.
+    pub(crate) async fn next_bookmark(&mut self) -> Value {
+        self.take(|event| event["type"] == "BOOKMARK").await
+    }
+
+    /// Records what is left, up to the end of the stream.
+    pub(crate) async fn end(&mut self) {
+        while !matches!(self.state, State::Over) {
+            self.next().await;
+        }
+    }
+
+    async fn take(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            match self.read().await {
+                Input::Event(event) if wanted(&event) => {
+                    self.transcript.borrow_mut().watched(self.number, &event);
+                    return event["object"].clone();
+                }
+                Input::Event(_) => {}
+                Input::Nothing(words) => {
+                    self.transcript.borrow_mut().watched(self.number, &json!(words));
+                    return Value::Null;
+                }
+            }
+        }
+    }
+
+    async fn read(&mut self) -> Input {
+        loop {
+            if let Some(end) = self.buffer.iter().position(|&byte| byte == b'\n') {
+                let line: Vec<u8> = self.buffer.drain(..=end).collect();
+                return Input::Event(serde_json::from_slice(&line).unwrap_or_else(
+                    |_| json!({"not JSON": String::from_utf8_lossy(&line).into_owned()}),
+                ));
+            }
+            let State::Open(body) = &mut self.state else {
+                return Input::Nothing("the watch is over");
+            };
+            let words = match tokio::time::timeout(self.patience, body.frame()).await {
+                Ok(Some(Ok(frame))) => {
+                    self.buffer.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
+                    continue;
+                }
+                Ok(Some(Err(_))) => "the stream broke",
+                Ok(None) if self.buffer.is_empty() => "the stream ended",
+                Ok(None) => "the stream ended inside a line",
+                Err(_) => "nothing came",
+            };
+            self.state = State::Over;
+            return Input::Nothing(words);
+        }
+    }
+}
+
+fn ends_initial_events(event: &Value) -> bool {
+    !event["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"].is_null()
+}

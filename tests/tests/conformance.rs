@@ -1,0 +1,41 @@
+//! The conformance suite: every case as two tests, `embedded::<area>::<case>` and `real::<area>::<case>`.
+//!
+//! The first runs on an embedded server of its own. The second runs on the real server if
+//! `WINDLASS_TEST_REAL=1`, which `cargo xtask test --real` sets. Both are compared with the recording.
+
+use windlass_tests::{cases, for_each_case, runner};
+
+macro_rules! tests_on_the_embedded_server {
+    ($($area:ident: [$($name:ident,)*])*) => {
+        mod embedded {
+            $(mod $area {
+                $(#[test]
+                fn $name() {
+                    crate::runner::embedded(crate::cases::named(stringify!($name)));
+                })*
+            })*
+        }
+    };
+}
+
+macro_rules! tests_on_the_real_server {
+    ($($area:ident: [$($name:ident,)*])*) => {
+        mod real {
+            $(mod $area {
+                $(#[test]
+                fn $name() {
+                    crate::runner::real(crate::cases::named(stringify!($name)));
+                })*
+            })*
+        }
+    };
+}
+
+for_each_case!(tests_on_the_embedded_server);
+for_each_case!(tests_on_the_real_server);
+
+#[test]
+fn cases_and_recordings_belong_together() {
+    runner::check_recordings();
+    assert!(!cases::ALL.is_empty());
+}
