@@ -97,6 +97,7 @@ macro_rules! for_each_case {
             ]
             validation: [
                 schema_bounds_and_choices,
+                schema_errors_are_reported_together,
                 schema_required_fields,
                 schema_types,
                 schema_texts_and_lists,
@@ -247,7 +248,7 @@ macro_rules! for_each_case {
                 label_selector_turns_changes_into_arrivals_and_departures,
                 field_selector_turns_changes_into_arrivals_and_departures,
                 watch_of_a_single_object,
-                watch_on_the_path_of_an_object,
+                watch_on_the_path_of_an_object_is_a_plain_read,
                 watch_over_all_namespaces,
                 watch_of_a_place_that_does_not_exist,
                 watch_sees_a_deletion_with_finalizers_in_two_steps,
@@ -270,7 +271,7 @@ macro_rules! for_each_case {
             partial: [
                 metadata_of_one_object,
                 metadata_of_a_list,
-                metadata_of_the_wrong_number,
+                metadata_of_one_object_is_not_a_list,
                 metadata_in_answer_to_a_write,
                 metadata_is_not_sent_if_something_else_is_liked_more,
             ]

@@ -260,12 +260,7 @@ fn widget_schema() -> Value {
                     "port": {"x-kubernetes-int-or-string": true},
                     "since": {"type": "string", "format": "date-time"},
                     "note": {"type": "string", "nullable": true},
-                    "ratio": {
-                        "type": "number",
-                        "minimum": 0,
-                        "exclusiveMinimum": true,
-                        "multipleOf": 0.5,
-                    },
+                    "ratio": {"type": "number", "minimum": 0, "exclusiveMinimum": true},
                 },
             },
             "status": {

@@ -11,6 +11,8 @@
 //! What a case sends on purpose to be wrong stays as it is: the versions 0, 1 and from a thousand million
 //! on, uids that start with eight zeros, and times in the year 2001.
 
+use std::fmt::Write as _;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use serde_json::{Map, Value, json};
@@ -85,7 +87,9 @@ impl Normaliser {
         keys.sort();
         let mut out = Map::new();
         for key in keys {
-            let value = match (key.as_str(), &map[key]) {
+            // A part that a case picked is named by its JSON pointer, whose end says what it is.
+            let field = key.rsplit('/').next().unwrap_or(key);
+            let value = match (field, &map[key]) {
                 ("managedFields", _) => continue,
                 ("metadata", Value::Object(metadata)) if is_list => self.list_metadata(metadata),
                 ("resourceVersion", Value::String(version)) => self.version(version),
@@ -135,7 +139,7 @@ impl Normaliser {
                     if window.starts_with("00000000-") {
                         out.push_str(window);
                     } else {
-                        out.push_str(&format!("<uid {}>", number(&mut self.uids, window)));
+                        let _ = write!(out, "<uid {}>", number(&mut self.uids, window));
                     }
                     rest = &rest[length..];
                 }
@@ -196,7 +200,7 @@ fn without_versions(text: &str) -> String {
             out.push_str(&shown_version(version));
             match rest.strip_prefix(" (").map(leading_number) {
                 Some((current, rest)) if !current.is_empty() && rest.starts_with(')') => {
-                    out.push_str(&format!(" ({}{rest}", shown_version(current)));
+                    let _ = write!(out, " ({}{rest}", shown_version(current));
                 }
                 _ => out.push_str(rest),
             }
@@ -253,6 +257,13 @@ mod tests {
             normaliser.value(&object)["metadata"]["resourceVersion"].clone()
         };
         assert_eq!([see("70"), see("70"), see("71")], ["<rv 1>", "<rv 1>", "<rv 2>"]);
+    }
+
+    #[test]
+    fn picked_version_is_treated_like_the_field_it_was_picked_from() {
+        let picked = json!({"/metadata/resourceVersion": "70"});
+        let shown = json!({"/metadata/resourceVersion": "<rv 1>"});
+        assert_eq!(Normaliser::default().value(&picked), shown);
     }
 
     #[test]

@@ -56,8 +56,12 @@ impl Request {
     }
 
     /// A patch of that content type.
-    pub(crate) fn patch(path: impl Into<String>, content_type: &'static str, patch: Value) -> Self {
-        Self::new(Method::PATCH, path).json(patch).content_type(content_type)
+    pub(crate) fn patch(
+        path: impl Into<String>,
+        content_type: &'static str,
+        change: Value,
+    ) -> Self {
+        Self::new(Method::PATCH, path).json(change).content_type(content_type)
     }
 
     /// Sends this value as the body, as `application/json` if nothing else is said.
@@ -143,5 +147,24 @@ impl Request {
             Payload::Raw(_, shown) => extras.push(("send", json!(shown))),
         }
         extras
+    }
+}
+
+/// A path alone is read.
+impl From<String> for Request {
+    fn from(path: String) -> Self {
+        Self::get(path)
+    }
+}
+
+impl From<&String> for Request {
+    fn from(path: &String) -> Self {
+        Self::get(path)
+    }
+}
+
+impl From<&str> for Request {
+    fn from(path: &str) -> Self {
+        Self::get(path)
     }
 }

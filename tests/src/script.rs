@@ -70,6 +70,11 @@ impl Script {
         self.send_showing(request, Shown::Parts(pointers)).await
     }
 
+    /// Sends a request that is refused, and records why, but not the words, which are those of Go.
+    pub(crate) async fn refused(&mut self, request: Request) -> Answer {
+        self.pick(request, &["/reason", "/code"]).await
+    }
+
     /// Sends a request, and records nothing of the answer's body; a [`note`](Self::note) can follow.
     pub(crate) async fn look(&mut self, request: Request) -> Answer {
         self.send_showing(request, Shown::Nothing).await
@@ -91,13 +96,13 @@ impl Script {
     }
 
     /// PATCH with a merge patch.
-    pub(crate) async fn merge_patch(&mut self, path: impl Into<String>, patch: Value) -> Answer {
-        self.send(Request::patch(path, MERGE_PATCH, patch)).await
+    pub(crate) async fn merge_patch(&mut self, path: impl Into<String>, change: Value) -> Answer {
+        self.send(Request::patch(path, MERGE_PATCH, change)).await
     }
 
     /// PATCH with a JSON patch.
-    pub(crate) async fn json_patch(&mut self, path: impl Into<String>, patch: Value) -> Answer {
-        self.send(Request::patch(path, JSON_PATCH, patch)).await
+    pub(crate) async fn json_patch(&mut self, path: impl Into<String>, change: Value) -> Answer {
+        self.send(Request::patch(path, JSON_PATCH, change)).await
     }
 
     /// DELETE without options.
@@ -145,29 +150,30 @@ impl Script {
         Watching::new(self.watches, Rc::clone(&self.transcript), body, patience)
     }
 
-    /// Reads `path` until `condition` holds for the answer, and records the last answer only.
+    /// Repeats a request, mostly just a path to read, until `condition` holds for the answer, and records
+    /// the last answer only.
     pub(crate) async fn wait_until(
         &mut self,
-        path: impl Into<String>,
+        request: impl Into<Request>,
         condition: &str,
         holds: impl Fn(&Answer) -> bool,
     ) -> Answer {
-        self.wait_showing(path, condition, holds, Shown::Whole).await
+        self.wait_showing(request.into(), condition, holds, Shown::Whole).await
     }
 
     /// As [`wait_until`](Self::wait_until), with only the values at these JSON pointers recorded.
     pub(crate) async fn wait_picking(
         &mut self,
-        path: impl Into<String>,
+        request: impl Into<Request>,
         condition: &str,
         holds: impl Fn(&Answer) -> bool,
         pointers: &[&str],
     ) -> Answer {
-        self.wait_showing(path, condition, holds, Shown::Parts(pointers)).await
+        self.wait_showing(request.into(), condition, holds, Shown::Parts(pointers)).await
     }
 
     /// Waits until there is nothing at `path` any more.
-    pub(crate) async fn wait_gone(&mut self, path: impl Into<String>) {
+    pub(crate) async fn wait_gone(&mut self, path: impl Into<Request>) {
         self.wait_until(path, "gone", |answer| answer.status == 404).await;
     }
 
@@ -206,12 +212,11 @@ impl Script {
 
     async fn wait_showing(
         &mut self,
-        path: impl Into<String>,
+        request: Request,
         condition: &str,
         holds: impl Fn(&Answer) -> bool,
         shown: Shown<'_>,
     ) -> Answer {
-        let request = Request::get(path);
         let (answer, fulfilled) = self.poll(&request, holds).await;
         self.transcript.borrow_mut().waited(&request, condition, &answer, shown, fulfilled);
         answer

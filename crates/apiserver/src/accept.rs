@@ -14,29 +14,64 @@ struct Media<'a> {
 }
 
 /// The form for objects and lists. No header, as `kube` sends none, means JSON.
-pub(crate) fn object_form(accept: Option<&str>) -> Result<Form, Failure> {
+///
+/// `list`: the answer is a list or a watch.
+pub(crate) fn object_form(
+    accept: Option<&str>,
+    builtin: bool,
+    list: bool,
+) -> Result<Form, Failure> {
     let Some(accept) = accept.filter(|accept| !accept.trim().is_empty()) else {
         return Ok(Form::Full);
     };
-    let mut known_but_missing = false;
+    let mut refusal = Refusal::Unknown;
     for media in accept.split(',').map(Media::parse) {
         match media.name {
-            "application/json" | "application/*" | "*/*" => match (media.as_kind, media.group) {
-                ("", _) => return Ok(Form::Full),
-                ("PartialObjectMetadata" | "PartialObjectMetadataList", "meta.k8s.io")
-                    if media.version == "v1" =>
-                {
-                    return Ok(Form::Metadata);
+            "application/json" | "*/*" => match media.metadata() {
+                None if media.as_kind.is_empty() => return Ok(Form::Full),
+                Some(metadata) if metadata.of_list == list => return Ok(Form::Metadata),
+                Some(metadata) if metadata.of_list => {
+                    let why = "a single object cannot be shown as PartialObjectMetadataList";
+                    return Err(Failure::internal(why));
                 }
-                _ => known_but_missing = true,
+                None | Some(_) => refusal = Refusal::Form,
             },
             "application/yaml" | "application/vnd.kubernetes.protobuf" | "application/cbor" => {
-                known_but_missing = true;
+                refusal = Refusal::Missing;
             }
             _ => {}
         }
     }
-    Err(if known_but_missing { Failure::only_json() } else { Failure::not_acceptable() })
+    Err(match refusal {
+        Refusal::Missing => Failure::only_json(),
+        Refusal::Unknown if builtin => Failure::not_acceptable(list),
+        Refusal::Unknown | Refusal::Form => Failure::only_media_types(),
+    })
+}
+
+/// Why nothing in the header could be served.
+enum Refusal {
+    /// Nobody has it.
+    Unknown,
+    /// JSON, but in a form that nobody has.
+    Form,
+    /// A real server has it.
+    Missing,
+}
+
+/// Metadata was asked for: of one object, or of a list.
+struct Metadata {
+    of_list: bool,
+}
+
+/// Discovery comes in JSON alone.
+pub(crate) fn check_discovery(accept: Option<&str>) -> Result<(), Failure> {
+    let accept = accept.unwrap_or_default();
+    let json = |media: Media<'_>| matches!(media.name, "" | "application/json" | "*/*");
+    if accept.split(',').map(Media::parse).any(json) {
+        return Ok(());
+    }
+    object_form(Some(accept), true, false).map(drop)
 }
 
 /// Whether discovery should come in one document.
@@ -51,6 +86,15 @@ pub(crate) fn wants_aggregated_discovery(accept: Option<&str>) -> bool {
 }
 
 impl<'a> Media<'a> {
+    fn metadata(&self) -> Option<Metadata> {
+        let of_list = match self.as_kind {
+            "PartialObjectMetadata" => false,
+            "PartialObjectMetadataList" => true,
+            _ => return None,
+        };
+        (self.group == "meta.k8s.io" && self.version == "v1").then_some(Metadata { of_list })
+    }
+
     fn parse(text: &'a str) -> Self {
         let mut parts = text.split(';').map(str::trim);
         let mut media = Media { name: parts.next().unwrap_or_default(), ..Media::default() };
@@ -70,23 +114,25 @@ impl<'a> Media<'a> {
 mod tests {
     use super::*;
 
+    fn form(accept: &str) -> Result<Form, Failure> {
+        object_form(Some(accept), true, false)
+    }
+
     #[test]
     fn the_first_form_that_we_have_wins() {
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
-        assert_eq!(object_form(Some(kubectl)), Ok(Form::Full));
+        assert_eq!(form(kubectl), Ok(Form::Full));
         let metadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-        assert_eq!(object_form(Some(metadata)), Ok(Form::Metadata));
-        let go = "application/vnd.kubernetes.protobuf,application/json";
-        assert_eq!(object_form(Some(go)), Ok(Form::Full));
-        assert_eq!(object_form(None), Ok(Form::Full));
+        assert_eq!(form(metadata), Ok(Form::Metadata));
+        assert_eq!(form("application/vnd.kubernetes.protobuf,application/json"), Ok(Form::Full));
+        assert_eq!(object_form(None, true, true), Ok(Form::Full));
     }
 
     #[test]
     fn what_we_do_not_have_is_refused() {
-        assert_eq!(object_form(Some("image/png")), Err(Failure::not_acceptable()));
-        assert_eq!(
-            object_form(Some("application/vnd.kubernetes.protobuf")),
-            Err(Failure::only_json())
-        );
+        assert_eq!(form("image/png"), Err(Failure::not_acceptable(false)));
+        assert_eq!(form("application/vnd.kubernetes.protobuf"), Err(Failure::only_json()));
+        let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+        assert_eq!(form(table), Err(Failure::only_media_types()));
     }
 }

@@ -1,12 +1,13 @@
 //! From a request that was received to its answer: which verb of which resource it is, and who does it.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderValue};
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::accept;
 use crate::auth::User;
@@ -15,16 +16,17 @@ use crate::controllers::is_crd;
 use crate::discovery;
 use crate::failure::Failure;
 use crate::fault::Fault;
-use crate::kinds::{Origin, Verbs};
+use crate::kinds::Verbs;
 use crate::object::{Encoding, Key};
 use crate::query::Query;
 use crate::reply;
 use crate::request::RequestInfo;
 use crate::route::{ResourcePath, Route};
 use crate::shared::Shared;
-use crate::state::{State, Target};
+use crate::state::{State, Target, finalizers};
+use crate::write::decode::Decoder;
 use crate::write::delete::DeleteOptions;
-use crate::write::patch::Patch;
+use crate::write::patch::{Patch, PatchType};
 use crate::write::{Written, decode, review};
 
 /// A request with everything that is known of it.
@@ -37,6 +39,8 @@ pub(crate) struct Call<'a> {
     pub(crate) query: Query,
     /// Faults that change what is read.
     pub(crate) faults: &'a [Fault],
+    /// What the answer warns of.
+    pub(crate) warnings: RefCell<Vec<String>>,
 }
 
 /// The content type of aggregated discovery.
@@ -60,7 +64,13 @@ const UNSUPPORTED_PARTS: [&str; 11] = [
 ];
 
 impl Call<'_> {
-    pub(crate) fn answer(self, route: &Route) -> Result<Response<Body>, Failure> {
+    /// The answer, with its warnings.
+    pub(crate) fn answer(self, route: &Route) -> Response<Body> {
+        let response = self.route(route).unwrap_or_else(|failure| reply::failure(&failure));
+        reply::warned(response, &self.warnings.borrow())
+    }
+
+    fn route(&self, route: &Route) -> Result<Response<Body>, Failure> {
         match route {
             Route::Health => Ok(reply::text(StatusCode::OK, "ok")),
             Route::Version => Ok(reply::json(StatusCode::OK, &version())),
@@ -70,11 +80,12 @@ impl Call<'_> {
                 "use the query parameter watch=true",
             )),
             Route::Unknown => Ok(reply::page_not_found()),
-            discovery => Ok(self.discovery(discovery)),
+            discovery => self.discovery(discovery),
         }
     }
 
-    fn discovery(&self, route: &Route) -> Response<Body> {
+    fn discovery(&self, route: &Route) -> Result<Response<Body>, Failure> {
+        accept::check_discovery(self.header(ACCEPT))?;
         let state = self.shared.state();
         let registry = &state.registry;
         let aggregated = accept::wants_aggregated_discovery(self.header(ACCEPT));
@@ -89,15 +100,27 @@ impl Call<'_> {
             }
             _ => None,
         };
-        let Some(document) = document else { return reply::page_not_found() };
+        let Some(document) = document else {
+            let builtin = |group: &str| {
+                registry
+                    .group(group)
+                    .is_some_and(|group| group.kinds.iter().any(|kind| kind.is_builtin()))
+            };
+            return match route {
+                Route::GroupVersion { group, .. } if builtin(group) => {
+                    Err(Failure::no_such_resource())
+                }
+                _ => Ok(reply::page_not_found()),
+            };
+        };
         let mut response = reply::json(StatusCode::OK, &document);
         if aggregated && matches!(route, Route::CoreVersions | Route::Groups) {
             response.headers_mut().insert(CONTENT_TYPE, AGGREGATED_TYPE);
         }
-        response
+        Ok(response)
     }
 
-    fn resource(self, path: &ResourcePath) -> Result<Response<Body>, Failure> {
+    fn resource(&self, path: &ResourcePath) -> Result<Response<Body>, Failure> {
         let mut state = self.shared.state();
         let Some(target) = state.target(path) else { return Self::nobody_serves(&state, path) };
         let response = self.verb(&mut state, &target);
@@ -110,23 +133,21 @@ impl Call<'_> {
         let group = state.registry.group(&path.group);
         let builtin = group.is_some_and(|group| {
             let kinds = &group.kinds;
-            kinds
-                .iter()
-                .any(|kind| kind.origin == Origin::BuiltIn && kind.served(&path.version).is_some())
+            kinds.iter().any(|kind| kind.is_builtin())
         });
         if builtin { Err(Failure::no_such_resource()) } else { Ok(reply::page_not_found()) }
     }
 
     fn verb(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
         if target.kind.rules.verbs == Verbs::CreateOnly {
-            return self.review(target);
+            return self.review(state, target);
         }
         if !target.subresource.is_empty() {
             return self.subresource(state, target);
         }
         let collection = target.name.is_empty();
         match (&self.parts.method, collection) {
-            (&Method::GET, _) if self.query.watch => self.watch(state, target),
+            (&Method::GET, true) if self.query.watch => self.watch(state, target),
             (&Method::GET, true) => self.list(state, target),
             (&Method::GET, false) => self.get(state, target),
             (&Method::POST, true) => self.create(state, target),
@@ -137,6 +158,9 @@ impl Call<'_> {
             (&Method::DELETE, false) => self.delete(state, target),
             (&Method::DELETE, true) if target.kind.rules.verbs == Verbs::All => {
                 self.delete_collection(state, target)
+            }
+            (&Method::PUT | &Method::PATCH, true) if !target.kind.is_builtin() => {
+                Err(Failure::bad_request("name must be provided"))
             }
             _ => Err(Failure::method_not_allowed()),
         }
@@ -158,6 +182,7 @@ impl Call<'_> {
             (&Method::POST, "eviction") if version.subresources.contains(&part) => {
                 self.evict(state, target)
             }
+            _ if plain && !target.kind.is_builtin() => Err(self.no_such_verb(target)),
             _ if plain || version.subresources.contains(&part) => {
                 Err(Failure::method_not_allowed())
             }
@@ -174,8 +199,7 @@ impl Call<'_> {
         let encoding = self.encoding(target)?;
         let now = state.store.revision();
         if let Some(text) = self.query.resource_version.as_deref() {
-            let asked = crate::query::version_number(text)
-                .map_err(|why| Failure::bad_request(format!("invalid resource version: {why}")))?;
+            let asked = crate::query::version_number(text).map_err(Failure::internal)?;
             if asked > now {
                 return Err(Failure::version_too_large(asked, now));
             }
@@ -189,7 +213,7 @@ impl Call<'_> {
                 object.ok_or_else(|| Failure::not_found(&target.kind, &target.name))?
             }
         };
-        Ok(reply::written(&Written::object(StatusCode::OK, object), &encoding, &[]))
+        Ok(reply::written(&Written::object(StatusCode::OK, object), &encoding))
     }
 
     fn list(&self, state: &State, target: &Target) -> Result<Response<Body>, Failure> {
@@ -209,38 +233,43 @@ impl Call<'_> {
         let encoding = self.encoding(target)?;
         let dry_run = self.query.check_write("CreateOptions")?;
         if target.kind.namespaced && target.namespace.is_empty() {
-            return Err(Failure::method_not_allowed());
+            return if target.kind.is_builtin() {
+                Err(Failure::method_not_allowed())
+            } else {
+                Ok(reply::page_not_found())
+            };
         }
-        let mut decoded = self.decode(target)?;
+        let object = self.decode(state, target)?;
         if is_crd(&target.kind) {
-            decoded.warnings.extend(crate::crd::warning(&decoded.object));
+            self.warnings.borrow_mut().extend(crate::crd::warning(&object));
         }
-        let written = state.create(target, decoded.object, dry_run)?;
-        Ok(reply::written(&written, &encoding, &decoded.warnings))
+        self.warn_of_finalizers(target, &object);
+        let written = state.create(target, object, dry_run)?;
+        Ok(reply::written(&written, &encoding))
     }
 
     fn update(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
         let encoding = self.encoding(target)?;
         let dry_run = self.query.check_write("UpdateOptions")?;
-        let decoded = self.decode(target)?;
-        let (written, warnings) = state.put_object(target, dry_run, decoded)?;
-        Ok(reply::written(&written, &encoding, &warnings))
+        let object = self.decode(state, target)?;
+        let written = state.put_object(target, dry_run, object)?;
+        Ok(reply::written(&written, &encoding))
     }
 
     fn patch(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
         let encoding = self.encoding(target)?;
-        let patch = Patch::parse(target, &self.body, self.header(CONTENT_TYPE))?;
+        let patch_type = PatchType::of(target, self.header(CONTENT_TYPE))?;
         let dry_run = self.query.check_write("PatchOptions")?;
-        let (written, warnings) = state.update(target, dry_run, |object| {
-            patch.apply(target, object, &self.query.field_validation)
+        let written = state.update(target, dry_run, |object| {
+            Patch::parse(patch_type, &self.body)?.apply(&self.decoder(target), object)
         })?;
-        Ok(reply::written(&written, &encoding, &warnings))
+        Ok(reply::written(&written, &encoding))
     }
 
     fn delete(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
         let encoding = self.encoding(target)?;
         let written = state.delete(target, &self.delete_options()?)?;
-        Ok(reply::written(&written, &encoding, &[]))
+        Ok(reply::written(&written, &encoding))
     }
 
     /// Answers with the objects as they were.
@@ -278,13 +307,15 @@ impl Call<'_> {
                 state.update_scale(target, dry_run, |_| Ok(scale))?
             }
             Method::PATCH => {
-                let patch = Patch::parse(target, &self.body, content_type)?;
+                let patch_type = PatchType::of(target, content_type)?;
+                let patch = Patch::parse(patch_type, &self.body)?;
                 let dry_run = self.query.check_write("PatchOptions")?;
                 state.update_scale(target, dry_run, |scale| patch.apply_value(scale))?
             }
-            _ => return Err(Failure::method_not_allowed()),
+            _ if target.kind.is_builtin() => return Err(Failure::method_not_allowed()),
+            _ => return Err(self.no_such_verb(target)),
         };
-        Ok(reply::written(&written, &self.encoding(target)?, &[]))
+        Ok(reply::written(&written, &self.encoding(target)?))
     }
 
     /// Puts a pod on a node, as a scheduler does.
@@ -306,27 +337,49 @@ impl Call<'_> {
         Ok(reply::json(StatusCode::CREATED, &success()))
     }
 
-    fn review(&self, target: &Target) -> Result<Response<Body>, Failure> {
+    fn review(&self, state: &State, target: &Target) -> Result<Response<Body>, Failure> {
+        if !target.name.is_empty() {
+            return Err(Failure::no_such_resource());
+        }
         if self.parts.method != Method::POST {
             return Err(Failure::method_not_allowed());
         }
         self.query.check_write("CreateOptions")?;
-        let decoded = self.decode(target)?;
+        let object = self.decode(state, target)?;
         let kind = &target.kind.kind;
-        let mut answered = review::answer(kind, decoded.object, &self.shared.auth, &self.user);
+        let mut answered = review::answer(kind, object, &self.shared.auth, &self.user);
         answered.insert("kind".into(), kind.as_str().into());
         answered
             .insert("apiVersion".into(), target.kind.api_version(&target.version().name).into());
         Ok(reply::json(StatusCode::CREATED, &Value::Object(answered)))
     }
 
-    fn decode(&self, target: &Target) -> Result<decode::Decoded, Failure> {
-        decode::object(target, &self.body, self.header(CONTENT_TYPE), &self.query.field_validation)
+    fn decode(&self, state: &State, target: &Target) -> Result<Map<String, Value>, Failure> {
+        self.decoder(target).body(&state.registry, &self.body, self.header(CONTENT_TYPE))
+    }
+
+    fn decoder<'b>(&'b self, target: &'b Target) -> Decoder<'b> {
+        Decoder { target, validation: &self.query.field_validation, warnings: &self.warnings }
+    }
+
+    /// A name without a domain is refused in built-ins, and frowned upon in custom resources.
+    fn warn_of_finalizers(&self, target: &Target, object: &Map<String, Value>) {
+        if target.kind.is_builtin() {
+            return;
+        }
+        let vague = finalizers(object).into_iter().filter(|name| !name.contains('/'));
+        self.warnings.borrow_mut().extend(vague.map(|name| {
+            format!(
+                "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name to avoid \
+                 accidental conflicts with other finalizer writers"
+            )
+        }));
     }
 
     /// A body that is not an object of the target's kind.
     fn value(&self) -> Result<Value, Failure> {
-        decode::parse(&self.body, self.header(CONTENT_TYPE)).map_err(|error| match error {
+        let read = decode::parse(&self.body, self.header(CONTENT_TYPE));
+        read.map(|read| read.value).map_err(|error| match error {
             decode::ParseError::Media(failure) => failure,
             decode::ParseError::Syntax(why) => {
                 Failure::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
@@ -339,12 +392,18 @@ impl Call<'_> {
     }
 
     fn encoding(&self, target: &Target) -> Result<Encoding, Failure> {
-        let form = accept::object_form(self.header(ACCEPT))?;
+        let list = target.name.is_empty() && self.parts.method != Method::POST;
+        let form = accept::object_form(self.header(ACCEPT), target.kind.is_builtin(), list)?;
         Ok(Encoding::new(&target.kind, target.version(), form))
     }
 
     fn header(&self, name: http::HeaderName) -> Option<&str> {
         self.parts.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// A verb that a part of a custom resource does not have.
+    fn no_such_verb(&self, target: &Target) -> Failure {
+        Failure::verb_not_supported(&target.kind, self.info.verb)
     }
 
     /// Where the client found this server.

@@ -158,6 +158,29 @@ impl Auth {
         );
         Err(Failure::forbidden(&request.group, &request.resource, &request.name, &why))
     }
+
+    /// The same for a path that is not about a resource.
+    pub(crate) fn authorize_path(
+        &self,
+        user: &User,
+        request: &RequestInfo,
+        path: &str,
+    ) -> Result<(), Failure> {
+        if self.allows(user, request) {
+            return Ok(());
+        }
+        Err(Failure::forbidden_path(&user.name, request.verb, path))
+    }
+
+    /// Everyone who is known may see what there is.
+    pub(crate) fn authorize_discovery(
+        &self,
+        user: &User,
+        request: &RequestInfo,
+        path: &str,
+    ) -> Result<(), Failure> {
+        if user.name == ANONYMOUS { self.authorize_path(user, request, path) } else { Ok(()) }
+    }
 }
 
 /// Tokens are secrets: only their number shows.

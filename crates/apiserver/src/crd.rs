@@ -117,9 +117,19 @@ pub(crate) fn establish(crd: &mut Map<String, Value>, now: &str) {
 }
 
 /// Another kind has one of the names.
-pub(crate) fn refuse_names(crd: &mut Map<String, Value>, conflict: &Value, now: &str) {
-    let text = |field: &str| conflict[field].as_str().unwrap_or_default();
-    set_condition(crd, "NamesAccepted", "False", text("reason"), text("message"), now);
+pub(crate) fn refuse_names(
+    crd: &mut Map<String, Value>,
+    mut accepted: Map<String, Value>,
+    reason: &str,
+    message: &str,
+    now: &str,
+) {
+    // These two are always written.
+    for field in ["plural", "kind"] {
+        accepted.entry(field).or_insert_with(|| "".into());
+    }
+    status_mut(crd).insert("acceptedNames".into(), accepted.into());
+    set_condition(crd, "NamesAccepted", "False", reason, message, now);
     let message = "not all names are accepted";
     set_condition(crd, "Established", "False", "NotAccepted", message, now);
 }

@@ -70,6 +70,11 @@ impl Failure {
         .with_details(details(name, group, plural))
     }
 
+    pub(crate) fn forbidden_path(user: &str, verb: &str, path: &str) -> Self {
+        let message = format!("forbidden: User {user:?} cannot {verb} path {path:?}");
+        Self::new(StatusCode::FORBIDDEN, Some("Forbidden"), message).with_details(json!({}))
+    }
+
     pub(crate) fn namespace_terminating(kind: &Kind, name: &str, namespace: &str) -> Self {
         let why = format!(
             "unable to create new content in namespace {namespace} because it is being terminated"
@@ -110,14 +115,35 @@ impl Failure {
             .with_details(json!({}))
     }
 
-    pub(crate) fn not_acceptable() -> Self {
-        let message = "406: Not Acceptable\n\nAvailable representations: application/json, \
-                       application/yaml, application/vnd.kubernetes.protobuf";
+    /// A part of a custom resource lacks this verb.
+    pub(crate) fn verb_not_supported(kind: &Kind, verb: &str) -> Self {
+        let resource = qualified(&kind.plural, &kind.group);
+        let message = format!("{verb} is not supported on resources of kind {resource:?}");
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, Some("MethodNotAllowed"), message)
+            .with_details(details("", &kind.group, &kind.plural))
+    }
+
+    /// The client wants something that no API server has. `stream`: it could also be a watch.
+    pub(crate) fn not_acceptable(stream: bool) -> Self {
+        let mut message = "406: Not Acceptable\n\nAvailable representations: application/json, \
+                           application/yaml, application/vnd.kubernetes.protobuf"
+            .to_owned();
+        if stream {
+            message +=
+                ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+        }
         Self::new(StatusCode::NOT_ACCEPTABLE, Some("NotAcceptable"), message)
             .with_details(json!({}))
     }
 
-    /// The client asks only for representations that this server does not have.
+    /// The same in the words that custom resources have for it.
+    pub(crate) fn only_media_types() -> Self {
+        let message = "only the following media types are accepted: application/json, \
+                       application/yaml, application/vnd.kubernetes.protobuf";
+        Self::new(StatusCode::NOT_ACCEPTABLE, Some("NotAcceptable"), message)
+    }
+
+    /// The client asks only for representations that a real server has and this one does not.
     pub(crate) fn only_json() -> Self {
         let message = "only the following media types are accepted: application/json";
         Self::new(StatusCode::NOT_ACCEPTABLE, Some("NotAcceptable"), message)
@@ -175,7 +201,11 @@ impl Failure {
     }
 
     pub(crate) fn body_too_large(limit: usize) -> Self {
-        let message = format!("Request entity too large: limit is {limit}");
+        Self::too_large(&format!("limit is {limit}"))
+    }
+
+    pub(crate) fn too_large(why: &str) -> Self {
+        let message = format!("Request entity too large: {why}");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, Some("RequestEntityTooLarge"), message)
     }
 

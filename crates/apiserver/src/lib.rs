@@ -43,6 +43,7 @@ mod fault;
 mod field_error;
 mod filter;
 mod ids;
+mod json;
 mod kinds;
 mod list;
 mod listen;

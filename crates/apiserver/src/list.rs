@@ -39,6 +39,7 @@ const CHUNK: usize = 64 * 1024;
 #[derive(Debug, Serialize, Deserialize)]
 struct Token {
     v: String,
+    #[serde(default)]
     rv: i64,
     #[serde(default)]
     start: String,
@@ -207,13 +208,19 @@ fn decode_token(text: &str) -> Result<Token, Failure> {
     let token: Token = serde_json::from_slice(&bytes)
         .map_err(|error| invalid(&crate::write::decode::go_syntax(&error, &bytes)))?;
     if token.v != TOKEN_VERSION {
-        return Err(invalid(&format!(
-            "server does not recognize this encoded version {:?}",
-            token.v
-        )));
+        let why = format!("server does not recognize this encoded version {}", token.v);
+        return Err(invalid(&why));
     }
     if token.rv == 0 {
         return Err(invalid("incorrect encoded start resourceVersion (version meta.k8s.io/v1)"));
+    }
+    if token.start.is_empty() {
+        return Err(invalid("encoded start key empty (version meta.k8s.io/v1)"));
+    }
+    // A key that climbs out of the list is a trick.
+    let key = token.start.strip_prefix('/').unwrap_or(&token.start);
+    if key.split('/').any(|part| matches!(part, "" | "." | "..")) {
+        return Err(invalid(&token.start));
     }
     Ok(token)
 }

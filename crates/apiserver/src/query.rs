@@ -48,6 +48,19 @@ pub(crate) enum FieldValidation {
     Other(String),
 }
 
+/// The name of the field that most rules of lists are about.
+const MATCH: &str = "resourceVersionMatch";
+
+impl VersionMatch {
+    fn name(&self) -> &str {
+        match self {
+            Self::Exact => "Exact",
+            Self::NotOlderThan => "NotOlderThan",
+            Self::Other(other) => other,
+        }
+    }
+}
+
 impl Query {
     pub(crate) fn parse(query: &str) -> Result<Self, Failure> {
         let mut parsed = Self::default();
@@ -87,67 +100,62 @@ impl Query {
 
     /// The rules of list and watch options that hold among several parameters.
     pub(crate) fn check_list(&self) -> Result<(), Failure> {
-        let refuse = |field: &str, why: &str| {
-            Err(Failure::invalid_options("ListOptions", FieldError::forbidden(field, why)))
-        };
-        if let Some(VersionMatch::Other(other)) = &self.version_match
-            && (!self.watch || self.send_initial_events.is_some())
-            && self.resource_version.is_some()
-        {
-            let error = FieldError::not_supported(
-                "resourceVersionMatch",
-                &other.as_str().into(),
-                &["Exact", "NotOlderThan", ""],
-            );
-            return Err(Failure::invalid_options("ListOptions", error));
+        let errors = if self.watch { self.watch_errors() } else { self.list_errors() };
+        if errors.is_empty() {
+            return Ok(());
         }
-        if self.watch { self.check_watch(refuse) } else { self.check_plain_list(refuse) }
+        Err(Failure::invalid("meta.k8s.io", "ListOptions", "", &errors))
     }
 
-    fn check_watch(
-        &self,
-        refuse: impl Fn(&str, &str) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        match (self.send_initial_events, &self.version_match) {
-            (Some(_), Some(VersionMatch::NotOlderThan)) | (None, None) => Ok(()),
-            (Some(_), _) => refuse(
-                "resourceVersionMatch",
-                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-            ),
-            (None, Some(_)) => refuse(
-                "resourceVersionMatch",
-                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-            ),
+    fn list_errors(&self) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        if let Some(version_match) = &self.version_match {
+            let mut forbid = |why: &str| errors.push(FieldError::forbidden(MATCH, why));
+            if self.resource_version.is_none() {
+                forbid("resourceVersionMatch is forbidden unless resourceVersion is provided");
+            }
+            if !self.continue_token.is_empty() {
+                forbid("resourceVersionMatch is forbidden when continue is provided");
+            }
+            if *version_match == VersionMatch::Exact
+                && self.resource_version.as_deref() == Some("0")
+            {
+                forbid("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+            }
+            if let VersionMatch::Other(other) = version_match {
+                let known = ["Exact", "NotOlderThan", ""];
+                errors.push(FieldError::not_supported(MATCH, &other.as_str().into(), &known));
+            }
         }
-    }
-
-    fn check_plain_list(
-        &self,
-        refuse: impl Fn(&str, &str) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
         if self.send_initial_events.is_some() {
-            return refuse("sendInitialEvents", "sendInitialEvents is forbidden for list");
+            let why = "sendInitialEvents is forbidden for list";
+            errors.push(FieldError::forbidden("sendInitialEvents", why));
         }
-        let Some(version_match) = &self.version_match else { return Ok(()) };
-        if self.resource_version.is_none() {
-            return refuse(
-                "resourceVersionMatch",
-                "resourceVersionMatch is forbidden unless resourceVersion is provided",
-            );
+        errors
+    }
+
+    fn watch_errors(&self) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        let not_older = self.version_match == Some(VersionMatch::NotOlderThan);
+        if self.send_initial_events.is_some() && !not_older {
+            let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+            errors.push(FieldError::forbidden(MATCH, why));
+        }
+        if let Some(version_match) = &self.version_match {
+            if self.send_initial_events.is_none() {
+                let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+                errors.push(FieldError::forbidden(MATCH, why));
+            }
+            if !not_older {
+                let given = version_match.name().into();
+                errors.push(FieldError::not_supported(MATCH, &given, &["NotOlderThan"]));
+            }
         }
         if !self.continue_token.is_empty() {
-            return refuse(
-                "resourceVersionMatch",
-                "resourceVersionMatch is forbidden when continue is provided",
-            );
+            let why = "resourceVersionMatch is forbidden when continue is provided";
+            errors.push(FieldError::forbidden(MATCH, why));
         }
-        if *version_match == VersionMatch::Exact && self.resource_version.as_deref() == Some("0") {
-            return refuse(
-                "resourceVersionMatch",
-                "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
-            );
-        }
-        Ok(())
+        errors
     }
 
     /// Whether nothing must be stored. `options` names the options type in the error.

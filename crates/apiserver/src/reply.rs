@@ -47,13 +47,9 @@ pub(crate) fn failure(failure: &Failure) -> Response<Body> {
     response
 }
 
-/// The answer to a write, with its warnings.
-pub(crate) fn written(
-    written: &Written,
-    encoding: &Encoding,
-    warnings: &[String],
-) -> Response<Body> {
-    let mut response = match &written.answer {
+/// An object, or what a write gave instead.
+pub(crate) fn written(written: &Written, encoding: &Encoding) -> Response<Body> {
+    match &written.answer {
         Answer::Value(value) => json(written.code, value),
         Answer::Object(object) => {
             let mut text = Vec::with_capacity(object.size() + 64);
@@ -61,7 +57,11 @@ pub(crate) fn written(
             text.push(b'\n');
             bytes(written.code, JSON, body::whole(text))
         }
-    };
+    }
+}
+
+/// The same answer with warnings in its header.
+pub(crate) fn warned(mut response: Response<Body>, warnings: &[String]) -> Response<Body> {
     for warning in warnings {
         let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
         if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {

@@ -26,11 +26,16 @@ pub struct RequestInfo {
 impl RequestInfo {
     pub(crate) fn new(method: &Method, path: &ResourcePath, query: &Query) -> Self {
         Self {
-            verb: verb(method, path.name.is_empty(), query.watch),
+            verb: verb(method, path.name.is_empty(), query.watch && path.name.is_empty()),
             group: path.group.clone(),
             resource: path.plural.clone(),
             subresource: path.subresource.clone(),
-            namespace: path.namespace.clone(),
+            // A namespace is in itself, as far as access is concerned.
+            namespace: if path.group.is_empty() && path.plural == "namespaces" {
+                path.name.clone()
+            } else {
+                path.namespace.clone()
+            },
             name: path.name.clone(),
         }
     }

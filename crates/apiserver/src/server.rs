@@ -15,7 +15,6 @@ use crate::service::ApiService;
 use crate::shared::Shared;
 use crate::state::State;
 use crate::store::{Image, Store};
-use crate::write::decode::Decoded;
 
 /// An API server in memory. Clones are handles of the same server.
 ///
@@ -182,7 +181,7 @@ impl Builder {
     }
 }
 
-/// What is there before the first request. History begins after it.
+/// What is there before the first request.
 fn bootstrap(state: &mut State) {
     let kind = state.registry.namespaces().clone();
     for name in NAMESPACES {
@@ -194,15 +193,9 @@ fn bootstrap(state: &mut State) {
             subresource: String::new(),
         };
         let namespace = json!({"metadata": {"name": name}});
-        let decoded = Decoded {
-            object: namespace.as_object().cloned().unwrap_or_default(),
-            warnings: Vec::new(),
-        };
-        state
-            .create(&target, decoded.object, false)
-            .expect("a namespace of a new server must be valid");
+        let namespace = namespace.as_object().cloned().unwrap_or_default();
+        state.create(&target, namespace, false).expect("a namespace of a new server must be valid");
         debug_assert!(state.store.get(kind.storage, &Key::new("", name)).is_some());
     }
     state.settle();
-    state.store.compact();
 }

@@ -1,5 +1,6 @@
 //! The server as a `tower::Service`: what `kube::Client::new` and the listener are given.
 
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -78,11 +79,17 @@ impl ApiService {
     ) -> Result<Response<Body>, Failure> {
         let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         let user = self.shared.auth.authenticate(header)?;
-        if matches!(route, Route::Resource(_)) {
-            self.shared.auth.authorize(&user, &info)?;
+        match route {
+            Route::Resource(_) => self.shared.auth.authorize(&user, &info)?,
+            Route::Health | Route::Version => {}
+            Route::Unknown | Route::LegacyWatch => {
+                self.shared.auth.authorize_path(&user, &info, parts.uri.path())?;
+            }
+            _ => self.shared.auth.authorize_discovery(&user, &info, parts.uri.path())?,
         }
-        let call = Call { shared: &self.shared, parts, body, user, info, query, faults };
-        call.answer(route)
+        let warnings = RefCell::default();
+        let call = Call { shared: &self.shared, parts, body, user, info, query, faults, warnings };
+        Ok(call.answer(route))
     }
 }
 

@@ -119,12 +119,13 @@ impl State {
     }
 
     /// Removes an object for good.
-    pub(crate) fn remove(&mut self, kind: &Registered, key: &Key) {
-        let Some(old) = self.store.remove(kind, key) else { return };
-        let uid = text(&old.value(), "uid").to_owned();
+    pub(crate) fn remove(&mut self, kind: &Registered, key: &Key) -> Option<Arc<Stored>> {
+        let last = self.store.remove(kind, key)?;
+        let uid = text(&last.value(), "uid").to_owned();
         let owners = self.owners.forget(kind.storage, key, &uid);
         let removed = Some(Removed { uid, owners });
         self.touched.push_back(Touched { kind: kind.storage, key: key.clone(), removed });
+        Some(last)
     }
 }
 

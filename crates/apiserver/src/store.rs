@@ -133,17 +133,14 @@ impl Store {
         new
     }
 
-    /// Removes an object; the last event carries it with the revision of its removal.
+    /// Removes an object; gives it, and its last event has it, with the revision of its removal.
     pub(crate) fn remove(&mut self, kind: &Registered, key: &Key) -> Option<Arc<Stored>> {
         let table = self.tables.get_mut(&kind.storage)?;
         let old = table.objects.remove(key)?;
         self.revision += 1;
         let last = Arc::new(Stored::new(old.value(), self.revision, kind));
-        table.record(
-            Event::new(key.clone(), Change::Deleted { old: old.clone() }, last),
-            self.window,
-        );
-        Some(old)
+        table.record(Event::new(key.clone(), Change::Deleted { old }, last.clone()), self.window);
+        Some(last)
     }
 
     /// The oldest revision that a list or a watch of this kind can start from.
@@ -203,6 +200,12 @@ impl Store {
         let Some(table) = self.tables.get(&kind) else { return Vec::new() };
         let first = table.log.partition_point(|event| event.revision() <= revision);
         table.log.range(first..).take(limit).cloned().collect()
+    }
+
+    /// Begins to hold a kind that was not there before: nothing of it is older than now.
+    pub(crate) fn begin_kind(&mut self, kind: KindId) {
+        let forgotten = self.revision;
+        self.tables.entry(kind).or_insert_with(|| Table { forgotten, ..Table::default() });
     }
 
     /// Drops a kind with all that it had; its watches end.

@@ -51,6 +51,9 @@ pub(crate) struct Watch {
     initial: std::vec::IntoIter<Arc<Stored>>,
     /// The bookmark that ends the initial events, if it was asked for.
     initial_end: Option<Bytes>,
+    /// Whether the first bookmark also says that the initial events are over: it does so for watches that
+    /// begin with what is there without having been asked to say when.
+    marks_first: bool,
     /// Everything up to this revision was read from the log.
     cursor: u64,
     changed: watch::Receiver<u64>,
@@ -91,6 +94,7 @@ impl State {
             request,
             kind: target.kind.clone(),
             initial_end: marks_end.then(|| bookmark(&encoding, now, true)),
+            marks_first: query.resource_version.is_none() && query.send_initial_events.is_none(),
             encoding,
             filter,
             initial: initial.into_iter(),
@@ -243,7 +247,8 @@ impl Watch {
             () = sleep_until(self.end) => self.over = true,
             () = sleep_until(bookmark_at), if self.next_bookmark.is_some() => {
                 self.next_bookmark = next_bookmark(Instant::now(), self.end);
-                self.pending.push_back(bookmark(&self.encoding, self.cursor, false));
+                let ends_initial = std::mem::take(&mut self.marks_first);
+                self.pending.push_back(bookmark(&self.encoding, self.cursor, ends_initial));
             }
         }
     }

@@ -6,6 +6,7 @@ use serde_json::json;
 use crate::Script;
 use crate::fixtures::{GADGETS, configmap, widget};
 use crate::request::Request;
+use crate::script::MERGE_PATCH;
 use crate::target::Who;
 
 pub(super) async fn unknown_token_is_unauthorized(t: &mut Script) {
@@ -44,14 +45,13 @@ pub(super) async fn user_without_rights_sees_discovery(t: &mut Script) {
 pub(super) async fn user_without_rights_is_told_the_verb(t: &mut Script) {
     t.given(t.configmaps(), configmap("a")).await;
     let (all, one) = (t.configmaps(), t.configmap("a"));
-    let merge = "application/merge-patch+json";
     for request in [
         Request::get(&all),
         Request::get(format!("{all}?watch=1")),
         Request::get(&one),
         Request::post(&all, configmap("b")),
         Request::new(Method::PUT, &one).json(configmap("a")),
-        Request::patch(&one, merge, json!({})),
+        Request::patch(&one, MERGE_PATCH, json!({})),
         Request::delete(&one),
         Request::delete(&all),
     ] {

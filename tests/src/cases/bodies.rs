@@ -18,7 +18,7 @@ pub(super) async fn body_that_is_not_json(t: &mut Script) {
     t.install_widgets().await;
     for path in [t.configmaps(), t.widgets()] {
         t.send(post(path.clone(), r#"{"apiVersion":"#)).await;
-        t.send(post(path, "hello")).await;
+        t.refused(post(path, "hello")).await;
     }
 }
 
@@ -34,27 +34,28 @@ pub(super) async fn body_that_is_empty(t: &mut Script) {
 pub(super) async fn body_that_is_json_but_no_object(t: &mut Script) {
     t.install_widgets().await;
     for path in [t.configmaps(), t.widgets()] {
-        t.send(post(path.clone(), "[]")).await;
-        t.send(post(path.clone(), r#""text""#)).await;
-        t.send(post(path, "null")).await;
+        for body in ["[]", r#""text""#, "null"] {
+            t.refused(post(path.clone(), body)).await;
+        }
     }
 }
 
 pub(super) async fn body_of_another_kind(t: &mut Script) {
     t.install_widgets().await;
-    t.post(t.configmaps(), with(configmap("a"), "/kind", json!("Secret"))).await;
-    t.post(t.configmaps(), with(configmap("a"), "/kind", json!("Nonsense"))).await;
+    for kind in ["Secret", "Nonsense"] {
+        let object = with(configmap("a"), "/kind", json!(kind));
+        t.refused(Request::post(t.configmaps(), object)).await;
+    }
     t.post(t.widgets(), with(widget("a"), "/kind", json!("Gadget"))).await;
     t.post(t.widgets(), configmap("a")).await;
 }
 
 pub(super) async fn body_of_another_version(t: &mut Script) {
     t.install_widgets().await;
-    t.post(t.configmaps(), with(configmap("a"), "/apiVersion", json!("v9"))).await;
-    t.post(t.widgets(), with(widget("a"), "/apiVersion", json!("conformance.windlass.dev/v2")))
-        .await;
-    t.post(t.widgets(), with(widget("a"), "/apiVersion", json!("conformance.windlass.dev/v9")))
-        .await;
+    let object = with(configmap("a"), "/apiVersion", json!("v9"));
+    t.refused(Request::post(t.configmaps(), object)).await;
+    let of_v2 = with(widget("a"), "/apiVersion", json!("conformance.windlass.dev/v2"));
+    t.post(t.widgets(), of_v2).await;
 }
 
 pub(super) async fn kind_is_filled_in_for_built_ins_only(t: &mut Script) {
@@ -66,15 +67,15 @@ pub(super) async fn kind_is_filled_in_for_built_ins_only(t: &mut Script) {
 
 pub(super) async fn metadata_of_the_wrong_shape(t: &mut Script) {
     t.install_widgets().await;
-    t.post(t.widgets(), with(widget("a"), "/metadata", json!("text"))).await;
-    t.post(t.widgets(), with(widget("a"), "/metadata/labels", json!({"a": 1}))).await;
-    t.post(
-        t.widgets(),
-        json!({
-            "apiVersion": "conformance.windlass.dev/v1", "kind": "Widget", "spec": {"size": 1},
-        }),
-    )
-    .await;
+    for object in [
+        with(widget("a"), "/metadata", json!("text")),
+        with(widget("a"), "/metadata/labels", json!({"a": 1})),
+    ] {
+        t.refused(Request::post(t.widgets(), object)).await;
+    }
+    let mut without = widget("a");
+    without.as_object_mut().expect("a widget must be an object").remove("metadata");
+    t.post(t.widgets(), without).await;
 }
 
 pub(super) async fn body_that_is_too_large(t: &mut Script) {

@@ -5,6 +5,7 @@ use serde_json::json;
 use crate::Script;
 use crate::fixtures::{deployment, lease, pod};
 use crate::request::Request;
+use crate::script::MERGE_PATCH;
 
 pub(super) async fn lease_is_taken_and_renewed(t: &mut Script) {
     let read = t.post(t.leases(), lease("a")).await;
@@ -25,13 +26,13 @@ pub(super) async fn deployment_generation_counts_its_spec(t: &mut Script) {
     t.given(t.deployments(), deployment("a")).await;
     let path = format!("{}/a", t.deployments());
     let parts = ["/metadata/generation", "/metadata/resourceVersion"];
-    for patch in [
+    for change in [
         json!({"spec": {"replicas": 2}}),
         json!({"spec": {"replicas": 2}}),
         json!({"metadata": {"annotations": {"n": "1"}}}),
         json!({"spec": {"template": {"metadata": {"annotations": {"n": "1"}}}}}),
     ] {
-        t.pick(Request::patch(&path, "application/merge-patch+json", patch), &parts).await;
+        t.pick(Request::patch(&path, MERGE_PATCH, change), &parts).await;
     }
 }
 
@@ -40,9 +41,9 @@ pub(super) async fn pod_is_pending_until_somebody_runs_it(t: &mut Script) {
     t.pick(Request::post(t.pods(), pod("a")), &parts).await;
     let path = format!("{}/a", t.pods());
     let running = json!({"status": {"phase": "Running", "podIP": "10.0.0.1"}});
-    let patch = |path: &str, patch| Request::patch(path, "application/merge-patch+json", patch);
-    t.pick(patch(&path, running.clone()), &["/status/phase"]).await;
-    t.pick(patch(&format!("{path}/status"), running), &["/status/phase", "/status/podIP"]).await;
+    let merge = |path: &str, change| Request::patch(path, MERGE_PATCH, change);
+    t.pick(merge(&path, running.clone()), &["/status/phase"]).await;
+    t.pick(merge(&format!("{path}/status"), running), &["/status/phase", "/status/podIP"]).await;
 }
 
 pub(super) async fn pod_is_bound_to_a_node(t: &mut Script) {

@@ -99,9 +99,11 @@ pub(super) async fn definition_with_storage_versions_that_are_not_one(t: &mut Sc
     let version = object["spec"]["versions"][0].clone();
     object["spec"]["versions"] =
         json!([version.clone(), with(version.clone(), "/name", json!("v2"))]);
-    t.post(CRDS, object.clone()).await;
+    // The messages quote the versions as Go prints them.
+    let parts = ["/reason", "/code", "/details/causes/0/field", "/details/causes/0/reason"];
+    t.pick(Request::post(CRDS, object.clone()), &parts).await;
     object["spec"]["versions"] = json!([with(version, "/storage", json!(false))]);
-    t.post(CRDS, object).await;
+    t.pick(Request::post(CRDS, object), &parts).await;
 }
 
 pub(super) async fn definition_with_a_schema_that_is_not_structural(t: &mut Script) {

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use crate::Script;
 use crate::fixtures::{GADGETS, OTHER_UID, configmap, gadget, labelled_configmap, widget, with};
+use crate::request::Request;
 
 /// The finalizer of these cases.
 const FINALIZER: &str = "example.dev/f";
@@ -133,7 +134,8 @@ pub(super) async fn delete_options_that_are_not_allowed(t: &mut Script) {
     t.delete_with(t.configmap("a"), both).await;
     t.delete_with(t.configmap("a"), json!({"dryRun": ["Some"]})).await;
     t.delete(format!("{}?propagationPolicy=Bogus", t.configmap("a"))).await;
-    t.delete_with(t.configmap("a"), json!({"kind": "Nonsense", "apiVersion": "v1"})).await;
+    let other_kind = json!({"kind": "Nonsense", "apiVersion": "v1"});
+    t.refused(Request::delete(t.configmap("a")).json(other_kind)).await;
     t.get(t.configmap("a")).await;
 }
 

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::Script;
+use crate::answer::Answer;
 use crate::fixtures::GROUP;
 use crate::request::Request;
 
@@ -51,9 +52,7 @@ pub(super) async fn groups(t: &mut Script) {
     for entry in entries(&answer.at("/groups"), "name", &GROUPS) {
         t.note("group", &entry);
     }
-    let known = |answer: &crate::answer::Answer| {
-        entries(&answer.at("/groups"), "name", &[GROUP])[0].is_object()
-    };
+    let known = |answer: &Answer| entries(&answer.at("/groups"), "name", &[GROUP])[0].is_object();
     let answer = t.wait_picking("/apis", "the custom group is there", known, &["/kind"]).await;
     t.note("group", &entries(&answer.at("/groups"), "name", &[GROUP])[0]);
 }
@@ -119,14 +118,14 @@ pub(super) async fn resources_of_a_custom_group(t: &mut Script) {
     t.install_widgets().await;
     t.install_gadgets().await;
     let path = format!("/apis/{GROUP}/v1");
-    let complete = |answer: &crate::answer::Answer| {
+    let complete = |answer: &Answer| {
         entries(&answer.at("/resources"), "name", &["widgets", "gadgets"])
             .iter()
             .all(Value::is_object)
     };
     t.wait_picking(&path, "complete", complete, &[]).await;
     note_resources(t, &path, &["widgets", "widgets/status", "widgets/scale", "gadgets"]).await;
-    let names = ["widgets", "widgets/status", "widgets/scale", "gadgets"];
+    let names = ["widgets", "widgets/status", "widgets/scale"];
     note_resources(t, &format!("/apis/{GROUP}/v2"), &names).await;
 }
 
@@ -145,20 +144,21 @@ pub(super) async fn aggregated_core(t: &mut Script) {
 
 pub(super) async fn aggregated_groups(t: &mut Script) {
     t.install_widgets().await;
-    let find = |answer: &crate::answer::Answer, name: &str| {
+    let find = |answer: &Answer, name: &str| {
         let items = answer.at("/items");
         let mut found = items.as_array().into_iter().flatten();
         found.find(|item| item["metadata"]["name"] == name).cloned().unwrap_or_default()
     };
     let request = || Request::get("/apis").accept(AGGREGATED);
-    let mut answer = t.pick(request(), &["/kind", "/apiVersion"]).await;
+    let answer = t.pick(request(), &["/kind", "/apiVersion"]).await;
     t.note("coordination.k8s.io", &find(&answer, "coordination.k8s.io"));
     let apps = find(&answer, "apps");
     t.note("apps", &entries(&apps["versions"][0]["resources"], "resource", &["deployments"])[0]);
     // The custom group comes a moment after its definition is established.
-    while find(&answer, GROUP).is_null() {
-        answer = t.unrecorded(&request()).await;
-    }
+    let complete = |answer: &Answer| {
+        find(answer, GROUP)["versions"].as_array().is_some_and(|versions| versions.len() == 2)
+    };
+    let answer = t.wait_picking(request(), "the custom group is there", complete, &["/kind"]).await;
     let custom = find(&answer, GROUP);
     for version in custom["versions"].as_array().into_iter().flatten() {
         t.note("version", &version["version"]);

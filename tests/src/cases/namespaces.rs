@@ -4,8 +4,10 @@ use http::Method;
 use serde_json::json;
 
 use crate::Script;
+use crate::answer::Answer;
 use crate::fixtures::{configmap, namespace, widget, with};
 use crate::request::Request;
+use crate::script::MERGE_PATCH;
 
 const NAMESPACES: &str = "/api/v1/namespaces";
 
@@ -24,9 +26,9 @@ async fn given_terminating(t: &mut Script) -> String {
 }
 
 async fn release(t: &mut Script, path: &str) {
-    let patch = json!({"metadata": {"finalizers": null}});
+    let let_go = json!({"metadata": {"finalizers": null}});
     let held = format!("{path}/configmaps/held");
-    t.look(Request::patch(held, "application/merge-patch+json", patch)).await;
+    t.look(Request::patch(held, MERGE_PATCH, let_go)).await;
     t.wait_gone(path).await;
 }
 
@@ -65,10 +67,12 @@ pub(super) async fn terminating_namespace_refuses_creation(t: &mut Script) {
     let path = given_terminating(t).await;
     t.post(format!("{path}/configmaps"), configmap("new")).await;
     let generated = with(configmap("x"), "/metadata", json!({"generateName": "g-"}));
-    t.pick(Request::post(format!("{path}/configmaps"), generated), &["/reason", "/code"]).await;
+    t.refused(Request::post(format!("{path}/configmaps"), generated)).await;
     let widgets = path.replace("/api/v1", "/apis/conformance.windlass.dev/v1");
     t.post(format!("{widgets}/widgets"), widget("new")).await;
-    t.merge_patch(format!("{path}/configmaps/held"), json!({"data": {"a": "2"}})).await;
+    // Whether it is marked already is up to how far the end has come.
+    let held = format!("{path}/configmaps/held");
+    t.pick(Request::patch(held, MERGE_PATCH, json!({"data": {"a": "2"}})), &["/data"]).await;
     release(t, &path).await;
 }
 
@@ -104,8 +108,7 @@ pub(super) async fn deleted_namespace_takes_its_content_with_it(t: &mut Script) 
 
 pub(super) async fn deleted_namespace_waits_for_finalizers(t: &mut Script) {
     let path = given_terminating(t).await;
-    let marked =
-        |answer: &crate::answer::Answer| !answer.at("/metadata/deletionTimestamp").is_null();
+    let marked = |answer: &Answer| !answer.at("/metadata/deletionTimestamp").is_null();
     t.wait_until(format!("{path}/configmaps/held"), "marked", marked).await;
     t.pick(Request::get(&path), &FATE).await;
     release(t, &path).await;
@@ -134,7 +137,7 @@ pub(super) async fn namespaces_are_not_deleted_as_a_collection(t: &mut Script) {
 pub(super) async fn namespaces_that_are_always_there(t: &mut Script) {
     for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
         let path = format!("{NAMESPACES}/{name}");
-        let there = |answer: &crate::answer::Answer| answer.status == 200;
+        let there = |answer: &Answer| answer.status == 200;
         t.wait_picking(path, "there", there, &["/metadata/labels", "/spec", "/status"]).await;
     }
 }

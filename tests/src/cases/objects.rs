@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::Script;
 use crate::fixtures::{GADGETS, configmap, gadget, widget, with};
+use crate::request::Request;
 
 pub(super) async fn creation_fills_in_what_the_server_decides(t: &mut Script) {
     t.install_widgets().await;
@@ -56,9 +57,8 @@ pub(super) async fn generated_name_yields_to_a_given_one(t: &mut Script) {
 
 pub(super) async fn generated_name_from_a_bad_or_long_prefix(t: &mut Script) {
     let prefix = |prefix: &str| with(configmap("a"), "/metadata", json!({"generateName": prefix}));
-    t.pick(crate::request::Request::post(t.configmaps(), prefix("Bad_")), &["/reason", "/code"])
-        .await;
-    let answer = t.look(crate::request::Request::post(t.configmaps(), prefix(&"x".repeat(300))));
+    t.refused(Request::post(t.configmaps(), prefix("Bad_"))).await;
+    let answer = t.look(Request::post(t.configmaps(), prefix(&"x".repeat(100))));
     let length = answer.await.name().len();
     t.note("length of the generated name", &json!(length));
 }

@@ -29,12 +29,10 @@ pub(super) async fn metadata_of_a_list(t: &mut Script) {
     t.send(Request::get(t.widgets()).accept(LIST)).await;
 }
 
-pub(super) async fn metadata_of_the_wrong_number(t: &mut Script) {
+pub(super) async fn metadata_of_one_object_is_not_a_list(t: &mut Script) {
     t.install_widgets().await;
-    t.given(t.configmaps(), configmap("a")).await;
-    t.given(t.widgets(), widget("a")).await;
-    t.pick(Request::get(t.configmaps()).accept(OBJECT), &["/reason", "/code"]).await;
-    t.pick(Request::get(t.widget("a")).accept(LIST), &["/reason", "/code"]).await;
+    t.refused(Request::get(t.configmaps()).accept(OBJECT)).await;
+    t.refused(Request::get(t.widgets()).accept(OBJECT)).await;
 }
 
 pub(super) async fn metadata_in_answer_to_a_write(t: &mut Script) {

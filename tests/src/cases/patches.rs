@@ -46,7 +46,7 @@ pub(super) async fn merge_patch_that_is_broken(t: &mut Script) {
     for path in [t.widget("a"), t.configmap("a")] {
         for body in ["{", "[]", "null", ""] {
             let request = Request::new(Method::PATCH, path.clone()).text(body);
-            t.send(request.content_type(MERGE_PATCH)).await;
+            t.refused(request.content_type(MERGE_PATCH)).await;
         }
     }
 }
@@ -71,7 +71,9 @@ pub(super) async fn merge_patch_with_an_unknown_field(t: &mut Script) {
     given_widget(t).await;
     t.merge_patch(t.widget("a"), json!({"spec": {"bogus": 1, "size": 2}})).await;
     let strict = format!("{}?fieldValidation=Strict", t.widget("a"));
-    t.merge_patch(strict, json!({"spec": {"bogus": 1}})).await;
+    // The message quotes the whole patched object.
+    let parts = ["/reason", "/code", "/details/causes/0/field", "/details/causes/0/reason"];
+    t.pick(Request::patch(strict, MERGE_PATCH, json!({"spec": {"bogus": 1}})), &parts).await;
 }
 
 pub(super) async fn json_patch_knows_all_operations(t: &mut Script) {
@@ -126,16 +128,15 @@ pub(super) async fn json_patch_of_a_path_that_does_not_exist(t: &mut Script) {
 
 pub(super) async fn json_patch_that_is_broken(t: &mut Script) {
     given_widget(t).await;
-    for body in ["{", "{}", "null", r#""text""#, ""] {
+    for body in ["{", "{}", r#""text""#, ""] {
         let request = Request::new(Method::PATCH, t.widget("a")).text(body);
-        t.send(request.content_type(JSON_PATCH)).await;
+        t.refused(request.content_type(JSON_PATCH)).await;
     }
     try_json_patches(
         t,
         [
             json!([{"op": "explode", "path": "/spec/size"}]),
             json!([{"path": "/spec/size", "value": 1}]),
-            json!([{"op": "add", "path": "spec/size", "value": 1}]),
         ],
     )
     .await;

@@ -4,8 +4,9 @@ use http::Method;
 use serde_json::json;
 
 use crate::Script;
-use crate::fixtures::{deployment, widget};
+use crate::fixtures::{deployment, widget, with};
 use crate::request::Request;
+use crate::script::MERGE_PATCH;
 
 pub(super) async fn main_endpoint_drops_status(t: &mut Script) {
     t.install_widgets().await;
@@ -61,11 +62,11 @@ pub(super) async fn status_of_a_deployment(t: &mut Script) {
     let parts = ["/metadata/generation", "/metadata/resourceVersion", "/spec/replicas", "/status"];
     t.pick(Request::post(t.deployments(), deployment("a")), &parts).await;
     let path = format!("{}/a", t.deployments());
-    let patch = |path: &str, patch| Request::patch(path, "application/merge-patch+json", patch);
+    let merge = |path: &str, change| Request::patch(path, MERGE_PATCH, change);
     let all = json!({"spec": {"replicas": 7}, "status": {"replicas": 1, "observedGeneration": 1}});
-    t.pick(patch(&format!("{path}/status"), all.clone()), &parts).await;
-    t.pick(patch(&path, all), &parts).await;
-    t.pick(patch(&path, json!({"metadata": {"labels": {"l": "1"}}})), &parts).await;
+    t.pick(merge(&format!("{path}/status"), all.clone()), &parts).await;
+    t.pick(merge(&path, all), &parts).await;
+    t.pick(merge(&path, json!({"metadata": {"labels": {"l": "1"}}})), &parts).await;
 }
 
 pub(super) async fn scale_of_a_custom_resource(t: &mut Script) {
@@ -91,9 +92,9 @@ pub(super) async fn scale_can_be_put_with_or_without_a_version(t: &mut Script) {
         "spec": {"replicas": 7},
     });
     t.put(&path, scale.clone()).await;
-    let stale = crate::fixtures::with(scale.clone(), "/metadata/resourceVersion", json!("1"));
-    t.put(&path, stale).await;
-    t.put(&path, crate::fixtures::with(scale, "/spec/replicas", json!(-1))).await;
+    let outdated = with(scale.clone(), "/metadata/resourceVersion", json!("1"));
+    t.put(&path, outdated).await;
+    t.put(&path, with(scale, "/spec/replicas", json!(-1))).await;
     t.send(Request::new(Method::POST, &path).json(json!({}))).await;
 }
 

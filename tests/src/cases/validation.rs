@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::Script;
 use crate::fixtures::{OTHER_UID, configmap, namespace, widget, with};
+use crate::request::Request;
 
 /// Creates a widget whose spec is this.
 async fn create(t: &mut Script, spec: Value) {
@@ -13,10 +14,22 @@ async fn create(t: &mut Script, spec: Value) {
 
 pub(super) async fn schema_bounds_and_choices(t: &mut Script) {
     t.install_widgets().await;
-    create(t, json!({"size": 99, "color": "pink"})).await;
+    create(t, json!({"size": 99})).await;
     create(t, json!({"size": 0})).await;
     create(t, json!({"size": 1, "ratio": 0})).await;
-    create(t, json!({"size": 1, "ratio": 0.7})).await;
+    create(t, json!({"size": 1, "color": "pink"})).await;
+}
+
+pub(super) async fn schema_errors_are_reported_together(t: &mut Script) {
+    t.install_widgets().await;
+    let spec = json!({"size": 99, "color": "pink", "label": "ABC"});
+    let request = Request::post(t.widgets(), with(widget("a"), "/spec", spec));
+    let answer = t.pick(request, &["/reason", "/code", "/details/kind", "/details/name"]).await;
+    // The real server finds them in the order of a Go map, which is none.
+    let causes = answer.at("/details/causes");
+    let mut causes: Vec<_> = causes.as_array().into_iter().flatten().cloned().collect();
+    causes.sort_by_key(|cause| cause["field"].to_string());
+    t.note("causes", &json!(causes));
 }
 
 pub(super) async fn schema_required_fields(t: &mut Script) {
@@ -31,11 +44,9 @@ pub(super) async fn schema_required_fields(t: &mut Script) {
 pub(super) async fn schema_types(t: &mut Script) {
     t.install_widgets().await;
     create(t, json!({"size": "x"})).await;
-    create(t, json!({"size": 1.5})).await;
     create(t, json!({"size": 1, "tags": "x"})).await;
     create(t, json!({"size": 1, "endpoint": []})).await;
     create(t, json!({"size": 1, "port": true})).await;
-    create(t, json!([])).await;
 }
 
 pub(super) async fn schema_texts_and_lists(t: &mut Script) {
@@ -44,7 +55,8 @@ pub(super) async fn schema_texts_and_lists(t: &mut Script) {
     create(t, json!({"size": 1, "label": "abcdefghi"})).await;
     create(t, json!({"size": 1, "tags": ["a", "b", "c", "d"]})).await;
     create(t, json!({"size": 1, "tags": ["a", ""]})).await;
-    create(t, json!({"size": 1, "parts": [{"name": "x"}, {"weight": -1}]})).await;
+    create(t, json!({"size": 1, "parts": [{"name": "x"}, {"name": "y", "weight": -1}]})).await;
+    create(t, json!({"size": 1, "parts": [{"name": "x"}, {}]})).await;
     create(t, json!({"size": 1, "options": {"x": 1}})).await;
     create(t, json!({"size": 1, "since": "yesterday"})).await;
 }
@@ -90,19 +102,11 @@ pub(super) async fn labels_and_annotations_that_are_not_allowed(t: &mut Script) 
 
 pub(super) async fn finalizer_that_is_not_allowed(t: &mut Script) {
     t.install_widgets().await;
-    for finalizer in ["nodomain", "bad name/x"] {
+    for (name, finalizer) in [("unqualified", "nodomain"), ("broken", "bad name/x")] {
         let finalizers = json!([finalizer]);
-        t.post(t.configmaps(), with(configmap("a"), "/metadata/finalizers", finalizers.clone()))
-            .await;
-        t.post(
-            t.widgets(),
-            with(
-                widget(finalizer.split(' ').next().unwrap_or("a")),
-                "/metadata/finalizers",
-                finalizers,
-            ),
-        )
-        .await;
+        let held = |object| with(object, "/metadata/finalizers", finalizers.clone());
+        t.post(t.configmaps(), held(configmap(name))).await;
+        t.post(t.widgets(), held(widget(name))).await;
     }
 }
 
@@ -118,8 +122,8 @@ pub(super) async fn owner_references_that_are_not_allowed(t: &mut Script) {
 
 pub(super) async fn version_on_creation(t: &mut Script) {
     t.install_widgets().await;
-    t.post(t.configmaps(), with(configmap("a"), "/metadata/resourceVersion", json!("5"))).await;
-    t.post(t.widgets(), with(widget("a"), "/metadata/resourceVersion", json!("5"))).await;
+    t.post(t.configmaps(), with(configmap("a"), "/metadata/resourceVersion", json!("1"))).await;
+    t.post(t.widgets(), with(widget("a"), "/metadata/resourceVersion", json!("1"))).await;
 }
 
 pub(super) async fn immutable_metadata_is_kept_or_defended(t: &mut Script) {

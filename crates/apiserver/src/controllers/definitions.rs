@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::is_crd;
 use crate::crd;
@@ -33,9 +33,12 @@ impl State {
     fn establish(&mut self, definitions: &Registered, key: &Key, crd: &Map<String, Value>) {
         let now = self.clock.now();
         let Some(kind) = crd::kind_of(crd) else { return };
-        if let Some(conflict) = self.name_conflict(&kind) {
+        let names = self.accepted_names(&kind);
+        if let Some((reason, message)) = &names.conflict {
             if crd::condition(crd, "NamesAccepted") != Some("False") {
-                self.rewrite(definitions, key, |crd| crd::refuse_names(crd, &conflict, &now));
+                self.rewrite(definitions, key, |crd| {
+                    crd::refuse_names(crd, names.accepted, reason, message, &now);
+                });
             }
             return;
         }
@@ -44,13 +47,11 @@ impl State {
                 self.rewrite(definitions, key, |crd| crd::accept_names(crd, &now));
             }
             Some("False") => {
-                let served = self.registry.put(kind);
-                debug_assert!(served.is_ok(), "a name that is taken was refused before");
+                self.serve(kind);
                 self.rewrite(definitions, key, |crd| crd::establish(crd, &now));
             }
             Some(_) => {
-                let served = self.registry.put(kind);
-                debug_assert!(served.is_ok(), "a name that is taken was refused before");
+                self.serve(kind);
                 let mut wanted = crd.clone();
                 crd::refresh_status(&mut wanted);
                 if wanted != *crd {
@@ -60,22 +61,45 @@ impl State {
         }
     }
 
-    /// Another kind of the group that has one of the names, described.
-    fn name_conflict(&self, kind: &Kind) -> Option<Value> {
-        let others = self.registry.group(&kind.group)?.kinds.iter();
-        let mut others =
-            others.filter(|other| other.plural != kind.plural || other.origin == Origin::BuiltIn);
-        others.find_map(|other| {
-            if other.plural == kind.plural {
-                Some(json!({"reason": "PluralConflict", "message": format!("{:?} is already in use", kind.plural)}))
-            } else if other.kind == kind.kind {
-                Some(json!({"reason": "KindConflict", "message": format!("{:?} is already in use", kind.kind)}))
-            } else if other.list_kind == kind.list_kind {
-                Some(json!({"reason": "ListKindConflict", "message": format!("{:?} is already in use", kind.list_kind)}))
-            } else {
-                None
-            }
-        })
+    fn serve(&mut self, kind: Kind) {
+        match self.registry.put(kind) {
+            Ok(id) => self.store.begin_kind(id),
+            Err(_) => debug_assert!(false, "a name that is taken was refused before"),
+        }
+    }
+
+    /// Which of the names no other kind of the group has, and the last conflict.
+    fn accepted_names(&self, kind: &Kind) -> Names {
+        let group = self
+            .registry
+            .group(&kind.group)
+            .map(|group| group.kinds.as_slice())
+            .unwrap_or_default();
+        let others: Vec<_> = group
+            .iter()
+            .filter(|other| other.plural != kind.plural || other.is_builtin())
+            .collect();
+        let is_resource = |name: &str| {
+            others.iter().any(|other| {
+                other.plural == name
+                    || other.singular == name
+                    || other.short_names.iter().any(|short| short == name)
+            })
+        };
+        let is_kind =
+            |name: &str| others.iter().any(|other| other.kind == name || other.list_kind == name);
+        let mut names = Names { accepted: Map::new(), conflict: None };
+        names.check("plural", &kind.plural, is_resource(&kind.plural), "PluralConflict");
+        names.check("singular", &kind.singular, is_resource(&kind.singular), "SingularConflict");
+        let taken: Vec<_> = kind.short_names.iter().filter(|name| is_resource(name)).collect();
+        if let Some(name) = taken.first() {
+            names.conflict = Some(("ShortNamesConflict", format!("{name:?} is already in use")));
+        } else if !kind.short_names.is_empty() {
+            names.accepted.insert("shortNames".into(), kind.short_names.as_slice().into());
+        }
+        names.check("kind", &kind.kind, is_kind(&kind.kind), "KindConflict");
+        names.check("listKind", &kind.list_kind, is_kind(&kind.list_kind), "ListKindConflict");
+        names
     }
 
     /// Deletes the objects of a definition that is being deleted; the last one takes it along.
@@ -110,6 +134,22 @@ impl State {
         let id = self.registry.by_plural(group, plural).map(|kind| kind.id);
         if let Some(removed) = id.and_then(|id| self.registry.remove(id)) {
             self.store.drop_kind(removed.storage);
+        }
+    }
+}
+
+/// The names of a definition, checked against those of the others.
+struct Names {
+    accepted: Map<String, Value>,
+    conflict: Option<(&'static str, String)>,
+}
+
+impl Names {
+    fn check(&mut self, field: &str, name: &str, taken: bool, reason: &'static str) {
+        if taken {
+            self.conflict = Some((reason, format!("{name:?} is already in use")));
+        } else {
+            self.accepted.insert(field.to_owned(), name.into());
         }
     }
 }

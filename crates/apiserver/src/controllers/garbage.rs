@@ -115,7 +115,10 @@ impl State {
         let mut standing = Standing::default();
         for reference in references(object) {
             let Some(uid) = reference["uid"].as_str() else { continue };
-            let owner = self.owners.place(uid).and_then(|place| self.at(place));
+            // An owner in another namespace is none.
+            let reachable =
+                |place: &&Place| ["", text(object, "namespace")].contains(&place.1.namespace());
+            let owner = self.owners.place(uid).filter(reachable).and_then(|place| self.at(place));
             match owner {
                 None => standing.dangling.push(uid.to_owned()),
                 Some((_, owner))

@@ -2,13 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use super::decode::Decoded;
 use crate::failure::Failure;
 use crate::field_error::FieldError;
 use crate::state::{State, Target};
 
 impl State {
-    /// Puts a pod on a node; one that is on a node already stays there.
+    /// Puts a pod on a node; one that is on a node already stays there. The generation stays, too.
     pub(crate) fn bind(
         &mut self,
         target: &Target,
@@ -25,12 +24,12 @@ impl State {
             let why = format!("pod {} is already assigned to node {held:?}", target.name);
             return Err(Failure::conflict("", "pods/binding", &target.name, &why));
         }
-        let whole = Target { subresource: String::new(), ..target.clone() };
-        self.update(&whole, dry_run, |mut object| {
-            let spec = object.entry("spec").or_insert_with(|| Value::Object(Map::new()));
+        if !dry_run {
+            let mut pod = pod;
+            let spec = pod.entry("spec").or_insert_with(|| Value::Object(Map::new()));
             spec["nodeName"] = node.into();
-            Ok(Decoded { object, warnings: Vec::new() })
-        })?;
+            self.put(&target.kind, &target.key(), pod);
+        }
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::field_error::FieldError;
 use crate::kinds::validate_builtin;
 use crate::metadata;
-use crate::state::{Target, text};
+use crate::state::{Target, finalizers, text};
 
 /// A 422 if there is anything wrong with a new object.
 pub(super) fn create(target: &Target, object: &Map<String, Value>) -> Result<(), Failure> {
@@ -21,9 +21,11 @@ pub(super) fn create(target: &Target, object: &Map<String, Value>) -> Result<(),
         metadata::validate_create(&value["metadata"], kind.namespaced, kind.rules.names)
     };
     if kind.is_builtin() {
+        errors.extend(finalizer_errors(object));
         errors.extend(validate_builtin(kind, &value));
     } else if let Some(schema) = &target.version().schema {
         errors.extend(schema.validate(&value));
+        errors.extend(scale_errors(target, &value));
         schema.mention_rules(&mut errors);
     }
     refuse_if_any(target, text(object, "name"), &errors)
@@ -52,6 +54,7 @@ pub(super) fn update(
             "status" => schema.validate_status_update(&new, &old),
             _ => schema.validate_update(&new, &old),
         });
+        errors.extend(scale_errors(target, &new));
         schema.mention_rules(&mut errors);
     }
     refuse_if_any(target, &target.name, &errors)
@@ -62,4 +65,87 @@ fn refuse_if_any(target: &Target, name: &str, errors: &[FieldError]) -> Result<(
         return Ok(());
     }
     Err(Failure::invalid(&target.kind.group, &target.kind.kind, name, errors))
+}
+
+/// Finalizers that Kubernetes itself knows; all others need a domain.
+const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+
+fn finalizer_errors(object: &Map<String, Value>) -> Vec<FieldError> {
+    let named = finalizers(object).into_iter().enumerate();
+    let vague =
+        named.filter(|(_, name)| !name.contains('/') && !STANDARD_FINALIZERS.contains(name));
+    vague
+        .map(|(at, name)| {
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            FieldError::invalid(format!("metadata.finalizers[{at}]"), &name.into(), detail)
+        })
+        .collect()
+}
+
+/// What `/scale` would show must be a number that is not negative.
+fn scale_errors(target: &Target, object: &Value) -> Vec<FieldError> {
+    let Some(scale) = &target.version().scale else { return Vec::new() };
+    [&scale.spec_replicas, &scale.status_replicas]
+        .into_iter()
+        .filter_map(|path| scale_error(object, path))
+        .collect()
+}
+
+fn scale_error(object: &Value, path: &str) -> Option<FieldError> {
+    let mut at = object;
+    for name in path.trim_start_matches('.').split('.') {
+        if !at.is_object() {
+            let detail = format!(
+                "{path} accessor error: {} is of the type {}, expected map[string]interface{{}}",
+                go_shown(at),
+                go_kind(at)
+            );
+            return Some(FieldError::invalid(path, &0.into(), &detail));
+        }
+        at = at.get(name)?;
+    }
+    match at.as_i64() {
+        Some(number) if number < 0 => {
+            Some(FieldError::invalid(path, at, "should be a non-negative integer"))
+        }
+        Some(_) => None,
+        None => {
+            let detail = format!(
+                "{path} accessor error: {} is of the type {}, expected int64",
+                go_shown(at),
+                go_kind(at)
+            );
+            Some(FieldError::invalid(path, &0.into(), &detail))
+        }
+    }
+}
+
+/// A value as Go prints it with `%v`.
+fn go_shown(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(list) => {
+            let shown: Vec<String> = list.iter().map(go_shown).collect();
+            format!("[{}]", shown.join(" "))
+        }
+        Value::Object(map) => {
+            let shown: Vec<String> =
+                map.iter().map(|(k, v)| format!("{k}:{}", go_shown(v))).collect();
+            format!("map[{}]", shown.join(" "))
+        }
+        other => other.to_string(),
+    }
+}
+
+fn go_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
 }

@@ -11,14 +11,11 @@ use crate::object::{Key, Stored};
 use crate::state::{State, Target, is_terminating, metadata_mut, text};
 
 /// Fields of `metadata` that only the server sets.
-const SERVER_SET: [&str; 6] = [
-    "creationTimestamp",
-    "deletionGracePeriodSeconds",
-    "deletionTimestamp",
-    "generation",
-    "selfLink",
-    "uid",
-];
+const SERVER_SET: [&str; 5] =
+    ["creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "selfLink", "uid"];
+
+/// Bytes of `generateName` that are used: the name that is generated has 63 at most.
+const GENERATED_MAX: usize = 58;
 
 /// How often a generated name that is taken is drawn again.
 const NAME_ATTEMPTS: usize = 8;
@@ -79,6 +76,7 @@ impl State {
         if !name.is_empty() || prefix.is_empty() {
             return Key::new(&target.namespace, &name);
         }
+        let prefix = &prefix[..prefix.floor_char_boundary(GENERATED_MAX)];
         let mut key = Key::new(&target.namespace, &format!("{prefix}{}", self.ids.suffix()));
         for _ in 1..NAME_ATTEMPTS {
             if self.store.get(target.kind.storage, &key).is_none() {

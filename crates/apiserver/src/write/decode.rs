@@ -1,75 +1,27 @@
 //! From a body to an object of the kind that the path names.
 
+use std::cell::RefCell;
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
+use crate::field_error::FieldError;
+use crate::json;
+use crate::kinds::Registry;
 use crate::metadata;
 use crate::query::FieldValidation;
-use crate::state::Target;
-
-/// An object from a body, in the stored version's words, and what to warn of.
-#[derive(Debug)]
-pub(crate) struct Decoded {
-    pub(crate) object: Map<String, Value>,
-    pub(crate) warnings: Vec<String>,
-}
+use crate::state::{Target, text};
 
 /// Media types that bodies may have, as the real server lists them.
 const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
-/// Reads a body that stands for an object of the target's kind.
-pub(crate) fn object(
-    target: &Target,
-    body: &[u8],
-    content_type: Option<&str>,
-    validation: &FieldValidation,
-) -> Result<Decoded, Failure> {
-    let mut value = parse(body, content_type).map_err(|error| match error {
-        ParseError::Media(failure) => failure,
-        ParseError::Syntax(why) => unrecognized(
-            target,
-            &format!("couldn't get version/kind; json parse error: {why}"),
-            body,
-        ),
-    })?;
-    check_type(target, &mut value, body)?;
-    let Value::Object(object) = value else {
-        let why = "couldn't get version/kind; json parse error: the body is not a JSON object";
-        return Err(unrecognized(target, why, body));
-    };
-    checked(target, object, validation)
-}
-
-/// The checks that an object passes however it was made: by a body or by a patch.
-pub(crate) fn checked(
-    target: &Target,
-    object: Map<String, Value>,
-    validation: &FieldValidation,
-) -> Result<Decoded, Failure> {
-    let kind = &target.kind.kind;
-    let version = &target.version().name;
-    let misfit = |why: &str| {
-        Failure::bad_request(format!(
-            "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
-        ))
-    };
-    let mut value = Value::Object(object);
-    metadata::check_types(&value).map_err(|why| misfit(&why))?;
-    let unknown = match &target.version().schema {
-        Some(schema) => schema.prune(&mut value),
-        None => Vec::new(),
-    };
-    let unknown: Vec<String> =
-        unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect();
-    if *validation == FieldValidation::Strict && !unknown.is_empty() {
-        return Err(misfit(&format!("strict decoding error: {}", unknown.join(", "))));
-    }
-    let warnings = if *validation == FieldValidation::Ignore { Vec::new() } else { unknown };
-    target.version().to_stored(&mut value);
-    let Value::Object(object) = value else { unreachable!("an object was put in") };
-    Ok(Decoded { object, warnings })
+/// What a body is read against.
+pub(crate) struct Decoder<'a> {
+    pub(crate) target: &'a Target,
+    pub(crate) validation: &'a FieldValidation,
+    /// What to warn of, also where the request fails for another reason.
+    pub(crate) warnings: &'a RefCell<Vec<String>>,
 }
 
 /// Why a body is not a value.
@@ -78,15 +30,214 @@ pub(crate) enum ParseError {
     Syntax(String),
 }
 
+impl Decoder<'_> {
+    /// Reads a body that stands for an object of the target's kind, in the stored version's words.
+    pub(crate) fn body(
+        &self,
+        registry: &Registry,
+        body: &[u8],
+        content_type: Option<&str>,
+    ) -> Result<Map<String, Value>, Failure> {
+        let read = parse(body, content_type).map_err(|error| match error {
+            ParseError::Media(failure) => failure,
+            ParseError::Syntax(why) => self.unrecognized(&why, body),
+        })?;
+        let builtin = self.target.kind.is_builtin();
+        let object = match read.value {
+            Value::Object(object) => object,
+            Value::Null if builtin => Map::new(),
+            Value::Null => {
+                return Err(self.missing("Kind", body));
+            }
+            other => {
+                let why = format!(
+                    "json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \
+                     \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
+                    go_type(&other)
+                );
+                return Err(self.unrecognized(&why, body));
+            }
+        };
+        if builtin {
+            self.check_builtin_type(registry, &object)?;
+        } else {
+            self.check_custom_type(&object, body)?;
+        }
+        let mut complaints: Vec<String> =
+            read.duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
+        let object = self.fit(object, &mut complaints)?;
+        if *self.validation == FieldValidation::Strict && !complaints.is_empty() {
+            return Err(self.misfit(&format!("strict decoding error: {}", complaints.join(", "))));
+        }
+        self.warn(complaints);
+        if !builtin {
+            self.check_custom_kind(&object)?;
+        }
+        Ok(self.stored(object))
+    }
+
+    /// Checks an object that a patch made.
+    pub(crate) fn patched(
+        &self,
+        object: Map<String, Value>,
+    ) -> Result<Map<String, Value>, Failure> {
+        let mut complaints = Vec::new();
+        let object = self.fit(object, &mut complaints)?;
+        if *self.validation == FieldValidation::Strict && !complaints.is_empty() {
+            let text = Value::Object(object).to_string();
+            let why = format!("strict decoding error: {}", complaints.join(", "));
+            let error = FieldError::invalid("patch", &text.into(), &why);
+            return Err(Failure::invalid("", "", "", &[error]));
+        }
+        self.warn(complaints);
+        if !self.target.kind.is_builtin() {
+            self.check_custom_kind(&object)?;
+        }
+        Ok(self.stored(object))
+    }
+
+    /// Checks the types and takes out what the kind does not know; `complaints` tells of it.
+    fn fit(
+        &self,
+        object: Map<String, Value>,
+        complaints: &mut Vec<String>,
+    ) -> Result<Map<String, Value>, Failure> {
+        let mut value = Value::Object(object);
+        let kind = &self.target.kind;
+        metadata::check_types(&value).map_err(|why| {
+            self.misfit(&if kind.is_builtin() {
+                why
+            } else {
+                custom_metadata_error(&why, &kind.kind)
+            })
+        })?;
+        let unknown = match &self.target.version().schema {
+            Some(schema) => schema.prune(&mut value),
+            None => Vec::new(),
+        };
+        complaints.extend(unknown.into_iter().map(|path| format!("unknown field {path:?}")));
+        match value {
+            Value::Object(object) => Ok(object),
+            _ => unreachable!("an object was put in"),
+        }
+    }
+
+    fn stored(&self, object: Map<String, Value>) -> Map<String, Value> {
+        let mut value = Value::Object(object);
+        self.target.version().to_stored(&mut value);
+        match value {
+            Value::Object(object) => object,
+            _ => unreachable!("an object was put in"),
+        }
+    }
+
+    fn warn(&self, complaints: Vec<String>) {
+        if *self.validation != FieldValidation::Ignore {
+            self.warnings.borrow_mut().extend(complaints);
+        }
+    }
+
+    /// The type meta of a built-in may be left out; if it is there, it must be the path's.
+    fn check_builtin_type(
+        &self,
+        registry: &Registry,
+        object: &Map<String, Value>,
+    ) -> Result<(), Failure> {
+        let wanted = &self.target.kind;
+        let wanted_version = wanted.api_version(&self.target.version().name);
+        let kind = top(object, "kind").unwrap_or(&wanted.kind);
+        let version = top(object, "apiVersion").unwrap_or(&wanted_version);
+        if kind == wanted.kind && version == wanted_version {
+            return Ok(());
+        }
+        let (group, short) = version.split_once('/').unwrap_or(("", version));
+        let known = registry.iter().any(|known| {
+            known.kind == kind && known.group == group && known.served(short).is_some()
+        });
+        let why = if known {
+            let package = if wanted.group.is_empty() { "core" } else { &wanted.group };
+            let package = package.split('.').next().unwrap_or_default();
+            format!(
+                "converting ({short}.{kind}) to ({package}.{}): unknown conversion",
+                wanted.kind
+            )
+        } else {
+            not_registered(kind, version)
+        };
+        Err(Failure::bad_request(format!(
+            "{kind} in version {short:?} cannot be handled as a {}: {why}",
+            wanted.kind
+        )))
+    }
+
+    fn check_custom_type(&self, object: &Map<String, Value>, body: &[u8]) -> Result<(), Failure> {
+        if top(object, "kind").is_none() {
+            return Err(self.missing("Kind", body));
+        }
+        let version = top(object, "apiVersion").unwrap_or_default();
+        let wanted = self.target.kind.api_version(&self.target.version().name);
+        if version == wanted {
+            return Ok(());
+        }
+        Err(Failure::bad_request(format!(
+            "the API version in the data ({version}) does not match the expected API version ({wanted})"
+        )))
+    }
+
+    fn check_custom_kind(&self, object: &Map<String, Value>) -> Result<(), Failure> {
+        let kind = &self.target.kind;
+        let version = kind.api_version(&self.target.version().name);
+        for (field, wanted) in [("kind", &kind.kind), ("apiVersion", &version)] {
+            let given = top(object, field).unwrap_or_default();
+            if given != wanted {
+                let error = FieldError::invalid(field, &given.into(), &format!("must be {wanted}"));
+                let shown = top(object, "kind").unwrap_or_default();
+                return Err(Failure::invalid(&kind.group, shown, text(object, "name"), &[error]));
+            }
+        }
+        Ok(())
+    }
+
+    fn misfit(&self, why: &str) -> Failure {
+        let kind = &self.target.kind.kind;
+        let version = &self.target.version().name;
+        Failure::bad_request(format!(
+            "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
+        ))
+    }
+
+    fn unrecognized(&self, why: &str, body: &[u8]) -> Failure {
+        self.unrecognized_object(
+            &format!("couldn't get version/kind; json parse error: {why}"),
+            body,
+        )
+    }
+
+    fn missing(&self, field: &str, body: &[u8]) -> Failure {
+        let shown = String::from_utf8_lossy(body);
+        self.unrecognized_object(&format!("Object '{field}' is missing in '{shown}'"), body)
+    }
+
+    fn unrecognized_object(&self, why: &str, body: &[u8]) -> Failure {
+        Failure::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): {why} ({})",
+            self.target.kind.kind,
+            summary(body)
+        ))
+    }
+}
+
 /// Reads JSON or YAML.
-pub(crate) fn parse(body: &[u8], content_type: Option<&str>) -> Result<Value, ParseError> {
+pub(crate) fn parse(body: &[u8], content_type: Option<&str>) -> Result<json::Read, ParseError> {
     let media = content_type.unwrap_or_default();
     match media.split(';').next().unwrap_or_default().trim() {
-        "" | "application/json" => serde_json::from_slice(body)
-            .map_err(|error| ParseError::Syntax(go_syntax(&error, body))),
+        "" | "application/json" => {
+            json::read(body).map_err(|error| ParseError::Syntax(go_syntax(&error, body)))
+        }
         "application/yaml" => std::str::from_utf8(body)
             .map_err(|error| error.to_string())
             .and_then(|text| serde_saphyr::from_str(text).map_err(|error| error.to_string()))
+            .map(|value| json::Read { value, duplicates: Vec::new() })
             .map_err(ParseError::Syntax),
         "application/vnd.kubernetes.protobuf" => Err(ParseError::Media(Failure::unsupported_body(
             "protobuf bodies",
@@ -96,56 +247,21 @@ pub(crate) fn parse(body: &[u8], content_type: Option<&str>) -> Result<Value, Pa
     }
 }
 
-/// The body's type meta must be the path's; bodies for built-ins may leave it out.
-fn check_type(target: &Target, value: &mut Value, body: &[u8]) -> Result<(), Failure> {
-    let Value::Object(object) = value else { return Ok(()) };
-    let wanted_version = target.kind.api_version(&target.version().name);
-    let given =
-        |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let (kind, version) = (given("kind"), given("apiVersion"));
-    if !target.kind.is_builtin() {
-        for (field, text) in [("Kind", &kind), ("apiVersion", &version)] {
-            if text.is_empty() {
-                let why =
-                    format!("Object '{field}' is missing in '{}'", String::from_utf8_lossy(body));
-                return Err(unrecognized(target, &why, body));
-            }
-        }
-    }
-    let same_kind = kind.is_empty() || kind == target.kind.kind;
-    let same_version = version.is_empty() || version == wanted_version;
-    if same_kind && same_version {
-        object.insert("kind".into(), target.kind.kind.as_str().into());
-        object.insert("apiVersion".into(), wanted_version.into());
-        return Ok(());
-    }
-    let given_kind = if kind.is_empty() { &target.kind.kind } else { &kind };
-    let why = if same_version && target.kind.is_builtin() {
-        let group = if target.kind.group.is_empty() { "core" } else { &target.kind.group };
-        let version = &target.version().name;
-        format!(
-            "converting ({version}.{kind}) to ({}.{}): unknown conversion",
-            group.split('.').next().unwrap_or_default(),
-            target.kind.kind
-        )
-    } else {
-        format!(
-            "the API version in the data ({version}) does not match the expected API version ({wanted_version})"
-        )
-    };
-    let short_version = version.rsplit('/').next().unwrap_or_default();
-    Err(Failure::bad_request(format!(
-        "{given_kind} in version {short_version:?} cannot be handled as a {}: {why}",
-        target.kind.kind
-    )))
+/// What Go's scheme says about a kind that nobody registered.
+pub(crate) fn not_registered(kind: &str, version: &str) -> String {
+    format!(
+        "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
+    )
 }
 
-fn unrecognized(target: &Target, why: &str, body: &[u8]) -> Failure {
-    Failure::bad_request(format!(
-        "the object provided is unrecognized (must be of type {}): {why} ({})",
-        target.kind.kind,
-        summary(body)
-    ))
+fn top<'a>(object: &'a Map<String, Value>, field: &str) -> Option<&'a str> {
+    object.get(field).and_then(Value::as_str).filter(|text| !text.is_empty())
+}
+
+/// Custom resources are decoded by another way, whose errors name the fields otherwise.
+fn custom_metadata_error(why: &str, kind: &str) -> String {
+    why.replace("Go struct field ObjectMeta.metadata.", "Go struct field ObjectMeta.")
+        .replace(&format!("Go struct field {kind}.metadata of type"), "Go value of type")
 }
 
 /// The beginning of a body, as the real server shows it in errors.
@@ -167,23 +283,57 @@ fn summary(body: &[u8]) -> String {
     }
 }
 
+/// A JSON type in the words of Go's decoder.
+pub(crate) fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
 /// A syntax error in the words of Go's decoder, as far as they can be told from ours.
 pub(crate) fn go_syntax(error: &serde_json::Error, body: &[u8]) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();
     }
     let line = body.split(|&byte| byte == b'\n').nth(error.line().saturating_sub(1));
-    let at = line.and_then(|line| line.get(error.column().saturating_sub(1)));
-    let Some(&byte) = at else { return error.to_string() };
-    let shown = char::from(byte).escape_default();
+    let Some(line) = line else { return error.to_string() };
+    let column = error.column().saturating_sub(1);
+    let Some(&byte) = line.get(column) else { return error.to_string() };
+    let shown = match byte {
+        b'\'' => "\\'".to_owned(),
+        0x20..=0x7e => char::from(byte).to_string(),
+        _ => format!("\\u{:04x}", u32::from(char::from(byte))),
+    };
     let context = error.to_string();
-    if context.starts_with("trailing characters") {
-        format!("invalid character '{shown}' after top-level value")
+    let place = if context.starts_with("trailing characters") {
+        "after top-level value".to_owned()
     } else if context.starts_with("key must be a string") {
-        format!("invalid character '{shown}' looking for beginning of object key string")
+        "looking for beginning of object key string".to_owned()
     } else if context.starts_with("expected `,` or `}`") {
-        format!("invalid character '{shown}' after object key:value pair")
+        "after object key:value pair".to_owned()
+    } else if context.starts_with("expected `,` or `]`") {
+        "after array element".to_owned()
+    } else if context.starts_with("expected `:`") {
+        "after object key".to_owned()
     } else {
-        format!("invalid character '{shown}' looking for beginning of value")
-    }
+        literal(line, column).unwrap_or_else(|| "looking for beginning of value".to_owned())
+    };
+    format!("invalid character '{shown}' {place}")
+}
+
+/// If a literal such as `null` is misspelt at this column: which, and what should stand there.
+fn literal(line: &[u8], column: usize) -> Option<String> {
+    ["null", "true", "false"].into_iter().find_map(|literal| {
+        let known = (1..literal.len()).rev().find(|&known| {
+            column >= known
+                && line.get(column - known..column) == Some(&literal.as_bytes()[..known])
+        })?;
+        let expected = char::from(literal.as_bytes()[known]);
+        Some(format!("in literal {literal} (expecting '{expected}')"))
+    })
 }

@@ -6,8 +6,8 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::Written;
-use super::decode::ParseError;
+use super::decode::{ParseError, not_registered};
+use super::{Answer, Written};
 use crate::failure::{Failure, details};
 use crate::field_error::FieldError;
 use crate::kinds::{Dependents, Kind, Registered};
@@ -75,6 +75,11 @@ impl DeleteOptions {
                 Failure::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
             }
         })?;
+        let value = value.value;
+        let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default();
+        if !matches!(text("kind"), "" | "DeleteOptions") {
+            return Err(Failure::bad_request(not_registered(text("kind"), text("apiVersion"))));
+        }
         let mut options: Self = serde_json::from_value(value).map_err(|why| {
             Failure::bad_request(format!("the delete options are malformed: {why}"))
         })?;
@@ -138,23 +143,20 @@ impl State {
         }
         let old = stored.value();
         check_preconditions(target, &old, options)?;
-        match self.marked(kind, &old, options) {
-            Mark::Unchanged => Ok(Written::object(StatusCode::OK, stored)),
-            Mark::Gone => {
-                if !dry_run {
-                    self.remove(kind, &target.key());
-                }
-                Ok(Written { code: StatusCode::OK, answer: gone(target, &stored, &old) })
+        let mark = self.marked(kind, &old, options);
+        let answer = match (mark.fate, dry_run) {
+            (Fate::Unchanged, _) => Answer::Object(stored),
+            (Fate::Held, true) => {
+                Answer::Object(Arc::new(Stored::draft(mark.object, stored.revision, kind)))
             }
-            Mark::Held(object) => {
-                let held = if dry_run {
-                    Arc::new(Stored::draft(object, stored.revision, kind))
-                } else {
-                    self.put(kind, &target.key(), object)
-                };
-                Ok(Written::object(StatusCode::OK, held))
+            (Fate::Held, false) => Answer::Object(self.put(kind, &target.key(), mark.object)),
+            (Fate::Gone, true) => gone(target, Some(stored), &old),
+            (Fate::Gone, false) => {
+                let last = self.remove_marked(kind, &target.key(), mark.object);
+                gone(target, last, &old)
             }
-        }
+        };
+        Ok(Written { code: StatusCode::OK, answer })
     }
 
     /// The same for an object that a controller found, with no one to answer to.
@@ -162,11 +164,25 @@ impl State {
         let Some(old) = self.store.get(kind.storage, key).map(|stored| stored.value()) else {
             return;
         };
-        match self.marked(kind, &old, options) {
-            Mark::Unchanged => {}
-            Mark::Gone => self.remove(kind, key),
-            Mark::Held(object) => drop(self.put(kind, key, object)),
+        let mark = self.marked(kind, &old, options);
+        match mark.fate {
+            Fate::Unchanged => {}
+            Fate::Held => drop(self.put(kind, key, mark.object)),
+            Fate::Gone => drop(self.remove_marked(kind, key, mark.object)),
         }
+    }
+
+    /// Removes an object. Kinds that know a grace period are marked first, even if it is none.
+    fn remove_marked(
+        &mut self,
+        kind: &Registered,
+        key: &Key,
+        marked: Map<String, Value>,
+    ) -> Option<Arc<Stored>> {
+        if is_pod(kind) {
+            self.put(kind, key, marked);
+        }
+        self.remove(kind, key)
     }
 
     /// What deleting makes of the object.
@@ -175,23 +191,23 @@ impl State {
         let wanted = finalizers_after(kind, old, options);
         set_finalizers(&mut object, &wanted);
         let grace = grace_period(kind, old, options);
+        let namespace = kind.is("", "namespaces");
         if is_terminating(old) {
             let shorter = grace < held_grace(old);
             if shorter {
                 metadata_mut(&mut object).insert("deletionGracePeriodSeconds".into(), grace.into());
             }
-            let over = wanted.is_empty() && shorter && grace == 0 && !kind.is("", "namespaces");
-            return match (over, object == *old) {
-                (true, _) => Mark::Gone,
-                (false, true) => Mark::Unchanged,
-                (false, false) => Mark::Held(object),
+            let over = wanted.is_empty() && shorter && grace == 0 && !namespace;
+            let fate = match (over, object == *old) {
+                (true, _) => Fate::Gone,
+                (false, true) => Fate::Unchanged,
+                (false, false) => Fate::Held,
             };
-        }
-        if wanted.is_empty() && grace == 0 && !kind.is("", "namespaces") {
-            return Mark::Gone;
+            return Mark { object, fate };
         }
         self.mark(kind, &mut object, grace);
-        Mark::Held(object)
+        let over = wanted.is_empty() && grace == 0 && !namespace;
+        Mark { object, fate: if over { Fate::Gone } else { Fate::Held } }
     }
 
     fn mark(&self, kind: &Kind, object: &mut Map<String, Value>, grace: i64) {
@@ -213,9 +229,15 @@ impl State {
 }
 
 /// What a delete makes of an object.
-enum Mark {
+struct Mark {
+    object: Map<String, Value>,
+    fate: Fate,
+}
+
+/// What becomes of it.
+enum Fate {
     Gone,
-    Held(Map<String, Value>),
+    Held,
     Unchanged,
 }
 
@@ -276,7 +298,7 @@ fn finalizers_after(kind: &Kind, old: &Map<String, Value>, options: &DeleteOptio
 
 /// Only pods that run somewhere get time to end; everything else goes at once.
 fn grace_period(kind: &Kind, old: &Map<String, Value>, options: &DeleteOptions) -> i64 {
-    if !(kind.group.is_empty() && kind.plural == "pods") {
+    if !is_pod(kind) {
         return 0;
     }
     let spec = old.get("spec");
@@ -290,19 +312,23 @@ fn grace_period(kind: &Kind, old: &Map<String, Value>, options: &DeleteOptions) 
     options.grace_period_seconds.or(own).unwrap_or(30).max(0)
 }
 
+fn is_pod(kind: &Kind) -> bool {
+    kind.is("", "pods")
+}
+
 fn held_grace(object: &Map<String, Value>) -> i64 {
     object["metadata"].get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0)
 }
 
 /// The answer for an object that is gone: a `Status` that names it, or the object, depending on the kind.
-fn gone(target: &Target, stored: &Arc<Stored>, old: &Map<String, Value>) -> super::Answer {
+fn gone(target: &Target, last: Option<Arc<Stored>>, old: &Map<String, Value>) -> Answer {
     let kind = &target.kind;
-    if kind.rules.returns_deleted {
-        return super::Answer::Object(stored.clone());
+    if let Some(last) = last.filter(|_| kind.rules.returns_deleted) {
+        return Answer::Object(last);
     }
     let mut details = details(&target.name, &kind.group, &kind.plural);
     details["uid"] = text(old, "uid").into();
-    super::Answer::Value(json!({
+    Answer::Value(json!({
         "kind": "Status",
         "apiVersion": "v1",
         "metadata": {},

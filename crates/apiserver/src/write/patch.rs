@@ -1,18 +1,30 @@
 //! Patches: from a body and its media type to an edit of an object.
 
+mod operations;
+
 use serde_json::{Map, Value};
 
-use super::decode::{self, Decoded, go_syntax};
+use super::decode::{Decoder, go_syntax, go_type};
 use crate::failure::Failure;
-use crate::query::FieldValidation;
+use crate::json;
 use crate::state::Target;
+use operations::Operation;
+
+/// Which patch a request is, by its media type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PatchType {
+    /// RFC 6902.
+    Operations,
+    /// RFC 7386.
+    Merge,
+    /// What kubectl and client-go send for built-ins.
+    Strategic,
+}
 
 /// A change to an object, understood but not yet applied.
 #[derive(Debug)]
 pub(crate) enum Patch {
-    /// RFC 6902.
-    Operations(json_patch::Patch),
-    /// RFC 7386.
+    Operations(Vec<Operation>),
     Merge(Value),
 }
 
@@ -23,18 +35,14 @@ const OPERATIONS_MAX: usize = 10_000;
 const ACCEPTED: &str =
     "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
 
-impl Patch {
-    pub(crate) fn parse(
-        target: &Target,
-        body: &[u8],
-        content_type: Option<&str>,
-    ) -> Result<Self, Failure> {
+impl PatchType {
+    pub(crate) fn of(target: &Target, content_type: Option<&str>) -> Result<Self, Failure> {
         let builtin = target.kind.is_builtin();
         let media = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
         match media {
-            "application/json-patch+json" => operations(body),
-            "application/merge-patch+json" => json(body).map(Self::Merge),
-            "application/strategic-merge-patch+json" if builtin => strategic(json(body)?),
+            "application/json-patch+json" => Ok(Self::Operations),
+            "application/merge-patch+json" => Ok(Self::Merge),
+            "application/strategic-merge-patch+json" if builtin => Ok(Self::Strategic),
             "application/apply-patch+yaml" | "application/apply-patch+cbor" => {
                 Err(Failure::unsupported_body(
                     "server-side apply",
@@ -45,16 +53,28 @@ impl Patch {
             _ => Err(Failure::unsupported_media_type(ACCEPTED)),
         }
     }
+}
+
+impl Patch {
+    pub(crate) fn parse(patch_type: PatchType, body: &[u8]) -> Result<Self, Failure> {
+        let read = json::read(body).map_err(|error| {
+            Failure::bad_request(format!("error decoding patch: {}", go_syntax(&error, body)))
+        })?;
+        match patch_type {
+            PatchType::Operations => operations(read.value),
+            PatchType::Merge => merge(read.value).map(Self::Merge),
+            PatchType::Strategic => strategic(merge(read.value)?),
+        }
+    }
 
     /// The object as it is after the patch.
     pub(crate) fn apply(
         &self,
-        target: &Target,
+        decoder: &Decoder<'_>,
         object: Map<String, Value>,
-        validation: &FieldValidation,
-    ) -> Result<Decoded, Failure> {
+    ) -> Result<Map<String, Value>, Failure> {
         match self.apply_value(Value::Object(object))? {
-            Value::Object(object) => decode::checked(target, object, validation),
+            Value::Object(object) => decoder.patched(object),
             _ => Err(Failure::rejected_patch()),
         }
     }
@@ -63,20 +83,39 @@ impl Patch {
     pub(crate) fn apply_value(&self, mut value: Value) -> Result<Value, Failure> {
         match self {
             Self::Operations(operations) => {
-                json_patch::patch(&mut value, operations).map_err(|_| Failure::rejected_patch())?;
+                for operation in operations {
+                    operation.apply(&mut value).map_err(|_| Failure::rejected_patch())?;
+                }
             }
-            Self::Merge(patch) => json_patch::merge(&mut value, patch),
+            Self::Merge(patch) => apply_merge(&mut value, patch),
         }
         Ok(value)
     }
 }
 
-fn json(body: &[u8]) -> Result<Value, Failure> {
-    let value: Value = serde_json::from_slice(body).map_err(|error| {
-        Failure::bad_request(format!("error decoding patch: {}", go_syntax(&error, body)))
-    })?;
-    match value {
-        Value::Object(_) => Ok(value),
+/// RFC 7386: members replace members, null removes them.
+fn apply_merge(value: &mut Value, patch: &Value) {
+    let Value::Object(changes) = patch else {
+        *value = patch.clone();
+        return;
+    };
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    let fields = value.as_object_mut().expect("the value was just made an object");
+    for (name, change) in changes {
+        if change.is_null() {
+            fields.remove(name);
+        } else {
+            apply_merge(fields.entry(name.as_str()).or_insert(Value::Null), change);
+        }
+    }
+}
+
+fn merge(patch: Value) -> Result<Value, Failure> {
+    match patch {
+        Value::Object(_) => Ok(patch),
+        Value::Null => Err(Failure::bad_request("Invalid JSON Patch")),
         other => Err(Failure::bad_request(format!(
             "error decoding patch: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
             go_type(&other)
@@ -84,33 +123,30 @@ fn json(body: &[u8]) -> Result<Value, Failure> {
     }
 }
 
-fn operations(body: &[u8]) -> Result<Patch, Failure> {
-    let value: Value = serde_json::from_slice(body).map_err(|error| {
-        Failure::bad_request(format!("error decoding patch: {}", go_syntax(&error, body)))
-    })?;
-    let Value::Array(list) = &value else {
-        return Err(Failure::bad_request(format!(
-            "error decoding patch: json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp",
-            go_type(&value)
-        )));
+fn operations(patch: Value) -> Result<Patch, Failure> {
+    let list = match patch {
+        Value::Array(list) => list,
+        Value::Null => Vec::new(),
+        other => {
+            return Err(Failure::bad_request(format!(
+                "error decoding patch: json: cannot unmarshal {} into Go value of type \
+                 []handlers.jsonPatchOp",
+                go_type(&other)
+            )));
+        }
     };
     if list.len() > OPERATIONS_MAX {
-        return Err(Failure::new(
-            http::StatusCode::PAYLOAD_TOO_LARGE,
-            Some("RequestEntityTooLarge"),
-            format!(
-                "Request entity too large: The allowed maximum operations in a JSON patch is \
-                 {OPERATIONS_MAX}, got {}",
-                list.len()
-            ),
-        ));
+        let count = list.len();
+        return Err(Failure::too_large(&format!(
+            "The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {count}"
+        )));
     }
-    // The shape is a list of something; what is wrong with an operation shows when it is applied.
-    serde_json::from_value(value).map(Patch::Operations).map_err(|_| Failure::rejected_patch())
+    let operations = list.into_iter().map(Operation::new).collect::<Result<_, _>>();
+    operations.map(Patch::Operations).map_err(|_| Failure::rejected_patch())
 }
 
 /// A strategic merge patch that says nothing about lists is a merge patch. How lists merge is told by the
-/// types of Kubernetes, which this server does not have: such a patch is refused, never misapplied.
+/// types of Kubernetes: such a patch is refused, never misapplied.
 fn strategic(patch: Value) -> Result<Patch, Failure> {
     if is_plain(&patch) {
         return Ok(Patch::Merge(patch));
@@ -128,16 +164,5 @@ fn is_plain(patch: &Value) -> bool {
             fields.iter().all(|(name, value)| !name.starts_with('$') && is_plain(value))
         }
         _ => true,
-    }
-}
-
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
     }
 }

@@ -4,7 +4,6 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::Written;
-use super::decode::Decoded;
 use crate::failure::Failure;
 use crate::field_error::FieldError;
 use crate::kinds::Scale;
@@ -27,7 +26,8 @@ impl State {
         let old = self.existing(target)?.value();
         let changed = edit(as_scale(scale, &old))?;
         let replicas = changed["spec"].get("replicas").cloned().unwrap_or_else(|| 0.into());
-        if replicas.as_i64().is_none_or(|replicas| replicas < 0) {
+        // Of custom resources the schema decides.
+        if target.kind.is_builtin() && replicas.as_i64().is_none_or(|replicas| replicas < 0) {
             let error = FieldError::invalid(
                 "spec.replicas",
                 &replicas,
@@ -37,12 +37,12 @@ impl State {
         }
         let version = changed["metadata"].get("resourceVersion").cloned();
         let whole = Target { subresource: String::new(), ..target.clone() };
-        let (written, _) = self.update(&whole, dry_run, |mut object| {
+        let written = self.update(&whole, dry_run, |mut object| {
             set_path(&mut object, &scale.spec_replicas, replicas);
             if let Some(version) = version {
                 metadata_mut(&mut object).insert("resourceVersion".into(), version);
             }
-            Ok(Decoded { object, warnings: Vec::new() })
+            Ok(object)
         })?;
         let super::Answer::Object(stored) = written.answer else {
             return Err(Failure::internal("a scaled object is answered with itself"));

@@ -6,13 +6,13 @@ use http::StatusCode;
 use serde_json::{Map, Value};
 
 use super::create::fit_namespace;
-use super::decode::Decoded;
 use super::{Written, apply_defaults, check};
 use crate::failure::Failure;
 use crate::field_error::FieldError;
 use crate::kinds::{Kind, StatusMetadata};
 use crate::metadata;
 use crate::object::Stored;
+use crate::query::version_number;
 use crate::state::{State, Target, finalizers, is_terminating, metadata_mut, text};
 
 impl State {
@@ -21,12 +21,11 @@ impl State {
         &mut self,
         target: &Target,
         dry_run: bool,
-        edit: impl FnOnce(Map<String, Value>) -> Result<Decoded, Failure>,
-    ) -> Result<(Written, Vec<String>), Failure> {
+        edit: impl FnOnce(Map<String, Value>) -> Result<Map<String, Value>, Failure>,
+    ) -> Result<Written, Failure> {
         let old = self.existing(target)?;
-        let Decoded { object, warnings } = edit(in_version(target, &old))?;
-        let written = self.replace(target, &old, object, dry_run)?;
-        Ok((written, warnings))
+        let object = edit(in_version(target, &old))?;
+        self.replace(target, &old, object, dry_run)
     }
 
     /// PUT: the body is the new object. Some kinds are created by it, too.
@@ -34,17 +33,19 @@ impl State {
         &mut self,
         target: &Target,
         dry_run: bool,
-        decoded: Decoded,
-    ) -> Result<(Written, Vec<String>), Failure> {
-        let missing = self.store.get(target.kind.storage, &target.key()).is_none();
-        let unversioned = matches!(text(&decoded.object, "resourceVersion"), "" | "0");
+        object: Map<String, Value>,
+    ) -> Result<Written, Failure> {
+        let held = self.store.get(target.kind.storage, &target.key());
+        let unversioned = matches!(text(&object, "resourceVersion"), "" | "0");
         let creates = target.kind.rules.create_on_update && target.subresource.is_empty();
-        if missing && unversioned && creates {
-            check_name(target, &decoded.object)?;
-            let written = self.create(target, decoded.object, dry_run)?;
-            return Ok((written, decoded.warnings));
+        if held.is_none() && unversioned && creates {
+            check_name(target, &object)?;
+            return self.create(target, object, dry_run);
         }
-        self.update(target, dry_run, |_| Ok(decoded))
+        if let Some(held) = held {
+            check_uid(target, &held.value(), &object)?;
+        }
+        self.update(target, dry_run, |_| Ok(object))
     }
 
     fn replace(
@@ -57,7 +58,6 @@ impl State {
         let old = stored.value();
         check_name(target, &new)?;
         fit_namespace(target, &mut new)?;
-        check_uid(target, &old, &new)?;
         check_version(target, stored.revision, &new)?;
         let mut new = by_subresource(target, &old, new);
         keep_server_set(&old, &mut new);
@@ -143,7 +143,12 @@ fn check_version(target: &Target, held: u64, new: &Map<String, Value>) -> Result
             Err(Failure::invalid(&kind.group, &kind.plural, &target.name, &[error]))
         }
         given if given == held.to_string() => Ok(()),
-        _ => Err(Failure::modified(kind, &target.name)),
+        given => Err(match version_number(given) {
+            Ok(_) => Failure::modified(kind, &target.name),
+            Err(_) => {
+                Failure::internal(format!("strconv.ParseUint: parsing {given:?}: invalid syntax"))
+            }
+        }),
     }
 }
 
@@ -181,6 +186,9 @@ fn by_subresource(
         "finalize" => {
             let mut changed = old.clone();
             keep("spec", &new, &mut changed);
+            if let Some(spec) = changed.get_mut("spec").and_then(Value::as_object_mut) {
+                drop_empty(spec);
+            }
             changed
         }
         _ => {
@@ -211,7 +219,7 @@ fn keep_server_set(old: &Map<String, Value>, new: &mut Map<String, Value>) {
     }
 }
 
-/// An empty list or map in `metadata` is written as none at all, as Go's `omitempty` does.
+/// An empty list or map is written as none at all, as Go's `omitempty` does.
 fn drop_empty(metadata: &mut Map<String, Value>) {
     metadata.retain(|_, value| match value {
         Value::Null => false,

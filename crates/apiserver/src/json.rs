@@ -1,0 +1,139 @@
+//! Reading JSON as the real server reads it: the last of two members of one name wins and is told of, and a
+//! number without a fraction is a whole number, however it was written.
+
+use std::fmt;
+
+use serde::Deserializer;
+use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+/// A value, and the paths of the members that it holds twice.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Read {
+    pub(crate) value: Value,
+    pub(crate) duplicates: Vec<String>,
+}
+
+pub(crate) fn read(text: &[u8]) -> Result<Read, serde_json::Error> {
+    let mut duplicates = Vec::new();
+    let mut deserializer = serde_json::Deserializer::from_slice(text);
+    let value =
+        Seed { path: String::new(), duplicates: &mut duplicates }.deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(Read { value, duplicates })
+}
+
+/// Numbers without a fraction become whole numbers, as Go writes them.
+fn number(float: f64) -> Value {
+    /// Whole numbers up to here are exact.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if float.fract() == 0.0 && float.abs() <= EXACT {
+        #[expect(clippy::cast_possible_truncation, reason = "the range was just checked")]
+        return Value::Number(Number::from(float as i64));
+    }
+    Number::from_f64(float).map_or(Value::Null, Value::Number)
+}
+
+/// Reads one value at a path.
+struct Seed<'a> {
+    path: String,
+    duplicates: &'a mut Vec<String>,
+}
+
+impl<'de> DeserializeSeed<'de> for Seed<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Seed<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(number(value))
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E: Error>(self, value: String) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        loop {
+            let path = format!("{}[{}]", self.path, list.len());
+            match elements.next_element_seed(Seed { path, duplicates: self.duplicates })? {
+                Some(value) => list.push(value),
+                None => return Ok(Value::Array(list)),
+            }
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(name) = members.next_key::<String>()? {
+            let path =
+                if self.path.is_empty() { name.clone() } else { format!("{}.{name}", self.path) };
+            if map.contains_key(&name) {
+                self.duplicates.push(path.clone());
+            }
+            let value = members.next_value_seed(Seed { path, duplicates: self.duplicates })?;
+            map.insert(name, value);
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_last_of_two_members_wins_and_is_told_of() {
+        let text = br#"{"spec": {"a": 1, "a": 2, "l": [{"b": 1, "b": 1}]}}"#;
+        let read = read(text).expect("it is JSON");
+        assert_eq!(read.value, json!({"spec": {"a": 2, "l": [{"b": 1}]}}));
+        assert_eq!(read.duplicates, ["spec.a", "spec.l[0].b"]);
+    }
+
+    #[test]
+    fn numbers_without_a_fraction_are_whole() {
+        let value = read(b"[2.0, 0.25, -1e2, 9007199254740993, 18446744073709551615]")
+            .expect("it is JSON")
+            .value;
+        assert_eq!(value, json!([2, 0.25, -100, 9_007_199_254_740_993_i64, u64::MAX]));
+    }
+
+    #[test]
+    fn what_follows_the_value_is_an_error() {
+        assert!(read(b"{} x").is_err());
+        assert!(read(b"{\"a\":").is_err());
+    }
+}
