@@ -7,11 +7,13 @@
 //! - [`deps`]: what the dependency graph may look like, computed from `cargo metadata`;
 //! - [`mod@bench`]: how fast we are beside the others, measured in one go on one machine;
 //! - [`kube`]: a real control plane for tests, built into the cache folder;
+//! - [`kinds`]: the fields of the built-in kinds, recorded from a real control plane;
 //! - [`process`]: how a command is run, shown, timed and reported.
 
 mod bench;
 mod ci;
 mod deps;
+mod kinds;
 mod kube;
 mod process;
 
@@ -37,6 +39,8 @@ enum Command {
     Bench(bench::Options),
     /// Build a real kube-apiserver, etcd and kube-controller-manager for tests into the cache folder.
     Kube(kube::Options),
+    /// Compare the shapes of the built-in kinds with a running cluster, or record them from it.
+    Kinds(kinds::Options),
 }
 
 fn main() -> ExitCode {
@@ -45,6 +49,7 @@ fn main() -> ExitCode {
         Command::Deps => deps::run(),
         Command::Bench(options) => bench::run(&options),
         Command::Kube(options) => kube::run(&options),
+        Command::Kinds(options) => kinds::run(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -12,6 +12,8 @@ mod builtin;
 mod defaults;
 mod fields;
 mod registry;
+#[cfg_attr(not(test), expect(dead_code, reason = "the decoder of bodies is about to call it"))]
+mod shape;
 mod validate;
 mod versions;
 

@@ -1,0 +1,45 @@
+//! Which fields built-in kinds have, and what becomes of a body that has others.
+//!
+//! The real server decodes a body into Go structs: what has no field is dropped and told, what has another type
+//! is refused in the words of Go's decoder. Here the structs are data, `shape/shapes.txt`, recorded from a real
+//! server by `cargo xtask kinds`; [`table`] reads it, [`walk`] takes an object through it, and [`text`] and [`time`]
+//! are the types that decode themselves from a text.
+//!
+//! Places are told in the order in which the object has its fields. The real server does the same, but has them in
+//! the order of the body, and our objects have theirs in the order of the alphabet.
+
+mod table;
+mod text;
+mod time;
+mod walk;
+
+use serde_json::Value;
+
+use self::table::TABLE;
+use self::walk::Walk;
+use super::Kind;
+
+/// Makes of an object what decoding it into the type of its kind would make.
+///
+/// Fields that the kind does not have are removed, and their paths returned, as in `spec.containers[0].bogus`.
+/// A field that is null is removed as well; an item or a value of a map that is null becomes what Go takes for
+/// it, as in `""`. Inside of what has no type nothing changes. Custom kinds are left alone: they have a schema.
+///
+/// # Errors
+/// What Go's decoder says about the first value of a wrong type. The object is half decoded then.
+pub(crate) fn decode_builtin(
+    kind: &Kind,
+    version: &str,
+    object: &mut Value,
+) -> Result<Vec<String>, String> {
+    if !kind.is_builtin() {
+        return Ok(Vec::new());
+    }
+    match TABLE.kind(&kind.api_version(version), &kind.kind) {
+        Some(name) => Walk::new(&TABLE).run(name, object),
+        None => Ok(Vec::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+//! The shapes as they are in memory, read once from `shapes.txt`.
+//!
+//! The head of the file describes it. Everything borrows from its text, and types refer to each other by name: they
+//! go in circles. What the file says about merging is not kept.
+//!
+//! Invariant: kinds, types and the fields of a type are sorted by their names, as the file is.
+
+use std::sync::LazyLock;
+
+/// The shapes of the built-in kinds; read when the first object is decoded, not when the server starts.
+pub(super) static TABLE: LazyLock<Table> =
+    LazyLock::new(|| Table::parse(include_str!("shapes.txt")));
+
+/// All shapes.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    /// Version and kind, as in `apps/v1` and `Deployment`, and the name of the type.
+    kinds: Vec<((&'static str, &'static str), &'static str)>,
+    types: Vec<Type>,
+}
+
+/// A struct of Go.
+#[derive(Debug)]
+pub(super) struct Type {
+    /// Its name, as in `core.v1.PodSpec`.
+    name: &'static str,
+    fields: Vec<Field>,
+}
+
+/// A field of a struct.
+#[derive(Debug)]
+pub(super) struct Field {
+    /// Its name in JSON.
+    pub(super) name: &'static str,
+    pub(super) shape: Shape,
+    /// The embedded structs that Go holds it in, joined by dots; mostly none.
+    pub(super) inline: &'static str,
+}
+
+/// What a value has to be. Those with a text have the name that Go gives the type there, if it gives one.
+#[derive(Debug)]
+pub(super) enum Shape {
+    String(&'static str),
+    Bool(&'static str),
+    Int32(&'static str),
+    Int64(&'static str),
+    Float(&'static str),
+    List(&'static str, Box<Shape>),
+    /// A name, the type of the keys, and the shape of the values.
+    Map(&'static str, &'static str, Box<Shape>),
+    /// Bytes: in base64, or as a list of numbers.
+    Bytes,
+    /// One of such numbers; no field is one.
+    Byte,
+    Time,
+    MicroTime,
+    Quantity,
+    IntOrString,
+    Any,
+    /// An `OpenAPI` schema, or a list of them.
+    Schemas,
+    /// An `OpenAPI` schema, or a flag.
+    SchemaOrBool,
+    /// An `OpenAPI` schema, or a list of texts.
+    SchemaOrTexts,
+    /// A struct, by its name.
+    Struct(&'static str),
+}
+
+impl Table {
+    /// The name of the type of a kind.
+    pub(super) fn kind(&self, version: &str, kind: &str) -> Option<&'static str> {
+        let found = self.kinds.binary_search_by(|(key, _)| key.cmp(&(version, kind))).ok()?;
+        Some(self.kinds[found].1)
+    }
+
+    /// A type by its name.
+    pub(super) fn get(&self, name: &str) -> &Type {
+        let found = self.types.binary_search_by(|candidate| candidate.name.cmp(name));
+        &self.types[found.expect("a type that a shape names must be in the file")]
+    }
+
+    fn parse(text: &'static str) -> Self {
+        let mut table = Self::default();
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            let mut words = line.trim_start().split(' ');
+            let mut word = || words.next().expect("a line must have all of its words");
+            if line.starts_with(' ') {
+                let (name, shape) = (word(), Shape::parse(word()));
+                let inline = words.find_map(|word| word.strip_prefix("in:")).unwrap_or_default();
+                let owner = table.types.last_mut().expect("fields must follow their type");
+                owner.fields.push(Field { name, shape, inline });
+            } else if line.starts_with("kind ") {
+                word();
+                table.kinds.push(((word(), word()), word()));
+            } else {
+                table.types.push(Type { name: word(), fields: Vec::new() });
+            }
+        }
+        table
+    }
+}
+
+impl Type {
+    /// A field by its name in JSON. Capital and small letters are not the same, as they are not for the real server.
+    pub(super) fn field(&self, name: &str) -> Option<&Field> {
+        let found = self.fields.binary_search_by(|field| field.name.cmp(name)).ok()?;
+        Some(&self.fields[found])
+    }
+
+    /// Its name in Go without the package, as in `PodSpec`.
+    pub(super) fn struct_name(&self) -> &'static str {
+        self.name.rsplit('.').next().unwrap_or(self.name)
+    }
+}
+
+impl Shape {
+    fn parse(text: &'static str) -> Self {
+        let (name, rest) =
+            text.split_once('=').filter(|(name, _)| is_name(name)).unwrap_or(("", text));
+        if let Some(items) = rest.strip_prefix("[]") {
+            return Self::List(name, Box::new(Self::parse(items)));
+        }
+        if let Some((key, values)) = rest.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
+            return Self::Map(name, key, Box::new(Self::parse(values)));
+        }
+        match rest {
+            "string" => Self::String(name),
+            "bool" => Self::Bool(name),
+            "int32" => Self::Int32(name),
+            "int64" => Self::Int64(name),
+            "float64" => Self::Float(name),
+            "bytes" => Self::Bytes,
+            "time" => Self::Time,
+            "microtime" => Self::MicroTime,
+            "quantity" => Self::Quantity,
+            "intstr" => Self::IntOrString,
+            "any" => Self::Any,
+            "schemas" => Self::Schemas,
+            "schemaOrBool" => Self::SchemaOrBool,
+            "schemaOrTexts" => Self::SchemaOrTexts,
+            name => Self::Struct(name),
+        }
+    }
+
+    /// The type as Go shows it, as in `[]v1.Container`.
+    pub(super) fn go_type(&self) -> String {
+        let named = |name: &str, or: &str| if name.is_empty() { or } else { name }.to_owned();
+        match self {
+            Self::String(name) => named(name, "string"),
+            Self::Bool(name) => named(name, "bool"),
+            Self::Int32(name) => named(name, "int32"),
+            Self::Int64(name) => named(name, "int64"),
+            Self::Float(name) => named(name, "float64"),
+            Self::List("", items) => format!("[]{}", items.go_type()),
+            Self::Map("", key, values) => {
+                format!("map[{}]{}", named(key, "string"), values.go_type())
+            }
+            Self::List(name, _) | Self::Map(name, ..) => (*name).to_owned(),
+            Self::Bytes => "[]uint8".to_owned(),
+            Self::Byte => "uint8".to_owned(),
+            Self::Time => "v1.Time".to_owned(),
+            Self::MicroTime => "v1.MicroTime".to_owned(),
+            Self::Quantity => "resource.Quantity".to_owned(),
+            Self::IntOrString => "intstr.IntOrString".to_owned(),
+            Self::Any => "v1.JSON".to_owned(),
+            Self::Schemas => "v1.JSONSchemaPropsOrArray".to_owned(),
+            Self::SchemaOrBool => "v1.JSONSchemaPropsOrBool".to_owned(),
+            Self::SchemaOrTexts => "v1.JSONSchemaPropsOrStringArray".to_owned(),
+            // The group is part of a package's path and not of its name.
+            Self::Struct(name) => name.split_once('.').map_or(*name, |(_, shown)| shown).to_owned(),
+        }
+    }
+}
+
+/// Whether it is the name of a type, and not the beginning of a list or map whose items have one.
+fn is_name(text: &str) -> bool {
+    !text.starts_with(['[', '{'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_is_sorted_and_every_type_that_it_names_is_in_it() {
+        fn check(table: &Table, shape: &Shape) {
+            match shape {
+                Shape::List(_, inner) | Shape::Map(_, _, inner) => check(table, inner),
+                Shape::Struct(name) => assert_eq!(table.get(name).name, *name),
+                _ => {}
+            }
+        }
+        assert!(TABLE.kinds.is_sorted_by_key(|(key, _)| key));
+        assert!(TABLE.types.is_sorted_by_key(|one| one.name));
+        TABLE.kinds.iter().for_each(|(_, name)| assert_eq!(TABLE.get(name).name, *name));
+        for one in &TABLE.types {
+            assert!(one.fields.is_sorted_by_key(|field| field.name), "{}", one.name);
+            one.fields.iter().for_each(|field| check(&TABLE, &field.shape));
+        }
+    }
+
+    #[test]
+    fn types_are_shown_as_go_shows_them() {
+        for (text, shown) in [
+            ("string", "string"),
+            ("v1.PullPolicy=string", "v1.PullPolicy"),
+            ("[]core.v1.Container", "[]v1.Container"),
+            ("{}bytes", "map[string][]uint8"),
+            ("v1.ResourceList={v1.ResourceName}quantity", "v1.ResourceList"),
+            ("{v1.ResourceName}v1.Status=string", "map[v1.ResourceName]v1.Status"),
+            ("{}v1.ExtraValue=[]string", "map[string]v1.ExtraValue"),
+        ] {
+            assert_eq!(Shape::parse(text).go_type(), shown);
+        }
+    }
+}
