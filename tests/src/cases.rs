@@ -1,6 +1,6 @@
 //! All cases of the conformance suite, by area.
 //!
-//! The list stands here once, in [`for_each_case`]; the table [`ALL`] and the tests are made from it. A
+//! The list stands here once, in [`for_each_case`](crate::for_each_case); the table [`ALL`] and the tests are made from it. A
 //! case that is written and not listed is an unused function, which the compiler reports.
 
 mod auth;

@@ -4,12 +4,12 @@
 //! kube-apiserver answered. Reading order, along the way of the data:
 //!
 //! - [`cases`]: the list of all cases, and their bodies by area;
-//! - [`script`]: the vocabulary in which a case is written, with [`request`], [`answer`] and [`watching`];
-//! - [`target`]: the server that is asked, embedded or real;
-//! - [`fixtures`]: the objects and definitions that cases share;
-//! - [`transcript`]: what was asked and answered, made comparable by [`normalise`];
-//! - [`recording`]: the transcripts of the real server, in `tests/recordings`, printed by [`render`];
-//! - [`runner`]: runs a case and compares; a difference is shown by [`diff`].
+//! - `script`: the vocabulary in which a case is written, with `request`, `answer` and `watching`;
+//! - `target`: the server that is asked, embedded or real;
+//! - `fixtures`: the objects and definitions that cases share;
+//! - `transcript`: what was asked and answered, made comparable by `normalise`;
+//! - `recording`: the transcripts of the real server, in `tests/recordings`, printed by `render`;
+//! - [`runner`]: runs a case and compares; a difference is shown by `diff`.
 
 pub mod cases;
 pub mod runner;

@@ -24,7 +24,7 @@ use binary::Binary;
 use release::Release;
 
 /// Which programs to build; all of them by default.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub(crate) struct Options {
     /// Build this program alone; may be given several times.
     #[arg(long, value_name = "PROGRAM", value_delimiter = ',')]

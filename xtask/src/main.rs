@@ -4,6 +4,8 @@
 //! continuous integration runs. Reading order:
 //!
 //! - [`ci`]: the steps that every change has to pass, in the order that fails soonest;
+//! - [`mod@test`]: all tests, or those that ask a real control plane;
+//! - [`conformance`]: the embedded server compared with the real one, and the recordings of it;
 //! - [`deps`]: what the dependency graph may look like, computed from `cargo metadata`;
 //! - [`mod@bench`]: how fast we are beside the others, measured in one go on one machine;
 //! - [`kube`]: a real control plane for tests, built into the cache folder;
@@ -12,10 +14,12 @@
 
 mod bench;
 mod ci;
+mod conformance;
 mod deps;
 mod kinds;
 mod kube;
 mod process;
+mod test;
 
 use std::process::ExitCode;
 
@@ -33,6 +37,10 @@ struct Cli {
 enum Command {
     /// Run what every change has to pass: formatting, lints, tests, documentation, dependencies.
     Ci(ci::Options),
+    /// Run the tests of the workspace, or with --real those that ask a real control plane.
+    Test(test::Options),
+    /// Compare the servers with the recordings of the real one, or with --record make these anew.
+    Conformance(conformance::Options),
     /// Check licences, sources, duplicate versions, crate edges and Rust versions of the graph.
     Deps,
     /// Measure ourselves beside the others, and print medians, ratios and targets.
@@ -46,6 +54,8 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Ci(options) => ci::run(&options),
+        Command::Test(options) => test::run(&options),
+        Command::Conformance(options) => conformance::run(&options),
         Command::Deps => deps::run(),
         Command::Bench(options) => bench::run(&options),
         Command::Kube(options) => kube::run(&options),

@@ -392,7 +392,8 @@ impl Call<'_> {
     }
 
     fn encoding(&self, target: &Target) -> Result<Encoding, Failure> {
-        let list = target.name.is_empty() && self.parts.method != Method::POST;
+        let whole = target.name.is_empty() && self.parts.method != Method::POST;
+        let list = whole && !self.query.watch;
         let form = accept::object_form(self.header(ACCEPT), target.kind.is_builtin(), list)?;
         Ok(Encoding::new(&target.kind, target.version(), form))
     }

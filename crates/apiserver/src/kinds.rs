@@ -12,7 +12,6 @@ mod builtin;
 mod defaults;
 mod fields;
 mod registry;
-#[cfg_attr(not(test), expect(dead_code, reason = "the decoder of bodies is about to call it"))]
 mod shape;
 mod validate;
 mod versions;
@@ -25,6 +24,7 @@ use serde_json::Value;
 pub(crate) use self::builtin::builtin;
 pub(crate) use self::defaults::default_builtin;
 pub(crate) use self::registry::{KindId, Registered, Registry};
+pub(crate) use self::shape::{decode_builtin, prune_metadata};
 pub(crate) use self::validate::validate_builtin;
 pub(crate) use self::versions::by_preference;
 use crate::metadata::NameRule;

@@ -14,6 +14,6 @@ mod real;
 pub use cluster::{TestCluster, on_each_cluster};
 pub use error::Error;
 pub use real::{
-    CLEANUP_CONTROLLERS, ETCD_VERSION, KUBERNETES_VERSION, Pids, RealCluster, RealOptions, Snapshot,
-    WORKLOAD_CONTROLLERS,
+    CLEANUP_CONTROLLERS, ETCD_VERSION, KUBERNETES_VERSION, Pids, RealCluster, RealOptions,
+    Snapshot, WORKLOAD_CONTROLLERS,
 };

@@ -117,6 +117,8 @@ pub(super) async fn pages_over_all_namespaces(t: &mut Script) {
     for path in [t.configmaps(), format!("/api/v1/namespaces/{other}/configmaps")] {
         t.given(path, labelled_configmap("a", "case", &case)).await;
     }
+    // Something comes after the last page on every cluster, so that this one has a token, too.
+    t.given(t.configmaps(), configmap("z")).await;
     let path = format!("/api/v1/configmaps?limit=1&labelSelector=case%3D{case}");
     let first = t.get(&path).await;
     t.get(format!("{path}&continue={}", first.next_page())).await;

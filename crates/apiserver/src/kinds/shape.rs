@@ -41,5 +41,22 @@ pub(crate) fn decode_builtin(
     }
 }
 
+/// Removes the fields of `metadata` that no kind has, and gives their paths.
+///
+/// Custom kinds need it: their schema says nothing about metadata. Values of a wrong type are left alone.
+pub(crate) fn prune_metadata(object: &mut Value) -> Vec<String> {
+    let Some(Value::Object(metadata)) = object.get_mut("metadata") else { return Vec::new() };
+    let known = TABLE.get(OBJECT_META);
+    let unknown: Vec<String> =
+        metadata.keys().filter(|name| known.field(name).is_none()).cloned().collect();
+    for name in &unknown {
+        metadata.remove(name);
+    }
+    unknown.into_iter().map(|name| format!("metadata.{name}")).collect()
+}
+
+/// The type of `metadata`.
+const OBJECT_META: &str = "meta.v1.ObjectMeta";
+
 #[cfg(test)]
 mod tests;

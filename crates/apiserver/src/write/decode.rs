@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
-use crate::field_error::FieldError;
+use crate::field_error::{FieldError, go_quote};
 use crate::json;
-use crate::kinds::Registry;
+use crate::kinds::{Registry, decode_builtin, prune_metadata};
 use crate::metadata;
 use crate::query::FieldValidation;
 use crate::state::{Target, text};
@@ -63,8 +63,11 @@ impl Decoder<'_> {
         } else {
             self.check_custom_type(&object, body)?;
         }
-        let mut complaints: Vec<String> =
-            read.duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
+        let mut complaints: Vec<String> = read
+            .duplicates
+            .iter()
+            .map(|path| format!("duplicate field {}", go_quote(path)))
+            .collect();
         let object = self.fit(object, &mut complaints)?;
         if *self.validation == FieldValidation::Strict && !complaints.is_empty() {
             return Err(self.misfit(&format!("strict decoding error: {}", complaints.join(", "))));
@@ -104,18 +107,20 @@ impl Decoder<'_> {
     ) -> Result<Map<String, Value>, Failure> {
         let mut value = Value::Object(object);
         let kind = &self.target.kind;
-        metadata::check_types(&value).map_err(|why| {
-            self.misfit(&if kind.is_builtin() {
-                why
-            } else {
-                custom_metadata_error(&why, &kind.kind)
-            })
-        })?;
-        let unknown = match &self.target.version().schema {
-            Some(schema) => schema.prune(&mut value),
-            None => Vec::new(),
+        let version = self.target.version();
+        let unknown = if kind.is_builtin() {
+            decode_builtin(kind, &version.name, &mut value).map_err(|why| self.misfit(&why))?
+        } else {
+            let misfit = |why: String| self.misfit(&custom_metadata_error(&why, &kind.kind));
+            metadata::check_types(&value).map_err(misfit)?;
+            let mut unknown = prune_metadata(&mut value);
+            unknown.extend(
+                version.schema.as_ref().map(|schema| schema.prune(&mut value)).unwrap_or_default(),
+            );
+            unknown
         };
-        complaints.extend(unknown.into_iter().map(|path| format!("unknown field {path:?}")));
+        complaints
+            .extend(unknown.into_iter().map(|path| format!("unknown field {}", go_quote(&path))));
         match value {
             Value::Object(object) => Ok(object),
             _ => unreachable!("an object was put in"),
@@ -151,10 +156,15 @@ impl Decoder<'_> {
             return Ok(());
         }
         let (group, short) = version.split_once('/').unwrap_or(("", version));
-        let known = registry.iter().any(|known| {
+        let of_kind = registry.iter().find(|known| {
             known.kind == kind && known.group == group && known.served(short).is_some()
         });
-        let why = if known {
+        let decoded = of_kind.map(|known| {
+            decode_builtin(known, short, &mut Value::Object(object.clone())).map(drop)
+        });
+        let why = if let Some(Err(why)) = decoded {
+            why
+        } else if of_kind.is_some() {
             let package = if wanted.group.is_empty() { "core" } else { &wanted.group };
             let package = package.split('.').next().unwrap_or_default();
             format!(
