@@ -47,7 +47,7 @@ async fn reflects(server: ApiServer, config: watcher::Config) {
         let mut stream = std::pin::pin!(stream.applied_objects());
         while stream.next().await.is_some() {}
     };
-    let story = async {
+    let script = async {
         store.wait_until_ready().await.expect("the reflector must live");
         assert_eq!(store.state().len(), 3);
 
@@ -75,7 +75,7 @@ async fn reflects(server: ApiServer, config: watcher::Config) {
     };
     tokio::select! {
         () = following => panic!("the reflector must not end"),
-        () = story => {}
+        () = script => {}
     }
 }
 
@@ -122,7 +122,7 @@ async fn controller_creates_repairs_and_leaves_the_rest_to_garbage_collection() 
         .owns(secrets.clone(), watcher::Config::default())
         .run(keep_secret, |_, _, _| Action::requeue(Duration::from_secs(1)), Arc::new(client))
         .for_each(|_| std::future::ready(()));
-    let story = async {
+    let script = async {
         config_maps.create(&PostParams::default(), &config_map("a")).await.expect("a config map");
         until(async || secrets.get_opt("a").await.expect("an answer").is_some()).await;
         let secret = secrets.get("a").await.expect("the secret");
@@ -136,6 +136,6 @@ async fn controller_creates_repairs_and_leaves_the_rest_to_garbage_collection() 
     };
     tokio::select! {
         () = controller => panic!("the controller must not end"),
-        () = story => {}
+        () = script => {}
     }
 }
