@@ -33,7 +33,8 @@ struct Options {
 async fn main() -> anyhow::Result<()> {
     let options = Options::parse();
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_target(false).without_time().init();
+    let log = tracing_subscriber::fmt().with_env_filter(filter);
+    log.with_target(false).with_level(false).without_time().init();
 
     let mut builder =
         ApiServer::builder().seed(options.seed).garbage_collection(!options.no_garbage_collection);

@@ -5,6 +5,33 @@
 //! kube-apiserver where that is asked for ([`on_each_cluster`], `cargo xtask test --real`), and there the
 //! real one can be hurt ([`TestCluster::control_plane`]): killed, stopped, paused, restored from a snapshot.
 //!
+//! ```
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use kube::api::{Api, ListParams, PostParams};
+//! use windlass_apiserver::{Fault, FaultRule};
+//! use windlass_testkit::TestCluster;
+//!
+//! # async fn test() -> Result<(), Box<dyn std::error::Error>> {
+//! let cluster = TestCluster::embedded();
+//! let api: Api<ConfigMap> = Api::default_namespaced(cluster.client()?);
+//! let mut object = ConfigMap::default();
+//! object.metadata.name = Some("settings".to_owned());
+//! api.create(&PostParams::default(), &object).await?;
+//!
+//! // The next list fails with 503, once.
+//! let server = cluster.server().expect("this cluster is embedded");
+//! server.faults().add(FaultRule::new(Fault::Fail { code: 503, retry_after: None }).verb("list").times(1));
+//! assert!(api.list(&ListParams::default()).await.is_err());
+//! assert_eq!(api.list(&ListParams::default()).await?.items.len(), 1);
+//! # Ok(())
+//! # }
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+//! # runtime.block_on(test()).unwrap();
+//! ```
+//!
+//! A binary or test that uses this crate chooses the version of Kubernetes' types, by a feature of `k8s-openapi`
+//! such as `latest`; libraries choose none.
+//!
 //! Reading order: [`mod@cluster`], then `real` and what is below it.
 
 pub mod cluster;
