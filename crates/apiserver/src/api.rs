@@ -17,7 +17,7 @@ use crate::discovery;
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::kinds::Verbs;
-use crate::object::{Encoding, Key};
+use crate::object::Encoding;
 use crate::query::Query;
 use crate::reply;
 use crate::request::RequestInfo;
@@ -283,10 +283,7 @@ impl Call<'_> {
         options.check()?;
         let filter = state.filter(target, &self.query)?;
         let page = state.list(target, &self.query, &filter, encoding, 0)?;
-        let objects = state.store.objects(target.kind.storage, filter.namespace());
-        let picked = objects.filter(|(key, object)| filter.matches(key, object));
-        let keys: Vec<Key> = picked.map(|(key, _)| key.clone()).collect();
-        for key in keys {
+        for key in page.keys() {
             let one = Target {
                 namespace: key.namespace().to_owned(),
                 name: key.name().to_owned(),
@@ -321,15 +318,18 @@ impl Call<'_> {
     /// Puts a pod on a node, as a scheduler does.
     fn bind(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
         let binding = self.value()?;
-        let node = binding["target"]["name"].as_str().unwrap_or_default().to_owned();
         let dry_run = self.query.check_write("CreateOptions")?;
-        state.bind(target, &node, dry_run)?;
+        state.bind(target, &binding, dry_run)?;
         Ok(reply::json(StatusCode::CREATED, &success()))
     }
 
     /// Deletes a pod. Disruption budgets are not kept.
     fn evict(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
         let eviction = self.value()?;
+        let name = eviction["metadata"]["name"].as_str().unwrap_or_default();
+        if !name.is_empty() && name != target.name {
+            return Err(Failure::bad_request("name in URL does not match name in Eviction object"));
+        }
         let options = eviction.get("deleteOptions").cloned().unwrap_or_else(|| json!({}));
         let options = DeleteOptions::parse(options.to_string().as_bytes(), None, &self.query)?;
         let pod = Target { subresource: String::new(), ..target.clone() };

@@ -20,7 +20,10 @@ use crate::write::update::nothing_holds;
 impl State {
     /// Lets the built-in controllers do all that there is to do.
     pub(crate) fn settle(&mut self) {
+        let mut steps = 0_u64;
         while let Some(touched) = self.touched.pop_front() {
+            steps += 1;
+            debug_assert!(steps < 100_000_000, "the controllers must come to rest");
             let Some(kind) = self.registry.by_id(touched.kind).cloned() else { continue };
             self.settle_definition(&kind, &touched);
             if self.collects {
@@ -38,8 +41,12 @@ impl State {
         edit: impl FnOnce(&mut Map<String, Value>),
     ) {
         let Some(old) = self.store.get(kind.storage, key) else { return };
-        let mut object = old.value();
+        let old = old.value();
+        let mut object = old.clone();
         edit(&mut object);
+        if object == old {
+            return;
+        }
         if is_terminating(&object) && nothing_holds(kind, &object) {
             self.remove(kind, key);
         } else {

@@ -105,15 +105,19 @@ pub(crate) fn condition<'a>(crd: &'a Map<String, Value>, condition_type: &str) -
 /// The names are free: the kind will be served in a moment.
 pub(crate) fn accept_names(crd: &mut Map<String, Value>, now: &str) {
     set_condition(crd, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now);
-    let message = "the initial names have been accepted";
-    set_condition(crd, "Established", "False", "Installing", message, now);
+    if condition(crd, "Established") != Some("True") {
+        let message = "the initial names have been accepted";
+        set_condition(crd, "Established", "False", "Installing", message, now);
+    }
     refresh_status(crd);
 }
 
 /// The kind is served.
 pub(crate) fn establish(crd: &mut Map<String, Value>, now: &str) {
-    let message = "the initial names have been accepted";
-    set_condition(crd, "Established", "True", "InitialNamesAccepted", message, now);
+    if condition(crd, "Established") != Some("True") {
+        let message = "the initial names have been accepted";
+        set_condition(crd, "Established", "True", "InitialNamesAccepted", message, now);
+    }
 }
 
 /// Another kind has one of the names.
@@ -130,8 +134,10 @@ pub(crate) fn refuse_names(
     }
     status_mut(crd).insert("acceptedNames".into(), accepted.into());
     set_condition(crd, "NamesAccepted", "False", reason, message, now);
-    let message = "not all names are accepted";
-    set_condition(crd, "Established", "False", "NotAccepted", message, now);
+    if condition(crd, "Established") != Some("True") {
+        let message = "not all names are accepted";
+        set_condition(crd, "Established", "False", "NotAccepted", message, now);
+    }
 }
 
 /// Brings the parts of the status up to date that follow from the spec.
@@ -177,9 +183,15 @@ fn set_condition(
     }
     let list = conditions.as_array_mut().expect("conditions were just made a list");
     match list.iter_mut().find(|held| held["type"] == condition_type) {
+        // The time is that of the last change.
+        Some(held) if same_but_for_time(held, &condition) => {}
         Some(held) => *held = condition,
         None => list.push(condition),
     }
+}
+
+fn same_but_for_time(a: &Value, b: &Value) -> bool {
+    ["status", "reason", "message"].into_iter().all(|field| a[field] == b[field])
 }
 
 fn status_mut(crd: &mut Map<String, Value>) -> &mut Map<String, Value> {

@@ -7,6 +7,18 @@ use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+/// Levels that a value may be nested: what `serde_json` reads. Real servers read more.
+pub(crate) const DEPTH_MAX: usize = 127;
+
+/// How deep a value is nested; a scalar is not.
+pub(crate) fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(list) => 1 + list.iter().map(depth).max().unwrap_or(0),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
 /// A value, and the paths of the members that it holds twice.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Read {

@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 use crate::filter::Filter;
-use crate::object::{Encoding, Stored};
+use crate::object::{Encoding, Key, Stored};
 use crate::query::{Query, VersionMatch, version_number};
-use crate::state::{State, Target};
+use crate::state::{State, Target, text};
 use crate::store::Range;
 
 /// A page, ready to be written.
@@ -81,7 +81,13 @@ impl State {
 
     /// Where to begin, and at which revision.
     fn start(&self, target: &Target, query: &Query, stale: u64) -> Result<Start, Failure> {
-        let now = self.store.revision().saturating_sub(stale).max(1);
+        let now = match stale {
+            0 => self.store.revision(),
+            stale => {
+                let oldest = self.store.oldest(target.kind.storage);
+                self.store.revision().saturating_sub(stale).max(oldest)
+            }
+        };
         if query.continue_token.is_empty() {
             return Ok(Start { revision: self.list_revision(target, query, now)?, path: None });
         }
@@ -129,6 +135,14 @@ struct Start {
     revision: u64,
     /// The path of the first key that may be on the page.
     path: Option<String>,
+}
+
+impl Page {
+    /// The keys of the objects on it.
+    pub(crate) fn keys(&self) -> Vec<Key> {
+        let objects = self.items.as_slice().iter().map(|object| object.value());
+        objects.map(|object| Key::new(text(&object, "namespace"), text(&object, "name"))).collect()
+    }
 }
 
 /// The page in pieces, each made when it is asked for.

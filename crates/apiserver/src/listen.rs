@@ -106,7 +106,7 @@ async fn accept(listener: TcpListener, server: ApiServer, stop: CancellationToke
 async fn serve(stream: tokio::net::TcpStream, server: ApiServer, stop: CancellationToken) {
     let service = TowerToHyperService::new(server.service());
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).half_close(true);
+    builder.timer(TokioTimer::new());
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     tokio::select! {

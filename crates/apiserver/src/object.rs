@@ -5,9 +5,11 @@
 //! an object goes out (alone, as an item of a list, inside a watch event, in another version, metadata
 //! only) is these bytes behind another prefix. `metadata` comes first, so metadata alone is a slice.
 
+use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
 use crate::kinds::{Kind, Registered, Version};
@@ -48,7 +50,6 @@ impl Key {
 pub(crate) type Labels = Box<[(Box<str>, Box<str>)]>;
 
 /// An object at one version.
-#[derive(Debug)]
 pub(crate) struct Stored {
     pub(crate) revision: u64,
     pub(crate) labels: Labels,
@@ -58,6 +59,13 @@ pub(crate) struct Stored {
     body: Bytes,
     /// Where the value of `metadata` ends in `body`.
     metadata_end: usize,
+}
+
+/// Objects may be secrets: only their size shows.
+impl fmt::Debug for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Stored(revision {}, {} bytes)", self.revision, self.body.len())
+    }
 }
 
 /// A form in which objects go out.
@@ -118,7 +126,10 @@ impl Stored {
         let mut text = Vec::with_capacity(self.body.len() + 1);
         text.push(b'{');
         text.extend_from_slice(&self.body);
-        serde_json::from_slice(&text).expect("stored bytes must be a JSON object")
+        // What was stored was checked; defaults may have made it a little deeper than a body may be.
+        let mut deserializer = serde_json::Deserializer::from_slice(&text);
+        deserializer.disable_recursion_limit();
+        Map::deserialize(&mut deserializer).expect("stored bytes must be a JSON object")
     }
 
     /// Bytes held for this object.

@@ -44,13 +44,9 @@ const NAMESPACE_PARTS: [&str; 2] = ["status", "finalize"];
 
 impl Route {
     pub(crate) fn parse(path: &str) -> Self {
-        let decode =
-            |segment| percent_decode_str(segment).decode_utf8().map(std::borrow::Cow::into_owned);
-        let segments = path.trim_matches('/').split('/').map(decode);
-        let Ok(segments) = segments.collect::<Result<Vec<String>, _>>() else {
-            return Self::Unknown;
-        };
-        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        // As in Go, a slash that is encoded is a slash.
+        let Ok(path) = percent_decode_str(path).decode_utf8() else { return Self::Unknown };
+        let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
         match segments.as_slice() {
             ["healthz" | "livez" | "readyz", ..] => Self::Health,
             ["version"] => Self::Version,
@@ -143,10 +139,11 @@ mod tests {
     }
 
     #[test]
-    fn names_are_decoded_after_the_path_is_split() {
+    fn names_are_decoded_and_an_encoded_slash_is_a_slash() {
         assert_eq!(
-            resource("/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode%2Fx"),
-            ["rbac.authorization.k8s.io", "v1", "", "clusterroles", "system:node/x", ""]
+            resource("/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode"),
+            ["rbac.authorization.k8s.io", "v1", "", "clusterroles", "system:node", ""]
         );
+        assert_eq!(resource("/api/v1/namespaces/a%2Fpods"), ["", "v1", "a", "pods", "", ""]);
     }
 }

@@ -47,6 +47,7 @@ pub struct Builder {
 pub struct Snapshot {
     image: Image,
     registry: Registry,
+    served: std::collections::BTreeMap<String, serde_json::Value>,
     owners: Owners,
 }
 
@@ -105,6 +106,7 @@ impl ApiServer {
         Snapshot {
             image: state.store.image(),
             registry: state.registry.clone(),
+            served: state.served.clone(),
             owners: state.owners.clone(),
         }
     }
@@ -114,7 +116,8 @@ impl ApiServer {
     pub fn restore(&self, snapshot: &Snapshot) {
         let mut state = self.shared.state();
         state.store.restore(snapshot.image.clone());
-        state.registry = snapshot.registry.clone();
+        state.registry.go_back_to(&snapshot.registry);
+        state.served = snapshot.served.clone();
         state.owners = snapshot.owners.clone();
     }
 }
@@ -173,6 +176,7 @@ impl Builder {
             clock: self.clock,
             owners: Owners::default(),
             touched: std::collections::VecDeque::new(),
+            served: std::collections::BTreeMap::new(),
             collects: self.collects,
         };
         bootstrap(&mut state);

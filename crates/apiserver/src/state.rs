@@ -4,7 +4,7 @@
 //! ([`crate::controllers`]) bring it to rest, and unlocks. So the same requests in the same order leave the
 //! same state, revision by revision.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -31,6 +31,8 @@ pub(crate) struct State {
     pub(crate) owners: Owners,
     /// Objects that changed and that the built-in controllers have not looked at yet.
     pub(crate) touched: VecDeque<Touched>,
+    /// The specs of the definitions whose kinds are served, by the name of the definition.
+    pub(crate) served: BTreeMap<String, Value>,
     /// Whether garbage is collected and namespaces are emptied.
     pub(crate) collects: bool,
 }
@@ -115,12 +117,17 @@ impl State {
     ) -> Arc<Stored> {
         self.owners.note(kind.storage, key, &object);
         self.touched.push_back(Touched { kind: kind.storage, key: key.clone(), removed: None });
-        self.store.put(kind, key, object)
+        self.store.put(&self.storing(kind), key, object)
+    }
+
+    /// The kind that holds the objects of a kind: itself, except for events of `events.k8s.io`.
+    fn storing(&self, kind: &Registered) -> Arc<Registered> {
+        self.registry.by_id(kind.storage).expect("a kind that stores must be registered").clone()
     }
 
     /// Removes an object for good.
     pub(crate) fn remove(&mut self, kind: &Registered, key: &Key) -> Option<Arc<Stored>> {
-        let last = self.store.remove(kind, key)?;
+        let last = self.store.remove(&self.storing(kind), key)?;
         let uid = text(&last.value(), "uid").to_owned();
         let owners = self.owners.forget(kind.storage, key, &uid);
         let removed = Some(Removed { uid, owners });

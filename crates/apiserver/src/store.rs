@@ -24,6 +24,9 @@ pub(crate) use history::{Event, encode_line};
 use crate::kinds::{KindId, Registered};
 use crate::object::{Key, Stored};
 
+/// Bytes of objects that the log of a kind holds, however many changes that are.
+const LOG_BYTES_MAX: usize = 128 * 1024 * 1024;
+
 /// Everything that is stored.
 #[derive(Debug)]
 pub(crate) struct Store {
@@ -41,6 +44,8 @@ pub(crate) struct Store {
 pub(crate) struct Table {
     objects: BTreeMap<Key, Arc<Stored>>,
     log: VecDeque<Arc<Event>>,
+    /// Bytes of the objects that the log holds.
+    log_bytes: usize,
     /// The revision of the last change that fell out of the log.
     forgotten: u64,
     /// Tells watchers that there is more to read; closed when watches must end.
@@ -149,12 +154,20 @@ impl Store {
         forgotten.max(self.compacted)
     }
 
-    /// Forgets everything before the present.
+    /// The revision of the last change of this kind that its log no longer has: watches that go on must be past it.
+    pub(crate) fn forgotten(&self, kind: KindId) -> u64 {
+        self.tables.get(&kind).map_or(0, |table| table.forgotten)
+    }
+
+    /// Forgets everything before the present. Watches that have read it all go on.
     pub(crate) fn compact(&mut self) {
         self.compacted = self.revision;
         for table in self.tables.values_mut() {
+            if let Some(last) = table.log.back() {
+                table.forgotten = last.revision();
+            }
             table.log.clear();
-            table.forgotten = table.forgotten.max(self.revision);
+            table.log_bytes = 0;
         }
     }
 
@@ -206,6 +219,18 @@ impl Store {
     pub(crate) fn begin_kind(&mut self, kind: KindId) {
         let forgotten = self.revision;
         self.tables.entry(kind).or_insert_with(|| Table { forgotten, ..Table::default() });
+    }
+
+    /// Looks at the objects of a kind anew, because what it says of its fields has changed: `edit` may change
+    /// them, and their revisions stay. Its watches end.
+    pub(crate) fn reindex(&mut self, kind: &Registered, edit: impl Fn(&mut Map<String, Value>)) {
+        let Some(table) = self.tables.get_mut(&kind.storage) else { return };
+        for object in table.objects.values_mut() {
+            let mut value = object.value();
+            edit(&mut value);
+            *object = Arc::new(Stored::draft(value, object.revision, kind));
+        }
+        table.changed = watch::Sender::new(0);
     }
 
     /// Drops a kind with all that it had; its watches end.
@@ -266,6 +291,7 @@ impl Default for Table {
         Self {
             objects: BTreeMap::new(),
             log: VecDeque::new(),
+            log_bytes: 0,
             forgotten: 0,
             changed: watch::Sender::new(0),
         }
@@ -275,10 +301,12 @@ impl Default for Table {
 impl Table {
     fn record(&mut self, event: Event, window: usize) {
         let revision = event.revision();
+        self.log_bytes += event.size();
         self.log.push_back(Arc::new(event));
-        while self.log.len() > window {
+        while self.log.len() > window || (self.log_bytes > LOG_BYTES_MAX && self.log.len() > 1) {
             let dropped =
                 self.log.pop_front().expect("a log over its window must have a first event");
+            self.log_bytes -= dropped.size();
             self.forgotten = dropped.revision();
         }
         self.changed.send_replace(revision);

@@ -28,6 +28,9 @@ use crate::store::{Event, Range, encode_line};
 /// How long a watch lasts that does not say. The real server draws from 30 to 60 minutes.
 const TIMEOUT_DEFAULT: Duration = Duration::from_mins(30);
 
+/// How long a watch lasts at most, whatever it asks for.
+const TIMEOUT_MAX: Duration = Duration::from_hours(24);
+
 /// How often a bookmark comes, as on the real server.
 const BOOKMARK_PERIOD: Duration = Duration::from_mins(1);
 
@@ -57,9 +60,14 @@ pub(crate) struct Watch {
     /// Everything up to this revision was read from the log.
     cursor: u64,
     changed: watch::Receiver<u64>,
+    /// Changes that were read and not yet looked at.
+    backlog: VecDeque<Arc<Event>>,
+    /// Lines that go out next.
     pending: VecDeque<Bytes>,
     end: Instant,
     next_bookmark: Option<Instant>,
+    /// Whether the log was read since the next bookmark was due.
+    caught_up: bool,
     over: bool,
 }
 
@@ -86,8 +94,8 @@ impl State {
         let oldest = self.store.oldest(kind);
         let too_old = cursor < oldest;
         let start = Instant::now();
-        let end =
-            start + query.timeout.filter(|timeout| !timeout.is_zero()).unwrap_or(TIMEOUT_DEFAULT);
+        let timeout = query.timeout.filter(|timeout| !timeout.is_zero());
+        let end = start + timeout.unwrap_or(TIMEOUT_DEFAULT).min(TIMEOUT_MAX);
         let marks_end = query.send_initial_events == Some(true) && query.allow_bookmarks;
         let mut watch = Watch {
             shared: shared.clone(),
@@ -100,9 +108,11 @@ impl State {
             initial: initial.into_iter(),
             cursor,
             changed: self.store.subscribe(kind),
+            backlog: VecDeque::new(),
             pending: VecDeque::new(),
             end,
             next_bookmark: query.allow_bookmarks.then(|| next_bookmark(start, end)).flatten(),
+            caught_up: false,
             over: false,
         };
         if too_old {
@@ -159,14 +169,25 @@ impl Watch {
             if let Some(line) = self.pending.pop_front() {
                 return Some(line);
             }
-            if self.over {
+            // A reader that never catches up is told the time as well.
+            let now = Instant::now();
+            if self.over || now >= self.end {
                 return None;
             }
             if let Some(chunk) = self.next_initial() {
                 return Some(chunk);
             }
-            self.read_log().await;
-            if self.pending.is_empty() && !self.over {
+            let due = self.next_bookmark.is_some_and(|due| now >= due);
+            if let Some(event) = self.backlog.pop_front() {
+                self.deliver(&event).await;
+            } else if due && self.caught_up {
+                self.push_bookmark();
+            } else if self.read_log() {
+                // A bookmark that is due comes after what was just read, however much comes in meanwhile.
+                self.caught_up = due;
+            } else if due {
+                self.push_bookmark();
+            } else {
                 self.wait().await;
             }
         }
@@ -181,27 +202,30 @@ impl Watch {
         if chunk.is_empty() { self.initial_end.take() } else { Some(chunk.into()) }
     }
 
-    /// Takes what is new in the log.
-    async fn read_log(&mut self) {
-        self.changed.borrow_and_update();
-        let (events, oldest, now) = {
+    /// Takes what is new in the log; tells whether there was anything to do.
+    fn read_log(&mut self) -> bool {
+        let (events, forgotten, now) = {
             let state = self.shared.state();
+            // The kind is gone, or the server went back in time: this log is not the one that was read before.
+            if self.changed.has_changed().is_err() {
+                self.over = true;
+                return true;
+            }
+            self.changed.borrow_and_update();
             let store = &state.store;
             let kind = self.kind.storage;
-            (store.changes_after(kind, self.cursor, BATCH), store.oldest(kind), store.revision())
+            (store.changes_after(kind, self.cursor, BATCH), store.forgotten(kind), store.revision())
         };
-        if self.cursor < oldest {
-            return self.fail(&Failure::watch_too_old(self.cursor, oldest));
+        if self.cursor < forgotten {
+            self.fail(&Failure::watch_too_old(self.cursor, forgotten));
+            return true;
         }
         self.cursor = match events.last() {
             Some(last) if events.len() == BATCH => last.revision(),
             _ => self.cursor.max(now),
         };
-        for event in events {
-            if let Some(line) = self.line(&event) {
-                self.deliver(line).await;
-            }
-        }
+        self.backlog = events.into();
+        !self.backlog.is_empty()
     }
 
     /// What an event is to this watcher: an object may enter or leave what it selects.
@@ -224,33 +248,41 @@ impl Watch {
         }
     }
 
-    /// Queues a line, with the faults that strike at it.
-    async fn deliver(&mut self, line: Bytes) {
+    /// Queues the line of an event, with the faults that strike at it.
+    async fn deliver(&mut self, event: &Event) {
+        let Some(line) = self.line(event) else { return };
         let mut copies = 1;
         for fault in self.shared.faults.at_event(&self.request) {
             match fault {
                 Fault::DropEvent => copies = 0,
                 Fault::DuplicateEvent => copies *= 2,
-                Fault::DelayEvent(delay) => tokio::time::sleep(delay).await,
+                Fault::DelayEvent(delay) => {
+                    let until = Instant::now().checked_add(delay).unwrap_or(self.end);
+                    sleep_until(until.min(self.end)).await;
+                }
                 _ => {}
             }
         }
-        self.pending.extend(std::iter::repeat_n(line, copies));
+        if Instant::now() < self.end {
+            self.pending.extend(std::iter::repeat_n(line, copies));
+        }
     }
 
     /// Until something changed, a bookmark is due, or the watch is over.
     async fn wait(&mut self) {
-        let bookmark_at = self.next_bookmark.unwrap_or(self.end);
+        let due = self.next_bookmark.unwrap_or(self.end).min(self.end);
         tokio::select! {
             biased;
             changed = self.changed.changed() => self.over |= changed.is_err(),
-            () = sleep_until(self.end) => self.over = true,
-            () = sleep_until(bookmark_at), if self.next_bookmark.is_some() => {
-                self.next_bookmark = next_bookmark(Instant::now(), self.end);
-                let ends_initial = std::mem::take(&mut self.marks_first);
-                self.pending.push_back(bookmark(&self.encoding, self.cursor, ends_initial));
-            }
+            () = sleep_until(due) => {}
         }
+    }
+
+    fn push_bookmark(&mut self) {
+        self.caught_up = false;
+        self.next_bookmark = next_bookmark(Instant::now(), self.end);
+        let ends_initial = std::mem::take(&mut self.marks_first);
+        self.pending.push_back(bookmark(&self.encoding, self.cursor, ends_initial));
     }
 
     fn fail(&mut self, failure: &Failure) {

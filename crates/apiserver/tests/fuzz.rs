@@ -101,7 +101,7 @@ fn json() -> impl Strategy<Value = serde_json::Value> {
             "metadata", "name", "namespace", "labels", "finalizers", "ownerReferences", "uid", "spec", "status",
             "data", "replicas", "selector", "matchLabels", "template", "containers", "kind", "apiVersion",
             "generateName", "resourceVersion", "versions", "schema", "openAPIV3Schema", "properties", "items",
-            "names", "plural", "group", "scope", "type", "default", "op", "path", "value",
+            "names", "plural", "group", "scope", "type", "default", "op", "path", "value", "from",
         ]).prop_map(str::to_owned),
         1 => "[a-z$]{0,5}",
     ];

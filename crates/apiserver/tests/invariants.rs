@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use http::{Method, StatusCode};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use support::{CONFIG_MAPS, Next, call, config_map, get, post, server, version, watch};
+use support::{CONFIG_MAPS, Lines, Next, call, config_map, get, post, server, version, watch};
 use windlass_apiserver::ApiServer;
 
 /// One write to one of a few names.
@@ -77,19 +77,19 @@ async fn listed(server: &ApiServer, query: &str) -> (String, Replica) {
     (version(&list), replica.collect())
 }
 
-/// Applies what a watch from `from` brings until version `until`.
-async fn follow(
-    server: &ApiServer,
-    mut replica: Replica,
-    from: &str,
-    until: u64,
-    query: &str,
-) -> Option<Replica> {
-    let query = format!("&resourceVersion={from}&allowWatchBookmarks=true&timeoutSeconds=3{query}");
-    let mut lines = watch(server, &query).await;
+/// A watch from a version. On the paused clock its next bookmark says that nothing more has come.
+async fn watch_from(server: &ApiServer, from: &str, query: &str) -> Lines {
+    watch(
+        server,
+        &format!("&resourceVersion={from}&allowWatchBookmarks=true&timeoutSeconds=86400{query}"),
+    )
+    .await
+}
+
+/// Applies what a watch brings until version `until`.
+async fn follow(mut lines: Lines, mut replica: Replica, from: &str, until: u64) -> Option<Replica> {
     let mut last: u64 = from.parse().expect("a version");
     loop {
-        // On the paused clock the bookmark before the end comes once nothing else is left to come.
         match lines.next().await {
             Next::Event(kind, _) if kind == "ERROR" => return None,
             Next::Event(kind, object) if kind == "BOOKMARK" => {
@@ -129,17 +129,31 @@ async fn check(history: &[Step], later: &[Step]) {
     for step in history {
         take(&server, step).await;
     }
-    let (all_at, all) = listed(&server, "").await;
-    let (some_at, some) = listed(&server, "labelSelector=on%3D1").await;
+    let mut watchers = Vec::new();
+    for query in ["", "&labelSelector=on%3D1"] {
+        let (from, replica) = listed(&server, query).await;
+        // One is there before the changes and one comes after them.
+        watchers.push((
+            watch_from(&server, &from, query).await,
+            from.clone(),
+            replica.clone(),
+            query,
+        ));
+        watchers.push((watch_from(&server, &from, query).await, from, replica, query));
+    }
     let mut last = server.revision();
-    for step in later {
+    for (n, step) in later.iter().enumerate() {
         take(&server, step).await;
         assert!(server.revision() >= last, "the revision must not go back");
         last = server.revision();
+        // Readers are woken between the changes, too.
+        if n % 3 == 0 {
+            tokio::task::yield_now().await;
+        }
     }
-    for (from, replica, query) in [(all_at, all, ""), (some_at, some, "labelSelector=on%3D1")] {
-        let watch_query = if query.is_empty() { String::new() } else { format!("&{query}") };
-        if let Some(replica) = follow(&server, replica, &from, last, &watch_query).await {
+    for (at, (early, from, replica, query)) in watchers.into_iter().enumerate() {
+        let lines = if at % 2 == 0 { early } else { watch_from(&server, &from, query).await };
+        if let Some(replica) = follow(lines, replica, &from, last).await {
             assert_eq!(replica, listed(&server, query).await.1);
         } else {
             assert!(

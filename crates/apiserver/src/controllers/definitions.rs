@@ -15,7 +15,7 @@ impl State {
     pub(super) fn settle_definition(&mut self, kind: &Arc<Registered>, touched: &Touched) {
         if is_crd(kind) {
             match self.store.get(kind.storage, &touched.key).map(|crd| crd.value()) {
-                None => self.withdraw(&touched.key),
+                None => self.withdraw(kind, &touched.key),
                 Some(crd) if is_terminating(&crd) => self.clean_up(kind, &touched.key, &crd),
                 Some(crd) => self.establish(kind, &touched.key, &crd),
             }
@@ -35,37 +35,56 @@ impl State {
         let Some(kind) = crd::kind_of(crd) else { return };
         let names = self.accepted_names(&kind);
         if let Some((reason, message)) = &names.conflict {
-            if crd::condition(crd, "NamesAccepted") != Some("False") {
-                self.rewrite(definitions, key, |crd| {
-                    crd::refuse_names(crd, names.accepted, reason, message, &now);
-                });
-            }
+            self.rewrite(definitions, key, |crd| {
+                crd::refuse_names(crd, names.accepted, reason, message, &now);
+            });
             return;
         }
-        match crd::condition(crd, "Established") {
-            None => {
-                self.rewrite(definitions, key, |crd| crd::accept_names(crd, &now));
-            }
-            Some("False") => {
-                self.serve(kind);
-                self.rewrite(definitions, key, |crd| crd::establish(crd, &now));
-            }
-            Some(_) => {
-                self.serve(kind);
-                let mut wanted = crd.clone();
-                crd::refresh_status(&mut wanted);
-                if wanted != *crd {
-                    self.rewrite(definitions, key, |crd| *crd = wanted);
-                }
-            }
+        if crd::condition(crd, "NamesAccepted") != Some("True") {
+            self.rewrite(definitions, key, |crd| crd::accept_names(crd, &now));
+            return;
         }
+        self.serve(key, kind, crd);
+        self.rewrite(definitions, key, |crd| {
+            crd::establish(crd, &now);
+            crd::refresh_status(crd);
+        });
     }
 
-    fn serve(&mut self, kind: Kind) {
-        match self.registry.put(kind) {
-            Ok(id) => self.store.begin_kind(id),
-            Err(_) => debug_assert!(false, "a name that is taken was refused before"),
+    /// Serves the kind as it is declared now. Of one that was served otherwise before, the watches end and the
+    /// objects get what is newly defaulted, without a new version: real servers do both as they read.
+    fn serve(&mut self, key: &Key, kind: Kind, crd: &Map<String, Value>) {
+        let spec = crd.get("spec").cloned().unwrap_or_default();
+        if self.served.get(key.name()) == Some(&spec) {
+            return;
         }
+        let known = self.served.insert(key.name().to_owned(), spec).is_some();
+        let Ok(id) = self.registry.put(kind) else {
+            debug_assert!(false, "a name that is taken was refused before");
+            return;
+        };
+        self.store.begin_kind(id);
+        let Some(kind) = self.registry.by_id(id).filter(|_| known) else { return };
+        self.store.reindex(kind, |object| {
+            if let Some(schema) = &kind.storage().schema {
+                let mut value = Value::Object(std::mem::take(object));
+                schema.default(&mut value);
+                if let Value::Object(defaulted) = value {
+                    *object = defaulted;
+                }
+            }
+        });
+    }
+
+    /// Definitions of a group whose names were refused may have them now.
+    fn reconsider(&mut self, definitions: &Registered, group: &str) {
+        let refused = self.store.objects(definitions.storage, "").filter(|(key, crd)| {
+            key.name().split_once('.').is_some_and(|(_, of)| of == group)
+                && crd::condition(&crd.value(), "NamesAccepted") == Some("False")
+        });
+        let refused: Vec<Key> = refused.map(|(key, _)| key.clone()).collect();
+        let kind = definitions.storage;
+        self.touched.extend(refused.into_iter().map(|key| Touched { kind, key, removed: None }));
     }
 
     /// Which of the names no other kind of the group has, and the last conflict.
@@ -128,13 +147,23 @@ impl State {
         self.rewrite(definitions, key, |crd| set_finalizers(crd, &left));
     }
 
-    /// The definition is gone, and so is its kind.
-    fn withdraw(&mut self, key: &Key) {
+    /// The definition is gone, and so is its kind, with what is left of it.
+    fn withdraw(&mut self, definitions: &Registered, key: &Key) {
+        self.served.remove(key.name());
         let Some((plural, group)) = key.name().split_once('.') else { return };
-        let id = self.registry.by_plural(group, plural).map(|kind| kind.id);
-        if let Some(removed) = id.and_then(|id| self.registry.remove(id)) {
-            self.store.drop_kind(removed.storage);
+        let kind =
+            self.registry.by_plural(group, plural).filter(|kind| !kind.is_builtin()).cloned();
+        if let Some(kind) = kind {
+            // Somebody took the finalizer away before the objects were gone.
+            let keys: Vec<Key> =
+                self.store.objects(kind.storage, "").map(|(key, _)| key.clone()).collect();
+            for key in &keys {
+                self.remove(&kind, key);
+            }
+            self.registry.remove(kind.id);
+            self.store.drop_kind(kind.storage);
         }
+        self.reconsider(definitions, group);
     }
 }
 

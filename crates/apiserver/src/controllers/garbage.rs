@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::owners::{Place, references};
 use crate::kinds::Registered;
+use crate::object::Key;
 use crate::state::{
     State, Touched, finalizers, is_terminating, metadata_mut, set_finalizers, text,
 };
@@ -23,6 +24,15 @@ struct Standing {
     waiting: Vec<String>,
     /// They do not exist.
     dangling: Vec<String>,
+    /// It cannot be told: nobody knows the kind, or something without a namespace refers into one.
+    unclear: bool,
+}
+
+/// What looking for an owner gave.
+enum Sought {
+    Found(Map<String, Value>),
+    Absent,
+    Unclear,
 }
 
 impl State {
@@ -53,6 +63,9 @@ impl State {
             return;
         }
         let standing = self.standing(&object);
+        if standing.unclear {
+            return;
+        }
         if standing.solid {
             let mut gone = standing.dangling;
             gone.extend(standing.waiting);
@@ -60,7 +73,17 @@ impl State {
                 self.rewrite(&kind, &place.1, |object| drop_owners(object, &gone));
             }
         } else if !deleting {
-            let has_dependents = !self.owners.dependents(text(&object, "uid")).is_empty();
+            let dependents = self.owners.dependents(text(&object, "uid"));
+            let has_dependents = !dependents.is_empty();
+            // Two that wait for each other would wait for ever.
+            let waits = |place: &Place| {
+                self.at(place).is_some_and(|(_, dependent)| {
+                    is_terminating(&dependent) && finalizers(&dependent).contains(&FOREGROUND)
+                })
+            };
+            if !standing.waiting.is_empty() && dependents.iter().any(waits) {
+                self.rewrite(&kind, &place.1, unblock_owners);
+            }
             let decided =
                 finalizers(&object).iter().any(|name| [FOREGROUND, ORPHAN].contains(name));
             let options = if !standing.waiting.is_empty() && has_dependents {
@@ -114,24 +137,45 @@ impl State {
     fn standing(&self, object: &Map<String, Value>) -> Standing {
         let mut standing = Standing::default();
         for reference in references(object) {
-            let Some(uid) = reference["uid"].as_str() else { continue };
-            // An owner in another namespace is none.
-            let reachable =
-                |place: &&Place| ["", text(object, "namespace")].contains(&place.1.namespace());
-            let owner = self.owners.place(uid).filter(reachable).and_then(|place| self.at(place));
-            match owner {
-                None => standing.dangling.push(uid.to_owned()),
-                Some((_, owner))
-                    if is_terminating(&owner)
-                        && finalizers(&owner).contains(&FOREGROUND)
-                        && blocks(reference, uid) =>
-                {
-                    standing.waiting.push(uid.to_owned());
+            let uid = reference["uid"].as_str().unwrap_or_default();
+            let owner = match self.owner(object, reference) {
+                Sought::Found(owner) => owner,
+                Sought::Absent => {
+                    standing.dangling.push(uid.to_owned());
+                    continue;
                 }
-                Some(_) => standing.solid = true,
+                Sought::Unclear => {
+                    standing.unclear = true;
+                    continue;
+                }
+            };
+            let waits = is_terminating(&owner) && finalizers(&owner).contains(&FOREGROUND);
+            if waits && blocks(reference, uid) {
+                standing.waiting.push(uid.to_owned());
+            } else {
+                standing.solid = true;
             }
         }
         standing
+    }
+
+    /// Looks for an owner as the reference describes it: uid, kind and name must agree, and it must be in the same
+    /// namespace, or in none.
+    fn owner(&self, dependent: &Map<String, Value>, reference: &Value) -> Sought {
+        let text_of = |field: &str| reference[field].as_str().unwrap_or_default();
+        let (group, _) = text_of("apiVersion").split_once('/').unwrap_or(("", ""));
+        let Some(kind) = self.registry.by_kind(group, text_of("kind")) else {
+            return Sought::Unclear;
+        };
+        let namespace = text(dependent, "namespace");
+        if kind.namespaced && namespace.is_empty() {
+            return Sought::Unclear;
+        }
+        let key = Key::new(if kind.namespaced { namespace } else { "" }, text_of("name"));
+        match self.at(&(kind.storage, key)) {
+            Some((_, owner)) if text(&owner, "uid") == text_of("uid") => Sought::Found(owner),
+            _ => Sought::Absent,
+        }
     }
 
     fn at(&self, (kind, key): &Place) -> Option<(std::sync::Arc<Registered>, Map<String, Value>)> {
@@ -150,6 +194,15 @@ fn drop_owners(object: &mut Map<String, Value>, uids: &[String]) {
     owners.retain(|owner| !uids.iter().any(|uid| owner["uid"] == uid.as_str()));
     if owners.is_empty() {
         metadata.remove("ownerReferences");
+    }
+}
+
+fn unblock_owners(object: &mut Map<String, Value>) {
+    let owners = metadata_mut(object).get_mut("ownerReferences").and_then(Value::as_array_mut);
+    for owner in owners.into_iter().flatten() {
+        if owner.get("blockOwnerDeletion").is_some() {
+            owner["blockOwnerDeletion"] = false.into();
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! A deleted namespace is emptied, and goes when nothing is left in it.
 
+use serde_json::Value;
+
 use crate::kinds::Registered;
 use crate::object::Key;
 use crate::state::{State, Touched, is_terminating};
@@ -31,8 +33,12 @@ impl State {
         }
         if self.store.namespace_is_empty(name) {
             self.rewrite(&namespaces, &key, |namespace| {
-                if let Some(spec) = namespace.get_mut("spec").and_then(|spec| spec.as_object_mut())
-                {
+                let Some(spec) = namespace.get_mut("spec").and_then(Value::as_object_mut) else {
+                    return;
+                };
+                let Some(Value::Array(finalizers)) = spec.get_mut("finalizers") else { return };
+                finalizers.retain(|name| name != "kubernetes");
+                if finalizers.is_empty() {
                     spec.remove("finalizers");
                 }
             });

@@ -113,6 +113,12 @@ impl Registry {
         }
     }
 
+    /// Has the kinds of an earlier time again. Ids that were given since are not given again.
+    pub(crate) fn go_back_to(&mut self, earlier: &Self) {
+        self.groups.clone_from(&earlier.groups);
+        self.next = self.next.max(earlier.next);
+    }
+
     /// Removes a custom kind; its id is never used again.
     pub(crate) fn remove(&mut self, id: KindId) -> Option<Arc<Registered>> {
         for (at, group) in self.groups.iter_mut().enumerate() {
@@ -157,6 +163,11 @@ impl Registry {
         let kinds = &self.group(group)?.kinds;
         let at = kinds.binary_search_by(|entry| entry.plural.as_str().cmp(plural)).ok()?;
         Some(&kinds[at])
+    }
+
+    /// The kind of a group and `kind`, as an owner reference names it.
+    pub(crate) fn by_kind(&self, group: &str, kind: &str) -> Option<&Arc<Registered>> {
+        self.group(group)?.kinds.iter().find(|entry| entry.kind == kind)
     }
 
     /// The kind of an id.

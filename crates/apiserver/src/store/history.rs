@@ -1,6 +1,7 @@
 //! What changed, and how to see the past through it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -8,7 +9,6 @@ use bytes::Bytes;
 use crate::object::{Encoding, Form, Key, Stored};
 
 /// One change of one object.
-#[derive(Debug)]
 pub(crate) struct Event {
     key: Key,
     change: Change,
@@ -16,6 +16,13 @@ pub(crate) struct Event {
     object: Arc<Stored>,
     /// Lines that watchers already asked for: a thousand watchers share one encoding.
     lines: Mutex<Vec<(Line, Bytes)>>,
+}
+
+/// Objects may be secrets: only where and when shows.
+impl fmt::Debug for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Event({} at {})", self.key.path(), self.revision())
+    }
 }
 
 /// What became of the object.
@@ -36,6 +43,11 @@ impl Event {
 
     pub(crate) fn revision(&self) -> u64 {
         self.object.revision
+    }
+
+    /// Bytes of the object that it holds.
+    pub(super) fn size(&self) -> usize {
+        self.object.size()
     }
 
     pub(crate) fn key(&self) -> &Key {

@@ -16,6 +16,9 @@ use crate::state::{Target, text};
 /// Media types that bodies may have, as the real server lists them.
 const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
+/// Unknown fields that are told of.
+const COMPLAINTS_MAX: usize = 100;
+
 /// What a body is read against.
 pub(crate) struct Decoder<'a> {
     pub(crate) target: &'a Target,
@@ -119,8 +122,13 @@ impl Decoder<'_> {
             );
             unknown
         };
-        complaints
-            .extend(unknown.into_iter().map(|path| format!("unknown field {}", go_quote(&path))));
+        // The real server stops counting here, too.
+        complaints.extend(
+            unknown
+                .into_iter()
+                .take(COMPLAINTS_MAX)
+                .map(|path| format!("unknown field {}", go_quote(&path))),
+        );
         match value {
             Value::Object(object) => Ok(object),
             _ => unreachable!("an object was put in"),
@@ -309,6 +317,12 @@ pub(crate) fn go_type(value: &Value) -> &'static str {
 pub(crate) fn go_syntax(error: &serde_json::Error, body: &[u8]) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();
+    }
+    if error.to_string().starts_with("recursion limit") {
+        return format!(
+            "the body is nested deeper than {} levels, which this embedded API server does not read",
+            json::DEPTH_MAX
+        );
     }
     let line = body.split(|&byte| byte == b'\n').nth(error.line().saturating_sub(1));
     let Some(line) = line else { return error.to_string() };

@@ -197,7 +197,8 @@ impl State {
             if shorter {
                 metadata_mut(&mut object).insert("deletionGracePeriodSeconds".into(), grace.into());
             }
-            let over = wanted.is_empty() && shorter && grace == 0 && !namespace;
+            let over =
+                wanted.is_empty() && grace == 0 && (shorter || held_grace(old) == 0) && !namespace;
             let fate = match (over, object == *old) {
                 (true, _) => Fate::Gone,
                 (false, true) => Fate::Unchanged,
@@ -223,7 +224,7 @@ impl State {
         }
         metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
         if let Some(generation) = metadata.get("generation").and_then(Value::as_i64) {
-            metadata.insert("generation".into(), (generation + 1).into());
+            metadata.insert("generation".into(), generation.wrapping_add(1).into());
         }
     }
 }

@@ -83,8 +83,11 @@ impl Patch {
     pub(crate) fn apply_value(&self, mut value: Value) -> Result<Value, Failure> {
         match self {
             Self::Operations(operations) => {
+                let mut copied = 0;
                 for operation in operations {
-                    operation.apply(&mut value).map_err(|_| Failure::rejected_patch())?;
+                    operation
+                        .apply(&mut value, &mut copied)
+                        .map_err(|_| Failure::rejected_patch())?;
                 }
             }
             Self::Merge(patch) => apply_merge(&mut value, patch),

@@ -25,6 +25,7 @@ impl State {
         let scale = scale_of(target)?;
         let old = self.existing(target)?.value();
         let changed = edit(as_scale(scale, &old))?;
+        check_scale(target, &old, &changed)?;
         let replicas = changed["spec"].get("replicas").cloned().unwrap_or_else(|| 0.into());
         // Of custom resources the schema decides.
         if target.kind.is_builtin() && replicas.as_i64().is_none_or(|replicas| replicas < 0) {
@@ -49,6 +50,45 @@ impl State {
         };
         Ok(Written::value(StatusCode::OK, as_scale(scale, &stored.value())))
     }
+}
+
+/// The scale must be one, and of the object that the path names.
+fn check_scale(target: &Target, old: &Map<String, Value>, scale: &Value) -> Result<(), Failure> {
+    let misfit = |why: &str| {
+        Failure::bad_request(format!("Scale in version \"v1\" cannot be handled as a Scale: {why}"))
+    };
+    if !scale.is_object() {
+        return Err(misfit("json: cannot unmarshal array into Go value of type v1.Scale"));
+    }
+    let given = |field: &str| scale.get(field).and_then(Value::as_str).unwrap_or_default();
+    if !matches!((given("kind"), given("apiVersion")), ("" | "Scale", "" | "autoscaling/v1")) {
+        return Err(misfit(&format!("{} is not a Scale of autoscaling/v1", given("kind"))));
+    }
+    let replicas = scale["spec"].get("replicas").filter(|replicas| !replicas.is_null());
+    if replicas.is_some_and(|replicas| replicas.as_i64().is_none_or(|n| i32::try_from(n).is_err()))
+    {
+        return Err(misfit(
+            "json: cannot unmarshal the value into Go struct field ScaleSpec.spec.replicas of type int32",
+        ));
+    }
+    let metadata =
+        |field: &str| scale["metadata"].get(field).and_then(Value::as_str).unwrap_or_default();
+    for (field, wanted) in
+        [("name", target.name.as_str()), ("namespace", target.namespace.as_str())]
+    {
+        if !metadata(field).is_empty() && metadata(field) != wanted {
+            return Err(Failure::bad_request(format!(
+                "the {field} of the object ({}) does not match the {field} on the URL ({wanted})",
+                metadata(field)
+            )));
+        }
+    }
+    let uid = metadata("uid");
+    if !uid.is_empty() && uid != text(old, "uid") {
+        let why = format!("the uid in the body ({uid}) is not that of the object");
+        return Err(Failure::conflict(&target.kind.group, &target.kind.plural, &target.name, &why));
+    }
+    Ok(())
 }
 
 fn scale_of(target: &Target) -> Result<&Scale, Failure> {

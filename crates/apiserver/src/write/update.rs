@@ -65,7 +65,7 @@ impl State {
         let (before, after) = (Value::Object(old.clone()), Value::Object(new.clone()));
         if target.kind.rules.generation.grows(&before, &after, target.version().status) {
             let generation = old["metadata"].get("generation").and_then(Value::as_i64).unwrap_or(0);
-            metadata_mut(&mut new).insert("generation".into(), (generation + 1).into());
+            metadata_mut(&mut new).insert("generation".into(), generation.wrapping_add(1).into());
         }
         check::update(target, &old, &new)?;
         if new == old {

@@ -1,5 +1,6 @@
 //! Everything that makes three servers one cluster before the first is started: files, ports, flags.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,6 @@ pub(super) const DATA: &str = "etcd";
 const GARBAGE: &str = "400";
 
 /// How to reach the cluster, and as whom.
-#[derive(Debug)]
 pub(super) struct Access {
     pub(super) url: Uri,
     pub(super) etcd_port: u16,
@@ -34,6 +34,13 @@ pub(super) struct Access {
     pub(super) admin_token: String,
     pub(super) powerless_token: String,
     pub(super) kubeconfig: PathBuf,
+}
+
+/// Tokens are secrets: they do not show.
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Access").field("url", &self.url).finish_non_exhaustive()
+    }
 }
 
 /// Finds the programs, writes the files and returns the cluster with no server started.

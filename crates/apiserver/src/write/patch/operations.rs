@@ -3,6 +3,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::json;
+
 /// One operation of a patch, as it was sent.
 #[derive(Debug, Clone)]
 pub(crate) struct Operation(Map<String, Value>);
@@ -19,8 +21,9 @@ impl Operation {
         }
     }
 
-    /// Changes the document, or leaves it in some state that is not to be used.
-    pub(super) fn apply(&self, document: &mut Value) -> Result<(), Misfit> {
+    /// Changes the document, or leaves it in some state that is not to be used. `copied` counts the bytes that
+    /// the copies of a patch add up to: without a bound, a few of them double a document to gigabytes.
+    pub(super) fn apply(&self, document: &mut Value, copied: &mut usize) -> Result<(), Misfit> {
         let path = self.text("path")?;
         match self.text("op")? {
             "add" => add(document, path, self.value()),
@@ -31,8 +34,13 @@ impl Operation {
                 add(document, path, moved)
             }
             "copy" => {
-                let copied = get(document, self.text("from")?)?.cloned().unwrap_or_default();
-                add(document, path, copied)
+                let value = get(document, self.text("from")?)?;
+                *copied += value.map_or(0, size);
+                if *copied > COPIED_MAX {
+                    return Err(Misfit);
+                }
+                let value = value.cloned().unwrap_or_default();
+                add(document, path, value)
             }
             "test" => {
                 let wanted = self.value();
@@ -84,7 +92,32 @@ fn get<'a>(document: &'a mut Value, path: &str) -> Result<Option<&'a Value>, Mis
     }
 }
 
+/// Bytes that all copies of one patch may add up to: what a body may have.
+const COPIED_MAX: usize = 3 * 1024 * 1024;
+
+/// Bytes of a value, roughly.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len() + 2,
+        Value::Array(list) => list.iter().map(|value| size(value) + 1).sum::<usize>() + 2,
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| name.len() + size(value) + 4).sum::<usize>() + 2
+        }
+        _ => 8,
+    }
+}
+
+/// Refuses a value that would make the document deeper than a body may be.
+fn check_depth(path: &str, value: &Value) -> Result<(), Misfit> {
+    if path.matches('/').count() + json::depth(value) > json::DEPTH_MAX {
+        Err(Misfit)
+    } else {
+        Ok(())
+    }
+}
+
 fn add(document: &mut Value, path: &str, value: Value) -> Result<(), Misfit> {
+    check_depth(path, &value)?;
     match parent(document, path)? {
         (Value::Object(fields), name) => {
             fields.insert(name, value);
@@ -114,6 +147,7 @@ fn remove(document: &mut Value, path: &str) -> Result<Value, Misfit> {
 }
 
 fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), Misfit> {
+    check_depth(path, &value)?;
     match parent(document, path)? {
         (Value::Object(fields), name) => {
             fields.insert(name, value);
@@ -133,7 +167,7 @@ mod tests {
     fn patched(patch: &Value) -> Result<Value, Misfit> {
         let mut document = json!({"a": {"b": 1}, "list": ["x", "y"], "s/l~": 1});
         for operation in patch.as_array().cloned().unwrap_or_default() {
-            Operation::new(operation)?.apply(&mut document)?;
+            Operation::new(operation)?.apply(&mut document, &mut 0)?;
         }
         Ok(document)
     }
