@@ -16,7 +16,7 @@ use crate::controllers::is_crd;
 use crate::discovery;
 use crate::failure::Failure;
 use crate::fault::Fault;
-use crate::kinds::Verbs;
+use crate::kinds::{Registry, Verbs};
 use crate::object::Encoding;
 use crate::query::Query;
 use crate::reply;
@@ -49,7 +49,7 @@ const AGGREGATED_TYPE: HeaderValue = HeaderValue::from_static(
 );
 
 /// Subresources that real servers have and this one does not.
-const UNSUPPORTED_PARTS: [&str; 11] = [
+const UNSUPPORTED_PARTS: [&str; 9] = [
     "approval",
     "attach",
     "ephemeralcontainers",
@@ -59,8 +59,6 @@ const UNSUPPORTED_PARTS: [&str; 11] = [
     "proxy",
     "resize",
     "token",
-    "componentstatuses",
-    "scale",
 ];
 
 impl Call<'_> {
@@ -101,15 +99,8 @@ impl Call<'_> {
             _ => None,
         };
         let Some(document) = document else {
-            let builtin = |group: &str| {
-                registry
-                    .group(group)
-                    .is_some_and(|group| group.kinds.iter().any(|kind| kind.is_builtin()))
-            };
             return match route {
-                Route::GroupVersion { group, .. } if builtin(group) => {
-                    Err(Failure::no_such_resource())
-                }
+                Route::GroupVersion { group, .. } => nobody_serves(registry, group),
                 _ => Ok(reply::page_not_found()),
             };
         };
@@ -122,20 +113,12 @@ impl Call<'_> {
 
     fn resource(&self, path: &ResourcePath) -> Result<Response<Body>, Failure> {
         let mut state = self.shared.state();
-        let Some(target) = state.target(path) else { return Self::nobody_serves(&state, path) };
+        let Some(target) = state.target(path) else {
+            return nobody_serves(&state.registry, &path.group);
+        };
         let response = self.verb(&mut state, &target);
         state.settle();
         response
-    }
-
-    /// The real server has a Status for what is missing in a built-in group, and plain text elsewhere.
-    fn nobody_serves(state: &State, path: &ResourcePath) -> Result<Response<Body>, Failure> {
-        let group = state.registry.group(&path.group);
-        let builtin = group.is_some_and(|group| {
-            let kinds = &group.kinds;
-            kinds.iter().any(|kind| kind.is_builtin())
-        });
-        if builtin { Err(Failure::no_such_resource()) } else { Ok(reply::page_not_found()) }
     }
 
     fn verb(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
@@ -420,6 +403,13 @@ impl Call<'_> {
         });
         stale.max().unwrap_or(0)
     }
+}
+
+/// The real server has a Status for what is missing in a built-in group, and plain text elsewhere.
+fn nobody_serves(registry: &Registry, group: &str) -> Result<Response<Body>, Failure> {
+    let group = registry.group(group);
+    let builtin = group.is_some_and(|group| group.kinds.iter().any(|kind| kind.is_builtin()));
+    if builtin { Err(Failure::no_such_resource()) } else { Ok(reply::page_not_found()) }
 }
 
 fn success() -> Value {
