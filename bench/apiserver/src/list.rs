@@ -1,4 +1,4 @@
-//! All ConfigMaps of a filled server, at once or in pages, as a client of `kube` gets them.
+//! All `ConfigMaps` of a filled server, at once or in pages, as a client of `kube` gets them.
 
 use std::path::Path;
 

@@ -34,12 +34,12 @@ struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Part {
-    /// Hold a server with so many ConfigMaps until the standard input ends.
+    /// Hold a server with so many `ConfigMaps` until the standard input ends.
     Serve {
         /// The server.
         #[arg(long)]
         who: Who,
-        /// How many ConfigMaps to make.
+        /// How many `ConfigMaps` to make.
         #[arg(long)]
         objects: usize,
     },
@@ -49,7 +49,7 @@ enum Part {
         #[arg(long)]
         who: Who,
     },
-    /// Measure a list of all ConfigMaps of a server that is held.
+    /// Measure a list of all `ConfigMaps` of a server that is held.
     List {
         /// The server.
         #[arg(long)]

@@ -1,4 +1,4 @@
-//! The ConfigMaps of the benchmark: small, many, and the same for both servers.
+//! The `ConfigMaps` of the benchmark: small, many, and the same for both servers.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub(crate) fn name(index: usize) -> String {
     format!("object-{index:06}")
 }
 
-/// The ConfigMap with this index. Only the real server keeps the books on who wrote what; the embedded one
+/// The `ConfigMap` with this index. Only the real server keeps the books on who wrote what; the embedded one
 /// gets the same entry from here, so that both answer with as many bytes.
 pub(crate) fn config_map(who: Who, index: usize) -> ConfigMap {
     let managed = (who != Who::Real).then(|| {

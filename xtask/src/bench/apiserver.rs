@@ -33,7 +33,7 @@ pub(crate) struct Options {
     /// How often to run everything.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// How many ConfigMaps to list.
+    /// How many `ConfigMaps` to list.
     #[arg(long, value_name = "N", default_value_t = targets::OBJECTS, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     objects: u32,
     /// Run only the cases whose name contains this; may be given several times.

@@ -7,33 +7,13 @@ use super::super::targets::{Target, Verdict, Wanted};
 use super::plan::{Group, Plan, Run};
 use super::targets::OBJECTS;
 
+/// The cells of a run that come after its case and server.
+type Row = fn(&Run, &Results) -> Vec<String>;
+
 /// The medians of everything that was run, with the ratios to the real server, and what they mean.
 pub(super) fn medians(plan: &Plan, results: &Results, rounds: u32) -> String {
-    let mut text = String::new();
-    for group in Group::ALL {
-        let runs = plan.of(group);
-        if runs.is_empty() {
-            continue;
-        }
-        let (mut table, row): (Table, fn(&Run, &Results) -> Vec<String>) = match group {
-            Group::Start => (start_table(), start_row),
-            Group::List => (list_table(), list_row),
-            Group::Fanout => (fanout_table(), fanout_row),
-        };
-        let mut case = "";
-        for run in &runs {
-            let is_first = run.case != case;
-            case = run.case;
-            if is_first {
-                table.gap();
-            }
-            let mut cells =
-                vec![if is_first { run.case } else { "" }.to_owned(), run.who.to_string()];
-            cells.extend(row(run, results));
-            table.row(cells);
-        }
-        text += &format!("{table}{}\n", note(group));
-    }
+    let tables = Group::ALL.into_iter().map(|group| group_table(group, &plan.of(group), results));
+    let text: String = tables.collect();
     let times = if rounds == 1 { "one round" } else { &format!("{rounds} rounds") };
     format!(
         "{text}Medians of {times}; every value is from a process of its own, and the servers take turns.
@@ -42,6 +22,30 @@ real: kube-apiserver with etcd, over TLS as it comes; embedded: the program `win
 ratio: to the real server, of what stands left of it, taken within each round; the median of those counts.
 "
     )
+}
+
+/// The table of a group with its note, or nothing if the group was not run.
+fn group_table(group: Group, runs: &[Run], results: &Results) -> String {
+    if runs.is_empty() {
+        return String::new();
+    }
+    let (mut table, row): (Table, Row) = match group {
+        Group::Start => (start_table(), start_row),
+        Group::List => (list_table(), list_row),
+        Group::Fanout => (fanout_table(), fanout_row),
+    };
+    let mut case = "";
+    for run in runs {
+        let is_first = run.case != case;
+        case = run.case;
+        if is_first {
+            table.gap();
+        }
+        let mut cells = vec![if is_first { run.case } else { "" }.to_owned(), run.who.to_string()];
+        cells.extend(row(run, results));
+        table.row(cells);
+    }
+    format!("{table}{}\n", note(group))
 }
 
 fn start_table() -> Table {
