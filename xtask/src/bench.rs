@@ -6,12 +6,15 @@
 //!
 //! Every run of a case is a process of its own that prints one metric per [`mod@line`]. [`results`]
 //! collects them by round and compares within a round; [`targets`] judges the ratios. What to run, and
-//! which targets there are, is the suite's: [`queue`]. The rest is how it looks and what it needs:
-//! [`table`], [`progress`], [`machine`] and [`go`].
+//! which targets there are, is the suite's: [`queue`], [`apiserver`]. The rest is how it looks and what it
+//! needs: [`table`], [`json`], [`progress`], [`machine`], [`program`] and [`go`].
 
+mod apiserver;
 mod go;
+mod json;
 mod line;
 mod machine;
+mod program;
 mod progress;
 mod queue;
 mod results;
@@ -32,6 +35,8 @@ pub(crate) struct Options {
 enum Suite {
     /// The work queue beside those of client-go and controller-runtime.
     Queue(queue::Options),
+    /// The embedded API server beside kube-apiserver with etcd.
+    Apiserver(apiserver::Options),
 }
 
 /// Runs the chosen suite.
@@ -42,5 +47,6 @@ enum Suite {
 pub(crate) fn run(options: &Options) -> Result<()> {
     match &options.suite {
         Suite::Queue(options) => queue::run(options),
+        Suite::Apiserver(options) => apiserver::run(options),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The form is the same for every suite, so that the lines of several runs can be put into one file:
 //! `{"suite":"queue","case":"backlog","who":"windlass","metric":"throughput","value":12345678.9}`.
-//! The names of queues and metrics are closed sets: a name that is not in them is a mistake of the
+//! The names of the measured and of metrics are closed sets: a name that is not in them is a mistake of the
 //! process, and is reported as one.
 
 use std::collections::BTreeMap;
@@ -36,6 +36,15 @@ pub(super) enum Who {
     Windlass,
     /// Ours with priority, fairness and causes on.
     WindlassFull,
+    /// The embedded API server, called without a socket. Servers are no choice among the queues.
+    #[value(skip)]
+    InProcess,
+    /// The embedded API server as a program, over loopback.
+    #[value(skip)]
+    Embedded,
+    /// kube-apiserver with etcd.
+    #[value(skip)]
+    Real,
 }
 
 /// What is measured.
@@ -56,6 +65,20 @@ pub(super) enum Metric {
     P50Us,
     /// 99th percentile of the latency in microseconds.
     P99Us,
+    /// The first, cold start in milliseconds.
+    FirstMs,
+    /// The middle one of several starts in milliseconds.
+    MedianMs,
+    /// The longest of several starts in milliseconds.
+    MaxMs,
+    /// CPU seconds as `cpu_s`, with the processes that work for the measured one.
+    CpuAllS,
+    /// CPU seconds of the process that asks.
+    ClientCpuS,
+    /// Peak memory as `peak_mb`, with the processes that work for the measured one.
+    PeakAllMb,
+    /// Wall seconds from the last write until everybody has seen it.
+    LagS,
 }
 
 /// What one process measured.
@@ -104,6 +127,9 @@ impl Who {
             Self::WindlassArcstr => "windlass-arcstr",
             Self::Windlass => "windlass",
             Self::WindlassFull => "windlass-full",
+            Self::InProcess => "in-process",
+            Self::Embedded => "embedded",
+            Self::Real => "real",
         }
     }
 
@@ -129,6 +155,13 @@ impl fmt::Display for Metric {
             Self::ResidentMb => "resident_mb",
             Self::P50Us => "p50_us",
             Self::P99Us => "p99_us",
+            Self::FirstMs => "first_ms",
+            Self::MedianMs => "median_ms",
+            Self::MaxMs => "max_ms",
+            Self::CpuAllS => "cpu_all_s",
+            Self::ClientCpuS => "client_cpu_s",
+            Self::PeakAllMb => "peak_all_mb",
+            Self::LagS => "lag_s",
         })
     }
 }
@@ -222,7 +255,20 @@ mod tests {
             assert_eq!(taken.get_name(), who.name());
             assert_eq!(serde_json::to_string(&who).expect("a name"), format!("\"{who}\""));
         }
-        for metric in [Metric::P50Us, Metric::ResidentMb, Metric::WallS] {
+        for who in [Who::InProcess, Who::Embedded, Who::Real] {
+            assert!(who.to_possible_value().is_none(), "{who} is no queue");
+            assert_eq!(serde_json::to_string(&who).expect("a name"), format!("\"{who}\""));
+        }
+        for metric in [
+            Metric::P50Us,
+            Metric::ResidentMb,
+            Metric::WallS,
+            Metric::FirstMs,
+            Metric::CpuAllS,
+            Metric::ClientCpuS,
+            Metric::PeakAllMb,
+            Metric::LagS,
+        ] {
             assert_eq!(serde_json::to_string(&metric).expect("a name"), format!("\"{metric}\""));
         }
     }

@@ -8,20 +8,21 @@ mod report;
 mod targets;
 
 use std::env::consts::EXE_SUFFIX;
-use std::fs::{self, OpenOptions};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
-use cargo_metadata::MetadataCommand;
 use clap::Args;
 
 use super::go::Module;
-use super::line::{self, Measured, Metric, Who};
+use super::json;
+use super::line::{Measured, Metric, Who};
 use super::machine;
+use super::program;
 use super::progress::Progress;
 use super::results::Results;
+use super::table::grouped;
 use super::targets::Score;
-use crate::process::{CommandLine, Stopwatch, workspace_root};
+use crate::process::{CommandLine, Stopwatch};
 use plan::{Plan, Run};
 
 /// The suite's name in every line of JSON.
@@ -79,7 +80,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     );
     println!("==> {}", machine_line(&plan, options)?);
     if let Some(path) = &options.json {
-        make_sure_of(path)?;
+        json::make_sure_of(path)?;
     }
 
     let programs = Programs::locate()?;
@@ -89,7 +90,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     println!("\n{}", report::medians(&plan, &results, options.rounds));
     println!("{}", report::targets(&targets, &results, options.keys));
     if let Some(path) = &options.json {
-        write_json(path, &plan, &results)?;
+        json::write(path, SUITE, plan.runs().map(|run| (run.case, run.who)), &results)?;
         println!("==> medians written to {}", path.display());
     }
     let score = Score::of(&targets, &results);
@@ -108,21 +109,12 @@ fn machine_line(plan: &Plan, options: &Options) -> Result<String> {
         parts.push(PEER.toolchain()?);
     }
     parts.push(machine::rustc()?);
-    parts.push(format!("{} keys", report::grouped(options.keys)));
+    parts.push(format!("{} keys", grouped(options.keys)));
     parts.push(match options.rounds {
         1 => "1 round".to_owned(),
         many => format!("{many} rounds"),
     });
     Ok(parts.join("; "))
-}
-
-/// Runs the command that builds one side, under a heading.
-fn build(side: &str, command: &CommandLine) -> Result<()> {
-    println!("==> build {side}: {command}");
-    let watch = Stopwatch::start();
-    command.run()?;
-    println!("    built in {:.1} s", watch.elapsed().as_secs_f64());
-    Ok(())
 }
 
 /// Runs every round and collects what its processes printed.
@@ -135,7 +127,7 @@ fn measure(plan: &Plan, programs: &Programs, rounds: u32) -> Result<Results> {
         for (index, run) in plan.runs().enumerate() {
             progress.begins(round, index, run.case, run.who);
             let watch = Stopwatch::start();
-            results.add(run.case, run.who, run.keys, read(&programs.command(run), run)?);
+            results.add(run.case, run.who, run.keys, measure_one(&programs.command(run), run)?);
             progress.ended(index, watch.elapsed());
         }
     }
@@ -146,43 +138,14 @@ fn measure(plan: &Plan, programs: &Programs, rounds: u32) -> Result<Results> {
 }
 
 /// Runs one process and reads what it printed.
-fn read(command: &CommandLine, run: &Run) -> Result<Measured> {
-    let outcome = command
-        .capture()
-        .and_then(|output| line::parse(&output, (SUITE, run.case, run.who), &METRICS));
-    outcome.with_context(|| {
-        format!("{} gave no result for {}; repeat it alone with: {command}", run.who, run.case)
-    })
-}
-
-/// Fails now if the file cannot be written after the long run; what it holds stays until then.
-fn make_sure_of(path: &Path) -> Result<()> {
-    OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(path)
-        .with_context(|| format!("--json: {} cannot be written", path.display()))?;
-    Ok(())
-}
-
-fn write_json(path: &Path, plan: &Plan, results: &Results) -> Result<()> {
-    let mut text = String::new();
-    for line in results.medians(SUITE, plan.runs().map(|run| (run.case, run.who))) {
-        text += &line.to_json()?;
-        text.push('\n');
-    }
-    fs::write(path, text).with_context(|| format!("{} could not be written", path.display()))
+fn measure_one(command: &CommandLine, run: &Run) -> Result<Measured> {
+    program::read(command, (SUITE, run.case, run.who), &METRICS)
 }
 
 impl Programs {
     /// Where the programs are once they are built: in cargo's target folder, wherever that is.
     fn locate() -> Result<Self> {
-        let metadata = MetadataCommand::new()
-            .current_dir(workspace_root()?)
-            .no_deps()
-            .exec()
-            .context("`cargo metadata` failed, so the target folder is not known")?;
-        let target = metadata.target_directory;
+        let target = program::target_folder()?;
         Ok(Self {
             go: target.join(format!("bench/queue-go{EXE_SUFFIX}")).into_string(),
             ours: target.join(format!("release/queue-bench{EXE_SUFFIX}")).into_string(),
@@ -192,12 +155,12 @@ impl Programs {
     /// Builds those that the plan runs.
     fn build(&self, plan: &Plan) -> Result<()> {
         if plan.needs_go() {
-            build("the Go side", &PEER.build(&self.go))
+            program::build("the Go side", &PEER.build(&self.go))
                 .context("the Go side does not build; its first build needs the network")?;
         }
         if plan.needs_ours() {
             let arguments = ["build", "--release", "--locked", "-p", "windlass-bench-queue"];
-            build("our side", &CommandLine::new("cargo", &arguments))?;
+            program::build("our side", &CommandLine::new("cargo", &arguments))?;
         }
         Ok(())
     }
@@ -217,11 +180,6 @@ mod tests {
 
     const RUN: Run = Run { case: "backlog", who: Who::Windlass, keys: 1000 };
 
-    /// What comes of a process that behaves like this script.
-    fn outcome(script: &str) -> Result<Measured> {
-        read(&CommandLine::new("sh", &["-c", script]), &RUN)
-    }
-
     #[test]
     fn each_queue_is_asked_from_its_own_program() {
         let programs = Programs { go: "/t/queue-go".to_owned(), ours: "/t/queue-bench".to_owned() };
@@ -230,39 +188,5 @@ mod tests {
         assert_eq!(shown(Who::Windlass), ours);
         let go = "/t/queue-go --who client-go --case backlog --keys 1000";
         assert_eq!(shown(Who::ClientGo), go);
-    }
-
-    #[test]
-    fn lines_of_a_process_are_read() {
-        let script = r#"for metric in throughput cpu_s wall_s peak_mb; do
-            echo '{"suite":"queue","case":"backlog","who":"windlass","metric":"'$metric'","value":2}'
-        done"#;
-        let measured = outcome(script).expect("a process that does as it should");
-        assert_eq!(measured.into_iter().collect::<Vec<_>>(), METRICS.map(|metric| (metric, 2.0)));
-    }
-
-    #[test]
-    fn failing_process_is_shown_with_the_command_that_repeats_it() {
-        let error = outcome("echo stuck >&2; exit 1").expect_err("the script must fail");
-        assert_eq!(
-            error.to_string(),
-            "windlass gave no result for backlog; repeat it alone with: \
-             sh -c 'echo stuck >&2; exit 1'"
-        );
-        assert_eq!(error.root_cause().to_string(), "stuck");
-    }
-
-    #[test]
-    fn rubbish_is_shown_with_the_command_that_repeats_it() {
-        let error = outcome("echo rubbish").expect_err("the script must be refused");
-        assert!(error.to_string().ends_with("repeat it alone with: sh -c 'echo rubbish'"));
-        assert!(format!("{error:#}").contains("this line is not a metric: rubbish"), "{error:#}");
-    }
-
-    #[test]
-    fn unwritable_json_file_is_refused_before_the_run() {
-        let error = make_sure_of(Path::new("/no/such/folder/queue.json"));
-        let error = error.expect_err("a folder that does not exist must be noticed");
-        assert_eq!(error.to_string(), "--json: /no/such/folder/queue.json cannot be written");
     }
 }

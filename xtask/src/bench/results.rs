@@ -14,10 +14,10 @@ pub(super) struct Results {
     series: BTreeMap<(&'static str, Who), Series>,
 }
 
-/// The rounds of one case for one queue.
+/// The rounds of one case for one queue or server.
 #[derive(Debug)]
 pub(super) struct Series {
-    /// How many keys each round ran with.
+    /// How many keys, objects or events each round ran with.
     pub(super) keys: u32,
     /// What each round measured, in the order of the rounds.
     rounds: Vec<Measured>,
@@ -32,9 +32,17 @@ pub(super) enum Measure {
     CpuPerKey,
     /// Peak memory: compares only where both sides had the same number of keys.
     Peak,
+    /// Wall time: compares only where both sides had the same number of keys.
+    Wall,
+    /// The first, cold start.
+    FirstStart,
+    /// The middle one of the starts in one process.
+    MedianStart,
+    /// The longest of the starts in one process.
+    LongestStart,
 }
 
-/// How one side stands to the other over the rounds.
+/// How one side stands to the other over the rounds; or how a value of one side stands by itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Ratio {
     pub(super) median: f64,
@@ -67,12 +75,17 @@ impl Results {
         other: Who,
     ) -> Option<Ratio> {
         let (ours, theirs) = (self.series(case, who)?, self.series(case, other)?);
-        if measure == Measure::Peak && ours.keys != theirs.keys {
+        if matches!(measure, Measure::Peak | Measure::Wall) && ours.keys != theirs.keys {
             return None;
         }
         let by_round = ours.values(measure)?.into_iter().zip(theirs.values(measure)?);
         let ratios: Vec<f64> = by_round.map(|(ours, theirs)| ours / theirs).collect();
         Ratio::of(&ratios)
+    }
+
+    /// The values of `who` as they are, or `None` if they were not measured.
+    pub(super) fn spread(&self, measure: Measure, case: &str, who: Who) -> Option<Ratio> {
+        Ratio::of(&self.series(case, who)?.values(measure)?)
     }
 
     /// The medians as lines, in the given order of cases and queues.
@@ -128,6 +141,10 @@ impl Series {
         match measure {
             Measure::Throughput => self.metric(Metric::Throughput),
             Measure::Peak => self.metric(Metric::PeakMb),
+            Measure::Wall => self.metric(Metric::WallS),
+            Measure::FirstStart => self.metric(Metric::FirstMs),
+            Measure::MedianStart => self.metric(Metric::MedianMs),
+            Measure::LongestStart => self.metric(Metric::MaxMs),
             Measure::CpuPerKey => {
                 let keys = f64::from(self.keys);
                 Some(self.metric(Metric::CpuS)?.into_iter().map(|seconds| seconds / keys).collect())
@@ -142,6 +159,10 @@ impl Measure {
             Self::Throughput => "throughput",
             Self::CpuPerKey => "CPU",
             Self::Peak => "peak memory",
+            Self::Wall => "wall time",
+            Self::FirstStart => "first start, ms",
+            Self::MedianStart => "median start, ms",
+            Self::LongestStart => "longest start, ms",
         }
     }
 }
@@ -229,6 +250,16 @@ mod tests {
         add(&mut results, Who::ClientGo, 10, &[0.0]);
         assert_eq!(ratio(&results, "case"), None);
         assert_eq!(ratio(&results, "other"), None);
+    }
+
+    #[test]
+    fn values_can_stand_by_themselves() {
+        let mut results = Results::default();
+        add(&mut results, Who::InProcess, 1, &[3.0, 1.0, 2.0]);
+        let spread = |who| results.spread(Measure::Throughput, "case", who);
+        let expected = Ratio { median: 2.0, lowest: 1.0, highest: 3.0 };
+        assert_eq!(spread(Who::InProcess), Some(expected));
+        assert_eq!(spread(Who::Real), None);
     }
 
     #[test]

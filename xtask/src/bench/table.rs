@@ -1,6 +1,9 @@
-//! Columns of text, as wide as their widest cell.
+//! Columns of text, as wide as their widest cell; and how numbers stand in them.
 
 use std::fmt;
+
+/// What stands in a cell that has no value.
+pub(super) const NOTHING: &str = "-";
 
 /// A table with a line of headings.
 #[derive(Debug)]
@@ -78,6 +81,24 @@ impl fmt::Display for Table {
     }
 }
 
+/// A number with its decimals, or a sign that there is none.
+pub(super) fn number(value: Option<f64>, decimals: usize) -> String {
+    value.map_or_else(|| NOTHING.to_owned(), |value| format!("{value:.decimals$}"))
+}
+
+/// A count with a comma after every thousand: `1,000,000`.
+pub(super) fn grouped(count: u32) -> String {
+    let digits = count.to_string();
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,5 +117,11 @@ mod tests {
             shown.lines().collect::<Vec<_>>(),
             ["who            ×  note", "client-go   1.00", "", "us         12.00  fast",]
         );
+    }
+
+    #[test]
+    fn counts_are_grouped_by_thousands() {
+        let shown = [7, 100, 1000, 123_456, 1_000_000].map(grouped);
+        assert_eq!(shown, ["7", "100", "1,000", "123,456", "1,000,000"]);
     }
 }

@@ -1,4 +1,4 @@
-//! What the project wants of its ratios, and whether it got it.
+//! What the project wants of its ratios, and of a few values as they are; and whether it got it.
 //!
 //! A target is data; judging it is a pure function of the [`Results`]. A target whose two sides were not
 //! both measured (a filtered run) is neither held nor missed.
@@ -8,14 +8,14 @@ use std::fmt;
 use super::line::Who;
 use super::results::{Measure, Ratio, Results};
 
-/// One wanted ratio.
+/// One wanted ratio or value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Target {
     pub(super) measure: Measure,
     pub(super) case: &'static str,
     pub(super) who: Who,
-    /// Whom it is compared with.
-    pub(super) against: Who,
+    /// Whom it is compared with; `None` for a value that is bounded by itself.
+    pub(super) against: Option<Who>,
     /// `None` for a ratio that is shown beside the others and wants nothing.
     pub(super) wanted: Option<Wanted>,
 }
@@ -52,7 +52,10 @@ pub(super) struct Score {
 impl Target {
     /// The ratio and what it means; the ratio is `None` if it was not measured.
     pub(super) fn judge(&self, results: &Results) -> (Option<Ratio>, Verdict) {
-        let ratio = results.ratio(self.measure, self.case, self.who, self.against);
+        let ratio = match self.against {
+            Some(other) => results.ratio(self.measure, self.case, self.who, other),
+            None => results.spread(self.measure, self.case, self.who),
+        };
         let verdict = match (ratio, self.wanted) {
             (None, _) => Verdict::NotMeasured,
             (Some(_), None) => Verdict::Information,
@@ -130,7 +133,7 @@ mod tests {
         measure: Measure::Throughput,
         case: "backlog",
         who: Who::Windlass,
-        against: Who::ClientGo,
+        against: Some(Who::ClientGo),
         wanted: Some(Wanted::AtLeast(4.0)),
     };
 
@@ -167,6 +170,14 @@ mod tests {
     fn target_without_its_other_side_is_not_measured() {
         let (ratio, verdict) = TARGET.judge(&results(&[(Who::Windlass, 1.0)]));
         assert_eq!((ratio, verdict), (None, Verdict::NotMeasured));
+    }
+
+    #[test]
+    fn value_without_another_side_is_judged_as_it_is() {
+        let alone = Target { against: None, ..TARGET };
+        let verdict = |ours| alone.judge(&results(&[(Who::Windlass, ours)])).1;
+        assert_eq!(verdict(4.0), Verdict::Held);
+        assert_eq!(verdict(3.0), Verdict::MissedBy(0.25));
     }
 
     #[test]

@@ -2,13 +2,10 @@
 
 use super::super::line::{Metric, Who};
 use super::super::results::{Measure, Ratio, Results, Series};
-use super::super::table::{Column, Table};
+use super::super::table::{Column, NOTHING, Table, grouped, number};
 use super::super::targets::{Target, Verdict, Wanted};
 use super::plan::{FEWER_KEYS, INTERN, Plan, Run};
 use super::targets::KEYS;
-
-/// What stands in a cell that has no value.
-const NOTHING: &str = "-";
 
 /// The medians of every case and queue, with the ratios to client-go, and what they mean.
 pub(super) fn medians(plan: &Plan, results: &Results, rounds: u32) -> String {
@@ -127,7 +124,7 @@ fn targets_row(target: &Target, ratio: Ratio, verdict: Verdict, results: &Result
         target.measure.name().to_owned(),
         target.case.to_owned(),
         target.who.to_string(),
-        target.against.to_string(),
+        target.against.map_or_else(|| NOTHING.to_owned(), |who| who.to_string()),
         target.wanted.as_ref().map_or_else(|| NOTHING.to_owned(), Wanted::to_string),
         number(Some(ratio.median), 2),
         format!("{:.2} to {:.2}", ratio.lowest, ratio.highest),
@@ -144,24 +141,6 @@ fn interning_beside(target: &Target, results: &Results) -> Option<String> {
     let interning = results.series(INTERN, Who::Windlass)?.wall_ns_per_key()?;
     let run = results.series(target.case, target.who)?.wall_ns_per_key()?;
     Some(format!("{run:.0} ns/key; interning: {interning:.0} ns/key"))
-}
-
-/// A number with its decimals, or a sign that there is none.
-fn number(value: Option<f64>, decimals: usize) -> String {
-    value.map_or_else(|| NOTHING.to_owned(), |value| format!("{value:.decimals$}"))
-}
-
-/// A count with a comma after every thousand: `1,000,000`.
-pub(super) fn grouped(count: u32) -> String {
-    let digits = count.to_string();
-    let mut grouped = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
 }
 
 #[cfg(test)]
@@ -264,11 +243,5 @@ mod tests {
         let both = shown(&[]);
         assert!(both.contains("peak memory") && !both.contains("backlog"), "{both}");
         assert_eq!(shown(&[Who::Windlass]), "No target compares what was measured.\n");
-    }
-
-    #[test]
-    fn counts_are_grouped_by_thousands() {
-        let shown = [7, 100, 1000, 123_456, 1_000_000].map(grouped);
-        assert_eq!(shown, ["7", "100", "1,000", "123,456", "1,000,000"]);
     }
 }

@@ -62,7 +62,7 @@ pub(super) fn all() -> Vec<Target> {
     ]);
     for case in ["distinct-w1", "distinct-w4"] {
         let full = throughput(case, Who::WindlassFull, Some(Wanted::AtLeast(FULL)));
-        let against = Who::ControllerRuntime;
+        let against = Some(Who::ControllerRuntime);
         let wanted = Some(Wanted::AtLeast(FULL_PRIORITY));
         targets.extend([full, Target { against, wanted, ..full }]);
     }
@@ -70,7 +70,7 @@ pub(super) fn all() -> Vec<Target> {
 }
 
 fn throughput(case: &'static str, who: Who, wanted: Option<Wanted>) -> Target {
-    Target { measure: Measure::Throughput, case, who, against: Who::ClientGo, wanted }
+    Target { measure: Measure::Throughput, case, who, against: Some(Who::ClientGo), wanted }
 }
 
 #[cfg(test)]
@@ -109,10 +109,10 @@ mod tests {
         assert_eq!(
             against,
             [
-                ("distinct-w1", Who::ClientGo),
-                ("distinct-w1", Who::ControllerRuntime),
-                ("distinct-w4", Who::ClientGo),
-                ("distinct-w4", Who::ControllerRuntime),
+                ("distinct-w1", Some(Who::ClientGo)),
+                ("distinct-w1", Some(Who::ControllerRuntime)),
+                ("distinct-w4", Some(Who::ClientGo)),
+                ("distinct-w4", Some(Who::ControllerRuntime)),
             ]
         );
     }
