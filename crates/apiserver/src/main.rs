@@ -1,5 +1,6 @@
 //! The embedded API server as a program: to look at it with kubectl, and to run things against it.
 
+use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
@@ -58,7 +59,11 @@ async fn main() -> anyhow::Result<()> {
         let _ = std::fs::remove_file(&path);
     }
     let (objects, bytes) = server.size();
-    println!("\nStopped at version {}, with {objects} objects, {bytes} bytes.", server.revision());
+    let _ = writeln!(
+        std::io::stdout(),
+        "\nStopped at version {}, with {objects} objects, {bytes} bytes.",
+        server.revision()
+    );
     Ok(())
 }
 
@@ -68,7 +73,9 @@ fn default_kubeconfig() -> PathBuf {
 
 fn greet(listening: &Listening, kubeconfig: &std::path::Path) {
     let kubeconfig = kubeconfig.display();
-    println!(
+    // Nobody may be listening, as behind `| head -1`; that is no reason to stop.
+    let _ = writeln!(
+        std::io::stdout(),
         "An embedded Kubernetes API server is at {url}, with nothing in it but namespaces.\n\
          Its kubeconfig: {kubeconfig}\n\n\
          Try, in another terminal:\n\

@@ -185,8 +185,7 @@ impl Store {
             return Slice::take(now, limit, wanted);
         }
         let past = table.changes_undone(range.revision, |key| bounds.contains(key));
-        let then = history::overlay(now, past);
-        Slice::take(then.iter().map(|(key, object)| (key, object)), limit, wanted)
+        Slice::take(history::overlay(now, &past), limit, wanted)
     }
 
     /// One object as it was at `revision`, which must not be older than [`Store::oldest`].
@@ -281,7 +280,9 @@ impl Slice {
                 break;
             }
         }
-        slice.remaining = objects.count();
+        if slice.last.is_some() {
+            slice.remaining = objects.count();
+        }
         slice
     }
 }

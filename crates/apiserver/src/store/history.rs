@@ -93,21 +93,28 @@ pub(crate) fn encode_line(event_type: &str, object: &Stored, encoding: &Encoding
     line.into()
 }
 
-/// The present with some keys as they were: both in order, and so is the result.
+/// The present with some keys as they were: both in order, and so is the result, made as it is asked for.
 pub(super) fn overlay<'a>(
     now: impl Iterator<Item = (&'a Key, &'a Arc<Stored>)>,
-    mut then: BTreeMap<Key, Option<Arc<Stored>>>,
-) -> Vec<(Key, Arc<Stored>)> {
-    let mut list: Vec<(Key, Arc<Stored>)> = Vec::new();
-    for (key, object) in now {
-        match then.remove(key) {
-            None => list.push((key.clone(), object.clone())),
-            Some(Some(old)) => list.push((key.clone(), old)),
-            Some(None) => {}
+    then: &'a BTreeMap<Key, Option<Arc<Stored>>>,
+) -> impl Iterator<Item = (&'a Key, &'a Arc<Stored>)> {
+    let mut now = now.peekable();
+    let mut then = then.iter().peekable();
+    std::iter::from_fn(move || {
+        loop {
+            let past_is_next = match (now.peek(), then.peek()) {
+                (_, None) => return now.next(),
+                (None, Some(_)) => true,
+                (Some((key, _)), Some((past, _))) => past <= key,
+            };
+            if !past_is_next {
+                return now.next();
+            }
+            let (key, object) = then.next()?;
+            now.next_if(|(present, _)| *present == key);
+            if let Some(object) = object {
+                return Some((key, object));
+            }
         }
-    }
-    let gone = then.into_iter().filter_map(|(key, old)| Some((key, old?)));
-    list.extend(gone);
-    list.sort_by(|(a, _), (b, _)| a.cmp(b));
-    list
+    })
 }
