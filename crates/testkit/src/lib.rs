@@ -8,8 +8,8 @@
 //! ```
 //! use k8s_openapi::api::core::v1::ConfigMap;
 //! use kube::api::{Api, ListParams, PostParams};
-//! use windlass_apiserver::{Fault, FaultRule};
 //! use windlass_testkit::TestCluster;
+//! use windlass_testkit::apiserver::{Fault, FaultRule};
 //!
 //! # async fn test() -> Result<(), Box<dyn std::error::Error>> {
 //! let cluster = TestCluster::embedded();
@@ -37,6 +37,9 @@
 pub mod cluster;
 mod error;
 mod real;
+
+/// The embedded API server: its builder, its faults, its rules.
+pub use windlass_apiserver as apiserver;
 
 pub use cluster::{TestCluster, on_each_cluster};
 pub use error::Error;

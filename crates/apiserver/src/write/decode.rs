@@ -259,7 +259,7 @@ pub(crate) fn parse(body: &[u8], content_type: Option<&str>) -> Result<json::Rea
             .map_err(ParseError::Syntax),
         "application/vnd.kubernetes.protobuf" => Err(ParseError::Media(Failure::unsupported_body(
             "protobuf bodies",
-            "send application/json",
+            "send application/json (kubectl does so for `apply -f` and `create -f`, not for `create KIND`)",
         ))),
         _ => Err(ParseError::Media(Failure::unsupported_media_type(ACCEPTED))),
     }
