@@ -350,7 +350,9 @@ mod tests {
 
     #[test]
     fn the_same_name_elsewhere_stays() {
-        keeps(r#"{"managedFields":[1],"spec":{"managedFields":[1],"metadata":{"managedFields":1}}}"#);
+        keeps(
+            r#"{"managedFields":[1],"spec":{"managedFields":[1],"metadata":{"managedFields":1}}}"#,
+        );
         keeps(r#"{"metadata":{"annotations":{"managedFields":"x","b":"\"managedFields\":[1]"}}}"#);
         keeps(r#"{"spec":{"template":{"metadata":{"managedFields":[1]}}},"metadata":{"a":1}}"#);
         keeps(r#"{"metadata":[{"managedFields":[1]}],"a":{"managedFields":1}}"#);
@@ -363,7 +365,10 @@ mod tests {
 
     #[test]
     fn keys_with_escapes_are_read() {
-        cuts(r#"{"meta\u0064ata":{"a\"":1,"managed\u0046ields":2}}"#, r#"{"meta\u0064ata":{"a\"":1}}"#);
+        cuts(
+            r#"{"meta\u0064ata":{"a\"":1,"managed\u0046ields":2}}"#,
+            r#"{"meta\u0064ata":{"a\"":1}}"#,
+        );
         keeps(r#"{"metadata":{"managed\\u0046ields":2,"\"managedFields":3}}"#);
     }
 

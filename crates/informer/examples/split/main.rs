@@ -30,6 +30,9 @@ struct Arguments {
     /// Runs of each case.
     #[arg(long, default_value_t = 5)]
     runs: usize,
+    /// Only the cases whose name contains this.
+    #[arg(long, default_value = "")]
+    only: String,
 }
 
 /// A list, as far as a baseline reads it.
@@ -42,29 +45,32 @@ struct RawList<'a> {
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     ensure!(arguments.chunk > 0, "a piece needs at least one byte");
-    let Arguments { pods, chunk, runs } = arguments;
-    let body = pods::list(pods, pods::Style::Compact, 7);
-    println!("{pods} pods, {} bytes each, in pieces of {chunk} bytes", body.len() / pods.max(1));
+    let chunk = arguments.chunk;
+    let pods = pods::pods(arguments.pods, 7);
+    let body = pods::list(&pods);
+    println!("{} pods, {} bytes, in pieces of {chunk} bytes", pods.len(), body.len());
     let cut = FrameOptions::default();
     let keep = cut.managed_fields(ManagedFields::Keep);
 
-    measure("list, cut", &body, pods, runs, || list(&body, chunk, cut))?;
-    measure("list, cut, objects dropped", &body, pods, runs, || count_list(&body, chunk, cut))?;
-    measure("list, kept", &body, pods, runs, || list(&body, chunk, keep))?;
-    let events = pods::watch(pods, 7);
-    measure("watch, cut", &events, pods, runs, || watch(&events, chunk, cut))?;
-    drop(events);
-    let pretty = pods::list(pods, pods::Style::Pretty, 7);
-    measure("pretty list, cut", &pretty, pods, runs, || list(&pretty, chunk, cut))?;
-    drop(pretty);
-    measure("serde_json IgnoredAny", &body, pods, runs, || {
+    arguments.measure("list, cut", &body, || list(&body, chunk, cut))?;
+    arguments.measure("list, cut, objects dropped", &body, || count(&body, chunk, cut))?;
+    arguments.measure("list, kept", &body, || list(&body, chunk, keep))?;
+    arguments.measure("list, kept, objects dropped", &body, || count(&body, chunk, keep))?;
+    let events = pods::watch(&pods);
+    arguments.measure("watch, cut", &events, || watch(&events, chunk, cut))?;
+    let pretty = pods::list(&pods::pretty(&pods));
+    arguments.measure("pretty list, cut", &pretty, || list(&pretty, chunk, cut))?;
+    arguments.measure("serde_json IgnoredAny", &body, || {
         serde_json::from_slice::<IgnoredAny>(&body).context("the body must be JSON")
     })?;
-    measure("serde_json RawValue, copied", &body, pods, runs, || {
+    arguments.measure("serde_json RawValue", &body, || {
+        let list: RawList<'_> = serde_json::from_slice(&body)?;
+        Ok(list.items.len())
+    })?;
+    arguments.measure("serde_json RawValue, copied", &body, || {
         let list: RawList<'_> = serde_json::from_slice(&body)?;
         Ok(list.items.into_iter().map(|item| Box::from(item.get())).collect::<Vec<Box<str>>>())
-    })?;
-    Ok(())
+    })
 }
 
 fn list(body: &[u8], chunk: usize, options: FrameOptions) -> anyhow::Result<Vec<Box<[u8]>>> {
@@ -82,7 +88,7 @@ fn list(body: &[u8], chunk: usize, options: FrameOptions) -> anyhow::Result<Vec<
     Ok(objects)
 }
 
-fn count_list(body: &[u8], chunk: usize, options: FrameOptions) -> anyhow::Result<u64> {
+fn count(body: &[u8], chunk: usize, options: FrameOptions) -> anyhow::Result<u64> {
     let mut frames = ListFrames::new(options);
     for chunk in body.chunks(chunk) {
         frames.push(chunk);
@@ -108,29 +114,33 @@ fn watch(body: &[u8], chunk: usize, options: FrameOptions) -> anyhow::Result<Vec
     Ok(objects)
 }
 
-/// Runs a case and prints its fastest run.
-fn measure<T>(
-    name: &str,
-    body: &[u8],
-    pods: usize,
-    runs: usize,
-    case: impl Fn() -> anyhow::Result<T>,
-) -> anyhow::Result<()> {
-    let mut best = Duration::MAX;
-    for _ in 0..runs {
-        let before = cpu_time()?;
-        let result = case()?;
-        best = best.min(cpu_time()?.saturating_sub(before));
-        drop(std::hint::black_box(result));
+impl Arguments {
+    /// Runs a case and prints its fastest run.
+    fn measure<T>(
+        &self,
+        name: &str,
+        body: &[u8],
+        case: impl Fn() -> anyhow::Result<T>,
+    ) -> anyhow::Result<()> {
+        if !name.contains(&self.only) {
+            return Ok(());
+        }
+        let mut best = Duration::MAX;
+        for _ in 0..self.runs {
+            let before = cpu_time()?;
+            let result = case()?;
+            best = best.min(cpu_time()?.saturating_sub(before));
+            drop(std::hint::black_box(result));
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a rate for people to read")]
+        let (bytes, pods) = (body.len() as f64, self.pods.max(1) as f64);
+        println!(
+            "{name:28} {:8.0} MB/s {:8.0} ns per object",
+            bytes / 1e6 / best.as_secs_f64(),
+            best.as_secs_f64() * 1e9 / pods
+        );
+        Ok(())
     }
-    #[expect(clippy::cast_precision_loss, reason = "a rate for people to read")]
-    let (bytes, pods) = (body.len() as f64, pods.max(1) as f64);
-    println!(
-        "{name:28} {:8.0} MB/s {:8.0} ns per object",
-        bytes / 1e6 / best.as_secs_f64(),
-        best.as_secs_f64() * 1e9 / pods
-    );
-    Ok(())
 }
 
 fn cpu_time() -> anyhow::Result<Duration> {

@@ -2,47 +2,37 @@
 
 use serde_json::{Map, Value, json};
 
-/// How the list is written.
-#[derive(Clone, Copy)]
-pub enum Style {
-    /// As the API server does.
-    Compact,
-    /// As the API server does for browsers and curl.
-    Pretty,
+/// `count` pods, of some hundred templates, as the API server writes them in a list.
+pub(crate) fn pods(count: usize, seed: u64) -> Vec<String> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    (0..count).map(|index| pod(index, &mut random)).collect()
 }
 
-/// The body of a LIST with `count` pods, of some hundred templates.
-pub fn list(count: usize, style: Style, seed: u64) -> Vec<u8> {
-    let mut random = fastrand::Rng::with_seed(seed);
-    let mut body = br#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"900000"},"items":["#.to_vec();
-    for index in 0..count {
-        if index > 0 {
-            body.push(b',');
-        }
-        let pod = pod(index, &mut random);
-        match style {
-            Style::Compact => body.extend_from_slice(pod.as_bytes()),
-            Style::Pretty => {
-                let pod: Value = serde_json::from_str(&pod).expect("a pod must be JSON");
-                let pretty = serde_json::to_string_pretty(&pod).expect("a pod must be JSON");
-                body.extend_from_slice(pretty.as_bytes());
-            }
-        }
-    }
-    body.extend_from_slice(b"]}");
-    body
+/// The body of a LIST of these objects.
+pub(crate) fn list(objects: &[String]) -> Vec<u8> {
+    let start =
+        r#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"900000"},"items":["#;
+    format!("{start}{}]}}", objects.join(",")).into_bytes()
 }
 
-/// The same pods as the events of a watch.
-pub fn watch(count: usize, seed: u64) -> Vec<u8> {
-    let mut random = fastrand::Rng::with_seed(seed);
+/// The body of a watch that brings these objects.
+pub(crate) fn watch(objects: &[String]) -> Vec<u8> {
     let mut body = Vec::new();
-    for index in 0..count {
+    for object in objects {
         body.extend_from_slice(br#"{"type":"ADDED","object":"#);
-        body.extend_from_slice(pod(index, &mut random).as_bytes());
+        body.extend_from_slice(object.as_bytes());
         body.extend_from_slice(b"}\n");
     }
     body
+}
+
+/// The same objects as the API server writes them for browsers and curl.
+pub(crate) fn pretty(objects: &[String]) -> Vec<String> {
+    let pretty = |object: &String| {
+        let object: Value = serde_json::from_str(object).expect("an object must be JSON");
+        serde_json::to_string_pretty(&object).expect("an object must be JSON")
+    };
+    objects.iter().map(pretty).collect()
 }
 
 /// One pod, its metadata in the order in which Go writes them.
@@ -50,15 +40,18 @@ fn pod(index: usize, random: &mut fastrand::Rng) -> String {
     let app = format!("app-{}", random.u16(..300));
     let spec = spec(&app, random);
     let status = status(&spec, random);
-    let labels = json!({"app": app, "pod-template-hash": hex(random), "team": format!("t{}", index % 17)});
+    let labels =
+        json!({"app": app, "pod-template-hash": hex(random), "team": format!("t{}", index % 17)});
     let annotations = json!({
         "prometheus.io/scrape": "true",
         "note": format!("set by \"{app}\": {{\"managedFields\":[{}]}} C:\\dir", random.u32(..)),
     });
     let owner = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": format!("{app}-{}", hex(random)),
         "uid": uid(random), "controller": true, "blockOwnerDeletion": true}]);
-    let set = fields(&json!({"metadata": {"annotations": annotations, "labels": labels, "ownerReferences": {}},
-        "spec": spec}));
+    let set = fields(
+        &json!({"metadata": {"annotations": annotations, "labels": labels, "ownerReferences": {}},
+        "spec": spec}),
+    );
     let seen = fields(&json!({"status": status}));
     format!(
         r#"{{"metadata":{{"name":"{app}-{}","generateName":"{app}-","namespace":"ns-{}","uid":"{}","resourceVersion":"{}","generation":1,"creationTimestamp":"2026-11-15T00:45:19Z","labels":{labels},"annotations":{annotations},"ownerReferences":{owner},"managedFields":[{},{}]}},"spec":{spec},"status":{status}}}"#,
@@ -118,11 +111,19 @@ fn container(app: &str, number: usize, random: &mut fastrand::Rng) -> Value {
 }
 
 fn status(spec: &Value, random: &mut fastrand::Rng) -> Value {
-    let conditions: Vec<_> = ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"]
-        .iter()
-        .map(|kind| json!({"type": kind, "status": "True", "observedGeneration": 1, "lastProbeTime": null,
-            "lastTransitionTime": "2026-11-15T00:45:20Z"}))
-        .collect();
+    let conditions: Vec<_> = [
+        "PodReadyToStartContainers",
+        "Initialized",
+        "Ready",
+        "ContainersReady",
+        "PodScheduled",
+    ]
+    .iter()
+    .map(|kind| {
+        json!({"type": kind, "status": "True", "observedGeneration": 1, "lastProbeTime": null,
+            "lastTransitionTime": "2026-11-15T00:45:20Z"})
+    })
+    .collect();
     let containers = spec["containers"].as_array().expect("a pod must have containers");
     let containers: Vec<_> = containers
         .iter()
@@ -146,7 +147,9 @@ fn fields(value: &Value) -> Value {
         }
         Value::Array(items) => {
             for item in items {
-                let key = ["name", "type", "ip", "containerPort"].iter().find(|key| !item[**key].is_null());
+                let key = ["name", "type", "ip", "containerPort"]
+                    .iter()
+                    .find(|key| !item[**key].is_null());
                 if let Some(key) = key {
                     let mut item_fields = fields(item);
                     item_fields["."] = json!({});
@@ -164,5 +167,13 @@ fn hex(random: &mut fastrand::Rng) -> String {
 }
 
 fn uid(random: &mut fastrand::Rng) -> String {
-    format!("{}-{:04x}-4{:03x}-8{:03x}-{}{:04x}", hex(random), random.u16(..), random.u16(..4096), random.u16(..4096), hex(random), random.u16(..))
+    format!(
+        "{}-{:04x}-4{:03x}-8{:03x}-{}{:04x}",
+        hex(random),
+        random.u16(..),
+        random.u16(..4096),
+        random.u16(..4096),
+        hex(random),
+        random.u16(..)
+    )
 }

@@ -103,10 +103,7 @@ mod tests {
         let seen = |start: &[u8]| Seen::from_start(start);
         assert_eq!(seen(b" \n"), Seen::Empty);
         assert_eq!(seen(b"404 page not found\n"), Seen::Text("404 page not found".to_owned()));
-        assert_eq!(
-            seen(b"\n<!DOCTYPE html>\r\n<p>"),
-            Seen::Html("<!DOCTYPE html>".to_owned())
-        );
+        assert_eq!(seen(b"\n<!DOCTYPE html>\r\n<p>"), Seen::Html("<!DOCTYPE html>".to_owned()));
         assert_eq!(seen(b"[{\"data\""), Seen::Json);
         assert_eq!(seen(b"\"secret\""), Seen::Json);
         assert_eq!(seen(b"apiVersion: v1\ndata: secret"), Seen::Yaml);
@@ -124,7 +121,9 @@ mod tests {
 
     #[test]
     fn text_is_cut_short_between_characters() {
-        let Seen::Text(line) = Seen::from_start("ü".repeat(500).as_bytes()) else { panic!("text") };
+        let Seen::Text(line) = Seen::from_start("ü".repeat(500).as_bytes()) else {
+            panic!("text")
+        };
         assert_eq!(line, "ü".repeat(SHOWN_MAX));
         let Seen::Text(line) = Seen::from_start(&"aü".as_bytes()[..2]) else { panic!("text") };
         assert_eq!(line, "a");

@@ -34,7 +34,9 @@ pub enum FrameError {
     #[error("the body ended too early, {0}")]
     Truncated(Place),
     /// An object or event is larger than allowed. A retry meets it again.
-    #[error("more than {frame_max} bytes in one piece, {place}; if such objects exist, raise the bound")]
+    #[error(
+        "more than {frame_max} bytes in one piece, {place}; if such objects exist, raise the bound"
+    )]
     TooLarge {
         /// The bound.
         frame_max: usize,

@@ -134,10 +134,9 @@ impl ListFrames {
             Some(error) => Err(error),
             None if self.step == Step::End => Ok(()),
             None if self.envelope.is_new() => Err(self.not_json()),
-            None => Err(FrameError::Truncated(Place {
-                offset: self.reader.arrived(),
-                ..self.place()
-            })),
+            None => {
+                Err(FrameError::Truncated(Place { offset: self.reader.arrived(), ..self.place() }))
+            }
         };
         self.reader.reset();
         self.scan.reset();

@@ -138,10 +138,9 @@ impl WatchFrames {
         let result = match self.failed.take() {
             Some(error) => Err(error),
             None if self.envelope.is_new() && self.reader.rest().is_empty() => Ok(()),
-            None => Err(FrameError::Truncated(Place {
-                offset: self.reader.arrived(),
-                ..self.place()
-            })),
+            None => {
+                Err(FrameError::Truncated(Place { offset: self.reader.arrived(), ..self.place() }))
+            }
         };
         self.reader.reset();
         self.scan.reset();
