@@ -27,7 +27,8 @@
 //! ```
 //!
 //! Invariants:
-//! - What comes out does not depend on where the body was divided into pieces.
+//! - What comes out does not depend on where the body was divided into pieces (except how much an error shows
+//!   of a body that is plain text).
 //! - An object comes out whole or not at all: a body that ends within one is [`FrameError::Truncated`].
 //! - Held is what has not been taken out: with `next_frame` called until it has nothing left, the object that
 //!   is unfinished. It may not be larger than [`FrameOptions::frame_max`].

@@ -23,7 +23,7 @@ pub enum FrameError {
         seen: Seen,
     },
     /// The body is a JSON object, but of another kind. A retry helps only if the server changes.
-    #[error("the body should be {expected}, but is {}", kind_or_unknown(.kind))]
+    #[error("the body should be {expected}, but is {}", kind_or_unknown(.kind.as_deref()))]
     Kind {
         /// What was expected.
         expected: &'static str,
@@ -85,6 +85,6 @@ impl fmt::Display for Place {
     }
 }
 
-fn kind_or_unknown(kind: &Option<String>) -> String {
-    kind.as_ref().map_or("an object without a kind".to_owned(), |kind| format!("of kind {kind}"))
+fn kind_or_unknown(kind: Option<&str>) -> String {
+    kind.map_or("an object without a kind".to_owned(), |kind| format!("of kind {kind}"))
 }

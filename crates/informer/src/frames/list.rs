@@ -138,11 +138,9 @@ impl ListFrames {
                 Err(FrameError::Truncated(Place { offset: self.reader.arrived(), ..self.place() }))
             }
         };
-        self.reader.reset();
-        self.scan.reset();
-        let reader = std::mem::take(&mut self.reader);
-        let scan = std::mem::replace(&mut self.scan, ObjectScan::new(self.options.managed_fields));
-        *self = Self { reader, scan, ..Self::new(self.options) };
+        let mut reader = std::mem::take(&mut self.reader);
+        reader.reset();
+        *self = Self { reader, ..Self::new(self.options) };
         result
     }
 
@@ -154,6 +152,11 @@ impl ListFrames {
     /// Bytes of this body that have arrived.
     pub fn bytes(&self) -> u64 {
         self.reader.arrived()
+    }
+
+    /// Bytes of memory that are held for what is unfinished.
+    pub fn memory(&self) -> usize {
+        self.reader.capacity()
     }
 
     /// Goes on until a frame is complete, or more of the body is needed.
@@ -228,8 +231,9 @@ impl ListFrames {
         match field {
             Field::Kind => self.kind = kind_of(bytes),
             Field::Metadata => match serde_json::from_slice::<Option<ListEnd>>(bytes) {
-                Ok(end) => self.end = end.unwrap_or_default(),
-                Err(_) => return Err(self.malformed(&Expected("the metadata of a list before"))),
+                // serde would also read a struct from an array.
+                Ok(end) if !bytes.starts_with(b"[") => self.end = end.unwrap_or_default(),
+                _ => return Err(self.malformed(&Expected("the metadata of a list before"))),
             },
             Field::Items if bytes != b"null" => {
                 return Err(self.malformed(&Expected("an array of items before")));

@@ -97,6 +97,11 @@ impl Reader {
         self.offset + self.held() as u64
     }
 
+    /// Bytes of memory.
+    pub(super) fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     pub(super) fn get(&self, range: Range<usize>) -> &[u8] {
         &self.bytes[self.start..][range]
     }

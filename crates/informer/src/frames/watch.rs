@@ -142,11 +142,9 @@ impl WatchFrames {
                 Err(FrameError::Truncated(Place { offset: self.reader.arrived(), ..self.place() }))
             }
         };
-        self.reader.reset();
-        self.scan.reset();
-        let reader = std::mem::take(&mut self.reader);
-        let scan = std::mem::replace(&mut self.scan, ObjectScan::new(self.options.managed_fields));
-        *self = Self { reader, scan, ..Self::new(self.options) };
+        let mut reader = std::mem::take(&mut self.reader);
+        reader.reset();
+        *self = Self { reader, ..Self::new(self.options) };
         result
     }
 
@@ -158,6 +156,11 @@ impl WatchFrames {
     /// Bytes of this body that have arrived.
     pub fn bytes(&self) -> u64 {
         self.reader.arrived()
+    }
+
+    /// Bytes of memory that are held for what is unfinished.
+    pub fn memory(&self) -> usize {
+        self.reader.capacity()
     }
 
     /// Goes on until an event is complete, or more of the body is needed.
@@ -190,6 +193,8 @@ impl WatchFrames {
     fn key(&self, key: Range<usize>) -> Result<Field, FrameError> {
         match string_text(self.reader.get(key)).as_deref() {
             Some("type") => Ok(Field::Type),
+            // What was found out about the first one would be lost.
+            Some("object") if self.event.object.is_some() => Err(self.malformed("one object only")),
             Some("object") => Ok(Field::Object),
             Some("kind") => Ok(Field::Kind),
             // A list: not worth to wait for its end. The server did not understand that a watch was meant.
@@ -221,9 +226,6 @@ impl WatchFrames {
                 None => return Err(self.malformed("a type of event before")),
             },
             Field::Kind => self.event.kind = kind_of(bytes),
-            Field::Object if self.event.object.is_some() => {
-                return Err(self.malformed("one object only"));
-            }
             Field::Object if !bytes.ends_with(b"}") => return Err(self.malformed("`}` before")),
             Field::Object => self.event.object = Some(value),
             Field::Other => {}

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "no test file uses all of it")]
 
+use std::fmt::Write as _;
+
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 use windlass_informer::{
@@ -201,7 +203,7 @@ impl Writer {
             if escape_all && self.random.bool() {
                 let mut units = [0; 2];
                 for unit in char.encode_utf16(&mut units) {
-                    written.push_str(&format!("\\u{unit:04x}"));
+                    write!(written, "\\u{unit:04x}").expect("a string takes all");
                 }
             } else {
                 let quoted = serde_json::to_string(&char).expect("a character is JSON");
