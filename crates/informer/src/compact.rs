@@ -120,10 +120,13 @@ impl ObjectScan {
         while self.at < bytes.len() {
             let block = Block::at(bytes, self.at);
             let structure = self.strings.pass(&block);
-            let closes = structure.closes.count_ones() as usize;
+            // What is empty, as most of managedFields is, opens and closes at once and reaches nothing.
+            let empty = structure.closes & (structure.opens << 1);
+            let closes = (structure.closes ^ empty).count_ones() as usize;
             // Even if all that this block closes came first, nothing of interest would be reached.
             if self.depth >= self.floor() + closes {
-                self.depth = self.depth + structure.opens.count_ones() as usize - closes;
+                let opens = (structure.opens ^ (empty >> 1)).count_ones() as usize;
+                self.depth = self.depth + opens - closes;
                 self.spaced |= structure.blanks != 0;
             } else if let Some(end) = self.walk(bytes, &block, structure) {
                 return Progress::End(end);

@@ -127,7 +127,7 @@ fn what_breaks_the_frame_is_refused_with_its_place() {
         (r#"{"metadata":[],"items":[]}"#, "the metadata of a list before", place(14, Part::List)),
         (r#"{"kind" "PodList"}"#, "`:`", place(8, Part::List)),
         (r#"{"kind":,"#, "a value", place(8, Part::List)),
-        (r#"{kind:"#, "a key or `}`", place(1, Part::List)),
+        (r"{kind:", "a key or `}`", place(1, Part::List)),
         (r#"{"a":1,}"#, "a key", place(7, Part::List)),
     ] {
         assert_eq!(fails(body), FrameError::Malformed { expected, place: at }, "{body}");

@@ -12,6 +12,7 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use clap::Parser;
 use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike as _;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use windlass_informer::{
@@ -145,7 +146,6 @@ impl Arguments {
 
 fn cpu_time() -> anyhow::Result<Duration> {
     let usage = getrusage(UsageWho::RUSAGE_SELF).context("the system must tell the CPU time")?;
-    let micros = [usage.user_time(), usage.system_time()]
-        .map(|time| time.tv_sec() * 1_000_000 + i64::from(time.tv_usec()));
+    let micros = [usage.user_time(), usage.system_time()].map(|time| time.num_microseconds());
     Ok(Duration::from_micros(u64::try_from(micros.iter().sum::<i64>())?))
 }
