@@ -162,56 +162,45 @@ impl ListFrames {
     /// Goes on until a frame is complete, or more of the body is needed.
     fn step(&mut self) -> Result<Option<ListFrame>, FrameError> {
         loop {
-            if self.step == Step::Item {
-                let Some(object) = self.reader.object(&mut self.scan) else { return Ok(None) };
-                return self.item(object).map(Some);
+            match self.step {
+                Step::Envelope => match self.envelope.next(&mut self.reader) {
+                    Ok(None) => return Ok(None),
+                    Ok(Some(Member::Close)) => return self.close().map(Some),
+                    Ok(Some(Member::Key(key))) => self.step = self.key(key),
+                    Err(_) if self.envelope.is_new() => return Err(self.not_json()),
+                    Err(expected) => return Err(self.malformed(&expected)),
+                },
+                Step::Value(field) => match self.envelope.value(&mut self.reader) {
+                    Ok(None) => return Ok(None),
+                    Ok(Some(value)) => self.value(field, value)?,
+                    Err(expected) => return Err(self.malformed(&expected)),
+                },
+                Step::Item => {
+                    let Some(object) = self.reader.object(&mut self.scan) else { return Ok(None) };
+                    return self.item(object).map(Some);
+                }
+                step => {
+                    let Some(byte) = self.reader.peek() else { return Ok(None) };
+                    let next = step.after(byte).map_err(|expected| self.malformed(&expected))?;
+                    self.go_on(next);
+                }
             }
-            let Some(byte) = self.reader.peek() else { return Ok(None) };
-            let next = match (self.step, byte) {
-                (Step::Envelope, _) => {
-                    match self.envelope.next(&mut self.reader) {
-                        Ok(None) => return Ok(None),
-                        Ok(Some(Member::Close)) => return self.close().map(Some),
-                        Ok(Some(Member::Key(key))) => self.step = self.key(key),
-                        Err(_) if self.envelope.is_new() => return Err(self.not_json()),
-                        Err(expected) => return Err(self.malformed(&expected)),
-                    }
-                    continue;
-                }
-                (Step::Value(field), _) => {
-                    let value = self.envelope.value(&mut self.reader);
-                    let Some(value) = value.map_err(|expected| self.malformed(&expected))? else {
-                        return Ok(None);
-                    };
-                    self.value(field, value)?;
-                    continue;
-                }
-                (Step::Items, b'n') => {
-                    self.step = Step::Value(Field::Items);
-                    continue;
-                }
-                (Step::FirstItem | Step::NextItem, b'{') => {
-                    self.reader.consume();
-                    self.step = Step::Item;
-                    continue;
-                }
-                (Step::Items, b'[') => Step::FirstItem,
-                (Step::AfterItem, b',') => Step::NextItem,
-                (Step::FirstItem | Step::AfterItem, b']') => {
-                    self.envelope.value_was_read();
-                    Step::Envelope
-                }
-                (Step::Items, _) => return Err(self.malformed(&Expected("an array of items"))),
-                (Step::FirstItem, _) => return Err(self.malformed(&Expected("an object or `]`"))),
-                (Step::NextItem, _) => return Err(self.malformed(&Expected("an object"))),
-                (Step::AfterItem, _) => return Err(self.malformed(&Expected("`,` or `]`"))),
-                (Step::End, _) => return Err(self.malformed(&Expected("the end of the body"))),
-                (Step::Item, _) => unreachable!("an item must be read by its own scan"),
-            };
-            self.reader.read(1);
-            self.reader.consume();
-            self.step = next;
         }
+    }
+
+    /// Takes the step from one part of the items to the next.
+    fn go_on(&mut self, next: Step) {
+        match next {
+            // This byte belongs to a value that is read next.
+            Step::Item | Step::Value(_) => {}
+            Step::Envelope => {
+                self.reader.read(1);
+                self.envelope.value_was_read();
+            }
+            _ => drop(self.reader.read(1)),
+        }
+        self.reader.consume();
+        self.step = next;
     }
 
     fn key(&mut self, key: Range<usize>) -> Step {
@@ -309,6 +298,27 @@ impl ListFrames {
             Step::Envelope | Step::Value(_) | Step::Items | Step::End => Part::List,
         };
         Place { offset: self.reader.offset(), part }
+    }
+}
+
+impl Step {
+    /// What comes after `byte` around the items.
+    fn after(self, byte: u8) -> Result<Self, Expected> {
+        match (self, byte) {
+            (Self::Items, b'[') => Ok(Self::FirstItem),
+            (Self::Items, b'n') => Ok(Self::Value(Field::Items)),
+            (Self::FirstItem | Self::NextItem, b'{') => Ok(Self::Item),
+            (Self::FirstItem | Self::AfterItem, b']') => Ok(Self::Envelope),
+            (Self::AfterItem, b',') => Ok(Self::NextItem),
+            (Self::Items, _) => Err(Expected("an array of items")),
+            (Self::FirstItem, _) => Err(Expected("an object or `]`")),
+            (Self::NextItem, _) => Err(Expected("an object")),
+            (Self::AfterItem, _) => Err(Expected("`,` or `]`")),
+            (Self::End, _) => Err(Expected("the end of the body")),
+            (Self::Envelope | Self::Value(_) | Self::Item, _) => {
+                unreachable!("these steps must be read by value, not by byte")
+            }
+        }
     }
 }
 
