@@ -65,8 +65,8 @@ pub struct FrameOptions {
 }
 
 impl FrameOptions {
-    /// The default of [`frame_max`](Self::frame_max): 64 MiB. etcd takes 1.5 MiB by default and no API server
-    /// is known to be set up for more than a few times that, so what is larger is not an object.
+    /// The default of [`frame_max`](Self::frame_max): 64 MiB. By default etcd takes requests of up to 1.5 MiB,
+    /// so this leaves ample room for servers that are set up for more.
     pub const FRAME_MAX_DEFAULT: usize = 64 << 20;
 
     /// Whether objects keep `metadata.managedFields`. By default they are cut.
