@@ -1,0 +1,20 @@
+//! Informers: lists and watches of the Kubernetes API, kept as a small local cache.
+//!
+//! So far this crate holds the first stage, the way from the bytes of a response to single objects:
+//!
+//! - [`frames`]: [`ListFrames`] and [`WatchFrames`] split a body into objects and events as it arrives;
+//! - [`mod@compact`]: every object leaves them without whitespace and without `metadata.managedFields`, in an
+//!   allocation of exactly its size;
+//! - `scan`: the structural scan under both, 64 bytes at a time.
+//!
+//! All of it is synchronous and does no I/O.
+
+pub mod compact;
+pub mod frames;
+mod scan;
+
+pub use compact::{ManagedFields, compact};
+pub use frames::{
+    Bookmark, Change, FrameError, FrameOptions, ListEnd, ListFrame, ListFrames, Part, Place, Seen,
+    Status, StatusCause, WatchFrame, WatchFrames,
+};
