@@ -1,0 +1,172 @@
+//! What can go wrong when the store is read, and what to do then. No error shows content of an object.
+
+use std::fmt;
+
+use serde_json::error::Category;
+
+use crate::head::Head;
+use crate::key::ObjectKey;
+use crate::version::{ResourceVersion, Uid};
+
+/// An object whose bytes do not decode as the type that was asked for.
+///
+/// It stays so until the object's next version; trying again is of no use. It tells which object and where in
+/// it, but never what stands there: `serde_json` quotes values in its messages, and the object may be a
+/// Secret.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::Secret;
+/// use windlass_indexer::Store;
+///
+/// let mut store = Store::new();
+/// let lister = store.reader().lister::<Secret>()?;
+/// store.put_bytes(br#"{"metadata":{"name":"a","resourceVersion":"7"},"data":"hunter2"}"#)?;
+/// let error = lister.get("a").expect_err("data is no map");
+/// assert_eq!(
+///     error.to_string(),
+///     "object a (version 7) does not decode as Secret: a value of the wrong type or form at line 1 column 63",
+/// );
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct DecodeError(Box<Failure>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Failure {
+    key: ObjectKey,
+    uid: Uid,
+    version: ResourceVersion,
+    target: &'static str,
+    category: Category,
+    line: usize,
+    column: usize,
+}
+
+/// A store that does not hold what a reader needs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LayoutError {
+    /// The store is resident in another type.
+    #[error(
+        "the store is resident as {resident} and keeps no bytes, so it cannot be read as {wanted}: read it as {resident}, or make it compact"
+    )]
+    Resident {
+        /// The type that the store holds.
+        resident: &'static str,
+        /// The type that was asked for.
+        wanted: &'static str,
+    },
+}
+
+/// An index that cannot be added or read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum IndexError {
+    /// Nobody added the index.
+    #[error(
+        "the store has no index {index}: add it with `Store::add_index`, before or after it is filled"
+    )]
+    Unknown {
+        /// The type of the index.
+        index: &'static str,
+    },
+    /// The index is there already.
+    #[error(
+        "the store has an index {index} already: use that one, or wrap yours in a type of its own if it differs"
+    )]
+    Duplicate {
+        /// The type of the index.
+        index: &'static str,
+    },
+    /// The index needs a view of bytes that a resident store has dropped.
+    #[error(
+        "index {index} needs a view of the objects' bytes, which this store, resident as {resident}, has not kept: add the index before the first object, or make the store compact"
+    )]
+    NoBytes {
+        /// The type of the index.
+        index: &'static str,
+        /// The type that the store holds.
+        resident: &'static str,
+    },
+}
+
+impl DecodeError {
+    pub(crate) fn new(head: &Head, target: &'static str, error: &serde_json::Error) -> Self {
+        Self(Box::new(Failure {
+            key: head.key().clone(),
+            uid: head.uid().clone(),
+            version: head.version().clone(),
+            target,
+            category: error.classify(),
+            line: error.line(),
+            column: error.column(),
+        }))
+    }
+
+    /// For an object that has no bytes, because it was decoded as another type elsewhere.
+    pub(crate) fn without_bytes(head: &Head, target: &'static str) -> Self {
+        let error = serde_json::Error::io(std::io::ErrorKind::Unsupported.into());
+        Self::new(head, target, &error)
+    }
+
+    /// Which object it is.
+    pub fn key(&self) -> &ObjectKey {
+        &self.0.key
+    }
+
+    /// The uid of the object.
+    pub fn uid(&self) -> &Uid {
+        &self.0.uid
+    }
+
+    /// The version that does not decode.
+    pub fn version(&self) -> &ResourceVersion {
+        &self.0.version
+    }
+
+    /// The type that was asked for, without its path.
+    pub fn target(&self) -> &'static str {
+        self.0.target
+    }
+
+    /// What sort of error it is.
+    pub fn category(&self) -> Category {
+        self.0.category
+    }
+
+    /// Line and column of the bytes, both from one on; zero if the error has no place.
+    pub fn position(&self) -> (usize, usize) {
+        (self.0.line, self.0.column)
+    }
+
+    pub(crate) fn allocated_bytes(&self) -> usize {
+        // The name is shared with the head.
+        size_of::<Failure>() + self.0.uid.allocated_bytes() + self.0.version.allocated_bytes()
+    }
+}
+
+impl std::error::Error for DecodeError {}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Failure { key, uid, version, target, category, line, column } = &*self.0;
+        write!(f, "object {key} (")?;
+        if !uid.is_empty() {
+            write!(f, "uid {uid}, ")?;
+        }
+        let what = match category {
+            Category::Data => "a value of the wrong type or form",
+            Category::Syntax => "no JSON",
+            Category::Eof => "the bytes end too early",
+            Category::Io => "it comes from a resident store, without its bytes",
+        };
+        write!(f, "version {version}) does not decode as {target}: {what}")?;
+        if *line > 0 { write!(f, " at line {line} column {column}") } else { Ok(()) }
+    }
+}
+
+impl fmt::Debug for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DecodeError({self})")
+    }
+}

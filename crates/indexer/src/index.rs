@@ -1,0 +1,316 @@
+//! Indexes: a type that says which view of an object it needs and which values it yields.
+//!
+//! Values are computed when an object arrives, from the view alone, and the entry that a reader finds holds the
+//! very version that they were computed from. So a read by index cannot return an object that does not match,
+//! whatever happens meanwhile. An object whose view does not decode has no entry; it is in the index's status.
+
+use std::any::{Any, TypeId};
+use std::borrow::{Borrow, Cow};
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::de::DeserializeOwned;
+
+use crate::error::DecodeError;
+use crate::face::short_name;
+use crate::head::Head;
+use crate::key::{KeyRef, ObjectKey};
+use crate::object::Object;
+use crate::tree::{Entry, Tree};
+use crate::version::Uid;
+
+/// An index over the objects of a store.
+///
+/// The view is any type that decodes from an object, and should have the few fields that the index reads: it is
+/// decoded for every object that arrives. `()` stands for none; such an index reads the head only and
+/// decodes nothing.
+///
+/// ```
+/// use serde::Deserialize;
+/// use windlass_indexer::{Head, Index, Store};
+///
+/// /// Pods by the node that they are assigned to.
+/// struct ByNode;
+///
+/// #[derive(Deserialize)]
+/// struct Assigned { spec: Spec }
+///
+/// #[derive(Deserialize)]
+/// #[serde(rename_all = "camelCase")]
+/// struct Spec { node_name: Option<String> }
+///
+/// impl Index for ByNode {
+///     type View = Assigned;
+///     type Value = String;
+///
+///     fn values(&self, _: &Head, view: Assigned) -> impl IntoIterator<Item = String> {
+///         view.spec.node_name
+///     }
+/// }
+///
+/// let mut store = Store::new();
+/// store.put_bytes(br#"{"metadata":{"name":"web","namespace":"a"},"spec":{"nodeName":"node-1"}}"#)?;
+/// store.add_index(ByNode)?;
+/// let on_node = store.reader().snapshot().by_index::<ByNode>("node-1")?;
+/// assert_eq!(on_node.iter().count(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Index: Send + Sync + 'static {
+    /// What is decoded of an object for this index; `()` for nothing.
+    type View: DeserializeOwned + 'static;
+    /// What objects are found by.
+    type Value: IndexValue;
+
+    /// The values of one object: none, one or more. The same value twice counts once.
+    fn values(&self, head: &Head, view: Self::View) -> impl IntoIterator<Item = Self::Value>;
+}
+
+/// A value that an index can hold, as a text that is different for different values.
+pub trait IndexValue {
+    /// The text.
+    fn index_text(&self) -> Cow<'_, str>;
+}
+
+/// What can be looked up in an index whose values are `V`: a `V`, or what it borrows as, such as a `str` for a
+/// `String`.
+pub trait LookUp<V>: IndexValue {}
+
+impl<V: Borrow<Q>, Q: IndexValue + ?Sized> LookUp<V> for Q {}
+
+/// The built-in index of objects by the uid of each of their owners.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ByOwner;
+
+/// The built-in index of objects by labels: all of them, or those with certain keys.
+///
+/// Label selectors use it where they can; without it, they look at the head of every object.
+#[derive(Clone, Debug, Default)]
+pub struct ByLabel {
+    /// `None` for all.
+    keys: Option<BTreeSet<String>>,
+}
+
+/// What an index holds, and what it could not take in.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct IndexStatus {
+    /// The type of the index.
+    pub name: &'static str,
+    /// How many entries there are: one for each object and value.
+    pub entries: usize,
+    /// Objects that are not in the index because their view does not decode, in the order of their keys. An
+    /// object leaves this list with its next version.
+    pub undecodable: Vec<DecodeError>,
+}
+
+/// An index whose types are forgotten.
+pub(crate) struct Registered {
+    pub(crate) type_id: TypeId,
+    pub(crate) name: &'static str,
+    pub(crate) needs_bytes: bool,
+    values: Box<Values>,
+    labels: Option<ByLabel>,
+    failed: Mutex<BTreeMap<ObjectKey, DecodeError>>,
+}
+
+type Values = dyn Fn(&Head, &[u8]) -> Result<BTreeSet<String>, serde_json::Error> + Send + Sync;
+
+/// One object under one of its values.
+#[derive(Clone, Debug)]
+pub(crate) struct IndexEntry {
+    pub(crate) value: Arc<str>,
+    pub(crate) object: Arc<Object>,
+}
+
+/// A place in an index: before all entries of a value, or at one of them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place<'a> {
+    pub(crate) value: &'a str,
+    pub(crate) key: Option<KeyRef<'a>>,
+}
+
+impl Registered {
+    pub(crate) fn new<I: Index>(index: I) -> Self {
+        let needs_bytes = TypeId::of::<I::View>() != TypeId::of::<()>();
+        let labels = (&index as &dyn Any).downcast_ref::<ByLabel>().cloned();
+        let values = move |head: &Head, bytes: &[u8]| {
+            // The unit type decodes from `null`, and so needs no case of its own.
+            let view = serde_json::from_slice(if needs_bytes { bytes } else { b"null" })?;
+            let values = index.values(head, view).into_iter();
+            Ok(values.map(|value| value.index_text().into_owned()).collect())
+        };
+        Self {
+            type_id: TypeId::of::<I>(),
+            name: short_name::<I>(),
+            needs_bytes,
+            values: Box::new(values),
+            labels,
+            failed: Mutex::default(),
+        }
+    }
+
+    /// The values of an object. If its view does not decode, that is noted, and there are none; call
+    /// [`Registered::forget`] when the object goes.
+    pub(crate) fn values(&self, object: &Object) -> BTreeSet<String> {
+        let head = object.head();
+        match (self.values)(head, object.bytes().unwrap_or_default()) {
+            Ok(values) => {
+                self.forget(head.key());
+                values
+            }
+            Err(error) => {
+                let error = DecodeError::new(head, self.name, &error);
+                self.failed().insert(head.key().clone(), error);
+                BTreeSet::new()
+            }
+        }
+    }
+
+    pub(crate) fn forget(&self, key: &ObjectKey) {
+        self.failed().remove(key);
+    }
+
+    pub(crate) fn undecodable(&self) -> Vec<DecodeError> {
+        self.failed().values().cloned().collect()
+    }
+
+    /// Whether it has every object with a label `key`.
+    pub(crate) fn covers_label(&self, key: &str) -> bool {
+        self.labels.as_ref().is_some_and(|labels| labels.covers(key))
+    }
+
+    fn failed(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, DecodeError>> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Registered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registered").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Tree<IndexEntry> {
+    /// The shared copy of a value, if an entry has it already.
+    pub(crate) fn shared_value(&self, value: &str) -> Option<Arc<str>> {
+        let entry = self.from(Place { value, key: None }).next()?;
+        (*entry.value == *value).then(|| Arc::clone(&entry.value))
+    }
+}
+
+impl Entry for IndexEntry {
+    type Bound = (Arc<str>, ObjectKey);
+    type Probe<'a> = Place<'a>;
+
+    fn bound(&self) -> Self::Bound {
+        (Arc::clone(&self.value), self.object.head().key().clone())
+    }
+
+    fn probe(&self) -> Place<'_> {
+        Place { value: &self.value, key: Some(self.object.head().key().as_ref()) }
+    }
+
+    fn compare(&self, probe: Place<'_>) -> Ordering {
+        self.probe().cmp(&probe)
+    }
+
+    fn compare_bound((value, key): &Self::Bound, probe: Place<'_>) -> Ordering {
+        Place { value, key: Some(key.as_ref()) }.cmp(&probe)
+    }
+}
+
+impl Entry for Arc<Object> {
+    type Bound = ObjectKey;
+    type Probe<'a> = KeyRef<'a>;
+
+    fn bound(&self) -> ObjectKey {
+        self.head().key().clone()
+    }
+
+    fn probe(&self) -> KeyRef<'_> {
+        self.head().key().as_ref()
+    }
+
+    fn compare(&self, probe: KeyRef<'_>) -> Ordering {
+        self.probe().cmp(&probe)
+    }
+
+    fn compare_bound(bound: &ObjectKey, probe: KeyRef<'_>) -> Ordering {
+        bound.as_ref().cmp(&probe)
+    }
+}
+
+impl Index for ByOwner {
+    type View = ();
+    type Value = Uid;
+
+    fn values(&self, head: &Head, (): ()) -> impl IntoIterator<Item = Uid> {
+        head.owners().map(|owner| owner.uid.clone())
+    }
+}
+
+impl ByLabel {
+    /// Only labels with these keys.
+    pub fn keys<T: Into<String>>(keys: impl IntoIterator<Item = T>) -> Self {
+        Self { keys: Some(keys.into_iter().map(Into::into).collect()) }
+    }
+
+    /// All labels.
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    fn covers(&self, key: &str) -> bool {
+        self.keys.as_ref().is_none_or(|keys| keys.contains(key))
+    }
+}
+
+impl Index for ByLabel {
+    type View = ();
+    type Value = (String, String);
+
+    fn values(&self, head: &Head, (): ()) -> impl IntoIterator<Item = (String, String)> {
+        let labels = head.labels().iter().filter(|(key, _)| self.covers(key));
+        labels.map(|(key, value)| (key.to_owned(), value.to_owned()))
+    }
+}
+
+impl IndexValue for str {
+    fn index_text(&self) -> Cow<'_, str> {
+        Cow::Borrowed(self)
+    }
+}
+
+impl IndexValue for String {
+    fn index_text(&self) -> Cow<'_, str> {
+        Cow::Borrowed(self)
+    }
+}
+
+impl<T: IndexValue + ?Sized> IndexValue for &T {
+    fn index_text(&self) -> Cow<'_, str> {
+        (**self).index_text()
+    }
+}
+
+impl<A: IndexValue, B: IndexValue> IndexValue for (A, B) {
+    fn index_text(&self) -> Cow<'_, str> {
+        let (one, two) = (self.0.index_text(), self.1.index_text());
+        // The length keeps ("a", "bc") apart from ("ab", "c").
+        Cow::Owned(format!("{}:{one}{two}", one.len()))
+    }
+}
+
+macro_rules! displayed {
+    ($($value:ty),*) => {$(
+        impl IndexValue for $value {
+            fn index_text(&self) -> Cow<'_, str> {
+                Cow::Owned(self.to_string())
+            }
+        }
+    )*};
+}
+
+displayed!(bool, i8, i16, i32, i64, u8, u16, u32, u64, usize, ObjectKey, Uid);
