@@ -91,11 +91,21 @@ impl Face {
                 Ok((decoded, weight)) => Body::Resident(decoded, weight),
                 Err(error) => Body::Undecodable(error),
             },
-            Body::Resident(decoded, _) if (**decoded).type_id() != self.type_id => {
-                Body::Undecodable(DecodeError::without_bytes(object.head(), self.name))
+            Body::Resident(decoded, _) if !self.is_of(decoded) => {
+                Body::Undecodable(self.without_bytes(object.head()))
             }
             body => body.clone(),
         }
+    }
+
+    /// Whether a decoded object is of this type.
+    pub(crate) fn is_of(&self, decoded: &Decoded) -> bool {
+        (**decoded).type_id() == self.type_id
+    }
+
+    /// The error for an object that is held in another type, without its bytes.
+    pub(crate) fn without_bytes(&self, head: &Head) -> DecodeError {
+        DecodeError::without_bytes(head, self.name)
     }
 
     pub(crate) fn is_over_budget(&self) -> bool {

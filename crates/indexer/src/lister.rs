@@ -147,7 +147,11 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Lister<K> {
         self.view.face.misses.fetch_add(1, Ordering::Relaxed);
         let decoded = match object.body() {
             Body::Bytes(bytes) => self.view.face.decode(object.head(), bytes),
-            Body::Resident(decoded, weight) => Ok((Arc::clone(decoded), *weight)),
+            Body::Resident(decoded, weight) if self.view.face.is_of(decoded) => {
+                Ok((Arc::clone(decoded), *weight))
+            }
+            // It comes from a store that is resident in another type.
+            Body::Resident(..) => Err(self.view.face.without_bytes(object.head())),
             Body::Undecodable(error) => Err(error.clone()),
         };
         match decoded {

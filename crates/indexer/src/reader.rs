@@ -34,6 +34,8 @@ pub struct Selection {
     moment: Arc<Trees>,
     part: Part,
     selector: Selector,
+    /// An index and its value that hold all that the selector picks.
+    shortcut: Option<(usize, Box<str>)>,
 }
 
 /// What is walked over.
@@ -154,7 +156,8 @@ impl Snapshot {
     }
 
     fn part(&self, part: Part) -> Selection {
-        Selection { moment: Arc::clone(&self.moment), part, selector: Selector::everything() }
+        let moment = Arc::clone(&self.moment);
+        Selection { moment, part, selector: Selector::everything(), shortcut: None }
     }
 }
 
@@ -162,11 +165,7 @@ impl Selection {
     /// Those of them with certain labels. A second selector takes the place of the first.
     #[must_use]
     pub fn matching(mut self, selector: &Selector) -> Self {
-        if matches!(self.part, Part::All)
-            && let Some((number, value)) = self.label_index(selector)
-        {
-            self.part = Part::Index(number, value);
-        }
+        self.shortcut = self.label_index(selector);
         self.selector = selector.clone();
         self
     }
@@ -174,15 +173,17 @@ impl Selection {
     /// The objects.
     pub fn iter(&self) -> Objects<'_> {
         let objects = &self.moment.objects;
-        let walk = match &self.part {
-            Part::All => Walk::All(objects.iter()),
-            Part::Namespace(namespace) => {
+        let index = |number: usize, value| {
+            let entries = &self.moment.indexes[number].entries;
+            Walk::Index(entries.from(Place { value, key: None }), value)
+        };
+        let walk = match (&self.part, &self.shortcut) {
+            (Part::All, Some((number, value))) => index(*number, value),
+            (Part::All, None) => Walk::All(objects.iter()),
+            (Part::Namespace(namespace), _) => {
                 Walk::Namespace(objects.from(KeyRef::new(Some(namespace), "")), namespace)
             }
-            Part::Index(number, value) => {
-                let entries = &self.moment.indexes[*number].entries;
-                Walk::Index(entries.from(Place { value, key: None }), value)
-            }
+            (Part::Index(number, value), _) => index(*number, value),
         };
         Objects { walk, selector: &self.selector }
     }

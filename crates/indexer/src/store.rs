@@ -189,6 +189,8 @@ impl Store {
         }
         let number = self.indexes.len();
         let mut entries = Tree::new();
+        // The index is the user's code and may panic: until it has seen every object, the store knows nothing.
+        let mut found = Vec::new();
         for object in moment.objects.iter() {
             let postings: Vec<_> = index
                 .values(object)
@@ -200,8 +202,11 @@ impl Store {
                 entries.insert(IndexEntry { value, object: Arc::clone(object) });
             }
             if !postings.is_empty() {
-                self.shared.table.add_postings(object.head().key(), postings);
+                found.push((Arc::clone(object), postings));
             }
+        }
+        for (object, postings) in found {
+            self.shared.table.add_postings(object.head().key(), postings);
         }
         drop(moment);
         let index = Arc::new(index);

@@ -9,6 +9,7 @@
 //! was read since the hand came by gets another round. It starts in its own shard and goes on to others only
 //! if that was not enough; no two shards are ever locked at once.
 
+use std::fmt;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +26,6 @@ use crate::sync::Lock;
 /// Enough that readers on a few dozen cores seldom meet, and little for a store of three objects.
 const SHARDS: usize = 16;
 
-#[derive(Debug)]
 pub(crate) struct Table {
     /// Seeded by chance, against names chosen to collide. The order of this table shows nowhere: lists come
     /// from the tree.
@@ -33,8 +33,15 @@ pub(crate) struct Table {
     shards: Box<[Lock<Shard>]>,
 }
 
+/// Values of indexes may be secrets, and entries are many: neither shows.
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Table").field("shards", &self.shards.len()).finish_non_exhaustive()
+    }
+}
+
 /// Where an object stands in the indexes.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Posting {
     /// The number of the index.
     pub(crate) index: usize,
@@ -66,7 +73,6 @@ pub(crate) enum Found {
     Cold(Arc<Object>),
 }
 
-#[derive(Debug)]
 struct Shard {
     entries: HashTable<Entry>,
     slots: Vec<Option<Slot>>,
@@ -75,7 +81,6 @@ struct Shard {
     hand: usize,
 }
 
-#[derive(Debug)]
 struct Entry {
     object: Arc<Object>,
     postings: Box<[Posting]>,
@@ -84,7 +89,6 @@ struct Entry {
 }
 
 /// A decoded object, in one type.
-#[derive(Debug)]
 struct Slot {
     face: Arc<Face>,
     memo: Memo,

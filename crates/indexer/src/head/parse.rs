@@ -178,7 +178,7 @@ impl Reading<'_> {
         let mut is_first = true;
         let (mut api_version, mut kind) = (None, None);
         while let Some(key) = cursor.next_key(&mut is_first)? {
-            match key.bytes {
+            match &*key.name() {
                 b"apiVersion" => {
                     self.field("apiVersion", cursor, |_, cursor| {
                         api_version = text(cursor)?;
@@ -231,7 +231,7 @@ impl Reading<'_> {
         }
         let mut is_first = true;
         while let Some(key) = cursor.next_key(&mut is_first)? {
-            match key.bytes {
+            match &*key.name() {
                 b"name" => self.field("metadata.name", cursor, Self::name),
                 b"namespace" => self.field("metadata.namespace", cursor, Self::namespace),
                 b"uid" => self.field("metadata.uid", cursor, Self::uid),
@@ -338,7 +338,7 @@ impl Reading<'_> {
         let (mut controller, mut block_deletion) = (false, false);
         let mut is_first = true;
         while let Some(key) = cursor.next_key(&mut is_first)? {
-            match key.bytes {
+            match &*key.name() {
                 b"apiVersion" => api_version = text(cursor)?,
                 b"kind" => kind = text(cursor)?,
                 b"name" => name = text(cursor)?.map(|text| self.scratch.keep(&text)).transpose()?,

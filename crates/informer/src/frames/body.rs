@@ -34,6 +34,7 @@ pub enum Seen {
 impl Seen {
     /// Tells by `start`, the bytes that have arrived.
     pub(super) fn from_start(start: &[u8]) -> Self {
+        let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
         let text = start.trim_ascii_start();
         match text {
             [] => Self::Empty,
@@ -45,6 +46,8 @@ impl Seen {
             _ => match first_line(text) {
                 None => Self::Binary,
                 Some(line) if line.starts_with('<') => Self::Html(line),
+                // It may be a piece of an object, and then it is nobody's business.
+                Some(line) if line.contains(['{', '[', '"', '}', ']']) => Self::Json,
                 Some(line) => Self::Text(line),
             },
         }
@@ -127,5 +130,14 @@ mod tests {
         assert_eq!(line, "ü".repeat(SHOWN_MAX));
         let Seen::Text(line) = Seen::from_start(&"aü".as_bytes()[..2]) else { panic!("text") };
         assert_eq!(line, "a");
+    }
+
+    #[test]
+    fn pieces_of_objects_are_not_shown() {
+        for start in
+            ["\u{feff}{\"data\":{\"p\":\"hunter2\"}}", ",{\"p\":\"hunter2\"}", "x\"hunter2\""]
+        {
+            assert_eq!(Seen::from_start(start.as_bytes()), Seen::Json, "{start}");
+        }
     }
 }

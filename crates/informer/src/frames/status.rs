@@ -30,8 +30,7 @@ pub struct Status {
 }
 
 /// One cause of a failure.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StatusCause {
     /// One word for machines.
@@ -46,11 +45,12 @@ pub struct StatusCause {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Sent {
-    metadata: SentMetadata,
+    metadata: Option<SentMetadata>,
     message: Option<String>,
     reason: Option<String>,
-    details: Option<SentDetails>,
-    code: Option<i64>,
+    /// Read on its own: what is odd in it must not cost the code.
+    details: serde_json::Value,
+    code: Option<f64>,
 }
 
 #[derive(Default, Deserialize)]
@@ -63,31 +63,50 @@ struct SentMetadata {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct SentDetails {
-    causes: Option<Vec<StatusCause>>,
+    causes: Option<Vec<SentCause>>,
     #[serde(rename = "retryAfterSeconds")]
     retry_after_seconds: Option<i64>,
 }
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct SentCause {
+    reason: Option<String>,
+    message: Option<String>,
+    field: Option<String>,
+}
+
+/// How long a server can ask to be left alone. More is a mistake, and would overflow a clock.
+const RETRY_AFTER_MAX: Duration = Duration::from_hours(1);
 
 impl Status {
     /// Reads a Status. `None` if this is not one, and no more, since serde's errors quote what they read.
     pub(super) fn parse(object: &[u8]) -> Option<Self> {
         let sent: Sent = serde_json::from_slice(object).ok()?;
-        let details = sent.details.unwrap_or_default();
+        let details: SentDetails = serde_json::from_value(sent.details).unwrap_or_default();
         let seconds = details.retry_after_seconds.and_then(|seconds| u64::try_from(seconds).ok());
-        let mut causes = details.causes.unwrap_or_default();
-        for cause in &mut causes {
-            cut_short(&mut cause.message);
-        }
+        let causes = details.causes.unwrap_or_default().into_iter().map(|cause| {
+            let mut message = cause.message.unwrap_or_default();
+            cut_short(&mut message);
+            let (reason, field) =
+                (cause.reason.unwrap_or_default(), cause.field.unwrap_or_default());
+            StatusCause { reason, message, field }
+        });
         let mut message = sent.message.unwrap_or_default();
         cut_short(&mut message);
         Some(Self {
-            code: sent.code.and_then(|code| u16::try_from(code).ok()).unwrap_or_default(),
+            code: sent.code.map_or(0, whole_code),
             reason: sent.reason.unwrap_or_default(),
             message,
             // Zero is Go's way to say nothing.
-            retry_after: seconds.filter(|&seconds| seconds > 0).map(Duration::from_secs),
-            causes,
-            continue_token: sent.metadata.continue_token.filter(|token| !token.is_empty()),
+            retry_after: seconds
+                .filter(|&seconds| seconds > 0)
+                .map(|seconds| Duration::from_secs(seconds).min(RETRY_AFTER_MAX)),
+            causes: causes.collect(),
+            continue_token: sent
+                .metadata
+                .and_then(|metadata| metadata.continue_token)
+                .filter(|token| !token.is_empty()),
         })
     }
 
@@ -95,6 +114,21 @@ impl Status {
     pub fn has_cause(&self, reason: &str) -> bool {
         self.causes.iter().any(|cause| cause.reason == reason)
     }
+}
+
+/// The code of a status, however the number was written; 0 if it is none.
+fn whole_code(code: f64) -> u16 {
+    /// HTTP has no code beyond this.
+    const CODE_MAX: f64 = 999.0;
+    if (0.0..=CODE_MAX).contains(&code) {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the range was just checked"
+        )]
+        return code as u16;
+    }
+    0
 }
 
 impl fmt::Display for Status {
@@ -152,5 +186,17 @@ mod tests {
         let body = format!(r#"{{"message":"{}"}}"#, "ü".repeat(5_000));
         let message = Status::parse(body.as_bytes()).expect("a Status").message;
         assert!(message.len() <= MESSAGE_MAX + '…'.len_utf8() && message.ends_with('…'));
+    }
+
+    #[test]
+    fn what_is_odd_costs_neither_the_code_nor_the_clock() {
+        let status = |text: &str| Status::parse(text.as_bytes()).expect("a status");
+        assert_eq!(status(r#"{"metadata":null,"code":410.0,"reason":"Expired"}"#).code, 410);
+        let odd = status(r#"{"code":410,"details":{"causes":[{"reason":"R","message":null}]}}"#);
+        assert!(odd.code == 410 && odd.has_cause("R"), "{odd:?}");
+        assert_eq!(status(r#"{"code":410,"details":7}"#).code, 410);
+        let patient = status(r#"{"code":429,"details":{"retryAfterSeconds":9223372036854775807}}"#);
+        assert_eq!(patient.retry_after, Some(RETRY_AFTER_MAX));
+        assert_eq!(status(r#"{"code":-1}"#).code, 0);
     }
 }

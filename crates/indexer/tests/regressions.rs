@@ -1,0 +1,110 @@
+//! What once went wrong, one test each.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use serde::Deserialize;
+use windlass_indexer::{ByLabel, Head, Index, Layout, Selector, Store};
+
+fn object(name: &str, version: u64, labels: &str) -> Vec<u8> {
+    format!(
+        r#"{{"metadata":{{"name":"{name}","namespace":"n","resourceVersion":"{version}","labels":{labels}}},"data":{{"k":"hunter2"}}}}"#
+    )
+    .into_bytes()
+}
+
+#[test]
+fn second_selector_replaces_the_first_with_and_without_an_index() {
+    let selected = |with_index: bool| {
+        let mut store = Store::new();
+        if with_index {
+            store.add_index(ByLabel::all()).expect("a new index");
+        }
+        store.put_bytes(&object("a", 1, r#"{"app":"web"}"#)).expect("an object");
+        store.put_bytes(&object("b", 1, r#"{"app":"api"}"#)).expect("an object");
+        let web: Selector = "app=web".parse().expect("a selector");
+        let api: Selector = "app=api".parse().expect("a selector");
+        let list = store.reader().snapshot().select(&web).matching(&api);
+        list.iter().map(|object| object.head().name().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(selected(false), ["b"]);
+    assert_eq!(selected(true), ["b"]);
+}
+
+/// An index whose code panics at the object `b`.
+struct Panicking;
+
+impl Index for Panicking {
+    type View = ();
+    type Value = String;
+
+    fn values(&self, head: &Head, (): ()) -> impl IntoIterator<Item = String> {
+        assert_ne!(head.name(), "b", "the user's code fails");
+        Some("value".to_owned())
+    }
+}
+
+#[test]
+fn index_that_panics_while_it_is_added_leaves_the_store_as_it_was() {
+    let mut store = Store::new();
+    store.put_bytes(&object("a", 1, "{}")).expect("an object");
+    store.put_bytes(&object("b", 1, "{}")).expect("an object");
+    let added = catch_unwind(AssertUnwindSafe(|| store.add_index(Panicking)));
+    assert!(added.is_err(), "the panic must come through");
+    store.put_bytes(&object("a", 2, "{}")).expect("an object");
+    let reader = store.reader();
+    let version = |head: &Head| head.version().to_string();
+    assert_eq!(reader.get("n/a").map(|object| version(object.head())).as_deref(), Some("2"));
+    let snapshot = reader.snapshot();
+    assert_eq!(snapshot.get("n/a").map(|object| version(object.head())).as_deref(), Some("2"));
+    store.add_index(ByLabel::all()).expect("another index");
+}
+
+#[derive(Debug, Deserialize)]
+struct Slim {}
+
+#[derive(Debug, Deserialize)]
+struct Other {}
+
+#[test]
+fn object_of_a_store_resident_in_another_type_is_an_error() {
+    let mut resident = Store::builder().layout(Layout::resident::<Slim>()).build();
+    let put = resident.put_bytes(&object("a", 1, "{}")).expect("an object");
+    let lister = Store::new().reader().lister::<Other>().expect("a lister");
+    lister.handle(put.current).get().expect_err("there are no bytes to decode");
+}
+
+/// By a value that is a secret.
+struct BySecret;
+
+#[derive(Deserialize)]
+struct Data {
+    data: std::collections::BTreeMap<String, String>,
+}
+
+impl Index for BySecret {
+    type View = Data;
+    type Value = String;
+
+    fn values(&self, _: &Head, view: Data) -> impl IntoIterator<Item = String> {
+        view.data.into_values()
+    }
+}
+
+#[test]
+fn debug_output_shows_no_value_of_an_index() {
+    let mut store = Store::new();
+    store.add_index(BySecret).expect("a new index");
+    store.put_bytes(&object("a", 1, "{}")).expect("an object");
+    let shown = format!("{store:?} {:?} {:?}", store.reader(), store.reader().snapshot());
+    assert!(!shown.contains("hunter2"), "{shown}");
+}
+
+#[test]
+fn escaped_names_of_fields_mean_the_same() {
+    let mut store = Store::new();
+    let object = br#"{"metad\u0061ta":{"n\u0061me":"a","resourceVersi\u006fn":"7","l\u0061bels":{"x":"y"}}}"#;
+    let put = store.put_bytes(object).expect("an object");
+    let head = put.current.head();
+    assert_eq!((head.name(), head.version().to_string().as_str()), ("a", "7"));
+    assert_eq!(head.labels().get("x"), Some("y"));
+}
