@@ -46,9 +46,9 @@ pub struct ParseKeyError {
 }
 
 impl ObjectKey {
-    /// The key of an object in a namespace.
+    /// The key of an object in a namespace; an empty one is none.
     pub fn namespaced(namespace: &str, name: &str) -> Self {
-        Self::new(Some(Symbol::new(namespace)), name)
+        KeyRef::from((namespace, name)).into()
     }
 
     /// The key of an object without a namespace.
@@ -112,14 +112,14 @@ impl<'a> From<&'a ObjectKey> for KeyRef<'a> {
 
 impl<'a> From<(&'a str, &'a str)> for KeyRef<'a> {
     fn from((namespace, name): (&'a str, &'a str)) -> Self {
-        Self { namespace: Some(namespace), name }
+        Self { namespace: Some(namespace).filter(|namespace| !namespace.is_empty()), name }
     }
 }
 
 impl<'a> From<&'a str> for KeyRef<'a> {
     fn from(text: &'a str) -> Self {
         match text.split_once('/') {
-            Some((namespace, name)) => Self { namespace: Some(namespace), name },
+            Some(parts) => parts.into(),
             None => Self { namespace: None, name: text },
         }
     }
@@ -136,7 +136,7 @@ impl FromStr for ObjectKey {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let key = KeyRef::from(text);
-        if key.name.is_empty() || key.name.contains('/') || key.namespace == Some("") {
+        if key.name.is_empty() || key.name.contains('/') || text.starts_with('/') {
             return Err(ParseKeyError { text: text.to_owned() });
         }
         Ok(key.into())

@@ -173,17 +173,15 @@ impl Selection {
     /// The objects.
     pub fn iter(&self) -> Objects<'_> {
         let objects = &self.moment.objects;
-        let index = |number: usize, value| {
-            let entries = &self.moment.indexes[number].entries;
-            Walk::Index(entries.from(Place { value, key: None }), value)
-        };
         let walk = match (&self.part, &self.shortcut) {
-            (Part::All, Some((number, value))) => index(*number, value),
             (Part::All, None) => Walk::All(objects.iter()),
             (Part::Namespace(namespace), _) => {
                 Walk::Namespace(objects.from(KeyRef::new(Some(namespace), "")), namespace)
             }
-            (Part::Index(number, value), _) => index(*number, value),
+            (Part::All, Some((number, value))) | (Part::Index(number, value), _) => {
+                let entries = &self.moment.indexes[*number].entries;
+                Walk::Index(entries.from(Place { value, key: None }), value)
+            }
         };
         Objects { walk, selector: &self.selector }
     }

@@ -136,6 +136,9 @@ impl Store {
     /// type, reading it is a [`DecodeError`].
     pub fn put(&mut self, object: impl Into<Arc<Object>>) -> Put {
         let object: Arc<Object> = object.into();
+        if let Some(held) = self.holds_without_bytes(&object) {
+            return Put { current: Arc::clone(&held), previous: Some(held) };
+        }
         // Indexes look at the bytes before a resident layout drops them.
         let values: Vec<_> = self.indexes.iter().map(|index| index.values(&object)).collect();
         let object = self.reside(object);
@@ -153,6 +156,18 @@ impl Store {
             self.shared.table.keep(&object, face, Memo::Failed(error.clone()), 0);
         }
         Put { current: object, previous: self.account(removed) }
+    }
+
+    /// The object that is held, if `object` is the same version of it and neither has bytes: indexes could not
+    /// look at it again, and there is nothing new to see.
+    fn holds_without_bytes(&self, object: &Object) -> Option<Arc<Object>> {
+        if object.bytes().is_some() {
+            return None;
+        }
+        let present = self.reader().get(object.head().key())?;
+        let (new, old) = (object.head(), present.head());
+        let is_same = new.uid() == old.uid() && new.version() == old.version();
+        (is_same && present.bytes().is_none()).then_some(present)
     }
 
     /// Takes an object out; returns what was there.

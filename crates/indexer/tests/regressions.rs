@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde::Deserialize;
-use windlass_indexer::{ByLabel, Head, Index, Layout, Selector, Store};
+use windlass_indexer::{ByLabel, Head, Index, Layout, ObjectKey, Selector, Store};
 
 fn object(name: &str, version: u64, labels: &str) -> Vec<u8> {
     format!(
@@ -107,4 +107,29 @@ fn escaped_names_of_fields_mean_the_same() {
     let head = put.current.head();
     assert_eq!((head.name(), head.version().to_string().as_str()), ("a", "7"));
     assert_eq!(head.labels().get("x"), Some("y"));
+}
+
+#[test]
+fn object_put_back_into_its_resident_store_stays_in_its_indexes() {
+    let mut store = Store::builder().layout(Layout::resident::<Slim>()).build();
+    store.add_index(BySecret).expect("a new index");
+    let put = store.put_bytes(&object("a", 1, "{}")).expect("an object");
+    store.put(put.current);
+    let snapshot = store.reader().snapshot();
+    let found = snapshot.by_index::<BySecret>("hunter2").expect("the index");
+    assert_eq!(found.iter().count(), 1);
+}
+
+#[test]
+fn empty_namespace_is_none() {
+    let mut store = Store::new();
+    store.put_bytes(br#"{"metadata":{"name":"node"}}"#).expect("an object");
+    assert!(store.reader().get(("", "node")).is_some());
+    assert_eq!(ObjectKey::namespaced("", "node"), ObjectKey::cluster("node"));
+}
+
+#[test]
+fn white_space_in_selectors_is_that_of_kubernetes() {
+    assert!("a = b".parse::<Selector>().is_ok());
+    assert!("a=\u{a0}b".parse::<Selector>().is_err());
 }

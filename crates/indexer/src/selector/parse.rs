@@ -148,7 +148,7 @@ impl<'a> Rest<'a> {
     /// The next character that is no white space.
     fn peek(&mut self) -> Option<char> {
         let rest = &self.text[self.at..];
-        self.at += rest.len() - rest.trim_start().len();
+        self.at += rest.len() - rest.trim_start_matches(is_space).len();
         self.text[self.at..].chars().next()
     }
 
@@ -163,7 +163,7 @@ impl<'a> Rest<'a> {
     fn word(&mut self) -> &'a str {
         self.peek();
         let rest = &self.text[self.at..];
-        let is_end = |c: char| c.is_whitespace() || ",()=!<>".contains(c);
+        let is_end = |c: char| is_space(c) || ",()=!<>".contains(c);
         let word = &rest[..rest.find(is_end).unwrap_or(rest.len())];
         self.at += word.len();
         word
@@ -205,6 +205,11 @@ impl fmt::Display for SelectorError {
             rest => write!(f, "at {rest:?}: {}", self.problem),
         }
     }
+}
+
+/// White space as Kubernetes knows it in selectors.
+fn is_space(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\r' | '\n')
 }
 
 #[cfg(test)]
