@@ -47,7 +47,9 @@ impl Seen {
                 None => Self::Binary,
                 Some(line) if line.starts_with('<') => Self::Html(line),
                 // It may be a piece of an object, and then it is nobody's business.
-                Some(line) if line.contains(['{', '[', '"', '}', ']']) => Self::Json,
+                Some(line) if line.contains(['{', '[', '}', ']']) || line.contains("\":") => {
+                    Self::Json
+                }
                 Some(line) => Self::Text(line),
             },
         }
@@ -135,7 +137,7 @@ mod tests {
     #[test]
     fn pieces_of_objects_are_not_shown() {
         for start in
-            ["\u{feff}{\"data\":{\"p\":\"hunter2\"}}", ",{\"p\":\"hunter2\"}", "x\"hunter2\""]
+            ["\u{feff}{\"data\":{\"p\":\"hunter2\"}}", ",{\"p\":\"hunter2\"}", "x\":\"hunter2\""]
         {
             assert_eq!(Seen::from_start(start.as_bytes()), Seen::Json, "{start}");
         }
