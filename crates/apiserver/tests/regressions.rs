@@ -390,3 +390,60 @@ async fn a_generation_at_its_end_wraps() {
     post(&server, CONFIG_MAPS, object).await;
     assert_eq!(delete(&server, &format!("{CONFIG_MAPS}/a"), "Background").await.0, StatusCode::OK);
 }
+
+#[tokio::test]
+async fn a_binding_and_an_eviction_must_fit_their_pod() {
+    let server = server();
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = json!({"metadata": {"name": "p", "finalizers": ["a/b"]},
+        "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let (status, body) = post(&server, pods, pod).await;
+    assert_eq!(status, StatusCode::CREATED, "{body}");
+    let bind = async |metadata: Value| {
+        let binding = json!({"metadata": metadata, "target": {"kind": "Node", "name": "n"}});
+        post(&server, &format!("{pods}/p/binding"), binding).await.0
+    };
+    assert_eq!(bind(json!({"name": "other"})).await, StatusCode::BAD_REQUEST);
+    assert_eq!(bind(json!({"name": "p", "uid": "another"})).await, StatusCode::CONFLICT);
+    let eviction = json!({"metadata": {"name": "other"}});
+    let (status, _) = post(&server, &format!("{pods}/p/eviction"), eviction).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    delete(&server, &format!("{pods}/p"), "Background").await;
+    assert_eq!(bind(json!({"name": "p"})).await, StatusCode::CONFLICT, "it is being deleted");
+}
+
+#[tokio::test]
+async fn a_definition_that_is_forced_away_takes_its_objects_along() {
+    let server = server();
+    define(&server, definition("widgets", "Widget", &json!({}))).await;
+    let widgets = "/apis/example.dev/v1/namespaces/default/widgets";
+    let widget = json!({"apiVersion": "example.dev/v1", "kind": "Widget",
+        "metadata": {"name": "w", "finalizers": ["a/b"]}});
+    post(&server, widgets, widget).await;
+    let path = format!("{DEFINITIONS}/widgets.example.dev");
+    delete(&server, &path, "Background").await;
+    assert_eq!(get(&server, &path).await.0, StatusCode::OK, "it waits for its object");
+    call(&server, Method::PATCH, &path, Some(json!({"metadata": {"finalizers": null}}))).await;
+    assert_eq!(get(&server, &path).await.0, StatusCode::NOT_FOUND);
+    define(&server, definition("widgets", "Widget", &json!({}))).await;
+    assert_eq!(names(&get(&server, widgets).await.1), [""; 0]);
+}
+
+#[tokio::test]
+async fn an_established_definition_stays_so_when_it_gains_a_conflict() {
+    let server = server();
+    define(&server, definition("widgets", "Widget", &json!({}))).await;
+    define(&server, definition("gizmos", "Gizmo", &json!({}))).await;
+    let path = format!("{DEFINITIONS}/gizmos.example.dev");
+    let change = json!({"spec": {"names": {"shortNames": ["widget"]}}});
+    let (status, body) = call(&server, Method::PATCH, &path, Some(change)).await;
+    assert_eq!(status, StatusCode::OK, "{body}");
+    let (_, definition) = get(&server, &path).await;
+    let conditions = definition["status"]["conditions"].as_array().expect("conditions").iter();
+    let states: Vec<_> =
+        conditions.map(|condition| (&condition["type"], &condition["status"])).collect();
+    assert_eq!(
+        states,
+        [(&json!("NamesAccepted"), &json!("False")), (&json!("Established"), &json!("True"))]
+    );
+}
