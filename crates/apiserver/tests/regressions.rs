@@ -440,10 +440,10 @@ async fn an_established_definition_stays_so_when_it_gains_a_conflict() {
     assert_eq!(status, StatusCode::OK, "{body}");
     let (_, definition) = get(&server, &path).await;
     let conditions = definition["status"]["conditions"].as_array().expect("conditions").iter();
-    let states: Vec<_> =
+    let seen: Vec<_> =
         conditions.map(|condition| (&condition["type"], &condition["status"])).collect();
     assert_eq!(
-        states,
+        seen,
         [(&json!("NamesAccepted"), &json!("False")), (&json!("Established"), &json!("True"))]
     );
 }
