@@ -12,7 +12,7 @@ mod targets;
 use std::env::consts::EXE_SUFFIX;
 use std::path::PathBuf;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use clap::Args;
 
 use super::progress::Progress;
@@ -76,13 +76,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         json::write(path, SUITE, plan.runs().map(|run| (run.case, run.who)), &results)?;
         println!("==> medians written to {}", path.display());
     }
-    let score = Score::of(&targets, &results);
-    println!("==> targets: {score}");
-    match score.missed {
-        1 if options.check => bail!("one target is missed (above)"),
-        many if options.check && many > 0 => bail!("{many} targets are missed (above)"),
-        _ => Ok(()),
-    }
+    Score::of(&targets, &results).conclude(options.check)
 }
 
 /// What a reader has to know of the run.

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use anyhow::{Result, bail};
+
 use super::line::Who;
 use super::results::{Measure, Ratio, Results};
 
@@ -87,6 +89,21 @@ impl Score {
             }
         }
         score
+    }
+}
+
+impl Score {
+    /// Prints the score, the last line of a run.
+    ///
+    /// # Errors
+    /// If a target is missed and that is to `check`.
+    pub(super) fn conclude(self, check: bool) -> Result<()> {
+        println!("==> targets: {self}");
+        match self.missed {
+            1 if check => bail!("one target is missed (above)"),
+            many if check && many > 0 => bail!("{many} targets are missed (above)"),
+            _ => Ok(()),
+        }
     }
 }
 
