@@ -11,10 +11,16 @@
 
 pub mod compact;
 pub mod frames;
+mod resource;
 mod scan;
+mod source;
 
 pub use compact::{ManagedFields, compact};
 pub use frames::{
     Bookmark, Change, FrameError, FrameOptions, ListEnd, ListFrame, ListFrames, Part, Place, Seen,
     Status, StatusCause, WatchFrame, WatchFrames,
+};
+pub use resource::{Resource, Scope};
+pub use source::{
+    Answer, Body, ListRequest, ListWatch, Request, SourceError, TransportError, WatchRequest,
 };

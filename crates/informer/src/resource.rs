@@ -1,0 +1,122 @@
+//! Which resource an informer is of: what a path needs, and what its objects call themselves.
+
+use std::fmt;
+
+use kube::api::ApiResource;
+use kube::core::{ClusterResourceScope, NamespaceResourceScope};
+
+/// A resource of the Kubernetes API: a plural under a group and a version.
+///
+/// ```
+/// use k8s_openapi::api::apps::v1::Deployment;
+/// use windlass_informer::Resource;
+///
+/// let deployments = Resource::of::<Deployment>();
+/// assert_eq!(deployments.to_string(), "deployments.v1.apps");
+/// assert_eq!(deployments.path(Some("shop")), "/apis/apps/v1/namespaces/shop/deployments");
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Resource {
+    group: String,
+    version: String,
+    kind: String,
+    plural: String,
+    namespaced: bool,
+}
+
+/// The scopes that types declare: namespaced or cluster-wide.
+pub trait Scope {
+    /// Whether objects are in namespaces.
+    const NAMESPACED: bool;
+}
+
+impl Scope for NamespaceResourceScope {
+    const NAMESPACED: bool = true;
+}
+
+impl Scope for ClusterResourceScope {
+    const NAMESPACED: bool = false;
+}
+
+impl Resource {
+    /// The resource of a type of `k8s-openapi`, or of a derived custom resource.
+    pub fn of<K>() -> Self
+    where
+        K: kube::Resource<DynamicType = (), Scope: Scope>,
+    {
+        Self::new(&ApiResource::erase::<K>(&()), K::Scope::NAMESPACED)
+    }
+
+    /// A resource that is known at run time only, as discovery tells it.
+    pub fn new(resource: &ApiResource, namespaced: bool) -> Self {
+        Self {
+            group: resource.group.clone(),
+            version: resource.version.clone(),
+            kind: resource.kind.clone(),
+            plural: resource.plural.clone(),
+            namespaced,
+        }
+    }
+
+    /// The group; empty for the core group.
+    pub fn group(&self) -> &str {
+        &self.group
+    }
+
+    /// The version, as in `v1`.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The kind, as in `Pod`.
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// The plural, as in `pods`.
+    pub fn plural(&self) -> &str {
+        &self.plural
+    }
+
+    /// Whether objects are in namespaces.
+    pub fn is_namespaced(&self) -> bool {
+        self.namespaced
+    }
+
+    /// Group and version as objects say it: `v1`, `apps/v1`.
+    pub fn api_version(&self) -> String {
+        match self.group.as_str() {
+            "" => self.version.clone(),
+            group => format!("{group}/{}", self.version),
+        }
+    }
+
+    /// The path of all objects, or of those in a namespace.
+    pub fn path(&self, namespace: Option<&str>) -> String {
+        let root = match self.group.as_str() {
+            "" => format!("/api/{}", self.version),
+            group => format!("/apis/{group}/{}", self.version),
+        };
+        match namespace {
+            Some(namespace) => format!("{root}/namespaces/{namespace}/{}", self.plural),
+            None => format!("{root}/{}", self.plural),
+        }
+    }
+}
+
+impl fmt::Display for Resource {
+    /// `pods.v1` or `deployments.v1.apps`, the form that `kubectl get` takes.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.plural, self.version)?;
+        match self.group.as_str() {
+            "" => Ok(()),
+            group => write!(f, ".{group}"),
+        }
+    }
+}
+
+impl fmt::Debug for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Resource({self})")
+    }
+}
