@@ -9,13 +9,17 @@
 //!
 //! All of it is synchronous and does no I/O.
 
+#[cfg_attr(not(test), expect(dead_code, reason = "listeners are to come"))]
+mod backlog;
 pub mod compact;
+mod delta_fifo;
 pub mod frames;
 mod resource;
 mod scan;
 mod source;
 
 pub use compact::{ManagedFields, compact};
+pub use delta_fifo::{Delta, DeltaFifo, Deltas, FinalState, IntoDeltas, Position, ReplaceList};
 pub use frames::{
     Bookmark, Change, FrameError, FrameOptions, ListEnd, ListFrame, ListFrames, Part, Place, Seen,
     Status, StatusCause, WatchFrame, WatchFrames,
