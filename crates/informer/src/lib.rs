@@ -22,5 +22,6 @@ pub use frames::{
 };
 pub use resource::{Resource, Scope};
 pub use source::{
-    Answer, Body, ListRequest, ListWatch, Request, SourceError, TransportError, WatchRequest,
+    Answer, Body, KubeListWatch, ListRequest, ListWatch, Request, SelectionError, SourceError,
+    TransportError, WatchRequest,
 };
