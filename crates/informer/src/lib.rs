@@ -26,5 +26,6 @@ pub use frames::{
 };
 pub use resource::{Resource, Scope};
 pub use source::{
-    Answer, Body, ListRequest, ListWatch, Request, SourceError, TransportError, WatchRequest,
+    Answer, Body, KubeListWatch, ListRequest, ListWatch, Request, SelectionError, SourceError,
+    TransportError, WatchRequest,
 };
