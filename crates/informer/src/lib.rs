@@ -11,6 +11,7 @@
 
 pub mod compact;
 pub mod frames;
+mod reflector;
 mod resource;
 mod scan;
 mod source;
@@ -19,6 +20,10 @@ pub use compact::{ManagedFields, compact};
 pub use frames::{
     Bookmark, Change, FrameError, FrameOptions, ListEnd, ListFrame, ListFrames, Part, Place, Seen,
     Status, StatusCause, WatchFrame, WatchFrames,
+};
+pub use reflector::{
+    Action, Arrival, BackoffConfig, Listed, Phase, Reaction, Reflector, ReflectorConfig, Relist,
+    ServerTraits, TimedOut,
 };
 pub use resource::{Resource, Scope};
 pub use source::{
