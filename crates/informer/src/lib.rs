@@ -14,6 +14,7 @@ mod backlog;
 pub mod compact;
 mod delta_fifo;
 pub mod frames;
+mod reflector;
 mod resource;
 mod scan;
 mod source;
@@ -23,6 +24,10 @@ pub use delta_fifo::{Delta, DeltaFifo, Deltas, FinalState, IntoDeltas, Position,
 pub use frames::{
     Bookmark, Change, FrameError, FrameOptions, ListEnd, ListFrame, ListFrames, Part, Place, Seen,
     Status, StatusCause, WatchFrame, WatchFrames,
+};
+pub use reflector::{
+    Action, Arrival, BackoffConfig, Listed, Phase, Reaction, Reflector, ReflectorConfig, Relist,
+    ServerTraits, TimedOut,
 };
 pub use resource::{Resource, Scope};
 pub use source::{
