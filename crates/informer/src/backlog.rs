@@ -153,6 +153,7 @@ impl Backlog {
             }
         };
         self.forget(&notice);
+        self.close_holes();
         Some(notice)
     }
 
@@ -187,13 +188,13 @@ impl Backlog {
         }
     }
 
-    /// Moves notices together when most places are holes. That takes as many holes as there are notices to
-    /// move, so it costs each push a constant time.
+    /// Moves notices together when most places are holes. There are fewer notices to move than holes to close,
+    /// and a push makes at most one, so it takes constant time for each push.
     fn close_holes(&mut self) {
         if self.holes > self.len() {
             self.notices.retain(Option::is_some);
             self.holes = 0;
-            self.last = Some(index(&self.notices, self.first));
+            self.last = self.last.as_ref().map(|_| index(&self.notices, self.first));
         }
     }
 
