@@ -97,48 +97,9 @@ impl Backlog {
     /// Takes in a notice. The notices of each key must be a history: an object is added, updated, deleted, and
     /// then another one can be added. Returns whether it merged with one that was pending.
     pub(crate) fn push(&mut self, notice: Notice) -> bool {
-        let number = self.next_number();
-        let Some(key) = notice.key().cloned() else {
-            self.notices.push_back(Some(notice));
-            return false;
-        };
-        if self.len() < self.merge_above {
-            if let Some(last) = &mut self.last {
-                last.insert(key, number);
-            }
-            self.notices.push_back(Some(notice));
-            return false;
-        }
-        let last = self.last.get_or_insert_with(|| index(&self.notices, self.first));
-        let mut pending = match last.entry(key) {
-            Entry::Occupied(pending) => pending,
-            Entry::Vacant(none) => {
-                none.insert(number);
-                self.notices.push_back(Some(notice));
-                return false;
-            }
-        };
-        let slot = &mut self.notices[place_of(*pending.get(), self.first)];
-        let earlier = slot.take().expect("a notice that can be found must be pending");
-        match earlier.merge(notice) {
-            Merged::One(notice) => {
-                *slot = Some(notice);
-                self.merged += 1;
-                true
-            }
-            Merged::Nothing => {
-                pending.remove();
-                self.holes += 1;
-                self.merged += 2;
-                self.close_holes();
-                true
-            }
-            Merged::Both(earlier, notice) => {
-                *slot = Some(earlier);
-                pending.insert(number);
-                self.notices.push_back(Some(notice));
-                false
-            }
+        match notice.key() {
+            Some(key) if self.len() >= self.merge_above => self.push_merging(key.clone(), notice),
+            _ => self.append(notice),
         }
     }
 
@@ -171,6 +132,54 @@ impl Backlog {
     /// another, two where an object came and went.
     pub(crate) fn merged(&self) -> u64 {
         self.merged
+    }
+
+    /// Appends a notice, which is the last one of its key then. Nothing has merged.
+    fn append(&mut self, notice: Notice) -> bool {
+        let number = self.next_number();
+        if let Some(last) = &mut self.last
+            && let Some(key) = notice.key()
+        {
+            last.insert(key.clone(), number);
+        }
+        self.notices.push_back(Some(notice));
+        false
+    }
+
+    /// Merges a notice with the last one of its key, if one is pending.
+    fn push_merging(&mut self, key: ObjectKey, notice: Notice) -> bool {
+        let number = self.next_number();
+        let last = self.last.get_or_insert_with(|| index(&self.notices, self.first));
+        let mut pending = match last.entry(key) {
+            Entry::Occupied(pending) => pending,
+            Entry::Vacant(none) => {
+                none.insert(number);
+                self.notices.push_back(Some(notice));
+                return false;
+            }
+        };
+        let slot = &mut self.notices[place_of(*pending.get(), self.first)];
+        let earlier = slot.take().expect("a notice that can be found must be pending");
+        match earlier.merge(notice) {
+            Merged::One(notice) => {
+                *slot = Some(notice);
+                self.merged += 1;
+                true
+            }
+            Merged::Nothing => {
+                pending.remove();
+                self.holes += 1;
+                self.merged += 2;
+                self.close_holes();
+                true
+            }
+            Merged::Both(earlier, notice) => {
+                *slot = Some(earlier);
+                pending.insert(number);
+                self.notices.push_back(Some(notice));
+                false
+            }
+        }
     }
 
     /// Takes the notice that was popped last out of the index, and drops the index when the backlog is short

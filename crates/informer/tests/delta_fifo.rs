@@ -51,7 +51,7 @@ fn pop(fifo: &mut DeltaFifo) -> String {
 
 fn pop_all(fifo: &mut DeltaFifo) -> Vec<String> {
     let all = std::iter::from_fn(|| fifo.pop()).map(|deltas| text(&deltas)).collect();
-    assert!(fifo.is_empty() && fifo.len() == 0);
+    assert!(fifo.is_empty());
     all
 }
 
