@@ -97,18 +97,58 @@ impl Backlog {
     /// Takes in a notice. The notices of each key must be a history: an object is added, updated, deleted, and
     /// then another one can be added. Returns whether it merged with one that was pending.
     pub(crate) fn push(&mut self, notice: Notice) -> bool {
-        let number = self.next_number();
-        let Some(key) = notice.key().cloned() else {
-            self.notices.push_back(Some(notice));
-            return false;
-        };
-        if self.len() < self.merge_above {
-            if let Some(last) = &mut self.last {
-                last.insert(key, number);
-            }
-            self.notices.push_back(Some(notice));
-            return false;
+        match notice.key() {
+            Some(key) if self.len() >= self.merge_above => self.push_merging(key.clone(), notice),
+            _ => self.append(notice),
         }
+    }
+
+    /// Takes out the notice that has waited longest.
+    pub(crate) fn pop(&mut self) -> Option<Notice> {
+        let notice = loop {
+            let slot = self.notices.pop_front()?;
+            self.first += 1;
+            match slot {
+                Some(notice) => break notice,
+                None => self.holes -= 1,
+            }
+        };
+        self.forget(&notice);
+        self.close_holes();
+        Some(notice)
+    }
+
+    /// How many notices are pending.
+    pub(crate) fn len(&self) -> usize {
+        self.notices.len() - self.holes
+    }
+
+    /// Whether none is.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many notices were never delivered as themselves, since the beginning: one for each that went up in
+    /// another, two where an object came and went.
+    pub(crate) fn merged(&self) -> u64 {
+        self.merged
+    }
+
+    /// Appends a notice, which is the last one of its key then. Nothing has merged.
+    fn append(&mut self, notice: Notice) -> bool {
+        let number = self.next_number();
+        if let Some(last) = &mut self.last
+            && let Some(key) = notice.key()
+        {
+            last.insert(key.clone(), number);
+        }
+        self.notices.push_back(Some(notice));
+        false
+    }
+
+    /// Merges a notice with the last one of its key, if one is pending.
+    fn push_merging(&mut self, key: ObjectKey, notice: Notice) -> bool {
+        let number = self.next_number();
         let last = self.last.get_or_insert_with(|| index(&self.notices, self.first));
         let mut pending = match last.entry(key) {
             Entry::Occupied(pending) => pending,
@@ -142,36 +182,6 @@ impl Backlog {
         }
     }
 
-    /// Takes out the notice that has waited longest.
-    pub(crate) fn pop(&mut self) -> Option<Notice> {
-        let notice = loop {
-            let slot = self.notices.pop_front()?;
-            self.first += 1;
-            match slot {
-                Some(notice) => break notice,
-                None => self.holes -= 1,
-            }
-        };
-        self.forget(&notice);
-        Some(notice)
-    }
-
-    /// How many notices are pending.
-    pub(crate) fn len(&self) -> usize {
-        self.notices.len() - self.holes
-    }
-
-    /// Whether none is.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// How many notices were never delivered as themselves, since the beginning: one for each that went up in
-    /// another, two where an object came and went.
-    pub(crate) fn merged(&self) -> u64 {
-        self.merged
-    }
-
     /// Takes the notice that was popped last out of the index, and drops the index when the backlog is short
     /// again: at half of the bound, so that one notice more or less does not build it anew.
     fn forget(&mut self, popped: &Notice) {
@@ -187,13 +197,13 @@ impl Backlog {
         }
     }
 
-    /// Moves notices together when most places are holes. That takes as many holes as there are notices to
-    /// move, so it costs each push a constant time.
+    /// Moves notices together when most places are holes. There are fewer notices to move than holes to close,
+    /// and a push makes at most one, so it takes constant time for each push.
     fn close_holes(&mut self) {
         if self.holes > self.len() {
             self.notices.retain(Option::is_some);
             self.holes = 0;
-            self.last = Some(index(&self.notices, self.first));
+            self.last = self.last.as_ref().map(|_| index(&self.notices, self.first));
         }
     }
 
