@@ -9,13 +9,20 @@
 //!
 //! All of it is synchronous and does no I/O.
 
+mod client;
 pub mod compact;
+mod discovery;
 pub mod frames;
 mod resource;
 mod scan;
 mod source;
 
+pub use client::{
+    ClientStack, ConnectError, FinishedRequest, HttpService, RequestObserver, RequestOutcome,
+    RequestTimedOut, ResponseBody,
+};
 pub use compact::{ManagedFields, compact};
+pub use discovery::DiscoveryError;
 pub use frames::{
     Bookmark, Change, FrameError, FrameOptions, ListEnd, ListFrame, ListFrames, Part, Place, Seen,
     Status, StatusCause, WatchFrame, WatchFrames,
