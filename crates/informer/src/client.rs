@@ -11,8 +11,8 @@
 //! - kube's own: TLS, credentials, the server's address.
 //!
 //! kube's retries are off. They repeat whatever was answered with 429, 503 or 504, watches and writes
-//! included, up to 15 times and for as long as a quarter of an hour at a time. That hides from a reflector
-//! that the server is in trouble, and it would repeat a write below any gate that has closed in the meantime.
+//! included, up to 15 times over minutes. That hides from a reflector that the server is in trouble, and it
+//! would repeat a write below any gate that has closed in the meantime.
 //! Invariant: a request that enters the stack is sent once or not at all, and every answer reaches the caller.
 
 mod body;
@@ -116,7 +116,7 @@ impl ClientStack {
 
     /// How the client introduces itself, unless a configuration or a request says otherwise. By default as
     /// `windlass/` and a version. To what calls itself `curl`, `Wget` or `Mozilla/5.0` the server sends JSON
-    /// with indentation, which is half as much again.
+    /// with indentation, as for a person.
     pub fn user_agent(self, user_agent: HeaderValue) -> Self {
         Self { user_agent, ..self }
     }
@@ -138,8 +138,11 @@ impl ClientStack {
     /// A client of the server that a configuration names, with its credentials. It has to be called in a
     /// tokio runtime, and the client belongs to that.
     ///
-    /// The feature `rustls` (on by default) is needed for `https`, with ring as its cryptography. In a program
-    /// in which rustls has several providers to choose from, install one before this.
+    /// The feature `rustls` (on by default) is needed for `https`, with ring as its cryptography.
+    ///
+    /// # Panics
+    /// Outside of a runtime; and if other crates give rustls a second provider of cryptography, unless one was
+    /// installed as the default before.
     ///
     /// # Errors
     /// If the credentials or certificates cannot be used, or something is asked for that is not compiled in.
@@ -156,6 +159,9 @@ impl ClientStack {
 
     /// A client of any service, such as the embedded API server's. It has to be called in a tokio runtime,
     /// and the client belongs to that.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
     pub fn around<S, B>(self, service: S, default_namespace: impl Into<String>) -> kube::Client
     where
         S: Service<Request<Body>, Response = Response<B>, Error: Into<BoxError>, Future: Send>

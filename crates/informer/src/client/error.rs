@@ -52,7 +52,7 @@ pub(crate) fn chain<'a>(
     std::iter::successors(Some(error), |&error| error.source())
 }
 
-/// What is said instead, for errors whose own words may hold a secret.
+/// What is said instead, for errors whose own words may hold a secret, or are about features of kube.
 fn replacement(error: &(dyn Error + 'static)) -> Option<String> {
     if let Some(error) = error.downcast_ref::<AuthError>() {
         return Some(format!("no credentials: {}", credentials_problem(error)));
@@ -63,6 +63,9 @@ fn replacement(error: &(dyn Error + 'static)) -> Option<String> {
         }
         kube::Error::ProxyProtocolDisabled { protocol_feature, .. } => {
             Some(format!("its proxy needs the feature {protocol_feature}"))
+        }
+        kube::Error::TlsRequired => {
+            Some("https needs the feature `rustls` of windlass-informer".to_owned())
         }
         _ => None,
     }
