@@ -6,7 +6,7 @@
 
 mod error;
 mod kube;
-mod refusal;
+pub(crate) mod refusal;
 mod selection;
 
 use std::future::Future;

@@ -110,7 +110,8 @@ impl KubeListWatch {
         request: &Request,
     ) -> Result<http::Request<kube::client::Body>, SourceError> {
         let path = self.resource.path(self.selection.namespace.as_deref());
-        let uri = format!("{path}?{}", self.query(request));
+        let query = self.query(request);
+        let uri = if query.is_empty() { path } else { format!("{path}?{query}") };
         let mut built = http::Request::get(uri).header(ACCEPT, self.accept(request));
         if matches!(request, Request::Watch(_)) {
             // A compressed watch would come in blocks, and events would wait for the next one.

@@ -32,8 +32,8 @@ pub enum SelectionError {
     /// The resource is cluster-wide.
     #[error("{resource} is cluster-wide, so it cannot be limited to the namespace {namespace:?}")]
     NotNamespaced {
-        /// The resource.
-        resource: Resource,
+        /// The resource, as in `nodes.v1`.
+        resource: String,
         /// The namespace that was asked for.
         namespace: String,
     },
@@ -54,7 +54,10 @@ impl Selection {
         namespace: String,
     ) -> Result<(), SelectionError> {
         if !resource.is_namespaced() {
-            return Err(SelectionError::NotNamespaced { resource: resource.clone(), namespace });
+            return Err(SelectionError::NotNamespaced {
+                resource: resource.to_string(),
+                namespace,
+            });
         }
         if !is_namespace(&namespace) {
             return Err(SelectionError::Namespace(namespace));
