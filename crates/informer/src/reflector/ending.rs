@@ -62,8 +62,9 @@ impl Reflector {
         if !exchange.brought && exchange.lasted(now) < SHORT_WATCH {
             // This is also how a server ends watches while it reads its storage anew.
             self.doubt = Some(Doubt::Away);
-            self.back_off(Plan::Watch, None, now);
-            return Reaction::Retry;
+            let (plan, reaction) = self.watch_broke(exchange, Failure::Other, now);
+            self.back_off(plan, None, now);
+            return reaction;
         }
         self.rest(Plan::Watch);
         Reaction::Resume
@@ -123,7 +124,11 @@ impl Reflector {
     }
 
     /// A watch has ended that cannot be resumed.
-    fn relist_unversioned(&mut self, at_least: Option<Duration>, now: Instant) -> Reaction {
+    pub(super) fn relist_unversioned(
+        &mut self,
+        at_least: Option<Duration>,
+        now: Instant,
+    ) -> Reaction {
         self.back_off(Plan::List, at_least, now);
         if let (State::Resting { until, .. }, Some(pace)) =
             (&mut self.state, self.unversioned_until)

@@ -1,6 +1,6 @@
 //! What a failure says about the server.
 
-use crate::frames::Status;
+use crate::frames::{FrameError, Status};
 use crate::source::SourceError;
 
 /// What a failure says about the server.
@@ -73,8 +73,11 @@ impl Failure {
 ///   `ListOptions` as what is invalid, so no other mention is asked for. A watch has nothing else to validate.
 /// - 400 that names one of the parameters: servers that are strict about those that they do not know.
 /// - 500 that names a storage feature, as an ERROR event: the server's etcd is too old. It will not get younger.
-/// - 405: the resource has no watch. A list still works.
+/// - 405, or a list instead of a watch: the resource has no watch. A list still works.
 pub(super) fn refuses_streams(error: &SourceError) -> Option<Refusal> {
+    if let SourceError::Frame(FrameError::Kind { kind: Some(kind), .. }) = error {
+        return kind.ends_with("List").then_some(Refusal::Resource);
+    }
     let status = error.status()?;
     let refused = match status.code {
         405 => return Some(Refusal::Resource),
