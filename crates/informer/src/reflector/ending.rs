@@ -85,6 +85,7 @@ impl Reflector {
         }
         let (plan, reaction) = match failure {
             Failure::Gone => (Plan::List, Reaction::Relist(Relist::Expired)),
+            Failure::Unreadable => (Plan::List, Reaction::Relist(Relist::Unreadable)),
             Failure::Throttled => (Plan::Watch, Reaction::Throttled),
             Failure::Unauthorized => (Plan::Watch, Reaction::Unauthorized),
             Failure::Forbidden => (Plan::Watch, Reaction::Forbidden),
@@ -201,6 +202,8 @@ fn list_reaction(failure: Failure) -> Reaction {
         Failure::Unauthorized => Reaction::Unauthorized,
         Failure::Forbidden => Reaction::Forbidden,
         Failure::NotFound => Reaction::NotFound,
-        Failure::Ahead | Failure::Silent | Failure::Away | Failure::Other => Reaction::Retry,
+        Failure::Ahead | Failure::Unreadable | Failure::Silent | Failure::Away | Failure::Other => {
+            Reaction::Retry
+        }
     }
 }

@@ -18,6 +18,8 @@ pub(super) enum Failure {
     Forbidden,
     /// It has no such resource.
     NotFound,
+    /// It cannot read from its storage what it would have to send.
+    Unreadable,
     /// Nothing came.
     Silent,
     /// It was not there: not reached, or another one answered for it.
@@ -25,6 +27,9 @@ pub(super) enum Failure {
     /// It was there, and something went wrong.
     Other,
 }
+
+/// The reason of an ERROR event in place of the deletion of an object that the server could not read.
+const STORAGE_READ_ERROR: &str = "StorageReadError";
 
 /// How far a refusal to stream a list reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,12 +50,13 @@ impl Failure {
             error if error.is_not_found() => Self::NotFound,
             SourceError::Silent(_) => Self::Silent,
             SourceError::Transport(_) => Self::Away,
-            error => match error.status().map(|status| status.code) {
-                Some(403) => Self::Forbidden,
+            error => error.status().map_or(Self::Other, |status| match status.code {
+                _ if status.reason == STORAGE_READ_ERROR => Self::Unreadable,
+                403 => Self::Forbidden,
                 // What a proxy says for a server that it does not reach, and a server for its storage.
-                Some(502..=504) => Self::Away,
+                502..=504 => Self::Away,
                 _ => Self::Other,
-            },
+            }),
         }
     }
 

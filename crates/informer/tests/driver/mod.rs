@@ -13,48 +13,48 @@ use windlass_informer::{
 };
 
 /// A complete list that is nothing special.
-pub const COMPLETE: Listed = Listed::Complete { epoch_changed: false };
+pub(crate) const COMPLETE: Listed = Listed::Complete { epoch_changed: false };
 
 /// A reflector and its time.
-pub struct Driver {
-    pub reflector: Reflector,
-    pub server: ServerTraits,
-    pub now: Instant,
+pub(crate) struct Driver {
+    pub(crate) reflector: Reflector,
+    pub(crate) server: ServerTraits,
+    pub(crate) now: Instant,
 }
 
 impl Driver {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(ReflectorConfig::default(), ServerTraits::default())
     }
 
     /// Of a server that does not stream lists.
-    pub fn paging() -> Self {
+    pub(crate) fn paging() -> Self {
         Self::with(ReflectorConfig::default(), ServerTraits::without_streamed_lists())
     }
 
-    pub fn with(config: ReflectorConfig, server: ServerTraits) -> Self {
+    pub(crate) fn with(config: ReflectorConfig, server: ServerTraits) -> Self {
         let reflector = Reflector::new(config, server.clone());
         Self { reflector, server, now: Instant::now() }
     }
 
     /// One that has listed at this version, and watches from there on.
-    pub fn watching(version: &str) -> Self {
+    pub(crate) fn watching(version: &str) -> Self {
         let mut driver = Self::new();
         driver.list(version);
         driver
     }
 
-    pub fn pass(&mut self, seconds: f64) {
+    pub(crate) fn pass(&mut self, seconds: f64) {
         self.now += Duration::from_secs_f64(seconds);
     }
 
-    pub fn next(&mut self) -> Action {
+    pub(crate) fn next(&mut self) -> Action {
         self.reflector.next(self.now)
     }
 
     /// The next request, which must be due.
     #[track_caller]
-    pub fn request(&mut self) -> Request {
+    pub(crate) fn request(&mut self) -> Request {
         match self.next() {
             Action::Request(request) => request,
             Action::Wait(until) => panic!("it waits for {:?}", until - self.now),
@@ -63,7 +63,7 @@ impl Driver {
 
     /// How long it waits. Then it has waited.
     #[track_caller]
-    pub fn wait(&mut self) -> Duration {
+    pub(crate) fn wait(&mut self) -> Duration {
         let Action::Wait(until) = self.next() else { panic!("it does not wait") };
         assert!(until > self.now, "the wait must be in the future");
         assert_eq!(self.reflector.phase(), Phase::BackingOff { until });
@@ -74,7 +74,7 @@ impl Driver {
 
     /// The next request, which must be a streamed list.
     #[track_caller]
-    pub fn stream(&mut self) -> WatchRequest {
+    pub(crate) fn stream(&mut self) -> WatchRequest {
         match self.request() {
             Request::Watch(watch) if watch.wants_initial_events() => watch,
             other => panic!("not a streamed list: {other:?}"),
@@ -83,7 +83,7 @@ impl Driver {
 
     /// The next request, which must be a watch from this version.
     #[track_caller]
-    pub fn watch_from(&mut self, version: &str) -> WatchRequest {
+    pub(crate) fn watch_from(&mut self, version: &str) -> WatchRequest {
         match self.request() {
             Request::Watch(watch) if watch.from.as_deref() == Some(version) => watch,
             other => panic!("not a watch from {version}: {other:?}"),
@@ -92,78 +92,78 @@ impl Driver {
 
     /// The next request, which must be a page.
     #[track_caller]
-    pub fn page_request(&mut self, limit: Option<u32>, token: Option<&str>) {
+    pub(crate) fn page_request(&mut self, limit: Option<u32>, token: Option<&str>) {
         let page = ListRequest { limit, continue_token: token.map(str::to_owned) };
         assert_eq!(self.request(), Request::List(page));
     }
 
-    pub fn open(&mut self) {
+    pub(crate) fn open(&mut self) {
         self.reflector.opened(self.now);
     }
 
-    pub fn changed(&mut self, change: Change, version: &str) -> Arrival {
+    pub(crate) fn changed(&mut self, change: Change, version: &str) -> Arrival {
         self.reflector.changed(change, Some(&ResourceVersion::new(version)), self.now)
     }
 
-    pub fn bookmark(&mut self, version: &str) -> Option<Listed> {
+    pub(crate) fn bookmark(&mut self, version: &str) -> Option<Listed> {
         self.reflector.bookmark(&bookmark(version, false), self.now)
     }
 
     /// The bookmark that ends the initial events.
-    pub fn initial_events_end(&mut self, version: &str) -> Option<Listed> {
+    pub(crate) fn initial_events_end(&mut self, version: &str) -> Option<Listed> {
         self.reflector.bookmark(&bookmark(version, true), self.now)
     }
 
-    pub fn page(&mut self, version: Option<&str>, token: Option<&str>) -> Listed {
+    pub(crate) fn page(&mut self, version: Option<&str>, token: Option<&str>) -> Listed {
         self.reflector.page(&list_end(version, token), self.now)
     }
 
-    pub fn close(&mut self) -> Reaction {
+    pub(crate) fn close(&mut self) -> Reaction {
         self.reflector.closed(self.now)
     }
 
     /// What follows a clean end after a while.
     #[track_caller]
-    pub fn request_after_close(&mut self) -> Request {
+    pub(crate) fn request_after_close(&mut self) -> Request {
         self.pass(2.0);
         self.close();
         self.request()
     }
 
-    pub fn fail(&mut self, error: &SourceError) -> Reaction {
+    pub(crate) fn fail(&mut self, error: &SourceError) -> Reaction {
         self.reflector.failed(error, self.now)
     }
 
-    pub fn time_out(&mut self) -> TimedOut {
+    pub(crate) fn time_out(&mut self) -> TimedOut {
         self.reflector.timed_out(self.now)
     }
 
     /// How long something may take to come.
     #[track_caller]
-    pub fn patience(&self) -> Duration {
+    pub(crate) fn patience(&self) -> Duration {
         let deadline = self.reflector.deadline().expect("a request must be under way");
         deadline.saturating_duration_since(self.now)
     }
 
     /// Streams a list, which goes on as a watch.
     #[track_caller]
-    pub fn list(&mut self, version: &str) {
+    pub(crate) fn list(&mut self, version: &str) {
         self.stream();
         self.open();
         assert_eq!(self.initial_events_end(version), Some(COMPLETE));
         assert_eq!(self.reflector.phase(), Phase::Watching);
     }
 
-    pub fn position(&self) -> Option<String> {
+    pub(crate) fn position(&self) -> Option<String> {
         self.reflector.position().map(ToString::to_string)
     }
 
-    pub fn high_water(&self) -> Option<String> {
+    pub(crate) fn high_water(&self) -> Option<String> {
         self.reflector.high_water().map(ToString::to_string)
     }
 }
 
-pub fn bookmark(version: &str, initial_events_end: bool) -> Bookmark {
+pub(crate) fn bookmark(version: &str, initial_events_end: bool) -> Bookmark {
     let mut frames = WatchFrames::new(FrameOptions::default());
     let annotations = if initial_events_end {
         r#","annotations":{"k8s.io/initial-events-end":"true"}"#
@@ -180,30 +180,30 @@ pub fn bookmark(version: &str, initial_events_end: bool) -> Bookmark {
     }
 }
 
-pub fn list_end(version: Option<&str>, token: Option<&str>) -> ListEnd {
+pub(crate) fn list_end(version: Option<&str>, token: Option<&str>) -> ListEnd {
     let mut end = ListEnd::default();
     end.resource_version = version.map(str::to_owned);
     end.continue_token = token.map(str::to_owned);
     end
 }
 
-pub fn status(code: u16, reason: &str, message: &str) -> SourceError {
+pub(crate) fn status(code: u16, reason: &str, message: &str) -> SourceError {
     let mut status = Status::default();
     status.code = code;
-    status.reason = reason.to_owned();
-    status.message = message.to_owned();
+    status.reason = reason.into();
+    status.message = message.into();
     status.into()
 }
 
-pub fn gone() -> SourceError {
+pub(crate) fn gone() -> SourceError {
     status(410, "Expired", "too old resource version: 5 (9)")
 }
 
-pub fn too_large() -> SourceError {
+pub(crate) fn too_large() -> SourceError {
     status(504, "Timeout", "Too large resource version: 100, current: 50")
 }
 
-pub fn throttled(seconds: Option<u64>) -> SourceError {
+pub(crate) fn throttled(seconds: Option<u64>) -> SourceError {
     let mut status = Status::default();
     status.code = 429;
     status.retry_after = seconds.map(Duration::from_secs);
@@ -211,7 +211,7 @@ pub fn throttled(seconds: Option<u64>) -> SourceError {
 }
 
 /// As a server with the feature turned off says it.
-pub fn no_streams() -> SourceError {
+pub(crate) fn no_streams() -> SourceError {
     status(
         422,
         "Invalid",
@@ -220,14 +220,14 @@ pub fn no_streams() -> SourceError {
     )
 }
 
-pub fn internal() -> SourceError {
+pub(crate) fn internal() -> SourceError {
     status(500, "InternalError", "something broke")
 }
 
-pub fn unreachable() -> SourceError {
+pub(crate) fn unreachable() -> SourceError {
     SourceError::transport(&std::io::Error::other("connection refused"))
 }
 
-pub fn silent() -> SourceError {
+pub(crate) fn silent() -> SourceError {
     SourceError::Silent(Duration::from_secs(30))
 }
