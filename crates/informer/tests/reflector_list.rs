@@ -427,7 +427,7 @@ fn an_audit_ends_the_watch_and_lists() {
 
 #[test]
 fn an_audit_that_falls_between_two_watches_lists() {
-    let config = ReflectorConfig::default().audit(Some(Duration::from_secs(60)));
+    let config = ReflectorConfig::default().audit(Some(Duration::from_mins(1)));
     let mut driver = Driver::with(config, ServerTraits::default());
     driver.list("7");
     driver.pass(70.0);

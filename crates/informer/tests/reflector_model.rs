@@ -15,8 +15,8 @@ use proptest::prelude::*;
 use tokio::time::Instant;
 use windlass_indexer::ResourceVersion;
 use windlass_informer::{
-    Action, Arrival, Change, Listed, Reflector, ReflectorConfig, Request, ServerTraits,
-    SourceError, TimedOut,
+    Action, Arrival, Change, Listed, Phase, Reaction, Reflector, ReflectorConfig, Request,
+    ServerTraits, SourceError, TimedOut,
 };
 
 /// Something that a shell can do.
@@ -113,6 +113,7 @@ impl Model {
 
     fn step(&mut self, input: &Input) {
         let Self { reflector, now, .. } = self;
+        let listing = reflector.deadline().is_some() && reflector.phase() == Phase::Listing;
         match input {
             Input::Next => self.next(),
             Input::Pass(duration) => *now += *duration,
@@ -129,20 +130,22 @@ impl Model {
             }
             Input::Bookmark(version, end) => {
                 let listed = reflector.bookmark(&bookmark(version, *end), *now);
-                self.listed(listed);
+                self.listed(listed, listing);
             }
             Input::Page(version, token) => {
                 let listed = reflector.page(&list_end(version.as_deref(), token.as_deref()), *now);
-                self.listed(Some(listed));
+                self.listed(Some(listed), listing);
             }
             Input::Closed => {
-                reflector.closed(*now);
+                if reflector.closed(*now) != Reaction::Resume {
+                    self.failed_at = Some(*now);
+                }
             }
             Input::Failed(index) => {
                 let error = &self.errors[*index];
                 // A server that is found not to stream is asked for pages at once, once.
-                let fallback = windlass_informer::Reaction::Fallback;
-                self.failed_at = (reflector.failed(error, *now) != fallback).then_some(*now);
+                let reaction = reflector.failed(error, *now);
+                self.failed_at = (reaction != Reaction::Fallback).then_some(*now);
             }
             Input::TimedOut => self.time_out(),
             Input::Relist => reflector.relist(),
@@ -186,7 +189,7 @@ impl Model {
         }
     }
 
-    fn listed(&mut self, listed: Option<Listed>) {
+    fn listed(&mut self, listed: Option<Listed>, listing: bool) {
         match listed {
             Some(Listed::Complete { epoch_changed }) => {
                 assert!(self.reflector.has_listed());
@@ -196,23 +199,30 @@ impl Model {
                     self.highest = None;
                 }
             }
-            Some(Listed::Refused | Listed::Unsupported | Listed::More) | None => {
-                assert_eq!(self.reflector.epoch(), self.epoch);
+            // Where it was the end of something.
+            Some(Listed::Refused) if listing && self.reflector.deadline().is_none() => {
+                self.failed_at = Some(self.now);
             }
+            Some(Listed::Refused | Listed::Unsupported | Listed::More) | None => {}
         }
     }
 
     fn check(&mut self) {
+        assert_eq!(self.reflector.epoch(), self.epoch);
         let Some(position) = self.reflector.position() else { return };
         if let Some(highest) = &self.highest {
-            assert!(!(position < highest), "{position:?} is behind {highest:?}");
+            assert!(!is_older(position, highest), "{position:?} is behind {highest:?}");
         }
         let high_water = self.reflector.high_water();
-        assert!(high_water.is_some_and(|high_water| !(high_water < position)));
+        assert!(high_water.is_some_and(|high_water| !is_older(high_water, position)));
         if position.is_decimal() {
             self.highest = Some(position.clone());
         }
     }
+}
+
+fn is_older(one: &ResourceVersion, other: &ResourceVersion) -> bool {
+    one < other
 }
 
 proptest! {

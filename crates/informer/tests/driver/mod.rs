@@ -163,21 +163,16 @@ impl Driver {
     }
 }
 
+/// A bookmark can only be had from a watch. Its fields can be changed then.
 pub(crate) fn bookmark(version: &str, initial_events_end: bool) -> Bookmark {
     let mut frames = WatchFrames::new(FrameOptions::default());
-    let annotations = if initial_events_end {
-        r#","annotations":{"k8s.io/initial-events-end":"true"}"#
-    } else {
-        ""
+    frames.push(br#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1"}}}"#);
+    let Ok(Some(WatchFrame::Bookmark(mut bookmark))) = frames.next_frame() else {
+        panic!("it must be a bookmark")
     };
-    let event = format!(
-        r#"{{"type":"BOOKMARK","object":{{"metadata":{{"resourceVersion":"{version}"{annotations}}}}}}}"#
-    );
-    frames.push(event.as_bytes());
-    match frames.next_frame() {
-        Ok(Some(WatchFrame::Bookmark(bookmark))) => bookmark,
-        other => panic!("not a bookmark: {other:?}"),
-    }
+    bookmark.resource_version = version.into();
+    bookmark.initial_events_end = initial_events_end;
+    bookmark
 }
 
 pub(crate) fn list_end(version: Option<&str>, token: Option<&str>) -> ListEnd {
