@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!            ┌───────────────────────────────────────────────────────────────────────┐
-//!            │ 410, twice ahead, stuck, doubt, audit, asked; failed, refused          │
+//!            │ 410, twice ahead, stuck, doubt, audit, asked; failed, refused         │
 //!            ▼                                                                       │
 //!  new ──▶ Resting(List) ──▶ Streaming ─────────── initial events end ────────▶ Watching
 //!            ▲      │  ▲         │ failed, closed early:                           ▲ │
@@ -34,8 +34,9 @@
 //! - A list without a version cannot be resumed from. It is watched from nothing on, and when that ends, listed
 //!   again, at most every 30 s.
 //!
-//! Invariants: within an epoch the position never goes back. After a failure there is always a wait. A call that
-//! does not fit the state changes nothing that would lose data: what arrives is stale, what ends is refused.
+//! Invariants: within an epoch the position never goes back. After a failure there is always a wait, except once:
+//! a server that does not stream is asked for pages at once. A call that does not fit the state changes nothing
+//! that would lose data: what arrives is stale, what ends is refused.
 
 mod asking;
 mod backoff;

@@ -29,9 +29,10 @@ impl Reflector {
         match self.state {
             State::Resting { .. } => {}
             State::Watching(_) if self.asked => self.rest(Plan::List),
-            State::Watching(_) if self.position().is_some() => {
-                self.back_off(Plan::Watch, None, now);
+            State::Watching(_) if self.position().is_none() => {
+                self.relist_unversioned(None, now);
             }
+            State::Watching(_) => self.back_off(Plan::Watch, None, now),
             _ => self.back_off(Plan::List, None, now),
         }
     }
@@ -51,7 +52,7 @@ impl Reflector {
         Request::Watch(WatchRequest { from: None, timeout })
     }
 
-    fn first_page(&mut self, limit: Option<u32>, now: Instant) -> Request {
+    pub(super) fn first_page(&mut self, limit: Option<u32>, now: Instant) -> Request {
         self.begin_list();
         self.page_request(Page { limit, token: None }, now)
     }

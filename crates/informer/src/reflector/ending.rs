@@ -62,8 +62,9 @@ impl Reflector {
         if !exchange.brought && exchange.lasted(now) < SHORT_WATCH {
             // This is also how a server ends watches while it reads its storage anew.
             self.doubt = Some(Doubt::Away);
-            self.back_off(Plan::Watch, None, now);
-            return Reaction::Retry;
+            let (plan, reaction) = self.watch_broke(exchange, Failure::Other, now);
+            self.back_off(plan, None, now);
+            return reaction;
         }
         self.rest(Plan::Watch);
         Reaction::Resume
@@ -84,6 +85,7 @@ impl Reflector {
         }
         let (plan, reaction) = match failure {
             Failure::Gone => (Plan::List, Reaction::Relist(Relist::Expired)),
+            Failure::Unreadable => (Plan::List, Reaction::Relist(Relist::Unreadable)),
             Failure::Throttled => (Plan::Watch, Reaction::Throttled),
             Failure::Unauthorized => (Plan::Watch, Reaction::Unauthorized),
             Failure::Forbidden => (Plan::Watch, Reaction::Forbidden),
@@ -123,7 +125,11 @@ impl Reflector {
     }
 
     /// A watch has ended that cannot be resumed.
-    fn relist_unversioned(&mut self, at_least: Option<Duration>, now: Instant) -> Reaction {
+    pub(super) fn relist_unversioned(
+        &mut self,
+        at_least: Option<Duration>,
+        now: Instant,
+    ) -> Reaction {
         self.back_off(Plan::List, at_least, now);
         if let (State::Resting { until, .. }, Some(pace)) =
             (&mut self.state, self.unversioned_until)
@@ -196,6 +202,8 @@ fn list_reaction(failure: Failure) -> Reaction {
         Failure::Unauthorized => Reaction::Unauthorized,
         Failure::Forbidden => Reaction::Forbidden,
         Failure::NotFound => Reaction::NotFound,
-        Failure::Ahead | Failure::Silent | Failure::Away | Failure::Other => Reaction::Retry,
+        Failure::Ahead | Failure::Unreadable | Failure::Silent | Failure::Away | Failure::Other => {
+            Reaction::Retry
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! What a failure says about the server.
 
-use crate::frames::Status;
+use crate::frames::{FrameError, Status};
 use crate::source::SourceError;
 
 /// What a failure says about the server.
@@ -18,6 +18,8 @@ pub(super) enum Failure {
     Forbidden,
     /// It has no such resource.
     NotFound,
+    /// It cannot read from its storage what it would have to send.
+    Unreadable,
     /// Nothing came.
     Silent,
     /// It was not there: not reached, or another one answered for it.
@@ -25,6 +27,9 @@ pub(super) enum Failure {
     /// It was there, and something went wrong.
     Other,
 }
+
+/// The reason of an ERROR event in place of the deletion of an object that the server could not read.
+const STORAGE_READ_ERROR: &str = "StorageReadError";
 
 /// How far a refusal to stream a list reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,12 +50,13 @@ impl Failure {
             error if error.is_not_found() => Self::NotFound,
             SourceError::Silent(_) => Self::Silent,
             SourceError::Transport(_) => Self::Away,
-            error => match error.status().map(|status| status.code) {
-                Some(403) => Self::Forbidden,
+            error => error.status().map_or(Self::Other, |status| match status.code {
+                _ if status.reason == STORAGE_READ_ERROR => Self::Unreadable,
+                403 => Self::Forbidden,
                 // What a proxy says for a server that it does not reach, and a server for its storage.
-                Some(502..=504) => Self::Away,
+                502..=504 => Self::Away,
                 _ => Self::Other,
-            },
+            }),
         }
     }
 
@@ -73,8 +79,11 @@ impl Failure {
 ///   `ListOptions` as what is invalid, so no other mention is asked for. A watch has nothing else to validate.
 /// - 400 that names one of the parameters: servers that are strict about those that they do not know.
 /// - 500 that names a storage feature, as an ERROR event: the server's etcd is too old. It will not get younger.
-/// - 405: the resource has no watch. A list still works.
+/// - 405, or a list instead of a watch: the resource has no watch. A list still works.
 pub(super) fn refuses_streams(error: &SourceError) -> Option<Refusal> {
+    if let SourceError::Frame(FrameError::Kind { kind: Some(kind), .. }) = error {
+        return kind.ends_with("List").then_some(Refusal::Resource);
+    }
     let status = error.status()?;
     let refused = match status.code {
         405 => return Some(Refusal::Resource),

@@ -91,6 +91,8 @@ pub enum Relist {
     Expired,
     /// The server has not reached the version, twice in a row.
     Ahead,
+    /// The server cannot read a change that it would have to send: the object was corrupt, and was removed.
+    Unreadable,
     /// The watch fails over and over at the same position.
     Stuck,
     /// Nothing came since the server was away: it may be another than it was.
