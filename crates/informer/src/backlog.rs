@@ -124,6 +124,7 @@ impl Backlog {
     }
 
     /// Whether none is.
+    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }

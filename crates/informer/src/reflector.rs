@@ -430,6 +430,17 @@ impl Reflector {
         self.versions.has_listed()
     }
 
+    /// Whether the last list was not believed, so that the next one decides.
+    pub fn is_in_doubt(&self) -> bool {
+        self.versions.is_suspicious()
+    }
+
+    /// The list that was just complete contradicts what is held: it is not believed, and asked for again.
+    pub fn doubt(&mut self, now: Instant) {
+        self.versions.suspect();
+        self.back_off(Plan::List, None, now);
+    }
+
     /// How often the cluster was found to be restored.
     pub fn epoch(&self) -> u64 {
         self.versions.epoch()

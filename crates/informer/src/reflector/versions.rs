@@ -54,6 +54,14 @@ impl Versions {
         raise(&mut self.items, version);
     }
 
+    pub(super) fn is_suspicious(&self) -> bool {
+        self.suspicious
+    }
+
+    pub(super) fn suspect(&mut self) {
+        self.suspicious = true;
+    }
+
     /// Judges a list that has arrived in full.
     pub(super) fn listed(&mut self, version: Option<&str>) -> Listed {
         let version = version.filter(|text| !text.is_empty()).map(ResourceVersion::new);
