@@ -124,7 +124,6 @@ impl Backlog {
     }
 
     /// Whether none is.
-    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -308,7 +308,7 @@ impl State {
             Verdict::Apply => self.fifo.replace(&mut listing.list, Arc::new(object)),
             // The key of the held object, because the mark shares its text.
             Verdict::Same | Verdict::Stale => {
-                listing.list.mark(held_head.map_or(key, |head| head.key()))
+                listing.list.mark(held_head.map_or(key, |head| head.key()));
             }
             Verdict::Contradiction => {
                 listing.list.mark(key);

@@ -135,11 +135,11 @@ impl Listener {
     /// Hands over notices, in order, and wakes the handler.
     pub(crate) fn push(&self, notices: impl Iterator<Item = Notice>) {
         let mut backlog = lock(&self.backlog);
-        let before = backlog.len();
+        let was_empty = backlog.is_empty();
         for notice in notices {
             backlog.push(notice);
         }
-        let has_news = backlog.len() > 0 && before == 0;
+        let has_news = was_empty && !backlog.is_empty();
         drop(backlog);
         // Who has something left to take does not sleep.
         if has_news {
