@@ -100,8 +100,24 @@ impl Engine {
         &self.cache
     }
 
-    pub(crate) fn stop(&self) -> &CancellationToken {
+    pub(crate) fn token(&self) -> &CancellationToken {
         &self.stop
+    }
+
+    /// Stops it; one that does not run yet never will.
+    pub(crate) fn stop(&self) {
+        self.stop.cancel();
+        let was_new = self.life.send_if_modified(|life| {
+            let is_new = *life == Life::New;
+            if is_new {
+                *life = Life::Stopped;
+            }
+            is_new
+        });
+        if was_new {
+            *lock(&self.handlers) = Handlers::Stopped;
+            self.cache.close();
+        }
     }
 
     /// Somebody wants whole objects of an informer that was to have metadata only. Returns whether it is not too

@@ -311,7 +311,7 @@ impl SharedInformerFactory {
     pub async fn shut_down(&self) {
         self.shared.stop.cancel();
         for engine in self.engines() {
-            engine.stop().cancel();
+            engine.stop();
         }
         self.shared.tasks.close();
         self.shared.tasks.wait().await;
@@ -399,7 +399,7 @@ fn find(
     let living = |metadata_only: bool| {
         let identity = options.identity(resource).metadata_only(metadata_only);
         let entry = informers.get(&identity)?;
-        if entry.engine.stop().is_cancelled() {
+        if entry.engine.token().is_cancelled() {
             return None;
         }
         Some((Arc::clone(&entry.engine), entry.user.upgrade()?))
@@ -416,7 +416,7 @@ impl Shared {
         let ran = tokio::select! {
             ran = &mut run => ran,
             () = self.stop.cancelled() => {
-                engine.stop().cancel();
+                engine.stop();
                 run.await
             }
         };

@@ -190,6 +190,8 @@ impl Feed {
                     }
                 },
             };
+            // A body that is always ready, as one from the same process is, must not keep the thread from others.
+            tokio::task::coop::consume_budget().await;
             match chunk {
                 Some(Ok(chunk)) => {
                     let read = self.chunk(&chunk, &mut frames);
@@ -350,7 +352,13 @@ impl Feed {
             swept: outcome.swept,
             repaired: outcome.repaired,
         };
-        tracing::debug!(%resource, namespace = self.vitals.namespace(), ?report, "listed");
+        let namespace = self.vitals.namespace();
+        if self.list.told > self.list.began {
+            let (objects, took) = (report.objects, report.took.as_secs());
+            tracing::info!(%resource, namespace, "listed {objects} objects in {took} s");
+        } else {
+            tracing::debug!(%resource, namespace, ?report, "listed");
+        }
         self.observers.tell(|observer| observer.listed(resource, &report));
         if is_new_epoch {
             tracing::warn!(
