@@ -339,7 +339,11 @@ impl SharedInformerFactory {
         if shared.stop.is_cancelled() {
             return Err(Stopped.into());
         }
-        let defaults = shared.defaults.clone();
+        let mut defaults = shared.defaults.clone();
+        if !resource.is_namespaced() {
+            // A factory for some namespaces may be asked for nodes as well.
+            defaults.namespaces.clear();
+        }
         let made = match shared.custom.get(resource) {
             Some(customise) => customise(defaults),
             None => defaults,

@@ -4,6 +4,7 @@
 //! answer, for the next piece of a body, for the end of a backoff, and always for the informer to be stopped.
 
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -427,8 +428,12 @@ impl Feed {
         self.vitals.note(|notes| notes.failed(error, now));
         tracing::warn!(%resource, namespace, %error, ?reaction, "a list or watch failed");
         self.observers.tell(|observer| observer.failed(resource, error));
-        if let Some(handler) = &self.on_error {
-            handler(resource, error);
+        let handled = self
+            .on_error
+            .as_ref()
+            .map(|handler| catch_unwind(AssertUnwindSafe(|| handler(resource, error))));
+        if let Some(Err(_)) = handled {
+            tracing::error!(%resource, "the error handler of an informer panicked");
         }
     }
 
