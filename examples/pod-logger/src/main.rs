@@ -29,10 +29,13 @@ struct Flags {
     run_for: Option<u64>,
 }
 
+/// What is logged, unless `RUST_LOG` says otherwise: not every request that the API server of this process gets.
+const LOGGED: &str = "info,windlass_apiserver=warn";
+
 #[tokio::main]
 async fn main() -> Result<()> {
     let flags = Flags::parse();
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LOGGED));
     tracing_subscriber::fmt().with_env_filter(filter).with_target(false).init();
 
     let cluster = flags.cluster.connect(DemoOptions::new()).await?;

@@ -33,10 +33,13 @@ struct Flags {
     run_for: Option<u64>,
 }
 
+/// What is logged, unless `RUST_LOG` says otherwise: not every request that the API server of this process gets.
+const LOGGED: &str = "info,windlass_apiserver=warn";
+
 #[tokio::main]
 async fn main() -> Result<()> {
     let flags = Flags::parse();
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LOGGED));
     tracing_subscriber::fmt().with_env_filter(filter).with_target(false).init();
 
     let cluster = flags.cluster.connect(DemoOptions::new().without_scheduler()).await?;
@@ -51,12 +54,20 @@ async fn main() -> Result<()> {
     let cache = Arc::new(cache);
 
     let mut tasks = JoinSet::new();
-    if let Some(queue) = queue.clone() {
-        let scheduler = Scheduler::new(cluster.client.clone(), Arc::clone(&cache), queue);
-        tasks.spawn(async move { scheduler.run().await });
-    }
+    let scheduler = queue.clone().map(|queue| {
+        let (client, cache) = (cluster.client.clone(), Arc::clone(&cache));
+        async move { Scheduler::new(client, cache, queue).run().await }
+    });
+    let work = async {
+        cache.start().await?;
+        // Not before: who decides by half of a cache decides wrongly.
+        if let Some(scheduler) = scheduler {
+            tasks.spawn(scheduler);
+        }
+        show(&cache, Duration::from_secs(flags.every)).await
+    };
     let ended = tokio::select! {
-        ended = show(&cache, Duration::from_secs(flags.every)) => ended,
+        ended = work => ended,
         ended = told_to_end(flags.run_for) => ended,
     };
 
@@ -75,9 +86,8 @@ async fn main() -> Result<()> {
     ended
 }
 
-/// Starts the caches and shows what they hold, now and then, until it is dropped.
+/// Shows what the caches hold, now and then, until it is dropped or one of them breaks.
 async fn show(cache: &SchedulerCache, every: Duration) -> Result<()> {
-    cache.start().await?;
     let began = Instant::now();
     let mut ticks = interval(every);
     loop {

@@ -3,7 +3,8 @@
 //! It reads nothing but caches, and writes nothing but bindings. Pods with the label of a pod group wait until that
 //! group is there.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context as _, Result};
 use demo_cluster::{GROUP_LABEL, bind, pod_group_kind};
@@ -21,6 +22,9 @@ pub struct Scheduler {
     client: Client,
     cache: Arc<SchedulerCache>,
     queue: WorkQueue<ObjectKey>,
+    /// Pods that were assigned a moment ago, which the cache does not show yet. Without them, pods that come
+    /// together would all go to the same node. kube-scheduler calls them assumed.
+    assumed: Arc<Mutex<BTreeMap<ObjectKey, String>>>,
 }
 
 /// What became of a pod.
@@ -37,7 +41,7 @@ pub enum Decision {
 impl Scheduler {
     /// Takes pods from `queue`, and knows what `cache` knows.
     pub fn new(client: Client, cache: Arc<SchedulerCache>, queue: WorkQueue<ObjectKey>) -> Self {
-        Self { client, cache, queue }
+        Self { client, cache, queue, assumed: Arc::default() }
     }
 
     /// Goes on until the queue is shut down.
@@ -74,8 +78,7 @@ impl Scheduler {
     /// If the pod cannot be read, there is no node, or the server refuses.
     pub async fn schedule(&self, key: &ObjectKey) -> Result<Decision> {
         let Some(pod) = self.cache.pods().get(key)? else { return Ok(Decision::Over) };
-        let has_node = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
-        if has_node || pod.metadata.deletion_timestamp.is_some() {
+        if has_node(&pod) || pod.metadata.deletion_timestamp.is_some() {
             return Ok(Decision::Over);
         }
         if let Some(group) = self.missing_group(&pod) {
@@ -84,7 +87,10 @@ impl Scheduler {
         let (node, pods) = self.emptiest_node()?.context("there is no node")?;
         let namespace = key.namespace().unwrap_or_default();
         match bind(&self.client, namespace, key.name(), &node).await {
-            Ok(()) => Ok(Decision::Assigned(node, pods)),
+            Ok(()) => {
+                self.assumed().insert(key.clone(), node.clone());
+                Ok(Decision::Assigned(node, pods))
+            }
             // The cache is a moment behind: the pod is gone, or assigned.
             Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => {
                 Ok(Decision::Over)
@@ -101,18 +107,32 @@ impl Scheduler {
         groups.cached(&key).is_none().then(|| key.to_string())
     }
 
-    /// The first of the nodes with the fewest pods, by the index.
+    /// The first of the nodes with the fewest pods, by the index and by what is assumed.
     fn emptiest_node(&self) -> Result<Option<(String, usize)>> {
+        let mut assumed = self.assumed();
+        // What the cache shows by now, or has lost, is no longer assumed.
+        assumed.retain(|key, _| {
+            self.cache.pods().get(key).is_ok_and(|pod| pod.is_some_and(|pod| !has_node(&pod)))
+        });
         let mut emptiest: Option<(String, usize)> = None;
         for node in self.cache.nodes().list().heads() {
             let name = node.key().name();
-            let pods = self.cache.pods().by_index::<ByNode>(name)?.heads().count();
+            let indexed = self.cache.pods().by_index::<ByNode>(name)?.heads().count();
+            let pods = indexed + assumed.values().filter(|node| *node == name).count();
             if emptiest.as_ref().is_none_or(|(_, fewest)| pods < *fewest) {
                 emptiest = Some((name.to_owned(), pods));
             }
         }
         Ok(emptiest)
     }
+
+    fn assumed(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, String>> {
+        self.assumed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn has_node(pod: &Pod) -> bool {
+    pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some())
 }
 
 impl std::fmt::Debug for Scheduler {

@@ -72,11 +72,9 @@ impl fmt::Display for Table {
             writeln!(f, "  … and {more} nodes more")?;
         }
         let (assigned, waiting) = (self.assigned(), self.waiting);
-        write!(f, "  {assigned} pods assigned, {waiting} waiting")?;
-        for (kind, count) in &self.others {
-            write!(f, ", {count} {kind}")?;
-        }
-        f.write_str(if self.agrees() { "; index and handler agree" } else { "; THEY DISAGREE" })
+        let verdict = if self.agrees() { "index and handler agree" } else { "THEY DISAGREE" };
+        write!(f, "  pods assigned: {assigned} ({verdict}), waiting: {waiting}")?;
+        self.others.iter().try_for_each(|(kind, count)| write!(f, ", {kind}: {count}"))
     }
 }
 
@@ -88,7 +86,7 @@ impl fmt::Display for Row {
         write!(f, "{:width$}  {by_index:>8}  {by_handler:>10}  ", self.node)?;
         let names: Vec<_> =
             self.by_index.iter().take(NAMES_MAX).map(ObjectKey::to_string).collect();
-        f.write_str(&names.join(" "))?;
+        f.write_str(if names.is_empty() { "–".to_owned() } else { names.join(" ") }.as_str())?;
         match by_index.checked_sub(NAMES_MAX) {
             Some(more) if more > 0 => write!(f, " +{more}"),
             _ => Ok(()),
