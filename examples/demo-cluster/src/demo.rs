@@ -296,7 +296,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn pods_come_and_go_and_stay_few() {
         for options in [DemoOptions::new(), DemoOptions::new().outages(true)] {
-            let pods = pods_after(300, options).await;
+            let pods = pods_after(120, options).await;
             assert!((1..=10).contains(&pods.len()), "{pods:?}");
         }
     }

@@ -16,8 +16,6 @@ use tracing_subscriber::EnvFilter;
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Flags {
-    #[command(flatten)]
-    cluster: Choice,
     /// Only pods of this namespace [default: all].
     #[arg(long, short, value_name = "NAME")]
     namespace: Option<String>,
@@ -27,6 +25,9 @@ struct Flags {
     /// End after so many seconds [default: on Ctrl-C].
     #[arg(long = "for", value_name = "SECONDS")]
     run_for: Option<u64>,
+    // The last, since its heading would go on otherwise.
+    #[command(flatten)]
+    cluster: Choice,
 }
 
 /// What is logged, unless `RUST_LOG` says otherwise: not every request that the API server of this process gets.

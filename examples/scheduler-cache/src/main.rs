@@ -20,8 +20,6 @@ use windlass::workqueue::WorkQueue;
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Flags {
-    #[command(flatten)]
-    cluster: Choice,
     /// Also watch this custom kind, as in `PodGroup.v1alpha1.scheduling.example.com`; may be given several times.
     #[arg(long, value_name = "KIND.VERSION.GROUP", value_parser = kind)]
     watch: Vec<GroupVersionKind>,
@@ -31,6 +29,9 @@ struct Flags {
     /// End after so many seconds [default: on Ctrl-C].
     #[arg(long = "for", value_name = "SECONDS")]
     run_for: Option<u64>,
+    // The last, since its heading would go on otherwise.
+    #[command(flatten)]
+    cluster: Choice,
 }
 
 /// What is logged, unless `RUST_LOG` says otherwise: not every request that the API server of this process gets.

@@ -340,8 +340,8 @@ fn labelled<'a>(
     names: &[&'static str],
     counters: &'a [Counter],
 ) -> Values<'a> {
-    let named = names.iter().zip(counters);
-    named.map(|(name, counter)| (Some((label, *name)), Value::Counter(counter.get()))).collect()
+    let pairs = names.iter().zip(counters);
+    pairs.map(|(name, counter)| (Some((label, *name)), Value::Counter(counter.get()))).collect()
 }
 
 fn sum(shown: &Shown, number: fn(&InformerStatus) -> usize) -> Values<'_> {
