@@ -3,14 +3,17 @@
 
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 use windlass_informer::{
-    Event, HandlerOptions, InformerMetrics, InformerOptions, SharedInformer, SharedInformerFactory,
+    Answer, Body, Event, HandlerOptions, InformerMetrics, InformerOptions, ListWatch, Request,
+    Resource, SharedInformer, SharedInformerFactory,
 };
 use windlass_testkit::TestCluster;
 use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule};
@@ -187,6 +190,60 @@ async fn watch_that_was_refused_is_no_watch() {
     until("a second watch", || shown.value("reflector_watches_total") == "2").await;
     assert_eq!(shown.failures("other"), "3");
     assert_eq!(shown.value("reflector_watch_duration_seconds_count"), "1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn restored_cluster_is_counted() {
+    let shown = Shown::new();
+    let _informer = shown.factory.informer::<ConfigMap>().expect("an informer");
+    let backup = shown.server().snapshot();
+    for number in 0..20 {
+        shown.create(&format!("late-{number}")).await;
+    }
+    shown.synced().await;
+    assert_eq!(shown.value("windlass_informer_objects"), "20");
+    shown.server().restore(&backup);
+    until("the backup", || shown.value("windlass_informer_objects") == "0").await;
+    assert_eq!(shown.value("windlass_informer_restored_total"), "1");
+}
+
+/// A source with one body.
+struct Script(&'static str);
+
+impl ListWatch for Script {
+    fn request<'a>(&'a self, _: &'a Request) -> Answer<'a> {
+        let text = futures::stream::iter([Ok(self.0.into())]);
+        let body: Body = Box::pin(text.chain(futures::stream::pending()));
+        Box::pin(async { Ok(body) })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_that_cannot_be_taken_are_counted() {
+    // One without a name, one that is fine, the end of the list, and then an older version.
+    const BODY: &str = r#"
+{"type":"ADDED","object":{"metadata":{"namespace":"default","resourceVersion":"4"}}}
+{"type":"ADDED","object":{"metadata":{"name":"fine","namespace":"default","resourceVersion":"5"}}}
+{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"6","annotations":{"k8s.io/initial-events-end":"true"}}}}
+{"type":"MODIFIED","object":{"metadata":{"name":"fine","namespace":"default","resourceVersion":"3"}}}
+"#;
+    let mut shown = Shown::new();
+    let metrics = InformerMetrics::register(&mut shown.registry);
+    let options = InformerOptions::new().observer(metrics.observer());
+    let resource = Resource::of::<ConfigMap>();
+    let informer = SharedInformer::<ConfigMap>::with_source(Script(BODY), resource, options);
+    let informer = informer.expect("an informer");
+    let stop = CancellationToken::new();
+    let look = async {
+        informer.synced().await.expect("synced");
+        until("all of it", || shown.value("windlass_informer_stale_total") == "1").await;
+        assert_eq!(shown.value("windlass_informer_quarantined_total"), "1");
+        assert_eq!(shown.value("windlass_informer_quarantined_objects"), "1");
+        assert_eq!(shown.value("windlass_informer_objects"), "1");
+        stop.cancel();
+    };
+    let (ran, ()) = tokio::join!(informer.run(stop.clone()), look);
+    ran.expect("it runs once");
 }
 
 #[tokio::test(start_paused = true)]
