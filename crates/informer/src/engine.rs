@@ -20,6 +20,7 @@ use crate::feed::Feed;
 use crate::ingest::Ingest;
 use crate::listener::{HandlerOptions, Listener, Resync};
 use crate::lock::lock;
+use crate::observer::Probe;
 use crate::options::{AddIndex, InformerOptions, LayoutChoice};
 use crate::reflector::ServerTraits;
 use crate::resource::Resource;
@@ -66,7 +67,7 @@ impl Engine {
         resource: Resource,
         origin: Origin,
         options: InformerOptions,
-    ) -> Result<Self, InformerError> {
+    ) -> Result<Arc<Self>, InformerError> {
         check(&origin, &resource, &options)
             .map_err(|error| InformerError::Selection { resource: resource.clone(), error })?;
         let now = Instant::now();
@@ -76,7 +77,7 @@ impl Engine {
         let vitals: Vec<_> =
             namespaces.map(|namespace| Arc::new(Vitals::new(namespace, now))).collect();
         let cache = Arc::new(Cache::new(options.store(), vitals.len()));
-        let indexes = options.indexes.clone();
+        let (indexes, observers) = (options.indexes.clone(), options.observers.clone());
         let engine = Self {
             resource,
             origin,
@@ -89,6 +90,8 @@ impl Engine {
             options: Mutex::new(options),
         };
         engine.add_indexes(&indexes)?;
+        let engine = Arc::new(engine);
+        observers.tell(|observer| observer.attached(&engine.resource, Probe::new(&engine)));
         Ok(engine)
     }
 

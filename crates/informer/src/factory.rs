@@ -359,7 +359,7 @@ impl SharedInformerFactory {
         let group = resource.group().to_owned();
         let server = lock(&shared.servers).entry(group).or_default().clone();
         let origin = Origin::Server(shared.client.clone(), server);
-        let engine = Arc::new(Engine::new(resource.clone(), origin, options.clone())?);
+        let engine = Engine::new(resource.clone(), origin, options.clone())?;
         let informer = SharedInformer::on(engine)?;
         let (engine, user) = informer.parts();
         let entry = Entry { engine: Arc::clone(engine), user: Arc::downgrade(user), pinned: None };
