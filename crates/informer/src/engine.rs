@@ -104,6 +104,43 @@ impl Engine {
         &self.stop
     }
 
+    /// Stops it when `parent` is cancelled, too.
+    pub(crate) fn stopped_by(mut self, parent: &CancellationToken) -> Self {
+        self.stop = parent.child_token();
+        self
+    }
+
+    /// Stops it. If it never ran, this is all of its end.
+    pub(crate) fn halt(&self) {
+        self.stop.cancel();
+        let never_ran = self.life.send_if_modified(|life| {
+            let is_new = *life == Life::New;
+            if is_new {
+                *life = Life::Stopped;
+            }
+            is_new
+        });
+        if never_ran {
+            *lock(&self.handlers) = Handlers::Stopped;
+            self.cache.close();
+        }
+    }
+
+    /// Waits until its cache is complete, or never will be. Returns which. Cancel safe.
+    pub(crate) async fn synced(&self) -> Result<(), Stopped> {
+        let mut life = self.life();
+        let settled = life.wait_for(|life| !matches!(life, Life::New | Life::Listing));
+        tokio::select! {
+            biased;
+            settled = settled => match settled.as_deref() {
+                Ok(Life::Synced) => Ok(()),
+                _ => Err(Stopped),
+            },
+            // It may never have run, and then nothing else ends.
+            () = self.stop.cancelled() => Err(Stopped),
+        }
+    }
+
     /// Somebody wants whole objects of an informer that was to have metadata only. Returns whether it is not too
     /// late.
     pub(crate) fn wants_whole_objects(&self) -> bool {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use tokio::task::coop::consume_budget;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -194,7 +195,8 @@ impl Feed {
                 Some(Ok(chunk)) => {
                     let read = self.chunk(&chunk, &mut frames);
                     match read {
-                        Ok(ControlFlow::Continue(())) => {}
+                        // A body that never pauses must not keep the thread from others.
+                        Ok(ControlFlow::Continue(())) => consume_budget().await,
                         Ok(ControlFlow::Break(())) => return End::Enough,
                         Err(error) => return End::Failed(error),
                     }
