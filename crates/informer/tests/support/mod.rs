@@ -180,6 +180,11 @@ impl Log {
     /// What is in it since the last time, as soon as nobody has anything left to do.
     pub(crate) async fn take(&self) -> Vec<String> {
         idle().await;
+        self.take_now()
+    }
+
+    /// What is in it since the last time.
+    pub(crate) fn take_now(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().expect("no panic"))
     }
 }
