@@ -100,7 +100,7 @@ impl Engine {
         &self.cache
     }
 
-    pub(crate) fn stop(&self) -> &CancellationToken {
+    pub(crate) fn token(&self) -> &CancellationToken {
         &self.stop
     }
 
@@ -110,17 +110,17 @@ impl Engine {
         self
     }
 
-    /// Stops it. If it never ran, this is all of its end.
-    pub(crate) fn halt(&self) {
+    /// Stops it; one that does not run yet never will.
+    pub(crate) fn stop(&self) {
         self.stop.cancel();
-        let never_ran = self.life.send_if_modified(|life| {
+        let was_new = self.life.send_if_modified(|life| {
             let is_new = *life == Life::New;
             if is_new {
                 *life = Life::Stopped;
             }
             is_new
         });
-        if never_ran {
+        if was_new {
             *lock(&self.handlers) = Handlers::Stopped;
             self.cache.close();
         }

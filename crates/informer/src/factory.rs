@@ -266,11 +266,12 @@ impl SharedInformerFactory {
     /// If one of them stops or breaks before, with its resource.
     pub async fn caches_synced(&self) -> Result<(), NotSynced> {
         let not_synced = |resource: &Resource| NotSynced { resource: resource.clone() };
-        // One that broke is not among the others any more.
+        let engines = self.engines();
+        // One that broke may not be among them any more.
         if let Some(failure) = &*self.shared.failed.borrow() {
             return Err(not_synced(&failure.resource));
         }
-        for engine in self.engines() {
+        for engine in engines {
             engine.synced().await.map_err(|_| not_synced(engine.resource()))?;
         }
         Ok(())
@@ -311,7 +312,7 @@ impl SharedInformerFactory {
     pub async fn shut_down(&self) {
         self.shared.stop.cancel();
         for engine in self.engines() {
-            engine.halt();
+            engine.stop();
         }
         self.shared.tasks.close();
         self.shared.tasks.wait().await;
@@ -341,7 +342,11 @@ impl SharedInformerFactory {
         if shared.stop.is_cancelled() {
             return Err(Stopped.into());
         }
-        let defaults = shared.defaults.clone();
+        let mut defaults = shared.defaults.clone();
+        if !resource.is_namespaced() {
+            // A factory for some namespaces may be asked for nodes as well.
+            defaults.namespaces.clear();
+        }
         let made = match shared.custom.get(resource) {
             Some(customise) => customise(defaults),
             None => defaults,
@@ -401,7 +406,7 @@ fn find(
     let living = |metadata_only: bool| {
         let identity = options.identity(resource).metadata_only(metadata_only);
         let entry = informers.get(&identity)?;
-        if entry.engine.stop().is_cancelled() {
+        if entry.engine.token().is_cancelled() {
             return None;
         }
         Some((Arc::clone(&entry.engine), entry.user.upgrade()?))

@@ -4,14 +4,15 @@
 //! answer, for the next piece of a body, for the end of a backoff, and always for the informer to be stopped.
 
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use tokio::task::coop::consume_budget;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
+use windlass_indexer::{HeadError, ObjectKey};
 
 use crate::cache::{Arrived, Ended, Listing, Outcome};
 use crate::engine::Engine;
@@ -191,12 +192,13 @@ impl Feed {
                     }
                 },
             };
+            // A body that is always ready, as one from the same process is, must not keep the thread from others.
+            tokio::task::coop::consume_budget().await;
             match chunk {
                 Some(Ok(chunk)) => {
                     let read = self.chunk(&chunk, &mut frames);
                     match read {
-                        // A body that never pauses must not keep the thread from others.
-                        Ok(ControlFlow::Continue(())) => consume_budget().await,
+                        Ok(ControlFlow::Continue(())) => {}
                         Ok(ControlFlow::Break(())) => return End::Enough,
                         Err(error) => return End::Failed(error),
                     }
@@ -280,7 +282,10 @@ impl Feed {
             Ok(object) => object,
             Err(error) => {
                 self.reflector.changed(change, None, now);
-                return self.quarantine(error);
+                return match error.key() {
+                    Some(key) if change == Change::Deleted => self.gone(key.clone()),
+                    _ => self.quarantine(error),
+                };
             }
         };
         self.engine.cache().quarantine.release(object.head().key());
@@ -302,6 +307,12 @@ impl Feed {
                 self.account(Outcome { stale: 1, ..Outcome::default() });
             }
         }
+    }
+
+    /// An object went in a state that cannot be read. What is held of it has gone as well.
+    fn gone(&mut self, key: ObjectKey) {
+        self.engine.cache().quarantine.release(&key);
+        self.arrived.push(Arrived::Gone(key));
     }
 
     fn bookmark(&mut self, bookmark: &Bookmark, now: Instant) -> ControlFlow<()> {
@@ -352,7 +363,13 @@ impl Feed {
             swept: outcome.swept,
             repaired: outcome.repaired,
         };
-        tracing::debug!(%resource, namespace = self.vitals.namespace(), ?report, "listed");
+        let namespace = self.vitals.namespace();
+        if self.list.told > self.list.began {
+            let (objects, took) = (report.objects, report.took.as_secs());
+            tracing::info!(%resource, namespace, "listed {objects} objects in {took} s");
+        } else {
+            tracing::debug!(%resource, namespace, ?report, "listed");
+        }
         self.observers.tell(|observer| observer.listed(resource, &report));
         if is_new_epoch {
             tracing::warn!(
@@ -421,17 +438,21 @@ impl Feed {
         self.vitals.note(|notes| notes.failed(error, now));
         tracing::warn!(%resource, namespace, %error, ?reaction, "a list or watch failed");
         self.observers.tell(|observer| observer.failed(resource, error));
-        if let Some(handler) = &self.on_error {
-            handler(resource, error);
+        let handled = self
+            .on_error
+            .as_ref()
+            .map(|handler| catch_unwind(AssertUnwindSafe(|| handler(resource, error))));
+        if let Some(Err(_)) = handled {
+            tracing::error!(%resource, "the error handler of an informer panicked");
         }
     }
 
-    fn quarantine(&mut self, error: windlass_indexer::HeadError) {
+    fn quarantine(&mut self, error: HeadError) {
         let resource = self.engine.resource();
         tracing::warn!(%resource, %error, "an object is left out: its head cannot be read");
         self.observers.tell(|observer| observer.quarantined(resource));
         if let (Some(listing), Some(key)) = (&mut self.listing, error.key()) {
-            listing.mark(key);
+            listing.keep_unreadable(key);
         }
         self.engine.cache().quarantine.add(error);
     }

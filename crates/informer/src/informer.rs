@@ -105,7 +105,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
 
     /// The first face of an engine.
     pub(crate) fn on(engine: Arc<Engine>) -> Result<Self, InformerError> {
-        let user = Arc::new(User { stop: engine.stop().clone() });
+        let user = Arc::new(User { stop: engine.token().clone() });
         Self::face(engine, user)
     }
 
@@ -243,7 +243,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
 
     /// Stops it for all of its users. What is in the cache stays readable.
     pub fn stop(&self) {
-        self.engine.halt();
+        self.engine.stop();
     }
 
     /// How far it is, what went wrong, who is slow.

@@ -16,7 +16,7 @@ use serde_json::json;
 use support::by_hand::{self, object};
 use support::{Cluster, Log, content, idle, pass};
 use tokio_util::sync::CancellationToken;
-use windlass_informer::indexer::{ByLabel, Head, Index};
+use windlass_indexer::{ByLabel, Head, Index};
 use windlass_informer::{
     Event, InformerError, InformerOptions, Life, ManagedFields, Resource, SharedInformer,
     SharedInformerFactory, Stopped, Transform,

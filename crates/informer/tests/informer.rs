@@ -70,7 +70,7 @@ async fn nothing_runs_away_when_nothing_happens() {
     let informer = factory.informer::<ConfigMap>().expect("an informer");
     factory.start();
     informer.synced().await.expect("synced");
-    tokio::time::sleep(Duration::from_secs(3_600)).await;
+    tokio::time::sleep(Duration::from_hours(1)).await;
     let counts = informer.status().feeds[0].counts;
     assert_eq!((counts.lists, counts.errors), (1, 0), "{counts:?}");
     factory.shut_down().await;

@@ -300,7 +300,7 @@ async fn filter_turns_transitions_into_additions_and_deletions() {
     let (informer, mut server) = by_hand::running(options());
     let log = Log::new();
     // Those with an even version pass.
-    let even = |object: &windlass_informer::indexer::Cached<ConfigMap>| {
+    let even = |object: &windlass_indexer::Cached<ConfigMap>| {
         object.head().version().to_string().ends_with(['0', '2', '4', '6', '8'])
     };
     informer.add_handler(filtered(even, log.handler())).expect("it runs");

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use windlass_informer::indexer::{Cached, Lister};
+use windlass_indexer::{Cached, Lister};
 use windlass_informer::{
     ClientStack, Event, FinalState, FinishedRequest, Handler, InformerOptions, RequestObserver,
     SharedInformer, SharedInformerFactory, Stopped,
