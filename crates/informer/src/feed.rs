@@ -198,6 +198,10 @@ impl Feed {
                 Some(Ok(chunk)) => {
                     let read = self.chunk(&chunk, &mut frames);
                     match read {
+                        // Nearer than it was, if it became known how often bookmarks come.
+                        Ok(ControlFlow::Continue(())) if self.deadline() < timer.deadline() => {
+                            timer.as_mut().reset(self.deadline());
+                        }
                         Ok(ControlFlow::Continue(())) => {}
                         Ok(ControlFlow::Break(())) => return End::Enough,
                         Err(error) => return End::Failed(error),

@@ -41,10 +41,14 @@ impl RequestObserver for Asked {
 
 impl Cluster {
     pub(crate) fn new() -> Self {
-        let server = ApiServer::new();
+        Self::on(ApiServer::new(), |stack| stack)
+    }
+
+    /// A server that was built otherwise, with a client that was.
+    pub(crate) fn on(server: ApiServer, stack: impl FnOnce(ClientStack) -> ClientStack) -> Self {
         let asked = Arc::new(Asked::default());
-        let stack = ClientStack::new().observer(asked.clone());
-        Self { client: stack.around(server.service(), "default"), server, asked }
+        let client = stack(ClientStack::new().observer(asked.clone()));
+        Self { client: client.around(server.service(), "default"), server, asked }
     }
 
     /// With these config maps, each with the value 1.
