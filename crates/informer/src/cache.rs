@@ -9,7 +9,7 @@
 //! step, so that nothing is lost or doubled between. Feeds take the lock once for each chunk of a body; readers
 //! never take it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use tokio::time::Instant;
@@ -67,6 +67,8 @@ pub(crate) enum Arrived {
     Item(Object),
     /// A change.
     Change(Change, Object),
+    /// A deletion whose object cannot be read, but for its key.
+    Gone(ObjectKey),
 }
 
 /// A list that is under way.
@@ -79,6 +81,8 @@ pub(crate) struct Listing {
     is_second: bool,
     /// What contradicts the cache, until the version of the list says which of them is right.
     held_back: BTreeMap<ObjectKey, Arc<Object>>,
+    /// Objects that the list has and that cannot be read.
+    unreadable: BTreeSet<ObjectKey>,
 }
 
 /// How a list ended.
@@ -146,7 +150,13 @@ impl Cache {
     ) -> Listing {
         let state = lock(&self.state);
         let list = state.fifo.begin_replace(&self.reader, namespace);
-        Listing { list, high_water, is_second, held_back: BTreeMap::new() }
+        Listing {
+            list,
+            high_water,
+            is_second,
+            held_back: BTreeMap::new(),
+            unreadable: BTreeSet::new(),
+        }
     }
 
     /// Takes in what has arrived, in its order.
@@ -183,6 +193,7 @@ impl Cache {
         }
         let is_new_epoch = is_new_epoch || went_back;
         let mut list = listing.list;
+        self.quarantine.sweep(list.namespace(), &listing.unreadable);
         for object in listing.held_back.into_values() {
             outcome.repaired += u64::from(!is_new_epoch);
             state.fifo.replace(&mut list, object);
@@ -290,6 +301,14 @@ impl State {
                     listing.change(&object);
                 }
                 self.judge_change(change, object, reader, outcome);
+            }
+            (Arrived::Gone(key), listing) => {
+                if let Some(listing) = listing {
+                    listing.held_back.remove(&key);
+                }
+                if let Some(held) = self.held(&key, reader) {
+                    self.fifo.bury(held);
+                }
             }
         }
     }
@@ -404,8 +423,9 @@ impl State {
 
 impl Listing {
     /// The list has an object of this key, but it cannot be read: what is held of it stays.
-    pub(crate) fn mark(&mut self, key: &ObjectKey) {
+    pub(crate) fn keep_unreadable(&mut self, key: &ObjectKey) {
         self.list.mark(key);
+        self.unreadable.insert(key.clone());
     }
 
     /// A change came before the end of the list: what is held back of the object is overtaken.

@@ -124,6 +124,11 @@ impl DeltaFifo {
         }
     }
 
+    /// An object is gone, and nobody knows how it was in the end: `last_known` is in the cache or queued.
+    pub(crate) fn bury(&mut self, last_known: Arc<Object>) {
+        self.push(Delta::tombstone(last_known));
+    }
+
     /// Begins a list of all objects, or of those in a namespace. `known` is the cache.
     pub fn begin_replace(&self, known: &Reader, namespace: Option<&str>) -> ReplaceList {
         let is_cached = match namespace {

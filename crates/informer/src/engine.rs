@@ -67,6 +67,7 @@ impl Engine {
         resource: Resource,
         origin: Origin,
         options: InformerOptions,
+        stop: CancellationToken,
     ) -> Result<Arc<Self>, InformerError> {
         check(&origin, &resource, &options)
             .map_err(|error| InformerError::Selection { resource: resource.clone(), error })?;
@@ -82,7 +83,7 @@ impl Engine {
             resource,
             origin,
             cache,
-            stop: CancellationToken::new(),
+            stop,
             life: watch::Sender::new(Life::New),
             handlers: Mutex::new(Handlers::Waiting(Vec::new())),
             vitals,
@@ -120,6 +121,21 @@ impl Engine {
         if was_new {
             *lock(&self.handlers) = Handlers::Stopped;
             self.cache.close();
+        }
+    }
+
+    /// Waits until its cache is complete, or never will be. Returns which. Cancel safe.
+    pub(crate) async fn synced(&self) -> Result<(), Stopped> {
+        let mut life = self.life();
+        let settled = life.wait_for(|life| !matches!(life, Life::New | Life::Listing));
+        tokio::select! {
+            biased;
+            settled = settled => match settled.as_deref() {
+                Ok(Life::Synced) => Ok(()),
+                _ => Err(Stopped),
+            },
+            // It may never have run, and then nothing else ends.
+            () = self.stop.cancelled() => Err(Stopped),
         }
     }
 

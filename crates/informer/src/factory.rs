@@ -250,12 +250,12 @@ impl SharedInformerFactory {
     /// If it is not called within a tokio runtime.
     pub fn start(&self) {
         let mut informers = lock(&self.shared.informers);
-        informers.retain(|_, entry| entry.user.strong_count() > 0);
-        for (identity, entry) in &*informers {
+        informers.retain(|_, entry| entry.is_used());
+        for entry in informers.values() {
             if entry.engine.is_new() && !self.shared.stop.is_cancelled() {
                 let shared = Arc::clone(&self.shared);
-                let (identity, engine) = (identity.clone(), Arc::clone(&entry.engine));
-                self.shared.tasks.spawn(async move { shared.run(identity, engine).await });
+                let engine = Arc::clone(&entry.engine);
+                self.shared.tasks.spawn(async move { shared.run(&engine).await });
             }
         }
     }
@@ -265,13 +265,14 @@ impl SharedInformerFactory {
     /// # Errors
     /// If one of them stops or breaks before, with its resource.
     pub async fn caches_synced(&self) -> Result<(), NotSynced> {
-        for engine in self.engines() {
-            let mut life = engine.life();
-            let is_settled = |life: &Life| !matches!(life, Life::New | Life::Listing);
-            let settled = life.wait_for(is_settled).await.map(|life| life.clone());
-            if settled.ok() != Some(Life::Synced) {
-                return Err(NotSynced { resource: engine.resource().clone() });
-            }
+        let not_synced = |resource: &Resource| NotSynced { resource: resource.clone() };
+        let engines = self.engines();
+        // One that broke may not be among them any more.
+        if let Some(failure) = &*self.shared.failed.borrow() {
+            return Err(not_synced(&failure.resource));
+        }
+        for engine in engines {
+            engine.synced().await.map_err(|_| not_synced(engine.resource()))?;
         }
         Ok(())
     }
@@ -321,9 +322,11 @@ impl SharedInformerFactory {
         &self.shared.client
     }
 
+    /// Those that somebody uses.
     fn engines(&self) -> Vec<Arc<Engine>> {
         let informers = lock(&self.shared.informers);
-        informers.values().map(|entry| Arc::clone(&entry.engine)).collect()
+        let used = informers.values().filter(|entry| entry.is_used());
+        used.map(|entry| Arc::clone(&entry.engine)).collect()
     }
 
     fn ask<K>(
@@ -359,7 +362,8 @@ impl SharedInformerFactory {
         let group = resource.group().to_owned();
         let server = lock(&shared.servers).entry(group).or_default().clone();
         let origin = Origin::Server(shared.client.clone(), server);
-        let engine = Engine::new(resource.clone(), origin, options.clone())?;
+        let stop = shared.stop.child_token();
+        let engine = Engine::new(resource.clone(), origin, options.clone(), stop)?;
         let informer = SharedInformer::on(engine)?;
         let (engine, user) = informer.parts();
         let entry = Entry { engine: Arc::clone(engine), user: Arc::downgrade(user), pinned: None };
@@ -412,19 +416,17 @@ fn find(
     living(false).or_else(|| options.metadata_only.then(|| living(true)).flatten())
 }
 
+impl Entry {
+    /// Whether somebody uses it, and it has not ended.
+    fn is_used(&self) -> bool {
+        self.user.strong_count() > 0 && *self.engine.life().borrow() != Life::Stopped
+    }
+}
+
 impl Shared {
     /// Runs an informer, and forgets it when it has ended.
-    async fn run(&self, identity: Identity, engine: Arc<Engine>) {
-        let run = engine.run();
-        tokio::pin!(run);
-        let ran = tokio::select! {
-            ran = &mut run => ran,
-            () = self.stop.cancelled() => {
-                engine.stop();
-                run.await
-            }
-        };
-        if ran.is_err() {
+    async fn run(&self, engine: &Arc<Engine>) {
+        if engine.run().await.is_err() {
             // Somebody else runs it.
             return;
         }
@@ -432,10 +434,8 @@ impl Shared {
             let resource = engine.resource().clone();
             self.failed.send_replace(Some(InformerFailure { resource, message: message.clone() }));
         }
-        let mut informers = lock(&self.informers);
-        if informers.get(&identity).is_some_and(|entry| Arc::ptr_eq(&entry.engine, &engine)) {
-            informers.remove(&identity);
-        }
+        // By itself, because its identity may have changed: metadata only, and then whole objects.
+        lock(&self.informers).retain(|_, entry| !Arc::ptr_eq(&entry.engine, engine));
     }
 }
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
+use windlass_indexer::{HeadError, ObjectKey};
 
 use crate::cache::{Arrived, Ended, Listing, Outcome};
 use crate::engine::Engine;
@@ -201,6 +202,10 @@ impl Feed {
                 Some(Ok(chunk)) => {
                     let read = self.chunk(&chunk, &mut frames);
                     match read {
+                        // Nearer than it was, if it became known how often bookmarks come.
+                        Ok(ControlFlow::Continue(())) if self.deadline() < timer.deadline() => {
+                            timer.as_mut().reset(self.deadline());
+                        }
                         Ok(ControlFlow::Continue(())) => {}
                         Ok(ControlFlow::Break(())) => return End::Enough,
                         Err(error) => return End::Failed(error),
@@ -285,7 +290,10 @@ impl Feed {
             Ok(object) => object,
             Err(error) => {
                 self.reflector.changed(change, None, now);
-                return self.quarantine(error);
+                return match error.key() {
+                    Some(key) if change == Change::Deleted => self.gone(key.clone()),
+                    _ => self.quarantine(error),
+                };
             }
         };
         self.engine.cache().quarantine.release(object.head().key());
@@ -307,6 +315,12 @@ impl Feed {
                 self.account(Outcome { stale: 1, ..Outcome::default() });
             }
         }
+    }
+
+    /// An object went in a state that cannot be read. What is held of it has gone as well.
+    fn gone(&mut self, key: ObjectKey) {
+        self.engine.cache().quarantine.release(&key);
+        self.arrived.push(Arrived::Gone(key));
     }
 
     fn bookmark(&mut self, bookmark: &Bookmark, now: Instant) -> ControlFlow<()> {
@@ -441,12 +455,12 @@ impl Feed {
         }
     }
 
-    fn quarantine(&mut self, error: windlass_indexer::HeadError) {
+    fn quarantine(&mut self, error: HeadError) {
         let resource = self.engine.resource();
         tracing::warn!(%resource, %error, "an object is left out: its head cannot be read");
         self.observers.tell(|observer| observer.quarantined(resource));
         if let (Some(listing), Some(key)) = (&mut self.listing, error.key()) {
-            listing.mark(key);
+            listing.keep_unreadable(key);
         }
         self.engine.cache().quarantine.add(error);
     }

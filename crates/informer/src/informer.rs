@@ -87,7 +87,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
         options: InformerOptions,
     ) -> Result<Self, InformerError> {
         let origin = Origin::Server(client, ServerTraits::default());
-        Self::on(Engine::new(resource, origin, options)?)
+        Self::on(Engine::new(resource, origin, options, CancellationToken::new())?)
     }
 
     /// An informer of any source. Namespaces and selectors are the source's affair.
@@ -100,7 +100,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
         options: InformerOptions,
     ) -> Result<Self, InformerError> {
         let origin = Origin::Source(Arc::new(source));
-        Self::on(Engine::new(resource, origin, options)?)
+        Self::on(Engine::new(resource, origin, options, CancellationToken::new())?)
     }
 
     /// The first face of an engine.
@@ -173,7 +173,10 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
             // A handler is a user until it is removed.
             drop(user);
         }))?;
-        self.engine.join(listener)?;
+        self.engine.join(Arc::clone(&listener)).inspect_err(|_| {
+            // It stopped in between, and its end waits for the task.
+            listener.close();
+        })?;
         Ok(registration)
     }
 
@@ -218,10 +221,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
     /// # Errors
     /// If the informer stops or breaks before.
     pub async fn synced(&self) -> Result<(), Stopped> {
-        let mut life = self.engine.life();
-        let is_settled = |life: &Life| !matches!(life, Life::New | Life::Listing);
-        let settled = life.wait_for(is_settled).await.map_err(|_| Stopped)?;
-        if *settled == Life::Synced { Ok(()) } else { Err(Stopped) }
+        self.engine.synced().await
     }
 
     /// Runs it until `stop` is cancelled, or [`stop`](Self::stop) is called; handlers have finished then. An

@@ -1,7 +1,7 @@
 //! From the bytes of an object to an object: what it lacks is filled in, what nobody wants is cut, its head is
 //! read. An object whose head cannot be read goes into quarantine, and the others go on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -86,6 +86,15 @@ impl Quarantine {
     pub(crate) fn release(&self, key: &ObjectKey) {
         if self.total() > 0 {
             lock(&self.held).by_key.remove(key);
+        }
+    }
+
+    /// A list of a namespace, or of all, is complete, and had these: others are gone.
+    pub(crate) fn sweep(&self, namespace: Option<&str>, unreadable: &BTreeSet<ObjectKey>) {
+        if self.total() > 0 {
+            let is_listed = |key: &ObjectKey| namespace.is_none() || namespace == key.namespace();
+            let mut held = lock(&self.held);
+            held.by_key.retain(|key, _| unreadable.contains(key) || !is_listed(key));
         }
     }
 
