@@ -78,6 +78,11 @@ impl Replica {
         *self.events.borrow()
     }
 
+    /// The same, to wait for.
+    pub(crate) fn count(&self) -> &watch::Sender<u64> {
+        &self.events
+    }
+
     /// How many of them were resyncs.
     pub(crate) fn resyncs(&self) -> u64 {
         self.notes().resyncs
