@@ -66,7 +66,6 @@ struct Load {
 struct Steps {
     failures: watch::Sender<u64>,
     restored: watch::Sender<u64>,
-    watches: watch::Sender<u64>,
 }
 
 impl Observer for Steps {
@@ -76,10 +75,6 @@ impl Observer for Steps {
 
     fn restored(&self, _: &Resource) {
         self.restored.send_modify(|count| *count += 1);
-    }
-
-    fn watch_opened(&self, _: &Resource) {
-        self.watches.send_modify(|count| *count += 1);
     }
 }
 
@@ -143,7 +138,9 @@ async fn write(api: Api<ConfigMap>, seed: u64, stop: Arc<AtomicBool>, written: w
 
 impl Scene {
     async fn start() -> Self {
-        let cluster = RealCluster::start(RealOptions::new()).await.expect("a cluster");
+        // So long an API server that is told to end waits for watches.
+        let options = RealOptions::new().apiserver_flag("--request-timeout=5s");
+        let cluster = RealCluster::start(options).await.expect("a cluster");
         let client = ClientStack::new().connect(cluster.config()).expect("a client");
         let api = Api::namespaced(cluster.client().expect("a client"), NAMESPACE);
         let steps = Steps::default();
@@ -151,7 +148,7 @@ impl Scene {
         let backoff = BackoffConfig::default().max(Duration::from_secs(1));
         let reflector = ReflectorConfig::default()
             .backoff(backoff)
-            .doubt(Duration::from_secs(2))
+            .doubt(Duration::from_secs(1))
             .stall(Duration::from_secs(5));
         let options = InformerOptions::new()
             .namespace(NAMESPACE)
@@ -242,7 +239,6 @@ impl Scene {
         }
         let restored = status.feeds[0].counts.restored;
         assert_eq!(restored, restores, "{status:#?}");
-        println!("{:?} {:?}", status.feeds[0].counts, status.handlers);
         self.factory.shut_down().await;
         while tasks.join_next().await.is_some() {}
     }
@@ -316,7 +312,7 @@ async fn handlers_end_with_the_servers_state_when_etcd_is_restored_from_a_snapsh
     let mut scene = Scene::start().await;
     let snapshot = scene.cluster.etcd_snapshot().await.expect("a snapshot");
     // There must be more to undo than is written again before the informer looks.
-    for _ in 0..20 {
+    for _ in 0..15 {
         scene.load.goes_on().await;
     }
     let restored = scene.steps.restored.subscribe();
