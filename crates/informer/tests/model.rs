@@ -325,7 +325,6 @@ impl Run {
             return;
         }
         self.server.faults().clear();
-        let must_notice = self.feeds_ahead_of(version);
         let away = FaultRule::new(Fault::Refuse).verb("watch").verb("list");
         let away = self.server.faults().add(away);
         self.server.restore(&snapshot);
@@ -337,6 +336,8 @@ impl Run {
             std::iter::zip(errors, &before).all(|(now, then)| now > *then + 1)
         })
         .await;
+        // Only now, as changes may have been under way.
+        let must_notice = self.feeds_ahead_of(version);
         let restored = self.counts(|counts| counts.restored);
         self.server.faults().remove(away);
         let Some(lowest) = must_notice.iter().flatten().min().copied() else { return };

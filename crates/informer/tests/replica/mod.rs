@@ -100,6 +100,11 @@ impl Replica {
 
     /// Waits until it has what `wanted` has; says what differs if that does not come.
     pub(crate) async fn becomes(&self, wanted: &Content) {
+        self.becomes_within(wanted, PATIENCE).await;
+    }
+
+    /// As [`becomes`](Self::becomes), with a patience of its own, for clocks that are paused.
+    pub(crate) async fn becomes_within(&self, wanted: &Content, patience: Duration) {
         let mut events = self.events.subscribe();
         let arrives = async {
             loop {
@@ -110,7 +115,7 @@ impl Replica {
                 events.changed().await.expect("this holds the sender");
             }
         };
-        if tokio::time::timeout(PATIENCE, arrives).await.is_err() {
+        if tokio::time::timeout(patience, arrives).await.is_err() {
             panic!("{} differs: {}", self.name, difference(&self.content(), wanted));
         }
     }
