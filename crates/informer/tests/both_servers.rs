@@ -279,8 +279,8 @@ async fn a_kind_that_is_defined_while_the_process_runs_has_an_informer() {
         assert_eq!(resource, *boats.resource());
         let described = kube::api::ApiResource::from_gvk_with_plural(&kind, "boats");
         let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &namespace, &described);
-        let patch = Patch::Merge(json!({"spec": {"masts": 3}}));
-        api.patch("mary", &PatchParams::default(), &patch).await.expect("patched");
+        let refit = Patch::Merge(json!({"spec": {"masts": 3}}));
+        api.patch("mary", &PatchParams::default(), &refit).await.expect("patched");
         replica.becomes(&server_has(&api, &ListParams::default()).await.expect("a list")).await;
         let key = format!("{namespace}/mary");
         let mary = boats.lister().get(&*key).expect("it decodes").expect("it is there");

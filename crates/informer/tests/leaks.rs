@@ -186,7 +186,7 @@ fn churn(first: u64) -> [Bytes; 2] {
     ["ADDED", "DELETED"].map(|change| {
         let mut events = String::new();
         for number in first..first + AT_ONCE {
-            let version = number * 2 + if change == "ADDED" { 0 } else { 1 };
+            let version = number * 2 + u64::from(change == "DELETED");
             let (namespace, version) = (number / 10, version + 10);
             writeln!(
                 events,

@@ -95,7 +95,7 @@ async fn a_stale_list_changes_nothing_for_a_resident_informer() {
     let service = tower::util::MapRequest::new(server.service(), ask);
     let factory = SharedInformerFactory::new(kube::Client::new(service, "default"));
     let informer = factory
-        .informer_with::<ConfigMap>(|options| options.resident::<ConfigMap>())
+        .informer_with::<ConfigMap>(InformerOptions::resident::<ConfigMap>)
         .expect("an informer");
     let mut events = informer.subscribe().expect("it has not stopped");
     factory.start();

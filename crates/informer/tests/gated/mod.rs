@@ -84,7 +84,7 @@ fn cut() -> SourceError {
 fn too_old() -> SourceError {
     let mut status = Status::default();
     status.code = 422;
-    status.reason = "Invalid".to_owned();
-    status.message = "resourceVersionMatch is forbidden for watch".to_owned();
+    status.reason = "Invalid".into();
+    status.message = "resourceVersionMatch is forbidden for watch".into();
     status.into()
 }

@@ -19,7 +19,7 @@ use windlass_informer::{Event, Handler, SharedInformer};
 pub(crate) type Content = BTreeMap<String, Value>;
 
 /// How long a test waits for what must come: more than any machine needs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A handler with its own copy of what it was told. Clones share it.
 #[derive(Clone, Debug)]
@@ -106,7 +106,7 @@ impl Replica {
     /// As [`becomes`](Self::becomes), with a patience of its own, for clocks that are paused.
     pub(crate) async fn becomes_within(&self, wanted: &Content, patience: Duration) {
         let mut events = self.events.subscribe();
-        let arrives = async {
+        let comes = async {
             loop {
                 events.borrow_and_update();
                 if self.content() == *wanted {
@@ -115,9 +115,9 @@ impl Replica {
                 events.changed().await.expect("this holds the sender");
             }
         };
-        if tokio::time::timeout(patience, arrives).await.is_err() {
-            panic!("{} differs: {}", self.name, difference(&self.content(), wanted));
-        }
+        let arrived = tokio::time::timeout(patience, comes).await.is_ok();
+        let differing = || difference(&self.content(), wanted);
+        assert!(arrived, "{} differs: {}", self.name, differing());
     }
 
     fn notes(&self) -> MutexGuard<'_, Notes> {
@@ -142,14 +142,14 @@ impl Notes {
         self.resyncs += u64::from(event.is_resync());
         let key = event.key().to_string();
         let expects_one = !matches!(event, Event::Added { .. });
-        let held = self.objects.get(&key);
-        if held.is_some() != expects_one {
-            self.broken.push(format!("{event:?} came, and held was {held:?}"));
+        let own = self.objects.get(&key);
+        if own.is_some() != expects_one {
+            self.broken.push(format!("{event:?} came, and it had {own:?}"));
         }
-        if let (Some(held), Event::Updated { old, .. }) = (held, event)
-            && (&held.uid, &held.version) != (old.head().uid(), old.head().version())
+        if let (Some(own), Event::Updated { old, .. }) = (own, event)
+            && (&own.uid, &own.version) != (old.head().uid(), old.head().version())
         {
-            self.broken.push(format!("{event:?} is not from what was held: {held:?}"));
+            self.broken.push(format!("{event:?} is not from what it had: {own:?}"));
         }
         let head = event.object().head();
         let newest =
@@ -218,14 +218,13 @@ pub(crate) async fn until<K>(
     K: DeserializeOwned + Send + Sync + 'static,
 {
     let mut events = informer.subscribe().expect("it runs");
-    let arrives = async {
+    let comes = async {
         while !wanted(informer) {
             events.next().await.expect("it runs");
         }
     };
-    if tokio::time::timeout(PATIENCE, arrives).await.is_err() {
-        panic!("it does not come: {:#?}", informer.status());
-    }
+    let arrived = tokio::time::timeout(PATIENCE, comes).await.is_ok();
+    assert!(arrived, "it does not come: {:#?}", informer.status());
 }
 
 /// Keys that one has and the other has not, or otherwise.
