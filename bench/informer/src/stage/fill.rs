@@ -5,16 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Result;
-use kube::api::PostParams;
-use kube::core::Request;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::pod::{CREATOR, KUBELET, Pod};
+use super::pod::{NEVER, Pod};
 use super::server::Stage;
 use super::template::{NAMESPACES, namespace};
-use super::write::send;
+use super::write::{create, report};
 
 /// Pods that are being written at once: more do not make the server faster.
 const CONCURRENCY: usize = 24;
@@ -40,7 +38,9 @@ pub(crate) async fn fill(stage: &Stage) -> Result<()> {
                     return anyhow::Ok(());
                 }
                 show(index, pods);
-                write(&client, &Pod::new(&templates, index)).await?;
+                let pod = Pod::new(&templates, index);
+                create(&client, &pod.path, &pod.created()).await?;
+                report(&client, &pod, NEVER).await?;
             }
         });
     }
@@ -52,23 +52,6 @@ pub(crate) async fn fill(stage: &Stage) -> Result<()> {
     let erase = if std::io::stderr().is_terminal() { "\r\x1b[2K" } else { "" };
     eprintln!("{erase}    {pods} pods of {size} bytes of JSON made in {took:.1} s");
     Ok(())
-}
-
-async fn write(client: &kube::Client, pod: &Pod) -> Result<()> {
-    let path = format!("/api/v1/namespaces/{}/pods", pod.namespace);
-    create(client, &path, &pod.created).await?;
-    let body = serde_json::to_vec(&pod.reported)?;
-    let request = Request::new(path);
-    send(client, request.replace_subresource("status", &pod.name, &manager(KUBELET), body)?).await
-}
-
-async fn create(client: &kube::Client, path: &str, object: &Value) -> Result<()> {
-    let body = serde_json::to_vec(object)?;
-    send(client, Request::new(path).create(&manager(CREATOR), body)?).await
-}
-
-fn manager(name: &str) -> PostParams {
-    PostParams { field_manager: Some(name.to_owned()), ..PostParams::default() }
 }
 
 /// How long a pod is in a list, over a few hundred of them.

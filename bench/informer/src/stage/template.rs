@@ -5,16 +5,12 @@
 
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
-use windlass_bench_informer::STAMP;
 
 /// How many workloads there are, and so how many different pods a cache could share the texts of.
 pub(crate) const TEMPLATES: usize = 500;
 
 /// How many namespaces they are in.
 pub(crate) const NAMESPACES: usize = 40;
-
-/// The stamp of a pod that was never changed; as long as any other, so that pods keep their size.
-const NEVER: &str = "1000000000000000000";
 
 const ROLES: [&str; 12] = [
     "api",
@@ -110,14 +106,13 @@ fn image(rng: &mut Rng, name: &str) -> String {
     format!("registry.example.com/{name}:{}.{}.{}", rng.u8(0..9), rng.u8(0..30), rng.u8(0..20))
 }
 
-/// Four to ten labels, of which one is for the stamp.
+/// Three to nine labels.
 fn labels(rng: &mut Rng, app: &str, role: &str, team: &str, hash: &str) -> Map<String, Value> {
     let mut labels = Map::new();
     let mut put = |key: &str, value: String| labels.insert(key.to_owned(), Value::String(value));
     put("app.kubernetes.io/name", app.to_owned());
     put("pod-template-hash", hash.to_owned());
     put("app.kubernetes.io/component", role.to_owned());
-    put(STAMP, NEVER.to_owned());
     let more = [
         ("team", team.to_owned()),
         ("app.kubernetes.io/version", format!("v{}.{}", rng.u8(0..9), rng.u8(0..40))),

@@ -1,27 +1,25 @@
-//! Changes to pods: each gets the time of its sending as a label, and nothing else.
-//!
-//! The writer is the one that made the pod, so that its managed fields do not grow with every change.
+//! Writing: objects that are made, and reports of the kubelet, which carry the time of their sending.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use http_body_util::BodyExt;
-use kube::api::{Patch, PatchParams};
+use kube::api::PostParams;
 use kube::client::Body;
 use kube::core::Request;
-use serde_json::json;
+use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::interval;
-use windlass_bench_informer::{STAMP, now_nanos};
+use windlass_bench_informer::now_nanos;
 
-use super::pod::{CREATOR, address};
+use super::pod::{CREATOR, KUBELET, Pod};
 use super::server::Stage;
 
-/// The time between two updates of a burst: 500 a second leave the machine half idle, so that a delivery
-/// waits for nobody.
-const PACE: Duration = Duration::from_millis(2);
+/// The time between two updates of a burst: 200 a second leave a machine with two cores half idle, so that a
+/// delivery waits for nobody.
+const PACE: Duration = Duration::from_millis(5);
 
 /// Changes that are under way at once.
 const CONCURRENCY: usize = 16;
@@ -38,12 +36,8 @@ pub(crate) async fn change(stage: &Stage, indexes: &[usize], is_paced: bool) -> 
         let slot = Arc::clone(&slots).acquire_owned().await?;
         let (client, templates) = (stage.client.clone(), Arc::clone(&stage.templates));
         tasks.spawn(async move {
-            let (namespace, name) = address(&templates, index);
-            let request = Request::new(format!("/api/v1/namespaces/{namespace}/pods"));
-            let stamped = json!({"metadata": {"labels": {STAMP: now_nanos().to_string()}}});
-            let params =
-                PatchParams { field_manager: Some(CREATOR.to_owned()), ..PatchParams::default() };
-            send(&client, request.patch(&name, &params, &Patch::Merge(stamped))?).await?;
+            let pod = Pod::new(&templates, index);
+            report(&client, &pod, now_nanos()).await?;
             drop(slot);
             anyhow::Ok(())
         });
@@ -57,8 +51,25 @@ pub(crate) async fn change(stage: &Stage, indexes: &[usize], is_paced: bool) -> 
     Ok(())
 }
 
+/// Makes an object at this path.
+pub(crate) async fn create(client: &kube::Client, path: &str, object: &Value) -> Result<()> {
+    let body = serde_json::to_vec(object)?;
+    send(client, Request::new(path).create(&manager(CREATOR), body)?).await
+}
+
+/// Writes a pod's status, with this stamp.
+pub(crate) async fn report(client: &kube::Client, pod: &Pod, stamp: u64) -> Result<()> {
+    let body = serde_json::to_vec(&pod.reported(stamp))?;
+    let request = Request::new(&pod.path);
+    send(client, request.replace_subresource("status", &pod.name, &manager(KUBELET), body)?).await
+}
+
+fn manager(name: &str) -> PostParams {
+    PostParams { field_manager: Some(name.to_owned()), ..PostParams::default() }
+}
+
 /// Sends a request, and drops what the server answers if it is content with it.
-pub(crate) async fn send(client: &kube::Client, request: http::Request<Vec<u8>>) -> Result<()> {
+async fn send(client: &kube::Client, request: http::Request<Vec<u8>>) -> Result<()> {
     let answer = client.send(request.map(Body::from)).await?;
     let status = answer.status();
     let body = answer.into_body().collect().await?.to_bytes();

@@ -13,7 +13,7 @@ use super::super::targets::Target;
 pub(super) const PODS: u32 = 10_000;
 
 /// How many updates a burst has: enough for a 99th percentile.
-const UPDATES: u32 = 2500;
+const UPDATES: u32 = 2000;
 
 /// Every contestant, in the order in which they are shown.
 const WHOS: [Who; 6] = [
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn pods_get_at_most_one_update() {
         let updates = |pods| Plan::new(pods, &[], &[]).expect("everything").updates();
-        assert_eq!((updates(100), updates(50_000)), (50, 2500));
+        assert_eq!((updates(100), updates(50_000)), (50, 2000));
     }
 
     #[test]

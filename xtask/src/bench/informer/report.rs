@@ -20,7 +20,7 @@ pub(super) fn medians(plan: &Plan, results: &Results, rounds: u32) -> String {
         (sync, "a first list of all pods until the handler has seen them; read: it reads each. CPU: until the process\n\
          rests; settled: its memory then; resident: after Go's collector ran and Rust's allocator was trimmed.\n"
             .to_owned()),
-        (burst, format!("{updates} updates, 500 a second; CPU of the contestant alone; latency from sending the update to the\n\
+        (burst, format!("{updates} updates, 200 a second; CPU of the contestant alone; latency from sending the update to the\n\
          handler, with what the server takes for it.\n")),
         (relist, "the watch is cut, 5 % of the pods change, and the server no longer knows the past; resident: before,\n\
          as above; peak: from then on.\n".to_owned()),
