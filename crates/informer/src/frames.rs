@@ -52,6 +52,7 @@ mod watch;
 pub use body::Seen;
 pub use error::{FrameError, Part, Place};
 pub use list::{ListEnd, ListFrame, ListFrames};
+pub(crate) use status::RETRY_AFTER_MAX;
 pub use status::{Status, StatusCause};
 pub use watch::{Bookmark, Change, WatchFrame, WatchFrames};
 

@@ -1,26 +1,152 @@
-//! Informers: lists and watches of the Kubernetes API, kept as a small local cache.
+//! Informers: lists and watches of the Kubernetes API, kept as a small local cache, with any number of handlers.
 //!
-//! So far this crate holds the first stage, the way from the bytes of a response to single objects:
+//! ```text
+//! server ─body→ frames ─objects→ Reflector · judge → DeltaFifo → Store ─┬─ Lister          (read at any time)
+//!                                                                      └─ handlers        (told of every change)
+//! ```
 //!
-//! - [`frames`]: [`ListFrames`] and [`WatchFrames`] split a body into objects and events as it arrives;
-//! - [`mod@compact`]: every object leaves them without whitespace and without `metadata.managedFields`, in an
-//!   allocation of exactly its size;
-//! - `scan`: the structural scan under both, 64 bytes at a time.
+//! # A first informer
 //!
-//! All of it is synchronous and does no I/O.
+//! ```
+//! # async fn example(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
+//! use std::time::Duration;
+//! use k8s_openapi::api::core::v1::Pod;
+//! use windlass_informer::{Event, InformerOptions, SharedInformerFactory};
+//!
+//! let factory = SharedInformerFactory::builder(client)
+//!     .defaults(InformerOptions::new().resync(Duration::from_secs(60)))
+//!     .build();
+//! let pods = factory.informer::<Pod>()?;
+//! pods.add_handler(|event: Event<Pod>| match event {
+//!     Event::Added { object, .. } => println!("new: {}", object.key()),
+//!     Event::Updated { new, .. } => println!("changed: {}", new.key()),
+//!     Event::Deleted { object, .. } => println!("gone: {}", object.key()),
+//! })?;
+//! factory.start();
+//! factory.synced().await?;
+//! for pod in &pods.lister().in_namespace("shop") {
+//!     let pod = pod.get()?; // decoded here, and not before
+//!     println!("{:?}", pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()));
+//! }
+//! factory.shut_down().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What is shared
+//!
+//! A factory has one informer, one watch and one cache for everyone who asks for the same: the resource, its
+//! namespaces and selectors, the transform, and whether managedFields are kept. As which type it is read does not
+//! matter: `Pod`, `DynamicObject`, metadata only and a type of your own with three fields are faces of one cache
+//! ([`SharedInformer::read_as`], [`SharedInformerFactory::informer_of`], [`SharedInformerFactory::dynamic`],
+//! [`SharedInformerFactory::metadata`]). An informer stops when its last user leaves, so that a resource whose
+//! definition was deleted does not hold up the others.
+//!
+//! # What handlers can rely on
+//!
+//! - Every handler sees for each object: added, then updates, then deleted; the version of a uid never goes back.
+//!   `old` of an update is what it was told last. An object that was deleted and made again under its name is
+//!   deleted and then added.
+//! - A handler that joins late is shown everything as added first, and nothing is lost or doubled between that
+//!   and what follows. [`Registration::synced`] says when it has seen all.
+//! - What a watch has missed is found by the next list: what is gone from it is told as deleted, with the last
+//!   state that was known ([`FinalState::LastKnown`], client-go's `DeletedFinalStateUnknown`).
+//! - A handler that is slow or panics slows nobody else. Up to 1,024 events wait for it; from there on those of the
+//!   same object merge, so that memory is bounded by the number of objects.
+//! - Objects are shared and immutable by type. There is nothing to copy before a change and nothing like client-go's
+//!   cache mutation detector, because there is no mutation to detect.
+//!
+//! # What a resync is, and what not
+//!
+//! With [`InformerOptions::resync`] or [`HandlerOptions::resync`] a handler is shown every object again from time to
+//! time, as an update whose old and new versions are the same ([`Event::is_resync`]). It comes from the cache. The
+//! server is asked for nothing, and a change that was missed is not found that way, though it is often described
+//! so. What does find it is a list: after a gap the reflector makes one by itself, and
+//! [`InformerOptions::audit`] makes one from time to time, compares it with the cache and repairs that.
+//!
+//! # What happens when things go wrong
+//!
+//! - A watch that ends is resumed where it was; only a version that the server no longer has (410), a server that
+//!   cannot reach it, or doubt about the server itself cost a list. Waits grow from 0.8 to 30 seconds with jitter, for
+//!   each informer by itself. `Retry-After` is heeded. See [`Reflector`] for all of the rules.
+//! - A list is taken in as it arrives, and never held as a whole: what is unchanged only gets a mark, what is new or
+//!   changed is applied on arrival, and at its end what has no mark is deleted. So during a relist the cache is partly
+//!   newer than the rest: atomicity over keys is given up for memory. A list that is interrupted deletes nothing.
+//! - If versions go back in two lists in a row, the cluster was restored from a backup: the cache follows it, and
+//!   the differences are told as events.
+//! - An object whose metadata cannot be read is put in quarantine, with its key, and the others go on; one whose body
+//!   does not decode is an error for who reads it. No error, log line or status shows content of an object.
+//! - All of it is in [`SharedInformer::status`], goes to [`InformerOptions::on_error`], to `tracing`, and to an
+//!   [`Observer`] for metrics.
+//!
+//! # What it takes
+//!
+//! The cache holds metadata and compact bytes without managedFields, and decodes what is read
+//! ([`windlass_indexer`] tells how). [`InformerOptions::resident`] holds decoded objects instead: for a type of your
+//! own with a few fields that is the smallest of all.
+//!
+//! # Reading order of the source
+//!
+//! `source` (what is asked for), `frames` and `compact` (from bytes to objects), `reflector` (what to ask next),
+//! `ingest` and `judge` (what an object means), `delta_fifo`, `cache` (where it all meets), `backlog` and `listener`
+//! (handlers), `feed` and `engine` (what waits, and what runs), `informer`, `factory`, `dynamic` (what users hold),
+//! `client` (the way to the server), `status` and `observer`.
 
+mod backlog;
+mod cache;
+mod client;
 pub mod compact;
+mod delta_fifo;
+mod discovery;
+mod dynamic;
+mod engine;
+mod error;
+mod event;
+mod factory;
+mod feed;
 pub mod frames;
+mod informer;
+mod ingest;
+mod judge;
+mod listener;
+mod lock;
+mod observer;
+mod options;
+mod reflector;
 mod resource;
 mod scan;
 mod source;
+mod status;
+mod transform;
+mod vitals;
 
+pub use client::{
+    ClientStack, ConnectError, FinishedRequest, HttpService, RequestObserver, RequestOutcome,
+    RequestTimedOut, ResponseBody,
+};
 pub use compact::{ManagedFields, compact};
+pub use delta_fifo::{Delta, DeltaFifo, Deltas, FinalState, IntoDeltas, Position, ReplaceList};
+pub use discovery::DiscoveryError;
+pub use dynamic::{DynamicError, DynamicInformerFactory};
+pub use error::{InformerError, Stopped};
+pub use event::{Event, Filtered, Handler, filtered};
+pub use factory::{FactoryBuilder, InformerFailure, NotSynced, SharedInformerFactory};
 pub use frames::{
     Bookmark, Change, FrameError, FrameOptions, ListEnd, ListFrame, ListFrames, Part, Place, Seen,
     Status, StatusCause, WatchFrame, WatchFrames,
 };
+pub use informer::SharedInformer;
+pub use listener::{HandlerOptions, HandlerStatus, Registration, Resync, Subscription};
+pub use observer::{ListReport, Observer};
+pub use options::InformerOptions;
+pub use reflector::{
+    Action, Arrival, BackoffConfig, Listed, Phase, Reaction, Reflector, ReflectorConfig, Relist,
+    ServerTraits, TimedOut,
+};
 pub use resource::{Resource, Scope};
 pub use source::{
-    Answer, Body, ListRequest, ListWatch, Request, SourceError, TransportError, WatchRequest,
+    Answer, Body, KubeListWatch, ListRequest, ListWatch, Request, SelectionError, SourceError,
+    TransportError, WatchRequest,
 };
+pub use status::{Activity, Counts, FeedStatus, InformerStatus, Life, Progress};
+pub use transform::Transform;

@@ -1,6 +1,7 @@
 //! Which resource an informer is of: what a path needs, and what its objects call themselves.
 
 use std::fmt;
+use std::sync::Arc;
 
 use kube::api::ApiResource;
 use kube::core::{ClusterResourceScope, NamespaceResourceScope};
@@ -15,8 +16,13 @@ use kube::core::{ClusterResourceScope, NamespaceResourceScope};
 /// assert_eq!(deployments.to_string(), "deployments.v1.apps");
 /// assert_eq!(deployments.path(Some("shop")), "/apis/apps/v1/namespaces/shop/deployments");
 /// ```
+///
+/// Cheap to clone: it goes with every error and every report.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Resource {
+pub struct Resource(Arc<Parts>);
+
+#[derive(PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Parts {
     group: String,
     version: String,
     kind: String,
@@ -49,57 +55,57 @@ impl Resource {
 
     /// A resource that is known at run time only, as discovery tells it.
     pub fn new(resource: &ApiResource, namespaced: bool) -> Self {
-        Self {
+        Self(Arc::new(Parts {
             group: resource.group.clone(),
             version: resource.version.clone(),
             kind: resource.kind.clone(),
             plural: resource.plural.clone(),
             namespaced,
-        }
+        }))
     }
 
     /// The group; empty for the core group.
     pub fn group(&self) -> &str {
-        &self.group
+        &self.0.group
     }
 
     /// The version, as in `v1`.
     pub fn version(&self) -> &str {
-        &self.version
+        &self.0.version
     }
 
     /// The kind, as in `Pod`.
     pub fn kind(&self) -> &str {
-        &self.kind
+        &self.0.kind
     }
 
     /// The plural, as in `pods`.
     pub fn plural(&self) -> &str {
-        &self.plural
+        &self.0.plural
     }
 
     /// Whether objects are in namespaces.
     pub fn is_namespaced(&self) -> bool {
-        self.namespaced
+        self.0.namespaced
     }
 
     /// Group and version as objects say it: `v1`, `apps/v1`.
     pub fn api_version(&self) -> String {
-        match self.group.as_str() {
-            "" => self.version.clone(),
-            group => format!("{group}/{}", self.version),
+        match self.0.group.as_str() {
+            "" => self.0.version.clone(),
+            group => format!("{group}/{}", self.0.version),
         }
     }
 
     /// The path of all objects, or of those in a namespace.
     pub fn path(&self, namespace: Option<&str>) -> String {
-        let root = match self.group.as_str() {
-            "" => format!("/api/{}", self.version),
-            group => format!("/apis/{group}/{}", self.version),
+        let root = match self.0.group.as_str() {
+            "" => format!("/api/{}", self.0.version),
+            group => format!("/apis/{group}/{}", self.0.version),
         };
         match namespace {
-            Some(namespace) => format!("{root}/namespaces/{namespace}/{}", self.plural),
-            None => format!("{root}/{}", self.plural),
+            Some(namespace) => format!("{root}/namespaces/{namespace}/{}", self.0.plural),
+            None => format!("{root}/{}", self.0.plural),
         }
     }
 }
@@ -107,8 +113,8 @@ impl Resource {
 impl fmt::Display for Resource {
     /// `pods.v1` or `deployments.v1.apps`, the form that `kubectl get` takes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.plural, self.version)?;
-        match self.group.as_str() {
+        write!(f, "{}.{}", self.0.plural, self.0.version)?;
+        match self.0.group.as_str() {
             "" => Ok(()),
             group => write!(f, ".{group}"),
         }

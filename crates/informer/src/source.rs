@@ -5,6 +5,9 @@
 //! Tests and other sources implement [`ListWatch`] themselves.
 
 mod error;
+mod kube;
+pub(crate) mod refusal;
+mod selection;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,7 +16,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::Stream;
 
+pub use self::kube::KubeListWatch;
 pub use error::{SourceError, TransportError};
+pub use selection::SelectionError;
 
 /// Answers lists and watches of one resource, in one scope, with the same selectors every time.
 pub trait ListWatch: Send + Sync + 'static {

@@ -33,7 +33,7 @@ pub enum Seen {
 
 impl Seen {
     /// Tells by `start`, the bytes that have arrived.
-    pub(super) fn from_start(start: &[u8]) -> Self {
+    pub(crate) fn from_start(start: &[u8]) -> Self {
         let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
         let text = start.trim_ascii_start();
         match text {

@@ -77,11 +77,11 @@ struct SentCause {
 }
 
 /// How long a server can ask to be left alone. More is a mistake, and would overflow a clock.
-const RETRY_AFTER_MAX: Duration = Duration::from_hours(1);
+pub(crate) const RETRY_AFTER_MAX: Duration = Duration::from_hours(1);
 
 impl Status {
     /// Reads a Status. `None` if this is not one, and no more, since serde's errors quote what they read.
-    pub(super) fn parse(object: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(object: &[u8]) -> Option<Self> {
         let sent: Sent = serde_json::from_slice(object).ok()?;
         let details: SentDetails = serde_json::from_value(sent.details).unwrap_or_default();
         let seconds = details.retry_after_seconds.and_then(|seconds| u64::try_from(seconds).ok());

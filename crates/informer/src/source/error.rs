@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::client::{self, RequestTimedOut};
 use crate::frames::{FrameError, Status};
 
 /// Why a list or a watch ended early.
@@ -36,20 +37,14 @@ pub struct TransportError {
 const TOO_LARGE: &str = "ResourceVersionTooLarge";
 
 impl SourceError {
-    /// From any error of a client: its message, and those of its causes.
+    /// From any error of a client: its message, and those of its causes. What kube says of credentials and
+    /// proxies is replaced, since it may hold secrets.
     pub fn transport(error: &(dyn std::error::Error + 'static)) -> Self {
-        let mut message = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            let text = error.to_string();
-            // Many errors repeat their cause.
-            if !message.contains(&text) {
-                message.push_str(": ");
-                message.push_str(&text);
-            }
-            cause = error.source();
+        let timed_out = client::chain(error).find_map(|e| e.downcast_ref::<RequestTimedOut>());
+        if let Some(RequestTimedOut { timeout }) = timed_out {
+            return Self::Silent(*timeout);
         }
-        Self::Transport(TransportError { message: message.into() })
+        Self::Transport(TransportError { message: client::message_of(error).into() })
     }
 
     /// The server's own words, if it said any.

@@ -1,0 +1,134 @@
+//! At most so many requests a second.
+//!
+//! A request waits before it is passed on, as tower's services do it, so requests go in the order in which they
+//! came, and one whose sender has gone takes no slot. The clock is tokio's.
+
+use std::num::NonZeroU32;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use http::Request;
+use tokio::time::{Instant, Sleep, sleep_until};
+use tower::Service;
+
+use super::observe::RequestObserver;
+
+/// The service of this layer.
+pub(super) struct Rate<S> {
+    inner: S,
+    bucket: Bucket,
+    /// Since when requests are held back, and the timer until when.
+    waiting: Option<(Instant, Pin<Box<Sleep>>)>,
+    observer: Option<Arc<dyn RequestObserver>>,
+}
+
+/// A token bucket that starts full, held as one instant: when it would be full again.
+#[derive(Debug)]
+struct Bucket {
+    /// How long one token takes.
+    period: Duration,
+    /// How far `full_at` may be ahead while there still is a token.
+    slack: Duration,
+    full_at: Option<Instant>,
+}
+
+impl<S> Rate<S> {
+    pub(super) fn new(
+        inner: S,
+        per_second: NonZeroU32,
+        burst: NonZeroU32,
+        observer: Option<Arc<dyn RequestObserver>>,
+    ) -> Self {
+        Self { inner, bucket: Bucket::new(per_second, burst), waiting: None, observer }
+    }
+
+    fn poll_token(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            if let Some((_, timer)) = &mut self.waiting {
+                ready!(timer.as_mut().poll(cx));
+            }
+            let now = Instant::now();
+            let since = self.waiting.take().map(|(since, _)| since);
+            if let Err(free_at) = self.bucket.check(now) {
+                self.waiting = Some((since.unwrap_or(now), Box::pin(sleep_until(free_at))));
+                continue;
+            }
+            if let (Some(observer), Some(since)) = (&self.observer, since) {
+                observer.held_back(now.saturating_duration_since(since));
+            }
+            return Poll::Ready(());
+        }
+    }
+}
+
+impl<S, B> Service<Request<B>> for Rate<S>
+where
+    S: Service<Request<B>>,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        ready!(self.poll_token(cx));
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> S::Future {
+        self.bucket.take(Instant::now());
+        self.inner.call(request)
+    }
+}
+
+impl Bucket {
+    fn new(per_second: NonZeroU32, burst: NonZeroU32) -> Self {
+        let period = Duration::from_secs(1) / per_second.get();
+        Self { period, slack: period.saturating_mul(burst.get() - 1), full_at: None }
+    }
+
+    /// Whether there is a token, or else when.
+    fn check(&self, now: Instant) -> Result<(), Instant> {
+        match self.full_at {
+            Some(full_at) if full_at > now + self.slack => Err(full_at - self.slack),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes a token, for a request that goes now.
+    fn take(&mut self, now: Instant) {
+        let full_at = self.full_at.map_or(now, |full_at| full_at.max(now));
+        self.full_at = Some(full_at + self.period);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_bucket_holds_a_burst_and_fills_steadily() {
+        let size = |n| NonZeroU32::new(n).expect("not zero");
+        let start = Instant::now();
+        let mut bucket = Bucket::new(size(10), size(3));
+        let mut went = Vec::new();
+        let mut now = start;
+        for _ in 0..6 {
+            if let Err(free_at) = bucket.check(now) {
+                now = free_at;
+            }
+            assert_eq!(bucket.check(now), Ok(()));
+            bucket.take(now);
+            went.push((now - start).as_millis());
+        }
+        assert_eq!(went, [0, 0, 0, 100, 200, 300]);
+        // After a long pause there is one burst, not more.
+        now += Duration::from_hours(1);
+        for _ in 0..3 {
+            assert_eq!(bucket.check(now), Ok(()));
+            bucket.take(now);
+        }
+        assert_eq!(bucket.check(now), Err(now + Duration::from_millis(100)));
+    }
+}

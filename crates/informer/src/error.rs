@@ -1,0 +1,57 @@
+//! What can be wrong with how an informer is asked for.
+
+use windlass_indexer::{IndexError, LayoutError};
+
+use crate::resource::Resource;
+use crate::source::SelectionError;
+
+/// An informer cannot be had as it was asked for.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InformerError {
+    /// Two users of one informer want it in different layouts.
+    #[error(
+        "the informer of {resource} is {held}, and is now asked for as {wanted}: choose one of them for all users \
+         of it, or give this one a transform or a selector of its own, which makes it another informer"
+    )]
+    Layout {
+        /// The resource.
+        resource: Resource,
+        /// The layout that it has.
+        held: String,
+        /// The layout that was asked for.
+        wanted: String,
+    },
+    /// It is read as a type that its layout does not hold.
+    #[error("the informer of {resource}: {error}")]
+    Type {
+        /// The resource.
+        resource: Resource,
+        /// What is wrong.
+        error: LayoutError,
+    },
+    /// An index cannot be added.
+    #[error("the informer of {resource}: {error}")]
+    Index {
+        /// The resource.
+        resource: Resource,
+        /// What is wrong.
+        error: IndexError,
+    },
+    /// A namespace or a selector that no server would understand.
+    #[error("the informer of {resource}: {error}")]
+    Selection {
+        /// The resource.
+        resource: Resource,
+        /// What is wrong.
+        error: SelectionError,
+    },
+    /// The informer, or the factory, has stopped.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+/// The informer has stopped, and does not start again: ask the factory for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the informer has stopped: ask the factory for it again")]
+pub struct Stopped;

@@ -1,0 +1,525 @@
+//! The shell around a reflector: sends its requests, reads bodies, and hands what arrives to the cache.
+//!
+//! All decisions are the reflector's (what to ask for) and the cache's (what is news). Here is what waits: for an
+//! answer, for the next piece of a body, for the end of a backoff, and always for the informer to be stopped.
+
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::cache::{Arrived, Ended, Listing, Outcome};
+use crate::engine::Engine;
+use crate::frames::{
+    Bookmark, Change, FrameError, FrameOptions, ListFrame, ListFrames, WatchFrame, WatchFrames,
+};
+use crate::ingest::Ingest;
+use crate::observer::{ListReport, Observers};
+use crate::options::{ErrorHandler, InformerOptions};
+use crate::reflector::{Action, Arrival, Listed, Phase, Reflector, Relist, ServerTraits, TimedOut};
+use crate::source::{Body, ListWatch, Request, SourceError};
+use crate::vitals::{Doing, Vitals};
+
+/// Lists and watches of one namespace, or of all.
+pub(crate) struct Feed {
+    engine: Arc<Engine>,
+    vitals: Arc<Vitals>,
+    source: Arc<dyn ListWatch>,
+    reflector: Reflector,
+    ingest: Ingest,
+    frame_options: FrameOptions,
+    observers: Observers,
+    on_error: Option<ErrorHandler>,
+    /// The list that is under way, over all of its pages.
+    listing: Option<Listing>,
+    /// Objects of one chunk, reused.
+    arrived: Vec<Arrived>,
+    has_listed: bool,
+    list: ListNotes,
+}
+
+/// What is counted of a list for its report.
+struct ListNotes {
+    began: Instant,
+    told: Instant,
+    objects: u64,
+    bytes: u64,
+}
+
+/// How a body ended.
+enum End {
+    /// The server closed it.
+    Closed,
+    /// It did not end well.
+    Failed(SourceError),
+    /// We closed it: what it said was enough, or the informer stops.
+    Enough,
+}
+
+/// How often a long list says how far it is.
+const TELL_EVERY: Duration = Duration::from_secs(5);
+
+/// Long enough.
+const NEVER: Duration = Duration::from_hours(24 * 365);
+
+impl Feed {
+    pub(crate) fn new(
+        engine: Arc<Engine>,
+        vitals: Arc<Vitals>,
+        source: Arc<dyn ListWatch>,
+        ingest: Ingest,
+        options: &InformerOptions,
+        server: ServerTraits,
+        seed: u64,
+    ) -> Self {
+        let mut frame_options = FrameOptions::default().managed_fields(options.managed_fields);
+        if let Some(bytes) = options.frame_max {
+            frame_options = frame_options.frame_max(bytes);
+        }
+        let now = Instant::now();
+        Self {
+            engine,
+            vitals,
+            source,
+            reflector: Reflector::new(options.reflector.clone().seed(seed), server),
+            ingest,
+            frame_options,
+            observers: options.observers.clone(),
+            on_error: options.on_error.clone(),
+            listing: None,
+            arrived: Vec::new(),
+            has_listed: false,
+            list: ListNotes { began: now, told: now, objects: 0, bytes: 0 },
+        }
+    }
+
+    /// Goes on until it is stopped.
+    pub(crate) async fn run(mut self, stop: CancellationToken) {
+        // Everything it waits for is dropped with it, and what has arrived is applied in one step.
+        if stop.run_until_cancelled(self.go_on()).await.is_none() {
+            self.vitals.note(|notes| notes.do_now(Doing::Stopped, Instant::now()));
+        }
+    }
+
+    async fn go_on(&mut self) {
+        loop {
+            match self.reflector.next(Instant::now()) {
+                Action::Wait(until) => {
+                    self.vitals.note(|notes| notes.do_now(Doing::Waiting(until), Instant::now()));
+                    sleep_until(until).await;
+                }
+                Action::Request(request) => self.serve(&request).await,
+            }
+        }
+    }
+
+    /// One request, from its sending to the end of its body.
+    async fn serve(&mut self, request: &Request) {
+        self.begin(request);
+        let began = Instant::now();
+        let events = self.events();
+        let source = Arc::clone(&self.source);
+        let answer = tokio::select! {
+            answer = source.request(request) => answer,
+            () = sleep_until(self.deadline()) => Err(SourceError::Silent(began.elapsed())),
+        };
+        let is_watch = matches!(request, Request::Watch(_));
+        let end = match answer {
+            Err(error) => End::Failed(error),
+            Ok(body) => {
+                self.reflector.opened(Instant::now());
+                if is_watch {
+                    self.vitals.note(|notes| notes.counts.watches += 1);
+                    self.observers.tell(|observer| observer.watch_opened(self.engine.resource()));
+                }
+                self.read(request, body).await
+            }
+        };
+        if is_watch {
+            let (lasted, events) = (began.elapsed(), self.events() - events);
+            let resource = self.engine.resource();
+            self.observers.tell(|observer| observer.watch_closed(resource, lasted, events));
+        }
+        self.end(end);
+    }
+
+    fn begin(&mut self, request: &Request) {
+        let now = Instant::now();
+        let is_list_begun = match request {
+            Request::List(list) => list.continue_token.is_none(),
+            Request::Watch(watch) => watch.wants_initial_events(),
+        };
+        if is_list_begun {
+            // All that there was at the position is held. The high-water mark may be of a list that was cut.
+            let complete = self.reflector.position().cloned();
+            let is_second = self.reflector.is_in_doubt();
+            let cache = self.engine.cache();
+            self.listing = Some(cache.begin_list(self.vitals.namespace(), complete, is_second));
+            self.list = ListNotes { began: now, told: now, objects: 0, bytes: 0 };
+            self.vitals.note(|notes| notes.begin_list(now));
+            if self.has_listed {
+                self.observers.tell(|observer| observer.relisting(self.engine.resource()));
+            }
+        }
+        let doing = if self.listing.is_some() { Doing::Listing } else { Doing::Watching };
+        self.vitals.note(|notes| notes.do_now(doing, now));
+    }
+
+    /// Reads a body to its end.
+    async fn read(&mut self, request: &Request, mut body: Body) -> End {
+        let mut frames = match request {
+            Request::List(_) => Frames::List(ListFrames::new(self.frame_options)),
+            Request::Watch(_) => Frames::Watch(WatchFrames::new(self.frame_options)),
+        };
+        let mut timer = pin!(sleep_until(self.deadline()));
+        loop {
+            let chunk = tokio::select! {
+                biased;
+                chunk = body.next() => chunk,
+                () = &mut timer => match self.reflector.timed_out(Instant::now()) {
+                    TimedOut::Silent(time) => return End::Failed(SourceError::Silent(time)),
+                    TimedOut::Relist(reason) => return self.give_way(reason),
+                    // The deadline moves with everything that arrives; the timer is set again when it rings.
+                    TimedOut::NotYet => {
+                        timer.as_mut().reset(self.deadline());
+                        continue;
+                    }
+                },
+            };
+            // A body that is always ready, as one from the same process is, must not keep the thread from others.
+            tokio::task::coop::consume_budget().await;
+            match chunk {
+                Some(Ok(chunk)) => {
+                    let read = self.chunk(&chunk, &mut frames);
+                    match read {
+                        Ok(ControlFlow::Continue(())) => {}
+                        Ok(ControlFlow::Break(())) => return End::Enough,
+                        Err(error) => return End::Failed(error),
+                    }
+                }
+                Some(Err(error)) => return End::Failed(error),
+                None => {
+                    return frames
+                        .finish()
+                        .map_or_else(|error| End::Failed(error.into()), |()| End::Closed);
+                }
+            }
+        }
+    }
+
+    /// Takes in a piece of a body.
+    fn chunk(&mut self, chunk: &[u8], frames: &mut Frames) -> Result<ControlFlow<()>, SourceError> {
+        let now = Instant::now();
+        self.reflector.progressed(now);
+        frames.push(chunk);
+        let is_listing = self.listing.is_some();
+        let before = self.list.objects;
+        let read = self.frames(frames, now);
+        // Also what came before an error is valid.
+        self.flush();
+        let version = self.reflector.position().cloned();
+        self.vitals.note(|notes| notes.version = version);
+        if is_listing {
+            self.list.bytes += chunk.len() as u64;
+            let objects = self.list.objects - before;
+            self.vitals.note(|notes| notes.list_grew(objects, chunk.len() as u64, now));
+            self.tell_progress(now);
+        }
+        read
+    }
+
+    fn frames(
+        &mut self,
+        frames: &mut Frames,
+        now: Instant,
+    ) -> Result<ControlFlow<()>, SourceError> {
+        while let Some(frame) = frames.next()? {
+            let flow = match frame {
+                Frame::List(ListFrame::Item(bytes)) => {
+                    self.item(bytes, now);
+                    ControlFlow::Continue(())
+                }
+                Frame::List(ListFrame::End(end)) => {
+                    self.flush();
+                    let listed = self.reflector.page(&end, now);
+                    self.listed(listed, now)
+                }
+                Frame::Watch(WatchFrame::Change(change, bytes)) => {
+                    self.change(change, bytes, now);
+                    ControlFlow::Continue(())
+                }
+                Frame::Watch(WatchFrame::Bookmark(bookmark)) => self.bookmark(&bookmark, now),
+                Frame::Watch(WatchFrame::Error(status)) => return Err(SourceError::Status(status)),
+                Frame::Watch(WatchFrame::Unknown) => ControlFlow::Continue(()),
+            };
+            if flow.is_break() {
+                return Ok(flow);
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn item(&mut self, bytes: Box<[u8]>, now: Instant) {
+        self.list.objects += 1;
+        match self.ingest.object(bytes) {
+            Ok(object) => {
+                self.reflector.changed(Change::Added, Some(object.head().version()), now);
+                self.engine.cache().quarantine.release(object.head().key());
+                self.arrived.push(Arrived::Item(object));
+            }
+            Err(error) => self.quarantine(error),
+        }
+    }
+
+    fn change(&mut self, change: Change, bytes: Box<[u8]>, now: Instant) {
+        let object = match self.ingest.object(bytes) {
+            Ok(object) => object,
+            Err(error) => {
+                self.reflector.changed(change, None, now);
+                return self.quarantine(error);
+            }
+        };
+        self.engine.cache().quarantine.release(object.head().key());
+        let arrival = self.reflector.changed(change, Some(object.head().version()), now);
+        match (arrival, change) {
+            (Arrival::Initial, Change::Added | Change::Modified) => {
+                self.list.objects += 1;
+                self.arrived.push(Arrived::Item(object));
+            }
+            (Arrival::Initial, Change::Deleted) => {
+                self.arrived.push(Arrived::Change(change, object));
+            }
+            (Arrival::Live, _) => {
+                self.arrived.push(Arrived::Change(change, object));
+                self.count(change, now);
+            }
+            (Arrival::Stale, _) => {
+                self.count(change, now);
+                self.account(Outcome { stale: 1, ..Outcome::default() });
+            }
+        }
+    }
+
+    fn bookmark(&mut self, bookmark: &Bookmark, now: Instant) -> ControlFlow<()> {
+        self.flush();
+        let listed = self.reflector.bookmark(bookmark, now);
+        self.vitals.note(|notes| notes.counts.bookmarks += 1);
+        match listed {
+            Some(listed) => self.listed(listed, now),
+            None => ControlFlow::Continue(()),
+        }
+    }
+
+    /// A list, or a page of one, has ended.
+    fn listed(&mut self, listed: Listed, now: Instant) -> ControlFlow<()> {
+        let is_new_epoch = match listed {
+            Listed::More => return ControlFlow::Continue(()),
+            Listed::Refused => return self.doubt(),
+            Listed::Unsupported => {
+                self.listing = None;
+                return ControlFlow::Break(());
+            }
+            Listed::Complete { epoch_changed } => epoch_changed,
+        };
+        let listing = self.listing.take().expect("a list must have begun before it ends");
+        match self.engine.cache().end_list(listing, is_new_epoch) {
+            Ended::Doubtful => {
+                self.reflector.doubt(now);
+                self.doubt()
+            }
+            Ended::Applied { outcome, is_new_epoch } => {
+                self.report_list(outcome, is_new_epoch, now);
+                ControlFlow::Continue(())
+            }
+        }
+    }
+
+    fn report_list(&mut self, outcome: Outcome, is_new_epoch: bool, now: Instant) {
+        let resource = self.engine.resource();
+        self.vitals.note(|notes| {
+            notes.counts.lists += 1;
+            notes.counts.restored += u64::from(is_new_epoch);
+            notes.do_now(Doing::Watching, now);
+        });
+        let report = ListReport {
+            objects: self.list.objects,
+            bytes: self.list.bytes,
+            took: now.saturating_duration_since(self.list.began),
+            swept: outcome.swept,
+            repaired: outcome.repaired,
+        };
+        let namespace = self.vitals.namespace();
+        if self.list.told > self.list.began {
+            let (objects, took) = (report.objects, report.took.as_secs());
+            tracing::info!(%resource, namespace, "listed {objects} objects in {took} s");
+        } else {
+            tracing::debug!(%resource, namespace, ?report, "listed");
+        }
+        self.observers.tell(|observer| observer.listed(resource, &report));
+        if is_new_epoch {
+            tracing::warn!(
+                %resource,
+                "the versions of the cluster went back, twice: it was restored, and the cache follows it"
+            );
+            self.observers.tell(|observer| observer.restored(resource));
+        }
+        self.account(outcome);
+        if !std::mem::replace(&mut self.has_listed, true) {
+            self.engine.feed_has_listed();
+        }
+    }
+
+    /// A list contradicts what is known. Once that may be a server that lags behind; it is asked again.
+    fn doubt(&mut self) -> ControlFlow<()> {
+        self.listing = None;
+        tracing::warn!(
+            resource = %self.engine.resource(),
+            "a list is older than what is known: it is not believed, and asked for again"
+        );
+        ControlFlow::Break(())
+    }
+
+    /// Hands what has arrived to the cache.
+    fn flush(&mut self) {
+        if self.arrived.is_empty() {
+            return;
+        }
+        let cache = self.engine.cache();
+        let outcome = cache.take(self.arrived.drain(..), self.listing.as_mut());
+        self.account(outcome);
+    }
+
+    /// Says what a request has ended with, and lets the reflector decide what follows.
+    fn end(&mut self, end: End) {
+        let now = Instant::now();
+        match end {
+            End::Enough => {}
+            End::Closed => {
+                self.reflector.closed(now);
+            }
+            End::Failed(error) => self.failed(&error, now),
+        }
+        // Between two pages a list goes on; otherwise it begins anew, if it was not complete.
+        if self.reflector.phase() != Phase::Listing {
+            self.listing = None;
+        }
+    }
+
+    /// A watch is ended for a list.
+    fn give_way(&self, reason: Relist) -> End {
+        let (resource, namespace) = (self.engine.resource(), self.vitals.namespace());
+        tracing::info!(%resource, namespace, ?reason, "everything is listed again");
+        End::Enough
+    }
+
+    /// By when something must come; never, if nothing is under way.
+    fn deadline(&self) -> Instant {
+        self.reflector.deadline().unwrap_or_else(|| Instant::now() + NEVER)
+    }
+
+    fn failed(&mut self, error: &SourceError, now: Instant) {
+        let reaction = self.reflector.failed(error, now);
+        let (resource, namespace) = (self.engine.resource(), self.vitals.namespace());
+        self.vitals.note(|notes| notes.failed(error, now));
+        tracing::warn!(%resource, namespace, %error, ?reaction, "a list or watch failed");
+        self.observers.tell(|observer| observer.failed(resource, error));
+        let handled = self
+            .on_error
+            .as_ref()
+            .map(|handler| catch_unwind(AssertUnwindSafe(|| handler(resource, error))));
+        if let Some(Err(_)) = handled {
+            tracing::error!(%resource, "the error handler of an informer panicked");
+        }
+    }
+
+    fn quarantine(&mut self, error: windlass_indexer::HeadError) {
+        let resource = self.engine.resource();
+        tracing::warn!(%resource, %error, "an object is left out: its head cannot be read");
+        self.observers.tell(|observer| observer.quarantined(resource));
+        if let (Some(listing), Some(key)) = (&mut self.listing, error.key()) {
+            listing.mark(key);
+        }
+        self.engine.cache().quarantine.add(error);
+    }
+
+    fn count(&self, change: Change, now: Instant) {
+        self.vitals.note(|notes| {
+            notes.last_event = Some(now);
+            match change {
+                Change::Added => notes.counts.added += 1,
+                Change::Modified => notes.counts.modified += 1,
+                Change::Deleted => notes.counts.deleted += 1,
+            }
+        });
+        self.observers.tell(|observer| observer.changed(self.engine.resource(), change, 1));
+    }
+
+    fn account(&self, outcome: Outcome) {
+        if outcome == Outcome::default() {
+            return;
+        }
+        self.vitals.note(|notes| {
+            notes.counts.stale += outcome.stale;
+            notes.counts.swept += outcome.swept;
+            notes.counts.repaired += outcome.repaired;
+        });
+        if outcome.stale > 0 {
+            let resource = self.engine.resource();
+            self.observers.tell(|observer| observer.stale(resource, outcome.stale));
+        }
+    }
+
+    fn tell_progress(&mut self, now: Instant) {
+        if now.saturating_duration_since(self.list.told) < TELL_EVERY {
+            return;
+        }
+        self.list.told = now;
+        let progress = self.vitals.status(now).list;
+        let (resource, namespace) = (self.engine.resource(), self.vitals.namespace());
+        tracing::info!(%resource, namespace, "listing: {progress}");
+    }
+
+    fn events(&self) -> u64 {
+        let counts = self.vitals.note(|notes| notes.counts);
+        counts.added + counts.modified + counts.deleted
+    }
+}
+
+/// A body of either kind, being split.
+enum Frames {
+    List(ListFrames),
+    Watch(WatchFrames),
+}
+
+enum Frame {
+    List(ListFrame),
+    Watch(WatchFrame),
+}
+
+impl Frames {
+    fn push(&mut self, chunk: &[u8]) {
+        match self {
+            Self::List(frames) => frames.push(chunk),
+            Self::Watch(frames) => frames.push(chunk),
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<Frame>, FrameError> {
+        Ok(match self {
+            Self::List(frames) => frames.next_frame()?.map(Frame::List),
+            Self::Watch(frames) => frames.next_frame()?.map(Frame::Watch),
+        })
+    }
+
+    fn finish(&mut self) -> Result<(), FrameError> {
+        match self {
+            Self::List(frames) => frames.finish(),
+            Self::Watch(frames) => frames.finish(),
+        }
+    }
+}

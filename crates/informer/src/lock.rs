@@ -1,0 +1,7 @@
+//! Locks that a panic elsewhere does not poison: what they guard is whole whenever nobody holds them.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,162 @@
+//! How long a reflector waits after a failure: exponential, with full jitter, one per reflector, so that one
+//! failing watch slows no other.
+//!
+//! Invariant: a wait is never zero, whatever the settings and the dice say, so that no failure loops hotly.
+
+use std::time::Duration;
+
+use fastrand::Rng;
+use tokio::time::Instant;
+
+/// The shortest wait. Full jitter may come out at nothing; this is enough to not spin.
+const WAIT_MIN: Duration = Duration::from_millis(10);
+
+/// How a reflector backs off.
+///
+/// The first failure waits between nothing and 800 ms, each further one up to twice as long, up to 30 s. The
+/// count begins anew after 2 minutes of health: from the opening of the first watch after a failure to the next
+/// failure, however often the watch was closed and resumed in between. A list alone is no health, or a server
+/// that lists well and watches badly would be listed without end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackoffConfig {
+    first: Duration,
+    factor: u32,
+    max: Duration,
+    reset_after: Duration,
+}
+
+impl BackoffConfig {
+    /// The longest wait after a first failure. By default 800 ms, as client-go has it.
+    #[must_use]
+    pub fn first(self, first: Duration) -> Self {
+        Self { first, ..self }
+    }
+
+    /// By what the longest wait grows with each failure. By default 2.
+    #[must_use]
+    pub fn factor(self, factor: u32) -> Self {
+        Self { factor, ..self }
+    }
+
+    /// The longest wait of all. By default 30 s, as client-go has it.
+    #[must_use]
+    pub fn max(self, max: Duration) -> Self {
+        Self { max, ..self }
+    }
+
+    /// After how long a time of health the next failure is a first one again. By default 2 min, as client-go
+    /// has it.
+    #[must_use]
+    pub fn reset_after(self, reset_after: Duration) -> Self {
+        Self { reset_after, ..self }
+    }
+}
+
+impl Default for BackoffConfig {
+    fn default() -> Self {
+        Self {
+            first: Duration::from_millis(800),
+            factor: 2,
+            max: Duration::from_secs(30),
+            reset_after: Duration::from_mins(2),
+        }
+    }
+}
+
+/// The waits of one reflector.
+#[derive(Debug)]
+pub(super) struct Backoff {
+    config: BackoffConfig,
+    /// Failures since the last time of health.
+    failures: u32,
+    healthy_since: Option<Instant>,
+}
+
+impl Backoff {
+    pub(super) fn new(config: BackoffConfig) -> Self {
+        Self { config, failures: 0, healthy_since: None }
+    }
+
+    /// A watch is open.
+    pub(super) fn healthy(&mut self, now: Instant) {
+        self.healthy_since.get_or_insert(now);
+    }
+
+    /// How long to wait after a failure that is noticed now.
+    pub(super) fn failed(&mut self, now: Instant, random: &mut Rng) -> Duration {
+        let healthy = self.healthy_since.take().map(|since| now.saturating_duration_since(since));
+        if healthy.is_some_and(|healthy| healthy >= self.config.reset_after) {
+            self.failures = 0;
+        }
+        let longest = self.longest();
+        self.failures = self.failures.saturating_add(1);
+        jitter(longest, random).max(WAIT_MIN)
+    }
+
+    fn longest(&self) -> Duration {
+        let grown = self.config.factor.saturating_pow(self.failures);
+        self.config.first.saturating_mul(grown).min(self.config.max)
+    }
+}
+
+/// Anything from nothing to this long, each as likely.
+pub(super) fn jitter(longest: Duration, random: &mut Rng) -> Duration {
+    let longest = u64::try_from(longest.as_millis()).unwrap_or(u64::MAX);
+    Duration::from_millis(random.u64(0..=longest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn longest_of(backoff: &mut Backoff, failures: usize, now: Instant) -> Vec<Duration> {
+        let mut random = Rng::with_seed(1);
+        let mut longest = Vec::new();
+        for _ in 0..failures {
+            longest.push(backoff.longest());
+            backoff.failed(now, &mut random);
+        }
+        longest
+    }
+
+    #[test]
+    fn waits_double_up_to_the_largest() {
+        let mut backoff = Backoff::new(BackoffConfig::default());
+        let longest = longest_of(&mut backoff, 8, Instant::now());
+        let expected = [800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000];
+        assert_eq!(longest, expected.map(Duration::from_millis));
+        backoff.failures = u32::MAX;
+        assert_eq!(backoff.longest(), Duration::from_secs(30));
+    }
+
+    #[test]
+    fn jitter_is_full_and_never_nothing() {
+        let now = Instant::now();
+        let mut random = Rng::with_seed(7);
+        let waits: Vec<_> = (0..1_000)
+            .map(|_| Backoff::new(BackoffConfig::default()).failed(now, &mut random))
+            .collect();
+        assert!(waits.iter().all(|wait| (WAIT_MIN..=Duration::from_millis(800)).contains(wait)));
+        assert!(waits.iter().any(|&wait| wait < Duration::from_millis(80)));
+        assert!(waits.iter().any(|&wait| wait > Duration::from_millis(720)));
+        let none = BackoffConfig::default().first(Duration::ZERO);
+        assert_eq!(Backoff::new(none).failed(now, &mut random), WAIT_MIN);
+        let endless = BackoffConfig::default().first(Duration::MAX).max(Duration::MAX);
+        Backoff::new(endless).failed(now, &mut random);
+    }
+
+    #[test]
+    fn two_minutes_of_health_begin_the_count_anew() {
+        let now = Instant::now();
+        let mut backoff = Backoff::new(BackoffConfig::default());
+        longest_of(&mut backoff, 5, now);
+        backoff.healthy(now);
+        let soon = now + Duration::from_secs(119);
+        assert_eq!(longest_of(&mut backoff, 1, soon), [Duration::from_millis(25_600)]);
+        backoff.healthy(soon);
+        // A watch that was resumed in between is still the same time of health.
+        backoff.healthy(soon + Duration::from_mins(1));
+        backoff.failed(soon + Duration::from_mins(2), &mut Rng::with_seed(1));
+        assert_eq!(backoff.longest(), Duration::from_millis(1_600));
+    }
+}

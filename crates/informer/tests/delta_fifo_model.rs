@@ -1,0 +1,305 @@
+//! The delta fifo beside a model that is as simple as possible: a vector of keys with their changes, and lists
+//! that remember every key. Whatever is added, listed, interrupted, popped and applied, both hold the same.
+//!
+//! A failure prints its steps, and `PROPTEST_CASES=20000` looks longer.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use windlass_indexer::{HeadParser, Interner, Object, Reader, Store};
+use windlass_informer::{Delta, DeltaFifo, FinalState, ReplaceList};
+
+const KEYS: [&str; 6] = ["a/x", "a/y", "a/z", "b/x", "b/y", "b/z"];
+
+/// What can happen next. Keys and scopes are numbers, and every step draws a new version.
+#[derive(Clone, Debug)]
+enum Step {
+    Add(usize, u8),
+    Update(usize, u8),
+    Delete(usize, u8),
+    Begin(usize),
+    /// The list of the key's namespace has the object, in a new version or as it is held.
+    Listed(usize, u8),
+    End(usize),
+    Interrupt(usize),
+    Resync,
+    /// Pops, and applies to the cache.
+    Pop,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let key = 0..KEYS.len();
+    let uid = 0..2u8;
+    let step = prop_oneof![
+        2 => (key.clone(), uid.clone()).prop_map(|(key, uid)| Step::Add(key, uid)),
+        2 => (key.clone(), uid.clone()).prop_map(|(key, uid)| Step::Update(key, uid)),
+        2 => (key.clone(), uid).prop_map(|(key, uid)| Step::Delete(key, uid)),
+        2 => (0..2usize).prop_map(Step::Begin),
+        6 => (key, 0..3u8).prop_map(|(key, uid)| Step::Listed(key, uid)),
+        2 => (0..2usize).prop_map(Step::End),
+        1 => (0..2usize).prop_map(Step::Interrupt),
+        1 => Just(Step::Resync),
+        6 => Just(Step::Pop),
+    ];
+    prop::collection::vec(step, 0..120)
+}
+
+fn object(key: &str, uid: u8, version: u64) -> Arc<Object> {
+    let (namespace, name) = key.split_once('/').expect("a namespace and a name");
+    let json = format!(
+        r#"{{"metadata":{{"name":"{name}","namespace":"{namespace}","uid":"{uid}","resourceVersion":"{version}"}}}}"#
+    );
+    let head = HeadParser::new(Interner::new()).parse(json.as_bytes()).expect("a head");
+    Arc::new(Object::new(head, json.into_bytes()))
+}
+
+/// The same object by identity, not only by content.
+fn text(delta: &Delta) -> String {
+    let word = match delta {
+        Delta::Added(_) => "added",
+        Delta::Updated(_) => "updated",
+        Delta::Deleted { state: FinalState::Final, .. } => "deleted",
+        Delta::Deleted { state: FinalState::LastKnown, .. } => "tombstone",
+        Delta::Replaced(_) => "replaced",
+        Delta::Sync(_) => "sync",
+    };
+    format!("{word} {:p}", Arc::as_ptr(delta.object()))
+}
+
+/// Keys with their changes, in order. It knows the same rules, without any structure.
+#[derive(Default)]
+struct Model {
+    queue: Vec<(String, Vec<Delta>)>,
+    /// The keys that were queued when the first list ended, and have not been popped.
+    initial: Option<BTreeSet<String>>,
+}
+
+impl Model {
+    fn changes(&mut self, key: &str) -> Option<&mut Vec<Delta>> {
+        self.queue.iter_mut().find(|(queued, _)| queued == key).map(|(_, deltas)| deltas)
+    }
+
+    fn push(&mut self, delta: Delta) {
+        let key = delta.key().to_string();
+        let Some(deltas) = self.changes(&key) else {
+            self.queue.push((key, vec![delta]));
+            return;
+        };
+        match (deltas.last_mut().expect("never empty"), &delta) {
+            (
+                Delta::Deleted { object, state: state @ FinalState::LastKnown },
+                Delta::Deleted { object: next, state: FinalState::Final },
+            ) if object.head().uid() == next.head().uid() => {
+                *object = Arc::clone(next);
+                *state = FinalState::Final;
+            }
+            (Delta::Deleted { .. }, Delta::Deleted { .. }) => {}
+            _ => deltas.push(delta),
+        }
+    }
+
+    fn end_list(
+        &mut self,
+        known: &Reader,
+        namespace: Option<&str>,
+        marks: &BTreeSet<String>,
+    ) -> usize {
+        let is_gone = |object: &Object| {
+            let key = object.head().key();
+            (namespace.is_none() || namespace == key.namespace())
+                && !marks.contains(&key.to_string())
+        };
+        let newest = self.queue.iter().map(|(_, deltas)| deltas[deltas.len() - 1].clone());
+        let queued: Vec<_> = newest.filter(|delta| !delta.is_deleted()).collect();
+        let mut gone: Vec<_> = queued.iter().map(|delta| Arc::clone(delta.object())).collect();
+        for object in &known.snapshot().all() {
+            if self.changes(&object.head().key().to_string()).is_none() {
+                gone.push(Arc::clone(object));
+            }
+        }
+        gone.retain(|object| is_gone(object));
+        let tombstones = gone.len();
+        for object in gone {
+            self.push(Delta::Deleted { object, state: FinalState::LastKnown });
+        }
+        if self.initial.is_none() {
+            self.initial = Some(self.queue.iter().map(|(key, _)| key.clone()).collect());
+        }
+        tombstones
+    }
+
+    fn pop(&mut self) -> Option<Vec<Delta>> {
+        if self.queue.is_empty() {
+            return None;
+        }
+        let (key, deltas) = self.queue.remove(0);
+        if let Some(initial) = &mut self.initial {
+            initial.remove(&key);
+        }
+        Some(deltas)
+    }
+}
+
+/// A list that is under way, in both.
+struct Listing {
+    list: ReplaceList,
+    marks: BTreeSet<String>,
+}
+
+/// The cache, the fifo and the model.
+struct World {
+    store: Store,
+    known: Reader,
+    fifo: DeltaFifo,
+    model: Model,
+    /// Of everything, or of one namespace each.
+    scopes: Vec<Option<&'static str>>,
+    lists: [Option<Listing>; 2],
+    version: u64,
+    /// The initial list was seen to be complete.
+    synced: bool,
+}
+
+impl World {
+    fn new(by_namespace: bool) -> Self {
+        let store = Store::new();
+        Self {
+            known: store.reader(),
+            store,
+            fifo: DeltaFifo::new(),
+            model: Model::default(),
+            scopes: if by_namespace { vec![Some("a"), Some("b")] } else { vec![None] },
+            lists: [None, None],
+            version: 0,
+            synced: false,
+        }
+    }
+
+    fn object(&mut self, key: usize, uid: u8) -> Arc<Object> {
+        self.version += 1;
+        object(KEYS[key], uid, self.version)
+    }
+
+    fn scope_of(&self, key: usize) -> usize {
+        if self.scopes.len() == 1 { 0 } else { usize::from(KEYS[key].starts_with('b')) }
+    }
+
+    /// What a watch reports while a list is under way is there, too.
+    fn watched(&mut self, key: usize, delta: Delta) {
+        let scope = self.scope_of(key);
+        if let Some(listing) = &mut self.lists[scope] {
+            listing.list.mark(delta.key());
+            listing.marks.insert(KEYS[key].to_owned());
+        }
+        self.model.push(delta);
+    }
+
+    fn step(&mut self, step: &Step) {
+        match *step {
+            Step::Add(key, uid) => {
+                let object = self.object(key, uid);
+                self.fifo.add(Arc::clone(&object));
+                self.watched(key, Delta::Added(object));
+            }
+            Step::Update(key, uid) => {
+                let object = self.object(key, uid);
+                self.fifo.update(Arc::clone(&object));
+                self.watched(key, Delta::Updated(object));
+            }
+            Step::Delete(key, uid) => self.delete(key, uid),
+            Step::Listed(key, uid) => self.listed(key, uid),
+            Step::Begin(scope) => self.begin(scope % self.scopes.len()),
+            Step::End(scope) => self.end(scope % self.scopes.len()),
+            Step::Interrupt(scope) => self.lists[scope] = None,
+            Step::Resync => self.resync(),
+            Step::Pop => self.pop(),
+        }
+    }
+
+    fn delete(&mut self, key: usize, uid: u8) {
+        let object = self.object(key, uid);
+        self.fifo.delete(Arc::clone(&object), &self.known);
+        if self.model.changes(KEYS[key]).is_some() || self.known.get(KEYS[key]).is_some() {
+            self.model.push(Delta::Deleted { object, state: FinalState::Final });
+        }
+    }
+
+    fn begin(&mut self, scope: usize) {
+        let list = self.fifo.begin_replace(&self.known, self.scopes[scope]);
+        self.lists[scope] = Some(Listing { list, marks: BTreeSet::new() });
+    }
+
+    fn listed(&mut self, key: usize, uid: u8) {
+        let scope = self.scope_of(key);
+        let new = self.object(key, uid);
+        let Some(Listing { list, marks }) = &mut self.lists[scope] else { return };
+        marks.insert(KEYS[key].to_owned());
+        let held = self.known.get(KEYS[key]);
+        if let Some(held) = held.filter(|_| uid == 2 && self.fifo.newest(KEYS[key]).is_none()) {
+            list.mark(held.head().key());
+        } else {
+            self.fifo.replace(list, Arc::clone(&new));
+            self.model.push(Delta::Replaced(new));
+        }
+    }
+
+    fn end(&mut self, scope: usize) {
+        let Some(Listing { list, marks }) = self.lists[scope].take() else { return };
+        let expected = self.model.end_list(&self.known, self.scopes[scope], &marks);
+        assert_eq!(self.fifo.end_replace(list, &self.known), expected);
+    }
+
+    fn resync(&mut self) {
+        let mut shown = 0;
+        for object in &self.known.snapshot().all() {
+            if self.model.changes(&object.head().key().to_string()).is_none() {
+                self.model.push(Delta::Sync(Arc::clone(object)));
+                shown += 1;
+            }
+        }
+        assert_eq!(self.fifo.resync(&self.known), shown);
+    }
+
+    fn pop(&mut self) {
+        let (popped, expected) = (self.fifo.pop(), self.model.pop());
+        assert_eq!(popped.is_some(), expected.is_some());
+        let (Some(popped), Some(expected)) = (popped, expected) else { return };
+        assert!(popped.iter().map(text).eq(expected.iter().map(text)));
+        match popped.newest() {
+            Delta::Deleted { object, .. } => drop(self.store.delete(object.head().key())),
+            delta => drop(self.store.put(Arc::clone(delta.object()))),
+        }
+    }
+
+    fn check(&mut self) {
+        let queued = |deltas: &[Delta]| deltas.iter().map(text).collect::<Vec<_>>();
+        let fifo: Vec<_> = self.fifo.list().map(|deltas| queued(deltas)).collect();
+        let model: Vec<_> = self.model.queue.iter().map(|(_, deltas)| queued(deltas)).collect();
+        assert_eq!(fifo, model);
+        assert_eq!(self.fifo.len(), model.len());
+        for key in KEYS {
+            let newest = self.model.changes(key).and_then(|deltas| deltas.last());
+            assert_eq!(self.fifo.newest(key).map(text), newest.map(text));
+        }
+        let synced = self.model.initial.as_ref().is_some_and(BTreeSet::is_empty);
+        assert_eq!(self.fifo.has_synced(), synced);
+        assert!(synced || !self.synced, "what is synced stays it");
+        self.synced = synced;
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_happens_the_fifo_holds_what_the_model_holds(steps in steps(), by_namespace: bool) {
+        let mut world = World::new(by_namespace);
+        for step in &steps {
+            world.step(step);
+            world.check();
+        }
+        while !world.fifo.is_empty() {
+            world.pop();
+            world.check();
+        }
+    }
+}

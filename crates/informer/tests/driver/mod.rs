@@ -1,0 +1,228 @@
+//! Drives a reflector as its shell would, on a clock that is a variable.
+
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use windlass_indexer::ResourceVersion;
+use windlass_informer::{
+    Action, Arrival, Bookmark, Change, FrameOptions, ListEnd, ListRequest, Listed, Phase, Reaction,
+    Reflector, ReflectorConfig, Request, ServerTraits, SourceError, Status, TimedOut, WatchFrame,
+    WatchFrames, WatchRequest,
+};
+
+/// A complete list that is nothing special.
+pub(crate) const COMPLETE: Listed = Listed::Complete { epoch_changed: false };
+
+/// A reflector and its time.
+pub(crate) struct Driver {
+    pub(crate) reflector: Reflector,
+    pub(crate) server: ServerTraits,
+    pub(crate) now: Instant,
+}
+
+impl Driver {
+    pub(crate) fn new() -> Self {
+        Self::with(ReflectorConfig::default(), ServerTraits::default())
+    }
+
+    /// Of a server that does not stream lists.
+    pub(crate) fn paging() -> Self {
+        Self::with(ReflectorConfig::default(), ServerTraits::without_streamed_lists())
+    }
+
+    pub(crate) fn with(config: ReflectorConfig, server: ServerTraits) -> Self {
+        let reflector = Reflector::new(config, server.clone());
+        Self { reflector, server, now: Instant::now() }
+    }
+
+    /// One that has listed at this version, and watches from there on.
+    pub(crate) fn watching(version: &str) -> Self {
+        let mut driver = Self::new();
+        driver.list(version);
+        driver
+    }
+
+    pub(crate) fn pass(&mut self, seconds: f64) {
+        self.now += Duration::from_secs_f64(seconds);
+    }
+
+    pub(crate) fn next(&mut self) -> Action {
+        self.reflector.next(self.now)
+    }
+
+    /// The next request, which must be due.
+    #[track_caller]
+    pub(crate) fn request(&mut self) -> Request {
+        match self.next() {
+            Action::Request(request) => request,
+            Action::Wait(until) => panic!("it waits for {:?}", until - self.now),
+        }
+    }
+
+    /// How long it waits. Then it has waited.
+    #[track_caller]
+    pub(crate) fn wait(&mut self) -> Duration {
+        let Action::Wait(until) = self.next() else { panic!("it does not wait") };
+        assert!(until > self.now, "the wait must be in the future");
+        assert_eq!(self.reflector.phase(), Phase::BackingOff { until });
+        let waited = until - self.now;
+        self.now = until;
+        waited
+    }
+
+    /// The next request, which must be a streamed list.
+    #[track_caller]
+    pub(crate) fn stream(&mut self) -> WatchRequest {
+        match self.request() {
+            Request::Watch(watch) if watch.wants_initial_events() => watch,
+            other => panic!("not a streamed list: {other:?}"),
+        }
+    }
+
+    /// The next request, which must be a watch from this version.
+    #[track_caller]
+    pub(crate) fn watch_from(&mut self, version: &str) -> WatchRequest {
+        match self.request() {
+            Request::Watch(watch) if watch.from.as_deref() == Some(version) => watch,
+            other => panic!("not a watch from {version}: {other:?}"),
+        }
+    }
+
+    /// The next request, which must be a page.
+    #[track_caller]
+    pub(crate) fn page_request(&mut self, limit: Option<u32>, token: Option<&str>) {
+        let page = ListRequest { limit, continue_token: token.map(str::to_owned) };
+        assert_eq!(self.request(), Request::List(page));
+    }
+
+    pub(crate) fn open(&mut self) {
+        self.reflector.opened(self.now);
+    }
+
+    pub(crate) fn changed(&mut self, change: Change, version: &str) -> Arrival {
+        self.reflector.changed(change, Some(&ResourceVersion::new(version)), self.now)
+    }
+
+    pub(crate) fn bookmark(&mut self, version: &str) -> Option<Listed> {
+        self.reflector.bookmark(&bookmark(version, false), self.now)
+    }
+
+    /// The bookmark that ends the initial events.
+    pub(crate) fn initial_events_end(&mut self, version: &str) -> Option<Listed> {
+        self.reflector.bookmark(&bookmark(version, true), self.now)
+    }
+
+    pub(crate) fn page(&mut self, version: Option<&str>, token: Option<&str>) -> Listed {
+        self.reflector.page(&list_end(version, token), self.now)
+    }
+
+    pub(crate) fn close(&mut self) -> Reaction {
+        self.reflector.closed(self.now)
+    }
+
+    /// What follows a clean end after a while.
+    #[track_caller]
+    pub(crate) fn request_after_close(&mut self) -> Request {
+        self.pass(2.0);
+        self.close();
+        self.request()
+    }
+
+    pub(crate) fn fail(&mut self, error: &SourceError) -> Reaction {
+        self.reflector.failed(error, self.now)
+    }
+
+    pub(crate) fn time_out(&mut self) -> TimedOut {
+        self.reflector.timed_out(self.now)
+    }
+
+    /// How long something may take to come.
+    #[track_caller]
+    pub(crate) fn patience(&self) -> Duration {
+        let deadline = self.reflector.deadline().expect("a request must be under way");
+        deadline.saturating_duration_since(self.now)
+    }
+
+    /// Streams a list, which goes on as a watch.
+    #[track_caller]
+    pub(crate) fn list(&mut self, version: &str) {
+        self.stream();
+        self.open();
+        assert_eq!(self.initial_events_end(version), Some(COMPLETE));
+        assert_eq!(self.reflector.phase(), Phase::Watching);
+    }
+
+    pub(crate) fn position(&self) -> Option<String> {
+        self.reflector.position().map(ToString::to_string)
+    }
+
+    pub(crate) fn high_water(&self) -> Option<String> {
+        self.reflector.high_water().map(ToString::to_string)
+    }
+}
+
+/// A bookmark can only be had from a watch. Its fields can be changed then.
+pub(crate) fn bookmark(version: &str, initial_events_end: bool) -> Bookmark {
+    let mut frames = WatchFrames::new(FrameOptions::default());
+    frames.push(br#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1"}}}"#);
+    let Ok(Some(WatchFrame::Bookmark(mut bookmark))) = frames.next_frame() else {
+        panic!("it must be a bookmark")
+    };
+    bookmark.resource_version = version.into();
+    bookmark.initial_events_end = initial_events_end;
+    bookmark
+}
+
+pub(crate) fn list_end(version: Option<&str>, token: Option<&str>) -> ListEnd {
+    let mut end = ListEnd::default();
+    end.resource_version = version.map(str::to_owned);
+    end.continue_token = token.map(str::to_owned);
+    end
+}
+
+pub(crate) fn status(code: u16, reason: &str, message: &str) -> SourceError {
+    let mut status = Status::default();
+    status.code = code;
+    status.reason = reason.into();
+    status.message = message.into();
+    status.into()
+}
+
+pub(crate) fn gone() -> SourceError {
+    status(410, "Expired", "too old resource version: 5 (9)")
+}
+
+pub(crate) fn too_large() -> SourceError {
+    status(504, "Timeout", "Too large resource version: 100, current: 50")
+}
+
+pub(crate) fn throttled(seconds: Option<u64>) -> SourceError {
+    let mut status = Status::default();
+    status.code = 429;
+    status.retry_after = seconds.map(Duration::from_secs);
+    status.into()
+}
+
+/// As a server with the feature turned off says it.
+pub(crate) fn no_streams() -> SourceError {
+    status(
+        422,
+        "Invalid",
+        "ListOptions.meta.k8s.io \"\" is invalid: sendInitialEvents: Forbidden: sendInitialEvents is \
+         forbidden for watch unless the WatchList feature gate is enabled",
+    )
+}
+
+pub(crate) fn internal() -> SourceError {
+    status(500, "InternalError", "something broke")
+}
+
+pub(crate) fn unreachable() -> SourceError {
+    SourceError::transport(&std::io::Error::other("connection refused"))
+}
+
+pub(crate) fn silent() -> SourceError {
+    SourceError::Silent(Duration::from_secs(30))
+}

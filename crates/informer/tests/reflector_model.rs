@@ -1,0 +1,276 @@
+//! Whatever a server does, and however its shell behaves: a reflector never panics, always has something to do,
+//! never goes back, and never spins.
+//!
+//! A failure prints its input, and `PROPTEST_CASES=20000` looks longer.
+
+mod driver;
+
+use std::time::Duration;
+
+use driver::{
+    bookmark, gone, internal, list_end, no_streams, silent, status, throttled, too_large,
+    unreachable,
+};
+use proptest::prelude::*;
+use tokio::time::Instant;
+use windlass_indexer::ResourceVersion;
+use windlass_informer::{
+    Action, Arrival, Change, Listed, Phase, Reaction, Reflector, ReflectorConfig, Request,
+    ServerTraits, SourceError, TimedOut,
+};
+
+/// Something that a shell can do.
+#[derive(Clone, Debug)]
+enum Input {
+    Next,
+    Pass(Duration),
+    /// To the time that is waited for, whichever it is.
+    Sleep,
+    Opened,
+    Progressed,
+    Changed(Change, Option<String>),
+    Bookmark(String, bool),
+    Page(Option<String>, Option<String>),
+    Closed,
+    Failed(usize),
+    TimedOut,
+    Relist,
+}
+
+/// One of each kind.
+fn errors() -> Vec<SourceError> {
+    vec![
+        gone(),
+        too_large(),
+        throttled(Some(3)),
+        throttled(None),
+        no_streams(),
+        internal(),
+        unreachable(),
+        silent(),
+        status(401, "Unauthorized", ""),
+        status(403, "Forbidden", ""),
+        status(404, "NotFound", ""),
+        status(405, "MethodNotAllowed", ""),
+        status(500, "StorageReadError", ""),
+        status(503, "ServiceUnavailable", ""),
+    ]
+}
+
+fn version() -> impl Strategy<Value = String> {
+    prop_oneof![
+        8 => (1_u32..200).prop_map(|number| number.to_string()),
+        1 => Just(String::new()),
+        1 => prop_oneof![Just("x"), Just("y"), Just("0050"), Just("99999999999999999999999")]
+            .prop_map(str::to_owned),
+    ]
+}
+
+fn input() -> impl Strategy<Value = Input> {
+    let change = prop_oneof![Just(Change::Added), Just(Change::Modified), Just(Change::Deleted)];
+    let token = proptest::option::of(prop_oneof![Just("a".to_owned()), Just("b".to_owned())]);
+    prop_oneof![
+        4 => Just(Input::Next),
+        2 => (0_u64..400_000).prop_map(|millis| Input::Pass(Duration::from_millis(millis))),
+        4 => Just(Input::Sleep),
+        3 => Just(Input::Opened),
+        1 => Just(Input::Progressed),
+        4 => (change, proptest::option::of(version())).prop_map(|(c, v)| Input::Changed(c, v)),
+        4 => (version(), any::<bool>()).prop_map(|(version, end)| Input::Bookmark(version, end)),
+        3 => (proptest::option::of(version()), token).prop_map(|(v, token)| Input::Page(v, token)),
+        2 => Just(Input::Closed),
+        3 => (0..errors().len()).prop_map(Input::Failed),
+        2 => Just(Input::TimedOut),
+        1 => Just(Input::Relist),
+    ]
+}
+
+/// A reflector beside what must hold.
+struct Model {
+    reflector: Reflector,
+    now: Instant,
+    errors: Vec<SourceError>,
+    /// The highest decimal position of this epoch.
+    highest: Option<ResourceVersion>,
+    epoch: u64,
+    /// A failure was told, and no request was made since.
+    failed_at: Option<Instant>,
+}
+
+impl Model {
+    fn new(seed: u64, audit: bool) -> Self {
+        let audit = audit.then_some(Duration::from_mins(1));
+        let config = ReflectorConfig::default().seed(seed).audit(audit);
+        Self {
+            reflector: Reflector::new(config, ServerTraits::default()),
+            now: Instant::now(),
+            errors: errors(),
+            highest: None,
+            epoch: 0,
+            failed_at: None,
+        }
+    }
+
+    fn step(&mut self, input: &Input) {
+        let Self { reflector, now, .. } = self;
+        let listing = reflector.deadline().is_some() && reflector.phase() == Phase::Listing;
+        match input {
+            Input::Next => self.next(),
+            Input::Pass(duration) => *now += *duration,
+            Input::Sleep => self.sleep(),
+            Input::Opened => reflector.opened(*now),
+            Input::Progressed => reflector.progressed(*now),
+            Input::Changed(change, version) => {
+                let version = version.as_deref().map(ResourceVersion::new);
+                let before = reflector.position().cloned();
+                let arrival = reflector.changed(*change, version.as_ref(), *now);
+                if arrival == Arrival::Stale {
+                    assert_eq!(reflector.position(), before.as_ref());
+                }
+            }
+            Input::Bookmark(version, end) => {
+                let listed = reflector.bookmark(&bookmark(version, *end), *now);
+                self.listed(listed, listing);
+            }
+            Input::Page(version, token) => {
+                let listed = reflector.page(&list_end(version.as_deref(), token.as_deref()), *now);
+                self.listed(Some(listed), listing);
+            }
+            Input::Closed => {
+                if reflector.closed(*now) != Reaction::Resume {
+                    self.failed_at = Some(*now);
+                }
+            }
+            Input::Failed(index) => {
+                let error = &self.errors[*index];
+                // A server that is found not to stream is asked for pages at once, once.
+                let reaction = reflector.failed(error, *now);
+                self.failed_at = (reaction != Reaction::Fallback).then_some(*now);
+            }
+            Input::TimedOut => self.time_out(),
+            Input::Relist => reflector.relist(),
+        }
+        self.check();
+    }
+
+    fn next(&mut self) {
+        let action = self.reflector.next(self.now);
+        match action {
+            Action::Wait(until) => assert!(until > self.now, "a wait must have an end"),
+            Action::Request(request) => {
+                assert_ne!(self.failed_at.take(), Some(self.now), "a failure must be waited for");
+                assert!(self.reflector.deadline().is_some_and(|deadline| deadline >= self.now));
+                if let Request::Watch(watch) = &request
+                    && let Some(from) = &watch.from
+                {
+                    let position = self.reflector.position().map(ToString::to_string);
+                    assert_eq!(*from, position.unwrap_or_default());
+                }
+            }
+        }
+    }
+
+    fn sleep(&mut self) {
+        if let Some(deadline) = self.reflector.deadline() {
+            self.now = self.now.max(deadline);
+        } else if let Action::Wait(until) = self.reflector.next(self.now) {
+            self.now = until;
+        }
+    }
+
+    fn time_out(&mut self) {
+        match self.reflector.timed_out(self.now) {
+            TimedOut::Silent(duration) => {
+                self.reflector.failed(&SourceError::Silent(duration), self.now);
+                self.failed_at = Some(self.now);
+            }
+            TimedOut::Relist(_) => assert_eq!(self.reflector.deadline(), None),
+            TimedOut::NotYet => {}
+        }
+    }
+
+    fn listed(&mut self, listed: Option<Listed>, listing: bool) {
+        match listed {
+            Some(Listed::Complete { epoch_changed }) => {
+                assert!(self.reflector.has_listed());
+                assert_eq!(self.reflector.epoch(), self.epoch + u64::from(epoch_changed));
+                if epoch_changed {
+                    self.epoch += 1;
+                    self.highest = None;
+                }
+            }
+            // Where it was the end of something.
+            Some(Listed::Refused) if listing && self.reflector.deadline().is_none() => {
+                self.failed_at = Some(self.now);
+            }
+            Some(Listed::Refused | Listed::Unsupported | Listed::More) | None => {}
+        }
+    }
+
+    fn check(&mut self) {
+        assert_eq!(self.reflector.epoch(), self.epoch);
+        let Some(position) = self.reflector.position() else { return };
+        if let Some(highest) = &self.highest {
+            assert!(!is_older(position, highest), "{position:?} is behind {highest:?}");
+        }
+        let high_water = self.reflector.high_water();
+        assert!(high_water.is_some_and(|high_water| !is_older(high_water, position)));
+        if position.is_decimal() {
+            self.highest = Some(position.clone());
+        }
+    }
+}
+
+fn is_older(one: &ResourceVersion, other: &ResourceVersion) -> bool {
+    one < other
+}
+
+proptest! {
+    #[test]
+    fn it_never_panics_never_goes_back_and_never_spins(
+        seed in any::<u64>(),
+        audit in any::<bool>(),
+        inputs in proptest::collection::vec(input(), 1..120),
+    ) {
+        let mut model = Model::new(seed, audit);
+        for input in &inputs {
+            model.step(input);
+        }
+    }
+
+    /// Whatever happened, a server that is well again is listed and watched within a bounded time.
+    #[test]
+    fn it_recovers_from_everything(
+        seed in any::<u64>(),
+        inputs in proptest::collection::vec(input(), 1..120),
+    ) {
+        let mut model = Model::new(seed, false);
+        for input in &inputs {
+            model.step(input);
+        }
+        let Model { mut reflector, mut now, .. } = model;
+        let version = "999999999999999999999999999";
+        // A list, in two pages or streamed, and a watch; before each a wait, and once a request that was given up.
+        for _ in 0..12 {
+            match reflector.next(now) {
+                Action::Wait(until) => {
+                    now = until;
+                    continue;
+                }
+                Action::Request(Request::List(_)) => {
+                    reflector.opened(now);
+                    reflector.page(&list_end(Some(version), None), now);
+                    continue;
+                }
+                Action::Request(Request::Watch(_)) => reflector.opened(now),
+            }
+            reflector.bookmark(&bookmark(version, true), now);
+            if reflector.position().is_some_and(|position| *position == ResourceVersion::new(version)) {
+                return Ok(());
+            }
+            now += Duration::from_secs(2);
+            reflector.closed(now);
+        }
+        prop_assert!(false, "not recovered: {reflector:?}");
+    }
+}
