@@ -10,7 +10,7 @@ use windlass_bench_informer::now_nanos;
 pub(crate) struct Handler {
     pods: usize,
     /// Whether every pod is to be read.
-    pub(crate) reads: bool,
+    reads: bool,
     state: Mutex<State>,
 }
 
@@ -65,9 +65,12 @@ impl Handler {
         }
     }
 
-    /// What was read of a pod, so that reading it is not for nothing.
-    pub(crate) fn touch(&self, read: usize) {
-        self.state().touched += read;
+    /// Reads a pod, if pods are to be read; what is returned makes that not to be for nothing.
+    pub(crate) fn read(&self, look: impl FnOnce() -> usize) {
+        if self.reads {
+            let read = look();
+            self.state().touched += read;
+        }
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {

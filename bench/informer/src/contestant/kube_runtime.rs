@@ -12,6 +12,7 @@ use kube_runtime::{WatchStreamExt, reflector};
 use windlass_bench_informer::STAMP;
 
 use super::handler::Handler;
+use super::pod::Look as _;
 
 /// Reflects all pods, for ever.
 pub(crate) async fn run(config: kube::Config, handler: Arc<Handler>) -> Result<()> {
@@ -26,11 +27,11 @@ pub(crate) async fn run(config: kube::Config, handler: Arc<Handler>) -> Result<(
     while let Some(event) = events.next().await {
         match event {
             Ok(Event::InitApply(pod)) if !is_synced => {
-                look(&handler, &pod);
+                handler.read(|| pod.look());
                 handler.added();
             }
             Ok(Event::Apply(pod) | Event::InitApply(pod)) => {
-                look(&handler, &pod);
+                handler.read(|| pod.look());
                 handler.changed(pod.labels().get(STAMP).map(String::as_str));
             }
             // Only now the store has what was listed.
@@ -43,16 +44,4 @@ pub(crate) async fn run(config: kube::Config, handler: Arc<Handler>) -> Result<(
         }
     }
     bail!("the stream of events has ended")
-}
-
-/// Reads a few fields, as a handler does that wants more than to know of the pod.
-fn look(handler: &Handler, pod: &Pod) {
-    if handler.reads {
-        let spec = pod.spec.as_ref();
-        let node = spec.and_then(|spec| spec.node_name.as_ref()).map_or(0, String::len);
-        let containers = spec.map_or(0, |spec| spec.containers.len());
-        let status = pod.status.as_ref();
-        let address = status.and_then(|status| status.pod_ip.as_ref()).map_or(0, String::len);
-        handler.touch(node + containers + address);
-    }
 }

@@ -1,12 +1,14 @@
 //! One contestant of the informer benchmark that is written in Rust: an informer of all pods in a process
 //! of its own, which does as the stage says. The words between them are in the crate's documentation.
 //!
-//! [`kube_runtime`] is the peer. [`handler`] is what every contestant's handler does, [`memory`]
-//! gives free memory back.
+//! [`windlass`] is ours, [`kube_runtime`] the peer. [`handler`] is what every contestant's handler does, and
+//! [`pod`] what it reads; [`memory`] gives free memory back.
 
 mod handler;
 mod kube_runtime;
 mod memory;
+mod pod;
+mod windlass;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,6 +43,12 @@ struct Options {
 enum Who {
     /// kube-runtime's reflector with a streaming list, and managed fields cleared.
     KubeRuntime,
+    /// Ours as it comes: it holds bytes, and decodes what is read.
+    Windlass,
+    /// Ours, holding decoded pods.
+    WindlassResident,
+    /// Ours, holding a type that has only what its user needs.
+    WindlassSlim,
 }
 
 fn main() -> Result<()> {
@@ -68,6 +76,9 @@ async fn run(options: &Options) -> Result<()> {
                 let (config, handler) = (config.clone(), Arc::clone(&handler));
                 match options.who {
                     Who::KubeRuntime => informers.spawn(kube_runtime::run(config, handler)),
+                    Who::Windlass => informers.spawn(windlass::compact(config, handler)),
+                    Who::WindlassResident => informers.spawn(windlass::resident(config, handler)),
+                    Who::WindlassSlim => informers.spawn(windlass::slim(config, handler)),
                 };
             }
             ["trim"] => {
