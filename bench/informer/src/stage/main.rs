@@ -5,7 +5,7 @@
 //! and then an empty line. It ends with its input.
 //!
 //! Reading order: [`template`] and [`pod`] are what the server is filled with and [`fill`] how; [`process`]
-//! is a contestant; [`case`](mod@case) what is done with it, with the help of [`write`], [`door`] and
+//! is a contestant; [`case`](mod@case) what is done with it, with the help of [`write`](mod@write), [`door`] and
 //! [`server`].
 
 mod case;
