@@ -11,6 +11,7 @@ mod pod;
 mod windlass;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
@@ -51,10 +52,18 @@ enum Who {
     WindlassSlim,
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
     let options = Options::parse();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(run(&options))
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let outcome = runtime.map_err(Into::into).and_then(|runtime| runtime.block_on(run(&options)));
+    // Not returned, because that would show a backtrace as well where those are switched on.
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("informer-contestant: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 async fn run(options: &Options) -> Result<()> {

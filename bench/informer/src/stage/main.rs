@@ -19,6 +19,7 @@ mod write;
 
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Parser;
@@ -49,10 +50,18 @@ struct Request {
     program: PathBuf,
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
     let options = Options::parse();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(run(&options))
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let outcome = runtime.map_err(Into::into).and_then(|runtime| runtime.block_on(run(&options)));
+    // Not returned, because that would show a backtrace as well where those are switched on.
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("informer-stage: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 async fn run(options: &Options) -> Result<()> {
