@@ -195,6 +195,9 @@ impl Cache {
         let mut list = listing.list;
         self.quarantine.sweep(list.namespace(), &listing.unreadable);
         for object in listing.held_back.into_values() {
+            if !is_new_epoch && state.holds_version_of(&object, &self.reader) {
+                continue;
+            }
             outcome.repaired += u64::from(!is_new_epoch);
             state.fifo.replace(&mut list, object);
         }
@@ -283,6 +286,14 @@ impl State {
         }
     }
 
+    /// Whether this version of an object is held, decoded and without its bytes.
+    fn holds_version_of(&self, object: &Object, reader: &Reader) -> bool {
+        self.held(object.head().key(), reader).is_some_and(|held| {
+            let (old, new) = (held.head(), object.head());
+            held.bytes().is_none() && old.uid() == new.uid() && old.version() == new.version()
+        })
+    }
+
     fn judge(
         &mut self,
         arrived: Arrived,
@@ -318,11 +329,12 @@ impl State {
         let held = self.held(key, reader);
         let held_head = held.as_ref().map(|held| held.head());
         let verdict = judge::item(held_head, object.head(), listing.high_water.as_ref());
+        // Without bytes nobody can tell, and what may be another counts as one.
         let is_doubtful = listing.is_second
             && verdict == Verdict::Same
-            && held.as_ref().is_some_and(|held| {
-                held.bytes().is_some_and(|bytes| Some(bytes) != object.bytes())
-            });
+            && held
+                .as_ref()
+                .is_some_and(|held| held.bytes().is_none_or(|bytes| Some(bytes) != object.bytes()));
         match if is_doubtful { Verdict::Contradiction } else { verdict } {
             Verdict::Apply => self.fifo.replace(&mut listing.list, Arc::new(object)),
             // The key of the held object, because the mark shares its text.

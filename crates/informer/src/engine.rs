@@ -20,6 +20,7 @@ use crate::feed::Feed;
 use crate::ingest::Ingest;
 use crate::listener::{HandlerOptions, Listener, Resync};
 use crate::lock::lock;
+use crate::observer::Probe;
 use crate::options::{AddIndex, InformerOptions, LayoutChoice};
 use crate::reflector::ServerTraits;
 use crate::resource::Resource;
@@ -66,7 +67,8 @@ impl Engine {
         resource: Resource,
         origin: Origin,
         options: InformerOptions,
-    ) -> Result<Self, InformerError> {
+        stop: CancellationToken,
+    ) -> Result<Arc<Self>, InformerError> {
         check(&origin, &resource, &options)
             .map_err(|error| InformerError::Selection { resource: resource.clone(), error })?;
         let now = Instant::now();
@@ -76,12 +78,12 @@ impl Engine {
         let vitals: Vec<_> =
             namespaces.map(|namespace| Arc::new(Vitals::new(namespace, now))).collect();
         let cache = Arc::new(Cache::new(options.store(), vitals.len()));
-        let indexes = options.indexes.clone();
+        let (indexes, observers) = (options.indexes.clone(), options.observers.clone());
         let engine = Self {
             resource,
             origin,
             cache,
-            stop: CancellationToken::new(),
+            stop,
             life: watch::Sender::new(Life::New),
             handlers: Mutex::new(Handlers::Waiting(Vec::new())),
             vitals,
@@ -89,6 +91,8 @@ impl Engine {
             options: Mutex::new(options),
         };
         engine.add_indexes(&indexes)?;
+        let engine = Arc::new(engine);
+        observers.tell(|observer| observer.attached(&engine.resource, Probe::new(&engine)));
         Ok(engine)
     }
 
@@ -102,12 +106,6 @@ impl Engine {
 
     pub(crate) fn token(&self) -> &CancellationToken {
         &self.stop
-    }
-
-    /// Stops it when `parent` is cancelled, too.
-    pub(crate) fn stopped_by(mut self, parent: &CancellationToken) -> Self {
-        self.stop = parent.child_token();
-        self
     }
 
     /// Stops it; one that does not run yet never will.

@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use windlass_indexer::{Cached, ObjectKey};
 
@@ -136,10 +137,8 @@ impl<K> Event<K> {
     /// Whether this is no change, but the same version once more: the handler asked for a resync.
     pub fn is_resync(&self) -> bool {
         match self {
-            Self::Updated { old, new } => {
-                let (old, new) = (old.head(), new.head());
-                old.uid() == new.uid() && old.version() == new.version()
-            }
+            // Not by the version: in a restored cluster the same one can be of another object.
+            Self::Updated { old, new } => Arc::ptr_eq(old.object(), new.object()),
             Self::Added { .. } | Self::Deleted { .. } => false,
         }
     }

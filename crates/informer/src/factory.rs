@@ -362,8 +362,9 @@ impl SharedInformerFactory {
         let group = resource.group().to_owned();
         let server = lock(&shared.servers).entry(group).or_default().clone();
         let origin = Origin::Server(shared.client.clone(), server);
-        let engine = Engine::new(resource.clone(), origin, options.clone())?;
-        let informer = SharedInformer::on(Arc::new(engine.stopped_by(&shared.stop)))?;
+        let stop = shared.stop.child_token();
+        let engine = Engine::new(resource.clone(), origin, options.clone(), stop)?;
+        let informer = SharedInformer::on(engine)?;
         let (engine, user) = informer.parts();
         let entry = Entry { engine: Arc::clone(engine), user: Arc::downgrade(user), pinned: None };
         informers.insert(options.identity(resource), entry);

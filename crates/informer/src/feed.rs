@@ -123,29 +123,21 @@ impl Feed {
     async fn serve(&mut self, request: &Request) {
         self.begin(request);
         let began = Instant::now();
-        let events = self.events();
         let source = Arc::clone(&self.source);
         let answer = tokio::select! {
             answer = source.request(request) => answer,
             () = sleep_until(self.deadline()) => Err(SourceError::Silent(began.elapsed())),
         };
-        let is_watch = matches!(request, Request::Watch(_));
         let end = match answer {
             Err(error) => End::Failed(error),
             Ok(body) => {
                 self.reflector.opened(Instant::now());
-                if is_watch {
-                    self.vitals.note(|notes| notes.counts.watches += 1);
-                    self.observers.tell(|observer| observer.watch_opened(self.engine.resource()));
+                match request {
+                    Request::List(_) => self.read(request, body).await,
+                    Request::Watch(_) => self.watch(request, body, began).await,
                 }
-                self.read(request, body).await
             }
         };
-        if is_watch {
-            let (lasted, events) = (began.elapsed(), self.events() - events);
-            let resource = self.engine.resource();
-            self.observers.tell(|observer| observer.watch_closed(resource, lasted, events));
-        }
         self.end(end);
     }
 
@@ -169,6 +161,18 @@ impl Feed {
         }
         let doing = if self.listing.is_some() { Doing::Listing } else { Doing::Watching };
         self.vitals.note(|notes| notes.do_now(doing, now));
+    }
+
+    /// Reads a watch to its end. One that was refused was none.
+    async fn watch(&mut self, request: &Request, body: Body, began: Instant) -> End {
+        self.vitals.note(|notes| notes.counts.watches += 1);
+        self.observers.tell(|observer| observer.watch_opened(self.engine.resource()));
+        let before = self.events();
+        let end = self.read(request, body).await;
+        let (lasted, events) = (began.elapsed(), self.events() - before);
+        let resource = self.engine.resource();
+        self.observers.tell(|observer| observer.watch_closed(resource, lasted, events));
+        end
     }
 
     /// Reads a body to its end.

@@ -87,7 +87,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
         options: InformerOptions,
     ) -> Result<Self, InformerError> {
         let origin = Origin::Server(client, ServerTraits::default());
-        Self::on(Arc::new(Engine::new(resource, origin, options)?))
+        Self::on(Engine::new(resource, origin, options, CancellationToken::new())?)
     }
 
     /// An informer of any source. Namespaces and selectors are the source's affair.
@@ -100,7 +100,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
         options: InformerOptions,
     ) -> Result<Self, InformerError> {
         let origin = Origin::Source(Arc::new(source));
-        Self::on(Arc::new(Engine::new(resource, origin, options)?))
+        Self::on(Engine::new(resource, origin, options, CancellationToken::new())?)
     }
 
     /// The first face of an engine.

@@ -112,6 +112,8 @@ mod listener;
 mod lock;
 mod observer;
 mod options;
+#[cfg(feature = "prometheus")]
+mod prometheus;
 mod reflector;
 mod resource;
 mod scan;
@@ -137,8 +139,10 @@ pub use frames::{
 };
 pub use informer::SharedInformer;
 pub use listener::{HandlerOptions, HandlerStatus, Registration, Resync, Subscription};
-pub use observer::{ListReport, Observer};
+pub use observer::{ListReport, Observer, Probe};
 pub use options::InformerOptions;
+#[cfg(feature = "prometheus")]
+pub use prometheus::InformerMetrics;
 pub use reflector::{
     Action, Arrival, BackoffConfig, Listed, Phase, Reaction, Reflector, ReflectorConfig, Relist,
     ServerTraits, TimedOut,

@@ -2,18 +2,27 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use crate::engine::Engine;
 use crate::frames::Change;
 use crate::resource::Resource;
 use crate::source::SourceError;
+use crate::status::InformerStatus;
 
-/// Hears of every step of an informer. Every method does nothing unless implemented.
+/// Hears of every step of an informer. Every method does nothing unless implemented; the `prometheus` feature has
+/// a ready implementation.
 ///
 /// They are called in between of what the informer does, so they must be quick. What is a state and not a step
-/// (sizes, pending events, the age of the last one) is in the [status](crate::InformerStatus).
+/// (sizes, pending events, the age of the last one) is in the [status](crate::InformerStatus), which a [`Probe`]
+/// asks for.
 pub trait Observer: Send + Sync + 'static {
+    /// The informer is made; it does not run yet. Keep the probe to ask for its state.
+    fn attached(&self, resource: &Resource, probe: Probe) {
+        let _ = (resource, probe);
+    }
+
     /// A list is complete, streamed or in pages.
     fn listed(&self, resource: &Resource, list: &ListReport) {
         let _ = (resource, list);
@@ -65,6 +74,12 @@ pub trait Observer: Send + Sync + 'static {
     }
 }
 
+/// Asks an informer for its state at this moment, without keeping the informer alive.
+#[derive(Clone)]
+pub struct Probe {
+    engine: Weak<Engine>,
+}
+
 /// A list that is complete.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -79,6 +94,28 @@ pub struct ListReport {
     pub swept: u64,
     /// Objects that it had and that a watch should have told of.
     pub repaired: u64,
+}
+
+impl Probe {
+    pub(crate) fn new(engine: &Arc<Engine>) -> Self {
+        Self { engine: Arc::downgrade(engine) }
+    }
+
+    /// Whether the informer is gone.
+    pub fn is_gone(&self) -> bool {
+        self.engine.strong_count() == 0
+    }
+
+    /// The state at this moment, or `None` if the informer is gone.
+    pub fn status(&self) -> Option<InformerStatus> {
+        Some(self.engine.upgrade()?.status())
+    }
+}
+
+impl fmt::Debug for Probe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Probe").finish_non_exhaustive()
+    }
 }
 
 /// Nobody, or one.
