@@ -6,11 +6,12 @@
 //!
 //! Every run of a case is a process of its own that prints one metric per [`mod@line`]. [`results`]
 //! collects them by round and compares within a round; [`targets`] judges the ratios. What to run, and
-//! which targets there are, is the suite's: [`queue`], [`apiserver`]. The rest is how it looks and what it
+//! which targets there are, is the suite's: [`queue`], [`apiserver`], [`informer`]. The rest is how it looks and what it
 //! needs: [`table`], [`json`], [`progress`], [`machine`], [`program`] and [`go`].
 
 mod apiserver;
 mod go;
+mod informer;
 mod json;
 mod line;
 mod machine;
@@ -37,6 +38,8 @@ enum Suite {
     Queue(queue::Options),
     /// The embedded API server beside kube-apiserver with etcd.
     Apiserver(apiserver::Options),
+    /// The informers beside those of client-go, controller-runtime and kube-runtime.
+    Informer(informer::Options),
 }
 
 /// Runs the chosen suite.
@@ -48,5 +51,6 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     match &options.suite {
         Suite::Queue(options) => queue::run(options),
         Suite::Apiserver(options) => apiserver::run(options),
+        Suite::Informer(options) => informer::run(options),
     }
 }

@@ -48,7 +48,7 @@ impl Module {
 
 fn how_to_get(wanted: &str) -> String {
     format!(
-        "This benchmark compares with queues written in Go and needs Go {wanted} or newer:\n\
+        "This benchmark compares with programs written in Go and needs Go {wanted} or newer:\n\
          \x20 install it from https://go.dev/doc/install, or as your distribution's package\n\
          \x20 `golang-go` if that is new enough, and see that `go version` works in this shell"
     )

@@ -26,17 +26,26 @@ pub(super) struct Line {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Who {
-    /// client-go's rate limiting work queue: what the ratios are to.
+    /// client-go's rate limiting work queue, or its informers: what the ratios are to.
     ClientGo,
-    /// controller-runtime's priority queue.
+    /// controller-runtime's priority queue, or its cache.
     ControllerRuntime,
-    /// Ours with `Arc<str>` keys.
+    /// Our queue with `Arc<str>` keys.
     WindlassArcstr,
-    /// Ours with interned keys.
+    /// Our queue with interned keys, or our informers as they come, with a compact cache.
     Windlass,
-    /// Ours with priority, fairness and causes on.
+    /// Our queue with priority, fairness and causes on.
     WindlassFull,
-    /// The embedded API server, called without a socket. Servers are no choice among the queues.
+    /// kube-runtime's reflector. What is no queue is no choice among the queues.
+    #[value(skip)]
+    KubeRuntime,
+    /// Our informers with a cache that holds typed objects.
+    #[value(skip)]
+    WindlassResident,
+    /// Our informers of a type that has only what its user needs.
+    #[value(skip)]
+    WindlassSlim,
+    /// The embedded API server, called without a socket.
     #[value(skip)]
     InProcess,
     /// The embedded API server as a program, over loopback.
@@ -59,12 +68,18 @@ pub(super) enum Metric {
     WallS,
     /// Peak resident memory of the process, in MiB.
     PeakMb,
-    /// Resident memory at the end of the measured section, in MiB.
+    /// Resident memory at the end of the measured section, in MiB, without what is free.
     ResidentMb,
+    /// Resident memory as it is when the process has come to rest, in MiB.
+    SettledMb,
+    /// By how much an object makes the resident memory grow.
+    BytesPerObject,
     /// Median latency in microseconds.
     P50Us,
     /// 99th percentile of the latency in microseconds.
     P99Us,
+    /// CPU microseconds for one event.
+    CpuUsPerEvent,
     /// The first, cold start in milliseconds.
     FirstMs,
     /// The middle one of several starts in milliseconds.
@@ -127,6 +142,9 @@ impl Who {
             Self::WindlassArcstr => "windlass-arcstr",
             Self::Windlass => "windlass",
             Self::WindlassFull => "windlass-full",
+            Self::KubeRuntime => "kube-runtime",
+            Self::WindlassResident => "windlass-resident",
+            Self::WindlassSlim => "windlass-slim",
             Self::InProcess => "in-process",
             Self::Embedded => "embedded",
             Self::Real => "real",
@@ -153,8 +171,11 @@ impl fmt::Display for Metric {
             Self::WallS => "wall_s",
             Self::PeakMb => "peak_mb",
             Self::ResidentMb => "resident_mb",
+            Self::SettledMb => "settled_mb",
+            Self::BytesPerObject => "bytes_per_object",
             Self::P50Us => "p50_us",
             Self::P99Us => "p99_us",
+            Self::CpuUsPerEvent => "cpu_us_per_event",
             Self::FirstMs => "first_ms",
             Self::MedianMs => "median_ms",
             Self::MaxMs => "max_ms",
@@ -255,13 +276,23 @@ mod tests {
             assert_eq!(taken.get_name(), who.name());
             assert_eq!(serde_json::to_string(&who).expect("a name"), format!("\"{who}\""));
         }
-        for who in [Who::InProcess, Who::Embedded, Who::Real] {
+        for who in [
+            Who::KubeRuntime,
+            Who::WindlassResident,
+            Who::WindlassSlim,
+            Who::InProcess,
+            Who::Embedded,
+            Who::Real,
+        ] {
             assert!(who.to_possible_value().is_none(), "{who} is no queue");
             assert_eq!(serde_json::to_string(&who).expect("a name"), format!("\"{who}\""));
         }
         for metric in [
             Metric::P50Us,
             Metric::ResidentMb,
+            Metric::SettledMb,
+            Metric::BytesPerObject,
+            Metric::CpuUsPerEvent,
             Metric::WallS,
             Metric::FirstMs,
             Metric::CpuAllS,

@@ -34,6 +34,12 @@ pub(super) enum Measure {
     Peak,
     /// Wall time: compares only where both sides had the same number of keys.
     Wall,
+    /// Resident memory: compares only where both sides had the same number of keys.
+    Resident,
+    /// Peak memory as a multiple of the resident memory of the same process.
+    PeakToResident,
+    /// CPU time per event, as the process told it.
+    CpuPerEvent,
     /// The first, cold start.
     FirstStart,
     /// The middle one of the starts in one process.
@@ -75,7 +81,8 @@ impl Results {
         other: Who,
     ) -> Option<Ratio> {
         let (ours, theirs) = (self.series(case, who)?, self.series(case, other)?);
-        if matches!(measure, Measure::Peak | Measure::Wall) && ours.keys != theirs.keys {
+        let whole = matches!(measure, Measure::Peak | Measure::Wall | Measure::Resident);
+        if whole && ours.keys != theirs.keys {
             return None;
         }
         let by_round = ours.values(measure)?.into_iter().zip(theirs.values(measure)?);
@@ -142,6 +149,13 @@ impl Series {
             Measure::Throughput => self.metric(Metric::Throughput),
             Measure::Peak => self.metric(Metric::PeakMb),
             Measure::Wall => self.metric(Metric::WallS),
+            Measure::Resident => self.metric(Metric::ResidentMb),
+            Measure::PeakToResident => {
+                let resident = self.metric(Metric::ResidentMb)?;
+                let peak = self.metric(Metric::PeakMb)?;
+                Some(peak.into_iter().zip(resident).map(|(peak, held)| peak / held).collect())
+            }
+            Measure::CpuPerEvent => self.metric(Metric::CpuUsPerEvent),
             Measure::FirstStart => self.metric(Metric::FirstMs),
             Measure::MedianStart => self.metric(Metric::MedianMs),
             Measure::LongestStart => self.metric(Metric::MaxMs),
@@ -160,6 +174,9 @@ impl Measure {
             Self::CpuPerKey => "CPU",
             Self::Peak => "peak memory",
             Self::Wall => "wall time",
+            Self::Resident => "resident memory",
+            Self::PeakToResident => "peak / resident",
+            Self::CpuPerEvent => "CPU per event",
             Self::FirstStart => "first start, ms",
             Self::MedianStart => "median start, ms",
             Self::LongestStart => "longest start, ms",
@@ -260,6 +277,17 @@ mod tests {
         let expected = Ratio { median: 2.0, lowest: 1.0, highest: 3.0 };
         assert_eq!(spread(Who::InProcess), Some(expected));
         assert_eq!(spread(Who::Real), None);
+    }
+
+    #[test]
+    fn peak_is_compared_with_what_was_resident_in_the_same_round() {
+        let mut results = Results::default();
+        for (peak, resident) in [(12.0, 10.0), (33.0, 30.0), (26.0, 20.0)] {
+            let measured = Measured::from([(Metric::PeakMb, peak), (Metric::ResidentMb, resident)]);
+            results.add("case", Who::Windlass, 1, measured);
+        }
+        let spread = results.spread(Measure::PeakToResident, "case", Who::Windlass);
+        assert_eq!(spread, Some(Ratio { median: 1.2, lowest: 1.1, highest: 1.3 }));
     }
 
     #[test]

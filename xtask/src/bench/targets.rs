@@ -9,6 +9,7 @@ use anyhow::{Result, bail};
 
 use super::line::Who;
 use super::results::{Measure, Ratio, Results};
+use super::table::{Column, NOTHING, Table, number};
 
 /// One wanted ratio or value.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,6 +42,39 @@ pub(super) enum Verdict {
     NotMeasured,
     /// Nothing was wanted.
     Information,
+}
+
+/// The targets that were measured, each with its value and what that means; `None` if there are none.
+pub(super) fn table(targets: &[Target], results: &Results) -> Option<Table> {
+    let mut table = Table::new(&[
+        Column::Left("target"),
+        Column::Left("case"),
+        Column::Left("who"),
+        Column::Left("against"),
+        Column::Right("wanted"),
+        Column::Right("is"),
+        Column::Right("rounds"),
+        Column::Left("verdict"),
+    ]);
+    let mut case = None;
+    for target in targets {
+        let (value, verdict) = target.judge(results);
+        let Some(value) = value else { continue };
+        if case.replace(target.case) != Some(target.case) {
+            table.gap();
+        }
+        table.row(vec![
+            target.measure.name().to_owned(),
+            target.case.to_owned(),
+            target.who.to_string(),
+            target.against.map_or_else(|| NOTHING.to_owned(), |who| who.to_string()),
+            target.wanted.as_ref().map_or_else(|| NOTHING.to_owned(), Wanted::to_string),
+            number(Some(value.median), 2),
+            format!("{:.2} to {:.2}", value.lowest, value.highest),
+            verdict.to_string(),
+        ]);
+    }
+    case.map(|_| table)
 }
 
 /// How many targets stand how.

@@ -1,9 +1,9 @@
 //! The tables that a person reads: one for each group of cases, and how the targets stand.
 
 use super::super::line::{Metric, Who};
-use super::super::results::{Measure, Ratio, Results, Series};
-use super::super::table::{Column, NOTHING, Table, grouped, number};
-use super::super::targets::{Target, Verdict, Wanted};
+use super::super::results::{Measure, Results, Series};
+use super::super::table::{Column, Table, grouped, number};
+use super::super::targets::{self, Target};
 use super::plan::{Group, Plan, Run};
 use super::targets::OBJECTS;
 
@@ -164,30 +164,11 @@ fn note(group: Group) -> &'static str {
 }
 
 /// How the targets stand that a run with `objects` objects measured.
-pub(super) fn targets(targets: &[Target], results: &Results, objects: u32) -> String {
-    let mut table = Table::new(&[
-        Column::Left("target"),
-        Column::Left("case"),
-        Column::Left("who"),
-        Column::Left("against"),
-        Column::Right("wanted"),
-        Column::Right("is"),
-        Column::Right("rounds"),
-        Column::Left("verdict"),
-    ]);
-    let mut case = None;
-    for target in targets {
-        let (value, verdict) = target.judge(results);
-        let Some(value) = value else { continue };
-        if case.replace(target.case) != Some(target.case) {
-            table.gap();
-        }
-        table.row(targets_row(target, value, verdict));
-    }
-    if case.is_none() {
+pub(super) fn targets(all: &[Target], results: &Results, objects: u32) -> String {
+    let Some(table) = targets::table(all, results) else {
         return "No target is about what was measured.\n".to_owned();
-    }
-    let other_size = if objects == OBJECTS || targets.iter().all(|target| target.case != "list") {
+    };
+    let other_size = if objects == OBJECTS || all.iter().all(|target| target.case != "list") {
         String::new()
     } else {
         let (meant, objects) = (grouped(OBJECTS), grouped(objects));
@@ -198,19 +179,6 @@ pub(super) fn targets(targets: &[Target], results: &Results, objects: u32) -> St
 is: the median of the rounds, a ratio where there is something against; rounds: the lowest and the highest.
 {other_size}"
     )
-}
-
-fn targets_row(target: &Target, value: Ratio, verdict: Verdict) -> Vec<String> {
-    vec![
-        target.measure.name().to_owned(),
-        target.case.to_owned(),
-        target.who.to_string(),
-        target.against.map_or_else(|| NOTHING.to_owned(), |who| who.to_string()),
-        target.wanted.as_ref().map_or_else(|| NOTHING.to_owned(), Wanted::to_string),
-        number(Some(value.median), 2),
-        format!("{:.2} to {:.2}", value.lowest, value.highest),
-        verdict.to_string(),
-    ]
 }
 
 #[cfg(test)]
