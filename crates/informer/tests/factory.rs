@@ -207,11 +207,11 @@ async fn slim_resident_type_is_decoded_once_and_read_without_bytes() {
     let slim = factory
         .informer_of::<Slim>(&config_maps(), InformerOptions::resident::<Slim>)
         .expect("an informer");
-    let (told, log) = (Log::new(), Log::new());
-    let handler_log = told.clone();
+    let told = Log::new();
+    let log = told.clone();
     slim.add_handler(move |event: Event<Slim>| {
         let object = event.object().get().expect("it decodes");
-        handler_log.note(format!("{}={}", event.key().name(), object.data["value"]));
+        log.note(format!("{}={}", event.key().name(), object.data["value"]));
     })
     .expect("not stopped");
     factory.start();
@@ -223,7 +223,6 @@ async fn slim_resident_type_is_decoded_once_and_read_without_bytes() {
     let one = slim.lister().get("default/a").expect("it decodes").expect("it is there");
     let two = slim.lister().get("default/a").expect("it decodes").expect("it is there");
     assert!(Arc::ptr_eq(&one, &two));
-    drop(log);
     factory.shut_down().await;
 }
 

@@ -80,20 +80,31 @@ async fn half_a_frame_is_never_applied_and_the_watch_is_resumed_before_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watches_that_are_cut_at_every_byte_lose_nothing() {
+async fn lists_and_watches_that_are_cut_anywhere_lose_nothing() {
     let cluster = Cluster::with(&["a"]).await;
+    // One after the other is cut, each a little later than the one before.
+    let cuts: Vec<_> = (0..80)
+        .map(|number| {
+            let cut =
+                Fault::CutAnswer { after_bytes: 1 + 11 * usize::try_from(number).expect("few") };
+            cluster.fault(FaultRule::new(cut).verb("watch").after(number).times(1))
+        })
+        .collect();
     let informer = cluster.running(options());
-    informer.synced().await.expect("it lists");
-    for (number, after_bytes) in (1..400).step_by(7).enumerate() {
-        cluster.cut_watches(after_bytes, 1);
+    for number in 1..=60 {
         cluster.set("a", &number.to_string()).await;
         cluster.create(&format!("b{number}")).await;
+        pass(10 * SECOND).await;
+    }
+    while cuts.iter().any(|cut| cluster.server.faults().struck(*cut) == 0) {
+        pass(MINUTE).await;
     }
     pass(30 * MINUTE).await;
-    assert_eq!(informer.lister().reader().len(), 58);
-    assert!(content(informer.lister()).starts_with("a=56 "), "{}", content(informer.lister()));
+    assert_eq!(informer.lister().reader().len(), 61);
+    assert!(content(informer.lister()).starts_with("a=60 "), "{}", content(informer.lister()));
     let counts = counts(&informer);
-    assert_eq!((counts.stale, counts.swept), (0, 0), "{counts:?}");
+    assert_eq!((counts.swept, counts.repaired, counts.restored), (0, 0, 0), "{counts:?}");
+    assert!(counts.errors > 50, "{counts:?}");
     informer.end().await;
 }
 
@@ -173,8 +184,7 @@ async fn silent_watch_is_given_up_earlier_where_bookmarks_used_to_come() {
 #[tokio::test(start_paused = true)]
 async fn request_that_is_never_answered_is_given_up() {
     let (informer, mut server) = by_hand::running(options());
-    let asked = server.asked().await;
-    asked.is_given_up().await;
+    server.asked().await.stays_unanswered().await;
     let _wire = server.lists(&[object("a", "1")], "1").await;
     informer.synced().await.expect("the second one was answered");
     informer.end().await;
@@ -319,16 +329,14 @@ async fn list_that_is_older_than_what_is_known_is_not_believed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stale_server_cannot_answer_a_first_list() {
-    let cluster = Cluster::with(&["a"]).await;
-    cluster.set("a", "2").await;
-    let informer = cluster.running(options());
-    informer.synced().await.expect("it lists");
-    assert_eq!(content(informer.lister()), "a=2");
-    // Neither a list nor a streamed one names a version, so it is a consistent read: see `source_kube.rs`.
-    let (by_hand, mut server) = by_hand::running(options());
-    assert_eq!(server.asked().await.from(), None);
-    by_hand.end().await;
+async fn first_list_is_consistent_so_that_a_stale_server_cannot_answer_it() {
+    let (informer, mut server) = by_hand::running(options());
+    // That no version is named is what makes it so: `source_kube.rs` looks at what is sent.
+    let asked = server.asked().await;
+    assert_eq!(asked.from(), None);
+    asked.fails(refusal(422, "Invalid"));
+    let Request::List(list) = server.asked().await.request else { panic!("a list") };
+    assert_eq!(list.continue_token, None);
     informer.end().await;
 }
 
@@ -582,14 +590,13 @@ async fn watches_that_end_at_once_make_no_hot_loop() {
     while began.elapsed() < 10 * MINUTE {
         let request = server.asked().await;
         asked += 1;
-        match request.from() {
-            Some(_) => drop(request.opens()),
-            // It may want to see whether the list helps.
-            None => {
-                let wire = request.streams();
-                wire.event("ADDED", &object("a", "1"));
-                wire.ends_list("1");
-            }
+        if request.from().is_some() {
+            drop(request.opens());
+        } else {
+            // It may want to see whether a list helps.
+            let wire = request.streams();
+            wire.event("ADDED", &object("a", "1"));
+            wire.ends_list("1");
         }
     }
     assert!(asked < 120, "{asked} requests in ten minutes");

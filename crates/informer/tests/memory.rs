@@ -110,7 +110,11 @@ async fn huge_list_takes_the_memory_of_one_object() {
         let informer = Running::<ConfigMap>::start(informer);
         informer.synced().await.expect("it lists");
         let growth = process_kib("VmHWM:").saturating_sub(before);
-        assert!(growth < GROWTH_MAX_KIB, "{growth} KiB for a list of {} KiB", OBJECTS * BULK >> 10);
+        assert!(
+            growth < GROWTH_MAX_KIB,
+            "{growth} KiB for a list of {} KiB",
+            (OBJECTS * BULK) >> 10
+        );
         let content = content(informer.lister());
         assert_eq!(content.split(' ').filter(|object| object.ends_with(value)).count(), OBJECTS);
         let list = informer.status().feeds[0].list;

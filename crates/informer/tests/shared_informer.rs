@@ -165,17 +165,16 @@ async fn removed_handler_hears_nothing_more_and_others_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn handler_removed_before_the_first_list_is_never_synced() {
+async fn handler_removed_during_the_first_list_is_told_nothing_of_it() {
     let (informer, mut server) = by_hand::running(options());
-    let log = Log::new();
-    let registration = informer.add_handler(log.handler()).expect("it runs");
-    let (stays, removed) = (informer.clone(), Log::new());
-    let waits = informer.add_handler(removed.handler()).expect("it runs");
+    let (removed, stays) = (Log::new(), Log::new());
+    let registration = informer.add_handler(removed.handler()).expect("it runs");
+    let other = informer.add_handler(stays.handler()).expect("it runs");
     registration.remove();
-    let wire = server.lists(&[object("a", "1")], "1").await;
-    assert!(waits.synced().await);
-    assert!(log.take().await.is_empty());
-    drop((stays, wire));
+    let _wire = server.lists(&[object("a", "1")], "1").await;
+    assert!(other.synced().await);
+    assert_eq!(stays.take().await, ["+a=1 initial"]);
+    assert!(removed.take().await.is_empty());
     informer.end().await;
 }
 
@@ -487,15 +486,29 @@ async fn informer_stops_when_its_last_user_leaves() {
     assert!(factory.status().is_empty(), "nobody uses it");
 }
 
-#[tokio::test(start_paused = true)]
-async fn handler_finishes_what_it_is_at_before_the_end() {
-    let (informer, mut server) = by_hand::running(options());
+#[tokio::test(flavor = "multi_thread")]
+async fn end_waits_for_the_event_that_a_handler_is_at() {
+    let cluster = Cluster::with(&["a", "b"]).await;
+    let mut informer = cluster.running(options());
     let log = Log::new();
-    let registration = informer.add_handler(log.handler()).expect("it runs");
-    let _wire = server.lists(&[object("a", "1")], "1").await;
-    assert!(registration.synced().await);
-    informer.end().await;
-    assert_eq!(log.take().await, ["+a=1 initial"]);
+    let (release, released) = mpsc::channel::<()>();
+    let (entered, is_in) = tokio::sync::oneshot::channel();
+    let (told, mut entered) = (log.clone(), Some(entered));
+    let slow = move |event: Event<ConfigMap>| {
+        let _ = entered.take().expect("it is called once").send(());
+        let _ = tokio::task::block_in_place(|| released.recv());
+        told.note(text(&event));
+    };
+    informer.add_handler(slow).expect("it runs");
+    is_in.await.expect("it was called");
+    informer.stop.cancel();
+    while informer.status().life != Life::Stopped {
+        tokio::task::yield_now().await;
+    }
+    assert!(log.take_now().is_empty(), "it is still at it");
+    release.send(()).expect("it waits");
+    assert_eq!(informer.ended().await, Ok(()));
+    assert_eq!(log.take_now(), ["+a=1 initial"], "this one, and no other");
 }
 
 #[tokio::test(start_paused = true)]

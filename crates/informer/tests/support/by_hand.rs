@@ -139,7 +139,7 @@ impl Asked {
     }
 
     /// Answers nothing, and waits until the informer has given it up.
-    pub(crate) async fn is_given_up(mut self) {
+    pub(crate) async fn stays_unanswered(mut self) {
         self.answer.cancellation().await;
     }
 }
