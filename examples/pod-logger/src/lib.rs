@@ -61,7 +61,7 @@ pub async fn run(
         factory.synced().await?;
         let held = pods.lister().reader().len();
         log(&format!(
-            "The cache is complete: the {held} pods above were there before. From here on, changes."
+            "The cache is complete: what is above was there before (pods: {held}). Now come changes."
         ));
         Err::<(), _>(factory.failed().await.into())
     };

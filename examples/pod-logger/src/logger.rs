@@ -81,8 +81,7 @@ impl PodLogger {
             self.resynced = Some(now);
             let held = self.pods.reader().len();
             (self.log)(&format!(
-                "Resync: all {held} pods of the cache are shown again. Nothing has changed, and the server was \
-                 not asked."
+                "Resync: the cache shows all of its pods again ({held}). None has changed, and the server was not asked."
             ));
         }
     }

@@ -57,7 +57,7 @@ async fn main() -> Result<()> {
 
     let tally = summary.tally;
     tracing::info!(
-        "Seen: {} added, {} updated, {} resynced, {} deleted. The cache held {} pods in the end.",
+        "Seen: {} added, {} updated, {} resynced, {} deleted. Pods in the cache in the end: {}.",
         tally.added,
         tally.updated,
         tally.resynced,

@@ -67,7 +67,7 @@ async fn life_of_a_pod_is_logged() {
             lines.take(),
             [
                 "New Pod Added to Store: default/early (Pending, on no node yet)",
-                "The cache is complete: the 1 pods above were there before. From here on, changes.",
+                "The cache is complete: what is above was there before (pods: 1). Now come changes.",
             ]
         );
 
@@ -91,7 +91,7 @@ async fn life_of_a_pod_is_logged() {
         sleep(MINUTE).await;
         assert_eq!(
             lines.take(),
-            ["Resync: all 1 pods of the cache are shown again. Nothing has changed, and the server was not asked."]
+            ["Resync: the cache shows all of its pods again (1). None has changed, and the server was not asked."]
         );
     })
     .await;

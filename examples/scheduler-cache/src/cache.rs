@@ -208,6 +208,11 @@ fn retry_on_change(
             Event::Deleted { .. } => "is gone",
         };
         let pods = waiting.try_all_again();
-        tracing::info!("{kind} {} {what}: {pods} pods that wait are looked at again", event.key());
+        if pods > 0 {
+            tracing::info!(
+                "{kind} {} {what}: pods that wait are looked at again ({pods})",
+                event.key()
+            );
+        }
     }
 }
