@@ -237,8 +237,7 @@ impl Scene {
             assert_eq!(replica.broken(), Vec::<String>::new(), "{}", replica.name());
             assert!(replica.went_back() <= restores, "{}: {status:#?}", replica.name());
         }
-        let restored = status.feeds[0].counts.restored;
-        assert_eq!(restored, restores, "{status:#?}");
+        assert_eq!(status.feeds[0].counts.restored, restores, "{status:#?}");
         self.factory.shut_down().await;
         while tasks.join_next().await.is_some() {}
     }

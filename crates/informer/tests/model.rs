@@ -30,7 +30,7 @@ use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule, Snapshot};
 use replica::{Content, Replica, cache_of, difference, server_has};
 
 /// How many runs there are, unless the environment says otherwise.
-const RUNS: u64 = 100;
+const RUNS: u64 = 80;
 
 /// Steps of one run.
 const STEPS: usize = 60;
@@ -236,7 +236,7 @@ impl Run {
             let _ = api.delete(&name, &DeleteParams::default()).await;
         }
         // After a deletion it is another object of the same name.
-        if what < 2 || what >= 6 {
+        if !(2..6).contains(&what) {
             let object = serde_json::from_value(object.clone()).expect("a config map");
             let _ = api.create(&PostParams::default(), &object).await;
         }
