@@ -37,6 +37,8 @@ pub struct Lister<K> {
 struct View {
     reader: Reader,
     face: Arc<Face>,
+    /// What must live as long as somebody reads.
+    kept: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// One version of an object: its head at once, the object when it is asked for.
@@ -59,7 +61,15 @@ pub struct Iter<'a, K> {
 
 impl<K: DeserializeOwned + Send + Sync + 'static> Lister<K> {
     pub(crate) fn new(reader: Reader, face: Arc<Face>) -> Self {
-        Self { view: Arc::new(View { reader, face }), object: PhantomData }
+        Self { view: Arc::new(View { reader, face, kept: None }), object: PhantomData }
+    }
+
+    /// The same, and as long as it, a clone of it or a handle from it lives, so does `kept`: whoever fills the
+    /// store, for instance.
+    #[must_use]
+    pub fn keeping(self, kept: Arc<dyn Any + Send + Sync>) -> Self {
+        let (reader, face) = (self.view.reader.clone(), Arc::clone(&self.view.face));
+        Self { view: Arc::new(View { reader, face, kept: Some(kept) }), object: PhantomData }
     }
 
     /// The object of a key, decoded; `None` if it is not there. Keys are `&ObjectKey`, `(namespace, name)` or
@@ -267,7 +277,8 @@ impl<K> Clone for List<K> {
 
 impl<K> fmt::Debug for Lister<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Lister<{}>", self.view.face.name())
+        let kept = if self.view.kept.is_some() { ", keeping its source" } else { "" };
+        write!(f, "Lister<{}{kept}>", self.view.face.name())
     }
 }
 

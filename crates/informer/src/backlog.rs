@@ -118,6 +118,12 @@ impl Backlog {
         Some(notice)
     }
 
+    /// Takes out the end of the initial list, if that comes next.
+    pub(crate) fn pop_synced(&mut self) -> bool {
+        let comes_next = matches!(self.notices.iter().flatten().next(), Some(Notice::Synced));
+        comes_next && self.pop().is_some()
+    }
+
     /// How many notices are pending.
     pub(crate) fn len(&self) -> usize {
         self.notices.len() - self.holes

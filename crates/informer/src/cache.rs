@@ -10,7 +10,7 @@
 //! never take it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::time::Instant;
 use windlass_indexer::{
@@ -79,6 +79,8 @@ pub(crate) struct Listing {
     /// The list before this one contradicted the cache. So the cluster may have been restored, and then the
     /// same version of an object can be another one.
     is_second: bool,
+    /// The version of an object went back, in the first list that does so. Nothing more has to be known of it.
+    went_back: bool,
     /// What contradicts the cache, until the version of the list says which of them is right.
     held_back: BTreeMap<ObjectKey, Arc<Object>>,
     /// Objects that the list has and that cannot be read.
@@ -97,6 +99,9 @@ pub(crate) enum Ended {
     /// The version of an object went back, for the first time. Nothing was swept.
     Doubtful,
 }
+
+/// How much room for notices is kept between two chunks.
+const TOLD_KEPT: usize = 1_024;
 
 /// What came of some objects, or of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -154,23 +159,25 @@ impl Cache {
             list,
             high_water,
             is_second,
+            went_back: false,
             held_back: BTreeMap::new(),
             unreadable: BTreeSet::new(),
         }
     }
 
-    /// Takes in what has arrived, in its order.
+    /// Takes in what has arrived, in its order. What is `initial` is of a feed's first list.
     pub(crate) fn take(
         &self,
         arrived: impl Iterator<Item = Arrived>,
         mut listing: Option<&mut Listing>,
+        initial: bool,
     ) -> Outcome {
         let mut outcome = Outcome::default();
-        let mut state = lock(&self.state);
+        let Some(mut state) = self.whole() else { return outcome };
         for arrived in arrived {
             state.judge(arrived, listing.as_deref_mut(), &self.reader, &mut outcome);
         }
-        state.settle(None, &mut outcome);
+        state.settle(None, initial, &mut outcome);
         outcome
     }
 
@@ -178,19 +185,18 @@ impl Cache {
     ///
     /// That an object's version went back within a consistent list is a sign of a restored cluster, too, even if
     /// the version of the list itself has overtaken the old one meanwhile.
-    pub(crate) fn end_list(&self, listing: Listing, is_new_epoch: bool) -> Ended {
+    pub(crate) fn end_list(&self, listing: Listing, is_new_epoch: bool, initial: bool) -> Ended {
         let mut outcome = Outcome::default();
-        let mut state = lock(&self.state);
-        let went_back = listing.held_back.values().any(|object| {
-            let held = state.held(object.head().key(), &self.reader);
-            held.is_some_and(|held| {
-                let (old, new) = (held.head(), object.head());
-                old.uid() == new.uid() && new.version() < old.version()
-            })
-        });
-        if went_back && !listing.is_second {
+        let Some(mut state) = self.whole() else {
+            return Ended::Applied { outcome, is_new_epoch: false };
+        };
+        if listing.went_back {
             return Ended::Doubtful;
         }
+        let went_back = listing.held_back.values().any(|object| {
+            let held = state.held(object.head().key(), &self.reader);
+            held.is_some_and(|held| judge::goes_back(held.head(), object.head()))
+        });
         let is_new_epoch = is_new_epoch || went_back;
         let mut list = listing.list;
         self.quarantine.sweep(list.namespace(), &listing.unreadable);
@@ -202,7 +208,7 @@ impl Cache {
             state.fifo.replace(&mut list, object);
         }
         outcome.swept = state.fifo.end_replace(list, &self.reader) as u64;
-        state.settle(None, &mut outcome);
+        state.settle(None, initial, &mut outcome);
         Ended::Applied { outcome, is_new_epoch }
     }
 
@@ -229,7 +235,7 @@ impl Cache {
         let replay =
             moment.iter().map(|object| Notice::Added { object: Arc::clone(object), initial: true });
         listener.push(replay.chain((state.unlisted == 0).then_some(Notice::Synced)));
-        let due = listener.resync().map(|period| now + period);
+        let due = listener.resync_after(now);
         state.members.push(Member { listener, due });
         Ok(())
     }
@@ -242,16 +248,22 @@ impl Cache {
 
     /// Shows everything again to those that are due. Returns when the next one is.
     pub(crate) fn resync(&self, now: Instant) -> Option<Instant> {
-        let mut state = lock(&self.state);
+        let mut state = self.whole()?;
         let is_due = |member: &Member| member.due.is_some_and(|due| due <= now);
         if state.members.iter().any(is_due) {
             state.fifo.resync(&self.reader);
-            state.settle(Some(now), &mut Outcome::default());
+            state.settle(Some(now), false, &mut Outcome::default());
             for member in state.members.iter_mut().filter(|member| is_due(member)) {
-                member.due = member.listener.resync().map(|period| now + period);
+                member.due = member.listener.resync_after(now);
             }
         }
         state.members.iter().filter_map(|member| member.due).min()
+    }
+
+    /// The state, unless a panic has left it half changed: then nothing of it may reach a handler, and the informer
+    /// is about to end.
+    fn whole(&self) -> Option<MutexGuard<'_, State>> {
+        self.state.lock().ok()
     }
 
     /// Ends all handlers.
@@ -309,13 +321,17 @@ impl State {
             }
             (Arrived::Change(change, object), listing) => {
                 if let Some(listing) = listing {
-                    listing.change(&object);
+                    listing.overtaken(object.head().key());
+                    if change == Change::Deleted {
+                        listing.list.unmark(object.head().key());
+                    }
                 }
                 self.judge_change(change, object, reader, outcome);
             }
             (Arrived::Gone(key), listing) => {
                 if let Some(listing) = listing {
-                    listing.held_back.remove(&key);
+                    listing.overtaken(&key);
+                    listing.list.unmark(&key);
                 }
                 if let Some(held) = self.held(&key, reader) {
                     self.fifo.bury(held);
@@ -329,6 +345,13 @@ impl State {
         let held = self.held(key, reader);
         let held_head = held.as_ref().map(|held| held.head());
         let verdict = judge::item(held_head, object.head(), listing.high_water.as_ref());
+        // Some servers give no versions, and then the bytes tell whether anything has changed.
+        let is_unchanged = object.head().version().is_empty()
+            && held
+                .as_ref()
+                .is_some_and(|held| held.bytes().is_some() && held.bytes() == object.bytes());
+        let verdict = if is_unchanged { Verdict::Same } else { verdict };
+        listing.overtaken(key);
         // Without bytes nobody can tell, and what may be another counts as one.
         let is_doubtful = listing.is_second
             && verdict == Verdict::Same
@@ -340,6 +363,12 @@ impl State {
             // The key of the held object, because the mark shares its text.
             Verdict::Same | Verdict::Stale => {
                 listing.list.mark(held_head.map_or(key, |head| head.key()));
+            }
+            Verdict::Contradiction
+                if !listing.is_second
+                    && held_head.is_some_and(|held| judge::goes_back(held, object.head())) =>
+            {
+                listing.went_back = true;
             }
             Verdict::Contradiction => {
                 listing.list.mark(key);
@@ -368,10 +397,10 @@ impl State {
     }
 
     /// Applies what is queued and tells the handlers; of those that are due at `resync`, about syncs as well.
-    fn settle(&mut self, resync: Option<Instant>, outcome: &mut Outcome) {
+    fn settle(&mut self, resync: Option<Instant>, initial: bool, outcome: &mut Outcome) {
         while let Some(deltas) = self.fifo.pop() {
             for delta in deltas {
-                self.apply(delta, outcome);
+                self.apply(delta, initial, outcome);
             }
         }
         for member in &self.members {
@@ -380,12 +409,14 @@ impl State {
             member.listener.push(told.map(|told| told.notice.clone()));
         }
         self.told.clear();
+        // A resync may have been large.
+        self.told.shrink_to(TOLD_KEPT);
     }
 
-    fn apply(&mut self, delta: Delta, outcome: &mut Outcome) {
+    fn apply(&mut self, delta: Delta, initial: bool, outcome: &mut Outcome) {
         match delta {
             Delta::Added(object) | Delta::Updated(object) | Delta::Replaced(object) => {
-                self.put(object, outcome);
+                self.put(object, initial, outcome);
             }
             Delta::Deleted { object, state } => {
                 let Some(removed) = self.store.delete(object.head().key()) else { return };
@@ -403,7 +434,7 @@ impl State {
         }
     }
 
-    fn put(&mut self, object: Arc<Object>, outcome: &mut Outcome) {
+    fn put(&mut self, object: Arc<Object>, initial: bool, outcome: &mut Outcome) {
         let put = self.store.put(object);
         let new = put.current;
         match put.previous {
@@ -420,7 +451,6 @@ impl State {
             }
             None => {
                 outcome.added += 1;
-                let initial = self.unlisted > 0;
                 self.tell(Notice::Added { object: new, initial });
             }
         }
@@ -440,11 +470,10 @@ impl Listing {
         self.unreadable.insert(key.clone());
     }
 
-    /// A change came before the end of the list: what is held back of the object is overtaken.
-    fn change(&mut self, object: &Object) {
-        let head = object.head();
-        if self.held_back.get(head.key()).is_some_and(|held| held.head().uid() == head.uid()) {
-            self.held_back.remove(head.key());
+    /// Something else came of an object before the end of the list: what is held back of it is overtaken.
+    fn overtaken(&mut self, key: &ObjectKey) {
+        if !self.held_back.is_empty() {
+            self.held_back.remove(key);
         }
     }
 }

@@ -7,6 +7,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::task::{JoinError, JoinSet};
@@ -57,7 +58,7 @@ type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// Where the tasks of handlers go.
 enum Handlers {
     /// They wait for the informer to run.
-    Waiting(Vec<Task>),
+    Waiting(Vec<(Arc<Listener>, Task)>),
     Running(TaskTracker, tokio::runtime::Handle),
     Stopped,
 }
@@ -69,6 +70,9 @@ impl Engine {
         options: InformerOptions,
         stop: CancellationToken,
     ) -> Result<Arc<Self>, InformerError> {
+        if options.is_nowhere {
+            return Err(InformerError::NoNamespaces { resource });
+        }
         check(&origin, &resource, &options)
             .map_err(|error| InformerError::Selection { resource: resource.clone(), error })?;
         let now = Instant::now();
@@ -119,9 +123,28 @@ impl Engine {
             is_new
         });
         if was_new {
-            *lock(&self.handlers) = Handlers::Stopped;
-            self.cache.close();
+            self.end_handlers();
         }
+    }
+
+    /// Ends all handlers. What they hold is the users', and so is dropped without a lock.
+    fn end_handlers(&self) {
+        let handlers = std::mem::replace(&mut *lock(&self.handlers), Handlers::Stopped);
+        self.cache.close();
+        drop(handlers);
+    }
+
+    /// A handler is told nothing any more. If it has never run, nothing is left of it.
+    pub(crate) fn forget(&self, listener: &Arc<Listener>) {
+        self.cache.forget(listener);
+        let waiting = match &mut *lock(&self.handlers) {
+            Handlers::Waiting(tasks) => {
+                let place = tasks.iter().position(|(of, _)| Arc::ptr_eq(of, listener));
+                place.map(|place| tasks.swap_remove(place))
+            }
+            Handlers::Running(..) | Handlers::Stopped => None,
+        };
+        drop(waiting);
     }
 
     /// Waits until its cache is complete, or never will be. Returns which. Cancel safe.
@@ -176,26 +199,27 @@ impl Engine {
         Ok(())
     }
 
-    /// A listener, with the settings of this informer where it has none of its own.
+    /// A listener, with the settings of whoever asked for the informer where it has none of its own.
     pub(crate) fn listener(
         &self,
         wanted: HandlerOptions,
         default_name: &str,
+        default_resync: Option<Duration>,
         is_driven: bool,
     ) -> Arc<Listener> {
-        let options = lock(&self.options);
+        let merge_above = lock(&self.options).merge_above;
         let resync = match wanted.resync {
-            None => options.resync,
+            None => default_resync,
             Some(Resync::Never) => None,
             Some(Resync::Every(period)) => Some(period),
         };
         let name = wanted.name.unwrap_or_else(|| default_name.to_owned());
-        Arc::new(Listener::new(name, is_driven, resync, options.merge_above))
+        Arc::new(Listener::new(name, is_driven, resync, merge_above))
     }
 
     /// Adds a listener to the cache.
     pub(crate) fn join(&self, listener: Arc<Listener>) -> Result<(), Stopped> {
-        let has_resync = listener.resync().is_some();
+        let has_resync = listener.has_resync();
         self.cache.join(listener, Instant::now())?;
         if has_resync {
             self.joined.notify_one();
@@ -204,9 +228,9 @@ impl Engine {
     }
 
     /// Adds the task of a handler.
-    pub(crate) fn spawn(&self, task: Task) -> Result<(), Stopped> {
+    pub(crate) fn spawn(&self, listener: Arc<Listener>, task: Task) -> Result<(), Stopped> {
         match &mut *lock(&self.handlers) {
-            Handlers::Waiting(tasks) => tasks.push(task),
+            Handlers::Waiting(tasks) => tasks.push((listener, task)),
             Handlers::Running(tracker, runtime) => drop(tracker.spawn_on(task, runtime)),
             Handlers::Stopped => return Err(Stopped),
         }
@@ -263,7 +287,7 @@ impl Engine {
         let mut handlers = lock(&self.handlers);
         let running = Handlers::Running(tracker.clone(), tokio::runtime::Handle::current());
         if let Handlers::Waiting(tasks) = std::mem::replace(&mut *handlers, running) {
-            for task in tasks {
+            for (_, task) in tasks {
                 tracker.spawn(task);
             }
         }
@@ -323,7 +347,9 @@ impl Engine {
                 }
                 is_first
             });
-            lock(&self.options).observers.tell(|observer| observer.synced(&self.resource));
+            // An observer may ask for the informer, and so must not be told under its lock.
+            let observers = lock(&self.options).observers.clone();
+            observers.tell(|observer| observer.synced(&self.resource));
         }
     }
 
@@ -350,8 +376,7 @@ impl Drop for Running<'_> {
     fn drop(&mut self) {
         let engine = self.0;
         engine.stop.cancel();
-        *lock(&engine.handlers) = Handlers::Stopped;
-        engine.cache.close();
+        engine.end_handlers();
         engine.life.send_if_modified(|life| {
             let has_failed = matches!(life, Life::Failed(_));
             if !has_failed {

@@ -46,6 +46,14 @@ pub enum InformerError {
         /// What is wrong.
         error: SelectionError,
     },
+    /// A list of namespaces was asked for that has none.
+    #[error(
+        "the informer of {resource} was asked for in no namespace at all: name some, or do not call `namespaces`          to have all"
+    )]
+    NoNamespaces {
+        /// The resource.
+        resource: Resource,
+    },
     /// The informer, or the factory, has stopped.
     #[error(transparent)]
     Stopped(#[from] Stopped),

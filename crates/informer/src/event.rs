@@ -8,6 +8,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use foldhash::fast::FixedState;
+use hashbrown::HashSet;
 use windlass_indexer::{Cached, ObjectKey};
 
 use crate::delta_fifo::FinalState;
@@ -74,6 +76,9 @@ impl<K, F: FnMut(Event<K>) + Send + 'static> Handler<K> for F {
 pub struct Filtered<K, P, H> {
     passes: P,
     handler: H,
+    /// What the handler was told of. It cannot be found out from an event: of a slow handler they merge, and the
+    /// old object of an update, or the last state of a deletion, may be none that it was told of.
+    told: HashSet<ObjectKey, FixedState>,
     object: PhantomData<fn(K)>,
 }
 
@@ -92,7 +97,8 @@ where
     P: FnMut(&Cached<K>) -> bool + Send + 'static,
     H: Handler<K>,
 {
-    Filtered { passes, handler, object: PhantomData }
+    let told = HashSet::with_hasher(FixedState::with_seed(0));
+    Filtered { passes, handler, told, object: PhantomData }
 }
 
 impl<K, P, H> Handler<K> for Filtered<K, P, H>
@@ -102,20 +108,23 @@ where
     H: Handler<K>,
 {
     fn handle(&mut self, event: Event<K>) {
+        let was_told = self.told.contains(event.key());
+        let passes = !matches!(event, Event::Deleted { .. }) && (self.passes)(event.object());
         let event = match event {
-            Event::Added { object, .. } | Event::Deleted { object, .. }
-                if !(self.passes)(&object) =>
-            {
-                return;
+            _ if !was_told && !passes => return,
+            Event::Updated { new, .. } if !was_told => {
+                Event::Added { object: new, initial: false }
             }
-            Event::Updated { old, new } => match ((self.passes)(&old), (self.passes)(&new)) {
-                (true, true) => Event::Updated { old, new },
-                (false, true) => Event::Added { object: new, initial: false },
-                (true, false) => Event::Deleted { object: old, state: FinalState::LastKnown },
-                (false, false) => return,
-            },
+            Event::Updated { old: object, .. } | Event::Added { object, .. } if !passes => {
+                Event::Deleted { object, state: FinalState::LastKnown }
+            }
             event => event,
         };
+        match &event {
+            Event::Added { object, .. } => drop(self.told.insert(object.key().clone())),
+            Event::Updated { .. } => {}
+            Event::Deleted { object, .. } => drop(self.told.remove(object.key())),
+        }
         self.handler.handle(event);
     }
 }

@@ -76,8 +76,7 @@ struct Shared {
 struct Entry {
     engine: Arc<Engine>,
     user: Weak<User>,
-    /// Somebody has asked for a lister only, which is no user: the factory is one for as long as it lives.
-    pinned: Option<Arc<User>>,
+    is_started: bool,
 }
 
 /// An informer that broke.
@@ -195,7 +194,7 @@ impl SharedInformerFactory {
         self.ask(resource, change, false)
     }
 
-    /// The lister of a type. Its informer is registered, and runs until the factory is shut down.
+    /// The lister of a type. Its informer is registered, and runs as long as the lister is there.
     ///
     /// # Errors
     /// If the options cannot be, or do not fit those of its other users.
@@ -207,9 +206,7 @@ impl SharedInformerFactory {
             + Sync
             + 'static,
     {
-        let informer = self.informer::<K>()?;
-        self.pin(&informer);
-        Ok(informer.lister().clone())
+        Ok(self.informer::<K>()?.lister().clone())
     }
 
     /// An informer that needs no more of the objects than their metadata. If somebody else has asked for whole
@@ -251,8 +248,9 @@ impl SharedInformerFactory {
     pub fn start(&self) {
         let mut informers = lock(&self.shared.informers);
         informers.retain(|_, entry| entry.is_used());
-        for entry in informers.values() {
-            if entry.engine.is_new() && !self.shared.stop.is_cancelled() {
+        for entry in informers.values_mut() {
+            if !entry.is_started && !self.shared.stop.is_cancelled() {
+                entry.is_started = true;
                 let shared = Arc::clone(&self.shared);
                 let engine = Arc::clone(&entry.engine);
                 self.shared.tasks.spawn(async move { shared.run(&engine).await });
@@ -263,16 +261,19 @@ impl SharedInformerFactory {
     /// Waits until every informer's cache is complete. Cancel safe.
     ///
     /// # Errors
-    /// If one of them stops or breaks before, with its resource.
+    /// If one of them was not started, or stops or breaks before, with its resource.
     pub async fn caches_synced(&self) -> Result<(), NotSynced> {
-        let not_synced = |resource: &Resource| NotSynced { resource: resource.clone() };
+        if let Some(resource) = self.never_started() {
+            return Err(NotSynced::NotStarted { resource });
+        }
+        let stopped = |resource: &Resource| NotSynced::Stopped { resource: resource.clone() };
         let engines = self.engines();
         // One that broke may not be among them any more.
         if let Some(failure) = &*self.shared.failed.borrow() {
-            return Err(not_synced(&failure.resource));
+            return Err(stopped(&failure.resource));
         }
         for engine in engines {
-            engine.synced().await.map_err(|_| not_synced(engine.resource()))?;
+            engine.synced().await.map_err(|_| stopped(engine.resource()))?;
         }
         Ok(())
     }
@@ -329,6 +330,15 @@ impl SharedInformerFactory {
         used.map(|entry| Arc::clone(&entry.engine)).collect()
     }
 
+    /// One that would be waited for in vain. Who runs an informer himself is not among them.
+    fn never_started(&self) -> Option<Resource> {
+        let informers = lock(&self.shared.informers);
+        let mut idle = informers
+            .values()
+            .filter(|entry| entry.is_used() && !entry.is_started && entry.engine.is_new());
+        idle.next().map(|entry| entry.engine.resource().clone())
+    }
+
     fn ask<K>(
         &self,
         resource: &Resource,
@@ -346,6 +356,7 @@ impl SharedInformerFactory {
         if !resource.is_namespaced() {
             // A factory for some namespaces may be asked for nodes as well.
             defaults.namespaces.clear();
+            defaults.is_nowhere = false;
         }
         let made = match shared.custom.get(resource) {
             Some(customise) => customise(defaults),
@@ -356,28 +367,22 @@ impl SharedInformerFactory {
         let mut informers = lock(&shared.informers);
         upgrade(&mut informers, resource, &options);
         if let Some((engine, user)) = find(&informers, resource, &options) {
+            // Indexes are the users' code, and may take their time with a full cache.
+            drop(informers);
             engine.is_asked_for(&options)?;
-            return SharedInformer::face(engine, user);
+            return SharedInformer::face(engine, user, options.resync);
         }
         let group = resource.group().to_owned();
         let server = lock(&shared.servers).entry(group).or_default().clone();
         let origin = Origin::Server(shared.client.clone(), server);
         let stop = shared.stop.child_token();
         let engine = Engine::new(resource.clone(), origin, options.clone(), stop)?;
-        let informer = SharedInformer::on(engine)?;
+        let informer = SharedInformer::on(engine, options.resync)?;
         let (engine, user) = informer.parts();
-        let entry = Entry { engine: Arc::clone(engine), user: Arc::downgrade(user), pinned: None };
+        let entry =
+            Entry { engine: Arc::clone(engine), user: Arc::downgrade(user), is_started: false };
         informers.insert(options.identity(resource), entry);
         Ok(informer)
-    }
-
-    fn pin<K: DeserializeOwned + Send + Sync + 'static>(&self, informer: &SharedInformer<K>) {
-        let (engine, user) = informer.parts();
-        let mut informers = lock(&self.shared.informers);
-        if let Some(entry) = informers.values_mut().find(|entry| Arc::ptr_eq(&entry.engine, engine))
-        {
-            entry.pinned = Some(Arc::clone(user));
-        }
     }
 }
 
@@ -439,13 +444,33 @@ impl Shared {
     }
 }
 
-/// An informer ended before its cache was complete.
+/// A cache that is not complete, and will not be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the informer of {resource} has stopped before its cache was complete")]
 #[non_exhaustive]
-pub struct NotSynced {
-    /// Its resource.
-    pub resource: Resource,
+pub enum NotSynced {
+    /// It has stopped or broken.
+    #[error("the informer of {resource} has stopped before its cache was complete")]
+    Stopped {
+        /// Its resource.
+        resource: Resource,
+    },
+    /// Nobody has started it.
+    #[error(
+        "the informer of {resource} was not started: call `start` after asking for it, as often as there are more"
+    )]
+    NotStarted {
+        /// Its resource.
+        resource: Resource,
+    },
+}
+
+impl NotSynced {
+    /// Whose cache it is.
+    pub fn resource(&self) -> &Resource {
+        match self {
+            Self::Stopped { resource } | Self::NotStarted { resource } => resource,
+        }
+    }
 }
 
 impl fmt::Debug for SharedInformerFactory {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
-use windlass_indexer::{HeadError, ObjectKey};
+use windlass_indexer::{HeadError, Object, ObjectKey};
 
 use crate::cache::{Arrived, Ended, Listing, Outcome};
 use crate::engine::Engine;
@@ -64,6 +64,9 @@ enum End {
 
 /// How often a long list says how far it is.
 const TELL_EVERY: Duration = Duration::from_secs(5);
+
+/// How long the end of a list is waited for when all of the list is there.
+const DRAIN_MAX: Duration = Duration::from_secs(1);
 
 /// Long enough.
 const NEVER: Duration = Duration::from_hours(24 * 365);
@@ -207,7 +210,12 @@ impl Feed {
                             timer.as_mut().reset(self.deadline());
                         }
                         Ok(ControlFlow::Continue(())) => {}
-                        Ok(ControlFlow::Break(())) => return End::Enough,
+                        Ok(ControlFlow::Break(())) => {
+                            if let Frames::List(_) = frames {
+                                drain(body).await;
+                            }
+                            return End::Enough;
+                        }
                         Err(error) => return End::Failed(error),
                     }
                 }
@@ -256,7 +264,9 @@ impl Feed {
                 Frame::List(ListFrame::End(end)) => {
                     self.flush();
                     let listed = self.reflector.page(&end, now);
-                    self.listed(listed, now)
+                    let _ = self.listed(listed, now);
+                    // Nothing that follows matters, and it may never come.
+                    ControlFlow::Break(())
                 }
                 Frame::Watch(WatchFrame::Change(change, bytes)) => {
                     self.change(change, bytes, now);
@@ -276,6 +286,7 @@ impl Feed {
     fn item(&mut self, bytes: Box<[u8]>, now: Instant) {
         self.list.objects += 1;
         match self.ingest.object(bytes) {
+            Ok(object) if !self.is_ours(&object) => {}
             Ok(object) => {
                 self.reflector.changed(Change::Added, Some(object.head().version()), now);
                 self.engine.cache().quarantine.release(object.head().key());
@@ -287,6 +298,7 @@ impl Feed {
 
     fn change(&mut self, change: Change, bytes: Box<[u8]>, now: Instant) {
         let object = match self.ingest.object(bytes) {
+            Ok(object) if !self.is_ours(&object) => return,
             Ok(object) => object,
             Err(error) => {
                 self.reflector.changed(change, None, now);
@@ -317,6 +329,13 @@ impl Feed {
         }
     }
 
+    /// Whether an object is in the namespace that is watched. A source that sends others would have them stay for
+    /// ever: they are not in what a list of the namespace can sweep.
+    fn is_ours(&self, object: &Object) -> bool {
+        let namespace = self.vitals.namespace();
+        namespace.is_none() || namespace == object.head().namespace()
+    }
+
     /// An object went in a state that cannot be read. What is held of it has gone as well.
     fn gone(&mut self, key: ObjectKey) {
         self.engine.cache().quarantine.release(&key);
@@ -345,7 +364,7 @@ impl Feed {
             Listed::Complete { epoch_changed } => epoch_changed,
         };
         let listing = self.listing.take().expect("a list must have begun before it ends");
-        match self.engine.cache().end_list(listing, is_new_epoch) {
+        match self.engine.cache().end_list(listing, is_new_epoch, !self.has_listed) {
             Ended::Doubtful => {
                 self.reflector.doubt(now);
                 self.doubt()
@@ -408,7 +427,8 @@ impl Feed {
             return;
         }
         let cache = self.engine.cache();
-        let outcome = cache.take(self.arrived.drain(..), self.listing.as_mut());
+        let initial = !self.has_listed;
+        let outcome = cache.take(self.arrived.drain(..), self.listing.as_mut(), initial);
         self.account(outcome);
     }
 
@@ -506,6 +526,13 @@ impl Feed {
         let counts = self.vitals.note(|notes| notes.counts);
         counts.added + counts.modified + counts.deleted
     }
+}
+
+/// Reads what is left of a body after its end, a few bytes: then the connection can be used again. If they do not
+/// come, it is given up.
+async fn drain(mut body: Body) {
+    let rest = async { while let Some(Ok(_)) = body.next().await {} };
+    let _ = tokio::time::timeout(DRAIN_MAX, rest).await;
 }
 
 /// A body of either kind, being split.

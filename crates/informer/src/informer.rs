@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube::Client;
 use serde::de::DeserializeOwned;
@@ -21,8 +22,8 @@ use crate::status::{InformerStatus, Life};
 /// A cache of one resource that keeps itself up to date, and tells any number of handlers what changes.
 ///
 /// Cheap to clone; all clones, and all that a factory gives for the same, are one informer: one watch, one cache.
-/// It runs as long as somebody uses it: a clone of this, a handler, a subscription. When the last one leaves, it
-/// stops.
+/// It runs as long as somebody uses it: a clone of this, a handler, a subscription, a lister or an object from it.
+/// When the last one leaves, it stops.
 ///
 /// ```
 /// # async fn example(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -54,6 +55,8 @@ pub struct SharedInformer<K> {
     engine: Arc<Engine>,
     lister: Lister<K>,
     user: Arc<User>,
+    /// How often handlers are shown everything again that are added by this one.
+    resync: Option<Duration>,
 }
 
 /// Somebody who uses an informer. When the last one is dropped, it stops.
@@ -86,8 +89,8 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
         resource: Resource,
         options: InformerOptions,
     ) -> Result<Self, InformerError> {
-        let origin = Origin::Server(client, ServerTraits::default());
-        Self::on(Engine::new(resource, origin, options, CancellationToken::new())?)
+        let (origin, resync) = (Origin::Server(client, ServerTraits::default()), options.resync);
+        Self::on(Engine::new(resource, origin, options, CancellationToken::new())?, resync)
     }
 
     /// An informer of any source. Namespaces and selectors are the source's affair.
@@ -99,24 +102,30 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
         resource: Resource,
         options: InformerOptions,
     ) -> Result<Self, InformerError> {
-        let origin = Origin::Source(Arc::new(source));
-        Self::on(Engine::new(resource, origin, options, CancellationToken::new())?)
+        let (origin, resync) = (Origin::Source(Arc::new(source)), options.resync);
+        Self::on(Engine::new(resource, origin, options, CancellationToken::new())?, resync)
     }
 
     /// The first face of an engine.
-    pub(crate) fn on(engine: Arc<Engine>) -> Result<Self, InformerError> {
+    pub(crate) fn on(engine: Arc<Engine>, resync: Option<Duration>) -> Result<Self, InformerError> {
         let user = Arc::new(User { stop: engine.token().clone() });
-        Self::face(engine, user)
+        Self::face(engine, user, resync)
     }
 
     /// One more face of an engine.
-    pub(crate) fn face(engine: Arc<Engine>, user: Arc<User>) -> Result<Self, InformerError> {
+    pub(crate) fn face(
+        engine: Arc<Engine>,
+        user: Arc<User>,
+        resync: Option<Duration>,
+    ) -> Result<Self, InformerError> {
         let lister = engine
             .cache()
             .reader()
             .lister::<K>()
             .map_err(|error| InformerError::Type { resource: engine.resource().clone(), error })?;
-        Ok(Self { engine, lister, user })
+        // Who reads is a user, too, even if nothing else is left of the informer.
+        let lister = lister.keeping(Arc::clone(&user) as _);
+        Ok(Self { engine, lister, user, resync })
     }
 
     pub(crate) fn parts(&self) -> (&Arc<Engine>, &Arc<User>) {
@@ -131,7 +140,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
     where
         T: DeserializeOwned + Send + Sync + 'static,
     {
-        SharedInformer::face(Arc::clone(&self.engine), Arc::clone(&self.user))
+        SharedInformer::face(Arc::clone(&self.engine), Arc::clone(&self.user), self.resync)
     }
 
     /// Reads the cache. It can be read at any time; it is complete once the informer is
@@ -163,16 +172,12 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
         options: HandlerOptions,
         handler: H,
     ) -> Result<Registration, Stopped> {
-        let listener = self.engine.listener(options, std::any::type_name::<H>(), true);
-        let cache = Arc::downgrade(self.engine.cache());
-        let registration = Registration::new(Arc::clone(&listener), cache);
-        let (lister, user) = (self.lister.clone(), Arc::clone(&self.user));
-        let driven = drive(Arc::clone(&listener), lister, handler);
-        self.engine.spawn(Box::pin(async move {
-            driven.await;
-            // A handler is a user until it is removed.
-            drop(user);
-        }))?;
+        let name = std::any::type_name::<H>();
+        let listener = self.engine.listener(options, name, self.resync, true);
+        let registration = Registration::new(Arc::clone(&listener), &self.engine);
+        // A handler is a user until it is removed: its lister is.
+        let driven = drive(Arc::clone(&listener), self.lister.clone(), handler);
+        self.engine.spawn(Arc::clone(&listener), Box::pin(driven))?;
         self.engine.join(Arc::clone(&listener)).inspect_err(|_| {
             // It stopped in between, and its end waits for the task.
             listener.close();
@@ -193,10 +198,10 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
     /// # Errors
     /// If the informer has stopped.
     pub fn subscribe_with(&self, options: HandlerOptions) -> Result<Subscription<K>, Stopped> {
-        let listener = self.engine.listener(options, "subscription", false);
+        let listener = self.engine.listener(options, "subscription", self.resync, false);
         self.engine.join(Arc::clone(&listener))?;
-        let registration = Registration::new(listener, Arc::downgrade(self.engine.cache()));
-        Ok(Subscription::new(registration, self.lister.clone(), Arc::clone(&self.user)))
+        let registration = Registration::new(listener, &self.engine);
+        Ok(Subscription::new(registration, self.lister.clone()))
     }
 
     /// Adds an index, now or later; what is there is taken in before this returns. One of the same type that is
@@ -211,7 +216,8 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
             .map_err(|error| InformerError::Index { resource: self.resource().clone(), error })
     }
 
-    /// Whether the cache has everything that was there when the informer began.
+    /// Whether the cache has everything that was there when the informer began, and is kept up to date: not any
+    /// more when it has stopped.
     pub fn has_synced(&self) -> bool {
         *self.engine.life().borrow() == Life::Synced
     }
@@ -262,7 +268,7 @@ impl Drop for User {
 impl<K> Clone for SharedInformer<K> {
     fn clone(&self) -> Self {
         let (engine, user) = (Arc::clone(&self.engine), Arc::clone(&self.user));
-        Self { engine, lister: self.lister.clone(), user }
+        Self { engine, lister: self.lister.clone(), user, resync: self.resync }
     }
 }
 

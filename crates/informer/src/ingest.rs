@@ -51,9 +51,10 @@ impl Ingest {
 
     /// The object that `bytes` are.
     pub(crate) fn object(&mut self, bytes: Box<[u8]>) -> Result<Object, HeadError> {
-        let bytes = match &self.transform {
-            Some(transform) => transform.apply(bytes),
+        let bytes = match self.transform.as_ref().map(|transform| transform.apply(&bytes)) {
             None => bytes,
+            Some(Some(changed)) => changed,
+            Some(None) => return Err(self.untransformable(&bytes)),
         };
         let head = self.parser.parse(&bytes)?;
         if head.kind().is_some() || head.api_version().is_some() {
@@ -61,6 +62,16 @@ impl Ingest {
         }
         let bytes = self.with_type_meta(&bytes);
         Ok(Object::new(self.parser.parse(&bytes)?, bytes))
+    }
+
+    fn untransformable(&mut self, bytes: &[u8]) -> HeadError {
+        match self.parser.parse(bytes) {
+            Err(error) => error,
+            Ok(head) => {
+                let reason = "it cannot be read as JSON, so its transform cannot be applied";
+                HeadError::rejected(Some(head.key().clone()), reason)
+            }
+        }
     }
 
     fn with_type_meta(&self, bytes: &[u8]) -> Box<[u8]> {

@@ -2,7 +2,7 @@
 //!
 //! Invariants: the version held for a uid never goes back within an epoch; an object of one uid never takes the
 //! place of a newer one of another. Versions that are not decimal have no order, and count as newer unless they
-//! are equal.
+//! are equal; without a version, everything does.
 
 use std::cmp::Ordering;
 
@@ -31,13 +31,11 @@ pub(crate) fn item(
     high_water: Option<&ResourceVersion>,
 ) -> Verdict {
     match held {
-        Some(held) if held.uid() == arrived.uid() => {
-            match arrived.version().partial_cmp(held.version()) {
-                Some(Ordering::Equal) => Verdict::Same,
-                Some(Ordering::Less) => Verdict::Contradiction,
-                Some(Ordering::Greater) | None => Verdict::Apply,
-            }
-        }
+        Some(held) if held.uid() == arrived.uid() => match order(held, arrived) {
+            Some(Ordering::Equal) => Verdict::Same,
+            Some(Ordering::Less) => Verdict::Contradiction,
+            Some(Ordering::Greater) | None => Verdict::Apply,
+        },
         // All that there was at the high-water mark is held, so it should be younger.
         Some(_) | None => match high_water.map(|mark| arrived.version().partial_cmp(mark)) {
             Some(Some(Ordering::Less | Ordering::Equal)) => Verdict::Contradiction,
@@ -51,7 +49,7 @@ pub(crate) fn change(change: Change, held: Option<&Head>, arrived: &Head) -> Ver
     let Some(held) = held else {
         return if change == Change::Deleted { Verdict::Same } else { Verdict::Apply };
     };
-    let order = arrived.version().partial_cmp(held.version());
+    let order = order(held, arrived);
     let is_same_object = held.uid() == arrived.uid();
     match (change, order) {
         // Some servers give the last version of the object with its deletion.
@@ -59,6 +57,17 @@ pub(crate) fn change(change: Change, held: Option<&Head>, arrived: &Head) -> Ver
         (_, Some(Ordering::Less | Ordering::Equal)) => Verdict::Stale,
         (_, Some(Ordering::Greater) | None) => Verdict::Apply,
     }
+}
+
+/// Whether the version of an object went back, which only that of a restored cluster does.
+pub(crate) fn goes_back(held: &Head, arrived: &Head) -> bool {
+    held.uid() == arrived.uid() && order(held, arrived) == Some(Ordering::Less)
+}
+
+/// How the version of what arrived compares. An object without a version is neither older nor newer, nor the same.
+fn order(held: &Head, arrived: &Head) -> Option<Ordering> {
+    let (held, arrived) = (held.version(), arrived.version());
+    if arrived.is_empty() { None } else { arrived.partial_cmp(held) }
 }
 
 #[cfg(test)]

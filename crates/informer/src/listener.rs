@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 use windlass_indexer::Lister;
 
 use crate::backlog::{Backlog, Notice};
-use crate::cache::Cache;
+use crate::engine::Engine;
 use crate::event::{Event, Handler};
-use crate::informer::User;
 use crate::lock::lock;
 
 /// What a handler asks for beside events.
@@ -36,6 +36,9 @@ pub enum Resync {
     Every(Duration),
 }
 
+/// The shortest time between two resyncs, as client-go has it: each walks over the whole cache.
+const RESYNC_MIN: Duration = Duration::from_secs(1);
+
 /// The untyped part of a handler.
 pub(crate) struct Listener {
     name: Box<str>,
@@ -54,7 +57,7 @@ pub(crate) struct Listener {
 /// [removed](Self::remove) or the informer stops.
 pub struct Registration {
     listener: Arc<Listener>,
-    cache: Weak<Cache>,
+    engine: Weak<Engine>,
 }
 
 /// Events to be awaited, for those who have to wait between them. Dropping it ends it.
@@ -63,7 +66,6 @@ pub struct Registration {
 pub struct Subscription<K> {
     registration: Registration,
     lister: Lister<K>,
-    _user: Arc<User>,
 }
 
 /// A handler, as a person wants to see it.
@@ -114,7 +116,7 @@ impl Listener {
         Self {
             name: name.into(),
             is_driven,
-            resync: resync.filter(|period| !period.is_zero()),
+            resync: resync.filter(|period| !period.is_zero()).map(|period| period.max(RESYNC_MIN)),
             backlog: Mutex::new(Backlog::new(merge_above)),
             wake: Notify::new(),
             closed: AtomicBool::new(false),
@@ -128,8 +130,13 @@ impl Listener {
         self.is_driven
     }
 
-    pub(crate) fn resync(&self) -> Option<Duration> {
-        self.resync
+    pub(crate) fn has_resync(&self) -> bool {
+        self.resync.is_some()
+    }
+
+    /// When it is to be shown everything again; `None` for never, or for later than any clock.
+    pub(crate) fn resync_after(&self, now: Instant) -> Option<Instant> {
+        self.resync.and_then(|period| now.checked_add(period))
     }
 
     /// Hands over notices, in order, and wakes the handler.
@@ -139,6 +146,7 @@ impl Listener {
         for notice in notices {
             backlog.push(notice);
         }
+        self.pass_mark(&mut backlog);
         let has_news = was_empty && !backlog.is_empty();
         drop(backlog);
         // Who has something left to take does not sleep.
@@ -153,7 +161,12 @@ impl Listener {
             if self.is_closed() {
                 return None;
             }
-            let notice = lock(&self.backlog).pop();
+            let notice = {
+                let mut backlog = lock(&self.backlog);
+                let notice = backlog.pop();
+                self.pass_mark(&mut backlog);
+                notice
+            };
             match notice {
                 Some(Notice::Synced) => drop(self.synced.send_replace(true)),
                 Some(notice) => {
@@ -162,6 +175,14 @@ impl Listener {
                 }
                 None => self.wake.notified().await,
             }
+        }
+    }
+
+    /// Who takes events by himself has seen all of the initial list when he has taken the last of it. For a handler
+    /// that is so when it comes back for more.
+    fn pass_mark(&self, backlog: &mut Backlog) {
+        if !self.is_driven && backlog.pop_synced() {
+            self.synced.send_replace(true);
         }
     }
 
@@ -236,8 +257,8 @@ where
 }
 
 impl Registration {
-    pub(crate) fn new(listener: Arc<Listener>, cache: Weak<Cache>) -> Self {
-        Self { listener, cache }
+    pub(crate) fn new(listener: Arc<Listener>, engine: &Arc<Engine>) -> Self {
+        Self { listener, engine: Arc::downgrade(engine) }
     }
 
     /// Whether the handler was given everything that was there when it joined.
@@ -263,15 +284,15 @@ impl Registration {
 
     fn leave(&self) {
         self.listener.close();
-        if let Some(cache) = self.cache.upgrade() {
-            cache.forget(&self.listener);
+        if let Some(engine) = self.engine.upgrade() {
+            engine.forget(&self.listener);
         }
     }
 }
 
 impl<K: DeserializeOwned + Send + Sync + 'static> Subscription<K> {
-    pub(crate) fn new(registration: Registration, lister: Lister<K>, user: Arc<User>) -> Self {
-        Self { registration, lister, _user: user }
+    pub(crate) fn new(registration: Registration, lister: Lister<K>) -> Self {
+        Self { registration, lister }
     }
 
     /// The next event; `None` when the informer has stopped. Cancel safe.
@@ -282,6 +303,12 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Subscription<K> {
     /// Whether everything was taken that was there in the beginning.
     pub fn has_synced(&self) -> bool {
         self.registration.has_synced()
+    }
+
+    /// Waits until the cache is complete, if nothing of it is left to take. Whoever takes events looks at
+    /// [`has_synced`](Self::has_synced) between them. Cancel safe.
+    pub async fn synced(&self) -> bool {
+        self.registration.synced().await
     }
 
     /// What is pending.

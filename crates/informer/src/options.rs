@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use foldhash::fast::FixedState;
 use serde::de::DeserializeOwned;
-use windlass_indexer::{Index, IndexError, Layout, Store};
+use windlass_indexer::{Index, IndexError, Layout, Selector, Store};
 
 use crate::backlog::MERGE_ABOVE;
 use crate::cache::Cache;
@@ -23,8 +23,9 @@ use crate::transform::Transform;
 /// Settings of an informer.
 ///
 /// What it watches (namespaces, selectors), what it makes of objects (transform, managedFields) and the resource
-/// are its identity: who asks a factory for the same gets the same informer. The rest is behaviour, and belongs
-/// to whoever asks first.
+/// are its identity: who asks a factory for the same gets the same informer. Of the rest, a layout must fit that of
+/// the others, indexes add up, a resync is for the handlers that are added by who asked for it, and everything else
+/// belongs to whoever asks first.
 ///
 /// ```
 /// use std::time::Duration;
@@ -39,6 +40,8 @@ use crate::transform::Transform;
 #[must_use]
 pub struct InformerOptions {
     pub(crate) namespaces: BTreeSet<String>,
+    /// An empty list of namespaces was asked for, which is not the same as all of them.
+    pub(crate) is_nowhere: bool,
     pub(crate) labels: String,
     pub(crate) fields: String,
     pub(crate) managed_fields: ManagedFields,
@@ -93,6 +96,7 @@ impl InformerOptions {
     pub fn new() -> Self {
         Self {
             namespaces: BTreeSet::new(),
+            is_nowhere: false,
             labels: String::new(),
             fields: String::new(),
             managed_fields: ManagedFields::Cut,
@@ -119,6 +123,7 @@ impl InformerOptions {
     /// Only objects in these namespaces, each with a watch of its own.
     pub fn namespaces<T: Into<String>>(mut self, namespaces: impl IntoIterator<Item = T>) -> Self {
         self.namespaces = namespaces.into_iter().map(Into::into).collect();
+        self.is_nowhere = self.namespaces.is_empty();
         self
     }
 
@@ -232,7 +237,7 @@ impl InformerOptions {
         Identity {
             resource: resource.clone(),
             namespaces: self.namespaces.clone(),
-            labels: self.labels.clone(),
+            labels: normal_form(&self.labels),
             fields: self.fields.clone(),
             transform: self.transform.as_ref().map(|transform| transform.name().to_owned()),
             keeps_managed_fields: self.managed_fields == ManagedFields::Keep,
@@ -256,6 +261,12 @@ impl InformerOptions {
         }
         store.build()
     }
+}
+
+/// A label selector in the form that is the same for all that mean the same; what is none stays as it is, to be
+/// complained about.
+fn normal_form(labels: &str) -> String {
+    labels.parse::<Selector>().map_or_else(|_| labels.to_owned(), |selector| selector.to_string())
 }
 
 /// A number that other processes do not have.

@@ -244,7 +244,10 @@ impl Reflector {
     pub fn deadline(&self) -> Option<Instant> {
         let exchange = self.exchange()?;
         let State::Watching(watch) = &self.state else {
-            return Some(later(exchange.heard, self.config.stall));
+            // What is listed comes as additions. A server that sends only changes has ended the list, or knows
+            // nothing of it, and just does not say so.
+            let stalled = exchange.live_since.unwrap_or(exchange.heard).min(exchange.heard);
+            return Some(later(stalled, self.config.stall));
         };
         let patience = match watch.opened {
             None => later(watch.heard, self.config.stall),
@@ -312,6 +315,9 @@ impl Reflector {
             State::Paging { .. } | State::Streaming(_) => {
                 if let Some(version) = version {
                     self.versions.item(version);
+                }
+                if let Some(exchange) = self.exchange_mut() {
+                    exchange.listed(change, now);
                 }
                 Arrival::Initial
             }

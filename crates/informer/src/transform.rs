@@ -35,11 +35,12 @@ impl Transform {
         &self.name
     }
 
-    /// The object as it is to be held. What is no JSON is left as it is, for the head to complain about.
-    pub(crate) fn apply(&self, object: Box<[u8]>) -> Box<[u8]> {
-        let Ok(mut value) = serde_json::from_slice::<Value>(&object) else { return object };
+    /// The object as it is to be held; `None` if it cannot be read to be changed. It must not be held as it came
+    /// then: it may have what the transform is to take away.
+    pub(crate) fn apply(&self, object: &[u8]) -> Option<Box<[u8]>> {
+        let mut value = serde_json::from_slice::<Value>(object).ok()?;
         (self.change)(&mut value);
-        value.to_string().into_bytes().into_boxed_slice()
+        Some(value.to_string().into_bytes().into_boxed_slice())
     }
 }
 

@@ -590,7 +590,7 @@ async fn with_one_that_breaks(
     let well = factory.informer::<Secret>().expect("an informer");
     factory.start();
     let error = factory.synced().await.expect_err("one of them breaks");
-    assert_eq!(error.resource, config_maps());
+    assert_eq!(*error.resource(), config_maps());
     (factory, broken, well)
 }
 

@@ -34,11 +34,21 @@ pub enum HeadProblem {
     },
     /// The texts of the metadata are longer than 4 GiB.
     TooLarge,
+    /// Whoever fills the store does not take it.
+    Rejected {
+        /// Why.
+        reason: &'static str,
+    },
 }
 
 impl HeadError {
     pub(super) fn new(key: Option<ObjectKey>, problem: HeadProblem) -> Self {
         Self { key, problem }
+    }
+
+    /// An object that whoever fills the store does not take.
+    pub fn rejected(key: Option<ObjectKey>, reason: &'static str) -> Self {
+        Self::new(key, HeadProblem::Rejected { reason })
     }
 
     /// The key of the object, if it could be read.
@@ -70,6 +80,7 @@ impl fmt::Display for HeadProblem {
             Self::Shape { field, expected } => write!(f, "{field} is not {expected}"),
             Self::Missing { field } => write!(f, "{field} is missing"),
             Self::TooLarge => f.write_str("its metadata is larger than 4 GiB"),
+            Self::Rejected { reason } => f.write_str(reason),
         }
     }
 }

@@ -53,6 +53,13 @@ impl ReplaceList {
         }
     }
 
+    /// The object has gone before the list ended.
+    pub fn unmark(&mut self, key: &ObjectKey) {
+        if let Marks::Seen(keys) = &mut self.marks {
+            keys.remove(key);
+        }
+    }
+
     /// Whether any object can turn out to be gone.
     pub(super) fn can_sweep(&self) -> bool {
         matches!(self.marks, Marks::Seen(_))

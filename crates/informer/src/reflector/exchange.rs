@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::frames::Change;
+
 /// Half a lifetime: what is added to a clock instead of a duration that would overflow it.
 const FAR: Duration = Duration::from_hours(24 * 365 * 30);
 
@@ -24,11 +26,13 @@ pub(super) struct Exchange {
     pub(super) timeout: Duration,
     /// Whether the position has moved.
     pub(super) brought: bool,
+    /// Since when changes come, and nothing that belongs to a list. Of streamed lists only.
+    pub(super) live_since: Option<Instant>,
 }
 
 impl Exchange {
     pub(super) fn new(now: Instant, timeout: Duration) -> Self {
-        Self { opened: None, heard: now, timeout, brought: false }
+        Self { opened: None, heard: now, timeout, brought: false, live_since: None }
     }
 
     pub(super) fn opened(&mut self, now: Instant) {
@@ -40,6 +44,14 @@ impl Exchange {
     pub(super) fn heard(&mut self, now: Instant) {
         self.opened.get_or_insert(now);
         self.heard = self.heard.max(now);
+    }
+
+    /// A part of a list has come, or a change before its end.
+    pub(super) fn listed(&mut self, change: Change, now: Instant) {
+        self.live_since = match change {
+            Change::Added => None,
+            Change::Modified | Change::Deleted => self.live_since.or(Some(now)),
+        };
     }
 
     /// How long it was open.
