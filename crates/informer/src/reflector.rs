@@ -28,7 +28,7 @@
 //!   failures in a row right after opening, or in the answer (something at that position cannot be sent or read).
 //!   A server that is not reached says nothing about the position: after an outage a fleet resumes, and does not
 //!   stampede. If however nothing comes from the resumed watch for two minutes ([`ReflectorConfig::doubt`]), the
-//!   server may have been restored from a backup, and there is a list.
+//!   server may have been restored from a backup, and there is a list. The same if only the connection broke.
 //! - A consistent list that is lower than what was seen is refused once. The second time the cluster was restored:
 //!   a new epoch begins.
 //! - A list without a version cannot be resumed from. It is watched from nothing on, and when that ends, listed

@@ -6,7 +6,7 @@
 mod replica;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -56,6 +56,8 @@ struct Scene {
 /// Writers that go on until they are told to stop, whatever the server says to them.
 struct Load {
     stop: Arc<AtomicBool>,
+    /// How long each writer waits between two writes, in milliseconds.
+    pause: Arc<AtomicU64>,
     /// Writes that the server has answered with yes.
     written: watch::Sender<u64>,
     writers: JoinSet<()>,
@@ -89,13 +91,19 @@ async fn more(count: &watch::Sender<u64>, by: u64, what: &str) {
 
 impl Load {
     fn start(cluster: &RealCluster) -> Self {
-        let (stop, written) = (Arc::new(AtomicBool::new(false)), watch::Sender::new(0));
-        let mut writers = JoinSet::new();
+        let mut load = Self {
+            stop: Arc::default(),
+            // A steady load, and not all that the machine can do.
+            pause: Arc::new(AtomicU64::new(3)),
+            written: watch::Sender::new(0),
+            writers: JoinSet::new(),
+        };
         for seed in 0..2 {
             let api = Api::namespaced(cluster.client().expect("a client"), NAMESPACE);
-            writers.spawn(write(api, seed, Arc::clone(&stop), written.clone()));
+            let (stop, pause) = (Arc::clone(&load.stop), Arc::clone(&load.pause));
+            load.writers.spawn(write(api, seed, stop, pause, load.written.clone()));
         }
-        Self { stop, written, writers }
+        load
     }
 
     async fn goes_on(&self) {
@@ -109,7 +117,13 @@ impl Load {
 }
 
 /// Creates, changes and deletes, and takes no offence.
-async fn write(api: Api<ConfigMap>, seed: u64, stop: Arc<AtomicBool>, written: watch::Sender<u64>) {
+async fn write(
+    api: Api<ConfigMap>,
+    seed: u64,
+    stop: Arc<AtomicBool>,
+    pause: Arc<AtomicU64>,
+    written: watch::Sender<u64>,
+) {
     let mut random = Rng::with_seed(seed);
     let mut number = 0_u64;
     while !stop.load(Ordering::Relaxed) {
@@ -131,8 +145,7 @@ async fn write(api: Api<ConfigMap>, seed: u64, stop: Arc<AtomicBool>, written: w
         if answer.is_ok() {
             written.send_modify(|count| *count += 1);
         }
-        // A steady load, and not all that the machine can do.
-        tokio::time::sleep(Duration::from_millis(3)).await;
+        tokio::time::sleep(Duration::from_millis(pause.load(Ordering::Relaxed))).await;
     }
 }
 
@@ -250,7 +263,7 @@ async fn handlers_end_with_the_servers_state_when_the_apiserver_is_killed_and_co
     for round in 0..2 {
         let failure = scene.steps.failures.subscribe();
         scene.cluster.kill_apiserver().expect("it runs");
-        wait_for_change(failure, "a failure").await;
+        assert!(wait_for_change(failure).await, "the informer does not notice");
         scene.cluster.start_apiserver().await.expect("it comes back");
         scene.works().await;
         if round == 0 {
@@ -310,19 +323,22 @@ async fn handlers_end_with_the_servers_state_when_etcd_is_restored_from_a_snapsh
     real_or_skip!();
     let mut scene = Scene::start().await;
     let snapshot = scene.cluster.etcd_snapshot().await.expect("a snapshot");
-    // There must be more to undo than is written again before the informer looks.
-    for _ in 0..15 {
+    for _ in 0..10 {
         scene.load.goes_on().await;
     }
+    // If as much is written again as was undone before the informer looks, nobody can tell the difference.
+    scene.load.pause.store(200, Ordering::Relaxed);
     let restored = scene.steps.restored.subscribe();
     scene.cluster.restore(&snapshot).await.expect("it comes back");
-    wait_for_change(restored, "the informer to notice").await;
+    let noticed = wait_for_change(restored).await;
+    assert!(noticed, "the informer does not notice: {:#?}", scene.informer.status());
+    scene.load.pause.store(3, Ordering::Relaxed);
     scene.add_handler("late");
     scene.works().await;
     scene.settle(1).await;
 }
 
-async fn wait_for_change(mut count: watch::Receiver<u64>, what: &str) {
-    let changed = tokio::time::timeout(PATIENCE, count.changed()).await;
-    assert!(changed.is_ok(), "waited in vain for {what}");
+/// Waits for more than there was when this was subscribed. Says whether it came.
+async fn wait_for_change(mut count: watch::Receiver<u64>) -> bool {
+    tokio::time::timeout(PATIENCE, count.changed()).await.is_ok()
 }

@@ -56,8 +56,8 @@ impl ReflectorConfig {
         Self { idle_grace, ..self }
     }
 
-    /// How long a watch may bring nothing that was resumed after the server had been away, before everything is
-    /// listed again. By default 2 min: a real server sends a bookmark every minute.
+    /// How long a watch may bring nothing that was resumed after the server had been away, or the connection had
+    /// broken, before everything is listed again. By default 2 min: a real server sends a bookmark every minute.
     ///
     /// A cluster that was restored from a backup meanwhile is why: to a resumed watch it sends neither an error
     /// nor an event until it has grown past the version that was asked for, which may take days.

@@ -80,7 +80,9 @@ impl Reflector {
         if failure != Failure::Silent {
             self.cadence.interrupt();
         }
-        if exchange.opened.is_none() && failure.is_absence(error) {
+        // An open watch that is silent may only have been given up too early: that is no absence.
+        let was_given_up = failure == Failure::Silent && exchange.opened.is_some();
+        if failure.is_absence(error) && !was_given_up {
             self.doubt = Some(Doubt::Away);
         }
         let (plan, reaction) = match failure {

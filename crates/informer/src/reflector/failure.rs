@@ -60,8 +60,8 @@ impl Failure {
         }
     }
 
-    /// Whether the server was away, so that another one may be there by now. The error is of a request that was
-    /// never answered with a body.
+    /// Whether the server was away, so that another one may be there by now. That a body broke off is enough: a
+    /// server that is back soon only lets the next connection wait, and refuses none.
     pub(super) fn is_absence(self, error: &SourceError) -> bool {
         match self {
             Self::Silent | Self::Away => true,
