@@ -111,8 +111,13 @@ impl Shape {
 
     fn options(&self, seed: u64) -> InformerOptions {
         let reflector = ReflectorConfig::default().page_size(self.page_size).audit(self.audit);
-        let options = InformerOptions::new()
-            .namespaces(self.namespaces.iter().copied())
+        let everywhere = InformerOptions::new();
+        let scope = if self.namespaces.is_empty() {
+            everywhere
+        } else {
+            everywhere.namespaces(self.namespaces.iter().copied())
+        };
+        let options = scope
             .label_selector(self.labels)
             .merge_above(self.merge_above)
             .reflector(reflector)
