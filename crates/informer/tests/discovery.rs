@@ -56,11 +56,17 @@ async fn a_custom_kind_is_found_once_it_is_defined() {
         });
         let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
         create(&client, definitions, &definition).await;
-        // A real server serves it a moment later.
+        // A real server serves it a moment later, one version after the other.
+        for version in ["v1", "v1alpha1"] {
+            while let Err(error) = find(Some(version)).await {
+                assert!(matches!(error, DiscoveryError::NoKind { .. }), "{error}");
+                tokio::task::yield_now().await;
+            }
+        }
         let preferred = loop {
             match find(None).await {
-                Ok(resource) => break resource,
-                Err(DiscoveryError::NoKind { .. }) => tokio::task::yield_now().await,
+                Ok(resource) if resource.version() == "v1" => break resource,
+                Ok(_) | Err(DiscoveryError::NoKind { .. }) => tokio::task::yield_now().await,
                 Err(error) => panic!("{error}"),
             }
         };
