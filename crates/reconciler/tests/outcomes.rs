@@ -67,7 +67,7 @@ impl Reconcile<ConfigMap> for Scripted {
     }
 }
 
-/// One ConfigMap, and a controller of it that follows a script.
+/// One `ConfigMap`, and a controller of it that follows a script.
 struct Stage {
     api: Api<ConfigMap>,
     controller: Arc<Controller<ConfigMap>>,
@@ -88,7 +88,7 @@ impl Stage {
         let reconciler = Scripted { steps: Mutex::new(steps.into_iter().collect()), ran: sender };
         let factory = SharedInformerFactory::new(client);
         let controller = Controller::of(Watch::<ConfigMap>::new())
-            .timeout(Duration::from_secs(60))
+            .timeout(Duration::from_mins(1))
             .build(&factory, reconciler)
             .expect("a controller");
         let (controller, stop) = (Arc::new(controller), CancellationToken::new());
