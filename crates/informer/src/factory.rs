@@ -319,7 +319,8 @@ impl SharedInformerFactory {
         self.shared.tasks.wait().await;
     }
 
-    pub(crate) fn client(&self) -> &Client {
+    /// The client of its informers.
+    pub fn client(&self) -> &Client {
         &self.shared.client
     }
 

@@ -1,0 +1,94 @@
+//! Why a key runs. A run that failed is repeated with the causes that it had; its number says that it is one.
+
+use std::fmt;
+use std::sync::Arc;
+
+use windlass_indexer::{Cached, ObjectKey, ResourceVersion};
+use windlass_informer::{Event, Resource};
+
+/// One reason for a run. Those of a run are merged, the oldest and the newest kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// An object changed: the one that is reconciled, or another that leads to it.
+    Changed {
+        /// Its resource.
+        resource: Resource,
+        /// Which object.
+        object: ObjectKey,
+        /// How.
+        change: Change,
+        /// The version that it has now, or had last.
+        version: ResourceVersion,
+    },
+    /// A resync shows everything again.
+    Resync,
+    /// The run before asked for it.
+    Timer,
+    /// A source of the user's, by its name.
+    Source(Arc<str>),
+}
+
+/// How an object changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It was there when the controller began.
+    Initial,
+    /// It is new.
+    Added,
+    /// It has another version.
+    Updated,
+    /// It is gone.
+    Deleted,
+}
+
+impl Cause {
+    /// The cause that an event is.
+    pub(crate) fn of<K>(resource: &Resource, event: &Event<K>) -> Self {
+        if event.is_resync() {
+            return Self::Resync;
+        }
+        let change = match event {
+            Event::Added { initial: true, .. } => Change::Initial,
+            Event::Added { .. } => Change::Added,
+            Event::Updated { .. } => Change::Updated,
+            Event::Deleted { .. } => Change::Deleted,
+        };
+        let object: &Cached<K> = event.object();
+        Self::Changed {
+            resource: resource.clone(),
+            object: object.key().clone(),
+            change,
+            version: object.head().version().clone(),
+        }
+    }
+
+    /// Whether it can wait for others: nothing has happened, or not just now.
+    pub(crate) fn is_patient(&self) -> bool {
+        matches!(self, Self::Resync | Self::Changed { change: Change::Initial, .. })
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Changed { resource, object, change, version } => {
+                write!(f, "{} {object} {change} at {version}", resource.kind())
+            }
+            Self::Resync => f.write_str("resync"),
+            Self::Timer => f.write_str("timer"),
+            Self::Source(name) => write!(f, "source {name}"),
+        }
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Initial => "was there",
+            Self::Added => "added",
+            Self::Updated => "updated",
+            Self::Deleted => "deleted",
+        })
+    }
+}

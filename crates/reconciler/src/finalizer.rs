@@ -1,0 +1,156 @@
+//! Finalizers: something outside of the cluster is cleaned up before an object goes.
+//!
+//! The order is what matters. The finalizer is on the object before the first side effect, and goes only after the
+//! clean-up has succeeded, so that a crash at any point leads to one clean-up too many at worst, never to none.
+
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use kube::api::{Api, Patch, PatchParams};
+use kube::core::{NamespaceResourceScope, ObjectMeta};
+use kube::{Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use crate::{Action, Context, Error, Reconcile};
+
+/// A reconciler that has something to clean up before its objects go.
+pub trait Finalize<K>: Send + Sync + 'static {
+    /// The object is there, and has the finalizer.
+    fn reconcile(
+        &self,
+        object: Arc<K>,
+        cx: &Context,
+    ) -> impl Future<Output = Result<Action, Error>> + Send;
+
+    /// The object is to be deleted. It goes when this has succeeded with [`Action::Done`]; until then it is called
+    /// again, and so must be able to find its work half done.
+    fn cleanup(
+        &self,
+        object: Arc<K>,
+        cx: &Context,
+    ) -> impl Future<Output = Result<Action, Error>> + Send;
+}
+
+/// Makes a [`Reconcile`] of a [`Finalize`], for objects in namespaces.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// # use windlass_reconciler::{Action, Context, Error, Finalize, Finalized};
+/// struct Buckets;
+///
+/// impl Finalize<ConfigMap> for Buckets {
+///     async fn reconcile(&self, object: Arc<ConfigMap>, cx: &Context) -> Result<Action, Error> {
+///         // make a bucket at the cloud provider, unless it is there
+///         Ok(Action::Done)
+///     }
+///
+///     async fn cleanup(&self, object: Arc<ConfigMap>, cx: &Context) -> Result<Action, Error> {
+///         // delete the bucket, if it is there
+///         Ok(Action::Done)
+///     }
+/// }
+///
+/// let reconciler = Finalized::<ConfigMap, _>::new("example.com/bucket", Buckets);
+/// # drop(reconciler);
+/// ```
+pub struct Finalized<K, R> {
+    finalizer: String,
+    inner: R,
+    object: PhantomData<fn(K)>,
+}
+
+impl<K, R: Finalize<K>> Finalized<K, R> {
+    /// With a finalizer of this name: a domain of yours, a slash, and what is cleaned up.
+    pub fn new(finalizer: impl Into<String>, inner: R) -> Self {
+        Self { finalizer: finalizer.into(), inner, object: PhantomData }
+    }
+}
+
+impl<K, R> Reconcile<K> for Finalized<K, R>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + DeserializeOwned
+        + Clone
+        + fmt::Debug
+        + Send
+        + Sync
+        + 'static,
+    R: Finalize<K>,
+{
+    async fn reconcile(&self, object: Arc<K>, cx: &Context) -> Result<Action, Error> {
+        let is_deleted = object.meta().deletion_timestamp.is_some();
+        let place = object.finalizers().iter().position(|name| *name == self.finalizer);
+        match (is_deleted, place) {
+            (false, Some(_)) => self.inner.reconcile(object, cx).await,
+            (false, None) => {
+                self.add(&object, cx).await?;
+                // That was a change, and so leads to the next run, with the finalizer in the cache.
+                Ok(Action::Done)
+            }
+            (true, None) => Ok(Action::Done),
+            (true, Some(place)) => {
+                let action = self.inner.cleanup(Arc::clone(&object), cx).await?;
+                if action == Action::Done {
+                    self.remove(&object, place, cx).await?;
+                }
+                Ok(action)
+            }
+        }
+    }
+}
+
+impl<K, R> Finalized<K, R>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + DeserializeOwned
+        + Clone
+        + fmt::Debug,
+{
+    async fn add(&self, object: &K, cx: &Context) -> Result<(), Error> {
+        // The version is tested, so that what others add meanwhile stays.
+        let mut finalizers = object.finalizers().to_vec();
+        finalizers.push(self.finalizer.clone());
+        let patch = json!({"metadata": {
+            "resourceVersion": object.meta().resource_version,
+            "finalizers": finalizers,
+        }});
+        let api = api::<K>(object.meta(), cx);
+        api.patch(&object.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await?;
+        Ok(())
+    }
+
+    async fn remove(&self, object: &K, place: usize, cx: &Context) -> Result<(), Error> {
+        let mut finalizers = object.finalizers().to_vec();
+        finalizers.remove(place);
+        let patch = json!({"metadata": {
+            "resourceVersion": object.meta().resource_version,
+            "finalizers": finalizers,
+        }});
+        let api = api::<K>(object.meta(), cx);
+        let patched =
+            api.patch(&object.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await;
+        match patched {
+            Ok(_) => Ok(()),
+            // It is gone, which is what was wanted.
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn api<K>(meta: &ObjectMeta, cx: &Context) -> Api<K>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+{
+    Api::namespaced(cx.client().clone(), meta.namespace.as_deref().unwrap_or_default())
+}
+
+impl<K, R> fmt::Debug for Finalized<K, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Finalized").field(&self.finalizer).finish()
+    }
+}
