@@ -112,9 +112,7 @@ where
         let passes = !matches!(event, Event::Deleted { .. }) && (self.passes)(event.object());
         let event = match event {
             _ if !was_told && !passes => return,
-            Event::Updated { new, .. } if !was_told => {
-                Event::Added { object: new, initial: false }
-            }
+            Event::Updated { new, .. } if !was_told => Event::Added { object: new, initial: false },
             Event::Updated { old: object, .. } | Event::Added { object, .. } if !passes => {
                 Event::Deleted { object, state: FinalState::LastKnown }
             }

@@ -4,6 +4,7 @@
 //!
 //! - [`informer`]: caches of the Kubernetes API that keep themselves up to date, and tell what changes;
 //! - [`indexer`]: what is in such a cache, found by key, namespace, label and whatever else you declare;
+//! - [`reconciler`]: the `Reconcile` trait, and a controller that wires informers to a queue;
 //! - [`workqueue`]: keys that wait for a worker, with dedup, delays, rate limits and retries.
 //!
 //! [`prelude`] has the names that nearly every controller needs.
@@ -41,6 +42,7 @@
 
 pub use windlass_indexer as indexer;
 pub use windlass_informer as informer;
+pub use windlass_reconciler as reconciler;
 pub use windlass_workqueue as workqueue;
 
 /// The names that nearly every controller needs: `use windlass::prelude::*;`.
@@ -50,6 +52,7 @@ pub mod prelude {
         ClientStack, DynamicInformerFactory, Event, FinalState, Handler, HandlerOptions,
         InformerOptions, Resync, SharedInformer, SharedInformerFactory, filtered,
     };
+    pub use crate::reconciler::{Action, Context, Controller, Error, Predicate, Reconcile, Watch};
     pub use crate::workqueue::{Add, Lease, WorkQueue};
 }
 
