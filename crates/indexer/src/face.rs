@@ -88,7 +88,9 @@ impl Face {
     pub(crate) fn reside(&self, object: &Object) -> Body {
         match object.body() {
             Body::Bytes(bytes) => match self.decode(object.head(), bytes) {
-                Ok((decoded, weight)) => Body::Resident(decoded, weight),
+                Ok((decoded, weight)) => {
+                    Body::Resident(decoded, u32::try_from(weight).unwrap_or(u32::MAX))
+                }
                 Err(error) => Body::Undecodable(error),
             },
             Body::Resident(decoded, _) if !self.is_of(decoded) => {

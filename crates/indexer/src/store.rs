@@ -257,6 +257,7 @@ impl Store {
     fn account(&self, removed: Option<Removed>) -> Option<Arc<Object>> {
         let object = removed?.object;
         self.shared.object_bytes.fetch_sub(object.allocated_bytes(), Ordering::Relaxed);
+        self.shared.interner.object_left();
         Some(object)
     }
 }
