@@ -45,12 +45,29 @@ pub(crate) fn estimate<K>(_: &K, json: usize) -> usize {
 }
 
 impl Face {
+    /// A type of which what is read stays for a while.
     pub(crate) fn new<K>(hot_bytes_max: usize, weigh: Weigh<K>) -> Self
     where
         K: DeserializeOwned + Send + Sync + 'static,
     {
+        Self::decoding(hot_bytes_max, weigh, |object| object)
+    }
+
+    /// A type of which everything stays.
+    pub(crate) fn resident<K>(weigh: Weigh<K>) -> Self
+    where
+        K: DeserializeOwned + Clone + Send + Sync + 'static,
+    {
+        // A list that was read from JSON has grown by doubling; that of a clone is as large as it needs to be.
+        Self::decoding(usize::MAX, weigh, |object: K| object.clone())
+    }
+
+    fn decoding<K>(hot_bytes_max: usize, weigh: Weigh<K>, keep: fn(K) -> K) -> Self
+    where
+        K: DeserializeOwned + Send + Sync + 'static,
+    {
         let decode = move |bytes: &[u8]| {
-            let object: K = serde_json::from_slice(bytes)?;
+            let object: K = keep(serde_json::from_slice(bytes)?);
             let weight = weigh(&object, bytes.len());
             Ok((Arc::new(object) as Decoded, weight))
         };

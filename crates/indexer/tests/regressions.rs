@@ -59,7 +59,7 @@ fn index_that_panics_while_it_is_added_leaves_the_store_as_it_was() {
     store.add_index(ByLabel::all()).expect("another index");
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 struct Slim {}
 
 #[derive(Debug, Deserialize)]
