@@ -144,7 +144,7 @@ fn reads(store: &Store, pods: &[String]) {
 
 /// The same over all objects, where both wait for memory. `Slim` stands for a pod, so that they fit.
 fn all_hot(store: &Store, pods: &[String]) {
-    #[derive(serde::Deserialize)]
+    #[derive(Clone, serde::Deserialize)]
     struct Slim {}
 
     let map: DashMap<ObjectKey, Arc<Slim>> = DashMap::new();

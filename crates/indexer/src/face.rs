@@ -45,12 +45,29 @@ pub(crate) fn estimate<K>(_: &K, json: usize) -> usize {
 }
 
 impl Face {
+    /// A type of which what is read stays for a while.
     pub(crate) fn new<K>(hot_bytes_max: usize, weigh: Weigh<K>) -> Self
     where
         K: DeserializeOwned + Send + Sync + 'static,
     {
+        Self::decoding(hot_bytes_max, weigh, |object| object)
+    }
+
+    /// A type of which everything stays.
+    pub(crate) fn resident<K>(weigh: Weigh<K>) -> Self
+    where
+        K: DeserializeOwned + Clone + Send + Sync + 'static,
+    {
+        // A list that was read from JSON has grown by doubling; that of a clone is as large as it needs to be.
+        Self::decoding(usize::MAX, weigh, |object: K| object.clone())
+    }
+
+    fn decoding<K>(hot_bytes_max: usize, weigh: Weigh<K>, keep: fn(K) -> K) -> Self
+    where
+        K: DeserializeOwned + Send + Sync + 'static,
+    {
         let decode = move |bytes: &[u8]| {
-            let object: K = serde_json::from_slice(bytes)?;
+            let object: K = keep(serde_json::from_slice(bytes)?);
             let weight = weigh(&object, bytes.len());
             Ok((Arc::new(object) as Decoded, weight))
         };
@@ -88,7 +105,9 @@ impl Face {
     pub(crate) fn reside(&self, object: &Object) -> Body {
         match object.body() {
             Body::Bytes(bytes) => match self.decode(object.head(), bytes) {
-                Ok((decoded, weight)) => Body::Resident(decoded, weight),
+                Ok((decoded, weight)) => {
+                    Body::Resident(decoded, u32::try_from(weight).unwrap_or(u32::MAX))
+                }
                 Err(error) => Body::Undecodable(error),
             },
             Body::Resident(decoded, _) if !self.is_of(decoded) => {

@@ -1,19 +1,25 @@
 //! What is known of an object without decoding it: its metadata, read once, when it arrives.
 //!
 //! Handlers, predicates, selectors and mappers read heads; most of them never need more. A head is made for
-//! every object, so it is small: texts that many objects share are interned, and all others lie in one text
-//! that labels, owners and finalizers point into. [`HeadParser`] makes them.
+//! every object, so it is small, and what many objects have in common is shared: namespaces and kinds, but also
+//! all labels and all owners, which are the same for the pods of a workload. [`HeadParser`] makes them.
 
 mod cursor;
 mod error;
+mod packed;
 mod parse;
+mod ties;
 
 use std::fmt;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
 pub use error::{HeadError, HeadProblem};
 pub use parse::HeadParser;
+pub(crate) use ties::Ties;
+
+use packed::Packed;
 
 use crate::interner::Symbol;
 use crate::key::ObjectKey;
@@ -31,16 +37,14 @@ pub struct Head {
     created: Seconds,
     deleted: Seconds,
     annotations_hash: u64,
-    /// In the order of their keys, each key once.
-    labels: Box<[Label]>,
-    owners: Box<[Owner]>,
-    finalizers: Box<[Span]>,
-    /// What all spans point into.
-    text: Box<str>,
+    /// Keys and values by turns, in the order of the keys, each key once.
+    labels: Packed,
+    /// Most kinds have neither owners nor finalizers.
+    ties: Option<Arc<Ties>>,
 }
 
 /// API version and kind as one interned text, `apps/v1/Deployment`: half of two pointers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Kind(Symbol);
 
 /// A time in whole seconds, which is what the API has in metadata, or [`NONE`].
@@ -50,31 +54,9 @@ struct Seconds(i64);
 /// No generation and no time. Both would take twice as much as an `Option`, for every object.
 const NONE: i64 = i64::MIN;
 
-/// A part of a head's text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Span {
-    start: u32,
-    end: u32,
-}
-
-#[derive(Clone, Debug)]
-struct Label {
-    key: Symbol,
-    value: Span,
-}
-
-#[derive(Clone, Debug)]
-struct Owner {
-    kind: Kind,
-    name: Span,
-    uid: Uid,
-    controller: bool,
-    block_deletion: bool,
-}
-
 /// The labels of an object, in the order of their keys.
 #[derive(Clone, Copy)]
-pub struct Labels<'a>(&'a Head);
+pub struct Labels<'a>(&'a Packed);
 
 /// One owner of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,15 +135,16 @@ impl Head {
 
     /// The labels.
     pub fn labels(&self) -> Labels<'_> {
-        Labels(self)
+        Labels(&self.labels)
     }
 
     /// The owners, in the object's order.
     pub fn owners(&self) -> impl ExactSizeIterator<Item = OwnerRef<'_>> {
-        self.owners.iter().map(|owner| OwnerRef {
+        let owners = self.ties.as_ref().map_or(&[][..], |ties| &ties.owners);
+        owners.iter().map(|owner| OwnerRef {
             api_version: owner.kind.api_version(),
             kind: owner.kind.kind(),
-            name: self.text(owner.name),
+            name: &owner.name,
             uid: &owner.uid,
             controller: owner.controller,
             block_owner_deletion: owner.block_deletion,
@@ -175,24 +158,12 @@ impl Head {
 
     /// The finalizers, in the object's order.
     pub fn finalizers(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.finalizers.iter().map(|span| self.text(*span))
+        self.ties.as_ref().map(|ties| ties.finalizers.texts()).unwrap_or_default()
     }
 
-    fn text(&self, span: Span) -> &str {
-        &self.text[span.start as usize..span.end as usize]
-    }
-
-    /// What it asked of the allocator, beside its own size. Interned texts belong to the interner.
+    /// What it asked of the allocator, beside its own size. What is shared belongs to the interner.
     pub(crate) fn allocated_bytes(&self) -> usize {
-        let owners: usize = self.owners.iter().map(|owner| owner.uid.allocated_bytes()).sum();
-        self.key.allocated_bytes()
-            + self.uid.allocated_bytes()
-            + self.version.allocated_bytes()
-            + size_of_val(&*self.labels)
-            + size_of_val(&*self.owners)
-            + size_of_val(&*self.finalizers)
-            + self.text.len()
-            + owners
+        self.key.allocated_bytes() + self.uid.allocated_bytes() + self.version.allocated_bytes()
     }
 }
 
@@ -220,24 +191,25 @@ impl<'a> Labels<'a> {
     /// The value of a label.
     pub fn get(self, key: &str) -> Option<&'a str> {
         // Objects have a handful of labels: walking over them is faster than a binary search.
-        let label = self.0.labels.iter().find(|label| &*label.key == key)?;
-        Some(self.0.text(label.value))
+        self.iter().find(|(known, _)| *known == key).map(|(_, value)| value)
     }
 
     /// Keys and values.
     pub fn iter(self) -> impl ExactSizeIterator<Item = (&'a str, &'a str)> {
-        let head = self.0;
-        head.labels.iter().map(|label| (&*label.key, head.text(label.value)))
+        let mut texts = self.0.texts();
+        // They come in pairs. A range knows its size, which an iterator made by a closure would not.
+        let mut text = move || texts.next().unwrap_or_default();
+        (0..self.len()).map(move |_| (text(), text()))
     }
 
     /// How many there are.
     pub fn len(self) -> usize {
-        self.0.labels.len()
+        self.0.texts().len() / 2
     }
 
     /// Whether there is none.
     pub fn is_empty(self) -> bool {
-        self.0.labels.is_empty()
+        self.len() == 0
     }
 }
 

@@ -1,9 +1,10 @@
-//! One copy of each text that many objects share: namespaces, label keys, kinds and API versions.
+//! One copy of what many objects have in common: namespaces, kinds, the labels and the owners of a workload.
 //!
-//! Names, uids and label values are not interned, because a busy cluster makes new ones all day. Namespaces
-//! can churn as well, so the table forgets what nobody uses any more: when it has grown to twice of what
-//! was left after the last look, texts that only the table holds are dropped. There is no global table; a
-//! store has its own, or shares the one that it is given.
+//! Names and uids are not interned, because each is of one object. All others come and go as well, so the
+//! tables forget what nobody uses any more: when one has grown by half since the last look, and when a quarter
+//! as many objects have left the store as there are texts, entries that only the table holds are dropped. So
+//! what is dead is never more than what lives, but for a thousand. There is no global table; a store has its
+//! own, or shares the one that it is given.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -14,6 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
+
+use crate::head::Ties;
 
 /// A text that is shared by everything that was interned in the same [`Interner`].
 ///
@@ -32,21 +35,29 @@ pub struct Symbol(Arc<str>);
 /// assert_eq!(interner.len(), 1);
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Interner(Arc<Mutex<Texts>>);
+pub struct Interner(Arc<Mutex<Tables>>);
 
 /// The interner, locked for the texts of one object.
-pub(crate) struct Interning<'a>(MutexGuard<'a, Texts>);
+pub(crate) struct Interning<'a>(MutexGuard<'a, Tables>);
 
 #[derive(Default)]
-struct Texts {
-    table: HashTable<Arc<str>>,
-    /// Seeded by chance, against names chosen to collide; the order of this table never shows.
+struct Tables {
+    texts: Pool<str>,
+    ties: Pool<Ties>,
+    /// Seeded by chance, against names chosen to collide; the order of these tables never shows.
     hasher: RandomState,
-    /// The table is swept when it is larger than this.
+    /// Objects that have left the store since the last look.
+    left: usize,
+}
+
+/// What is shared of one type.
+struct Pool<T: ?Sized> {
+    table: HashTable<Arc<T>>,
+    /// It is swept when it is larger than this.
     sweep_at: usize,
 }
 
-/// The table is never swept below this many texts: a sweep must cost less than it brings.
+/// No table is swept below this many entries: a sweep must cost less than it brings.
 const SWEEP_MIN: usize = 1_024;
 
 impl Symbol {
@@ -74,7 +85,7 @@ impl Interner {
 
     /// How many texts there are.
     pub fn len(&self) -> usize {
-        self.lock().0.table.len()
+        self.lock().0.texts.table.len()
     }
 
     /// Whether there is no text.
@@ -82,11 +93,24 @@ impl Interner {
         self.len() == 0
     }
 
-    /// What the texts and the table take, in bytes asked of the allocator.
+    /// What the texts and the tables take, in bytes asked of the allocator.
     pub fn allocated_bytes(&self) -> usize {
-        let texts = self.lock().0;
-        let held: usize = texts.table.iter().map(arc_str_bytes).sum();
-        held + texts.table.allocation_size()
+        let Tables { texts, ties, .. } = &*self.lock().0;
+        let text_bytes: usize = texts.table.iter().map(arc_str_bytes).sum();
+        let tie_bytes: usize = ties.table.iter().map(Ties::allocated_bytes).sum();
+        text_bytes + tie_bytes + texts.table.allocation_size() + ties.table.allocation_size()
+    }
+
+    /// An object has left a store, and may have been the last to use a text.
+    pub(crate) fn object_left(&self) {
+        let tables = &mut *self.lock().0;
+        tables.left += 1;
+        if tables.left >= SWEEP_MIN.max(tables.texts.table.len() / 4) {
+            tables.left = 0;
+            // In this order, because ties hold texts.
+            tables.ties.sweep(&tables.hasher);
+            tables.texts.sweep(&tables.hasher);
+        }
     }
 
     pub(crate) fn lock(&self) -> Interning<'_> {
@@ -96,28 +120,51 @@ impl Interner {
 
 impl Interning<'_> {
     pub(crate) fn intern(&mut self, text: &str) -> Symbol {
-        let texts = &mut *self.0;
-        let hash = texts.hasher.hash_one(text);
+        let Tables { texts, hasher, .. } = &mut *self.0;
+        let hash = hasher.hash_one(text);
         if let Some(known) = texts.table.find(hash, |known| **known == *text) {
             return Symbol(Arc::clone(known));
         }
-        texts.sweep();
-        let text: Arc<str> = text.into();
-        let hasher = &texts.hasher;
-        texts.table.insert_unique(hash, Arc::clone(&text), |text| hasher.hash_one(&**text));
-        Symbol(text)
+        Symbol(texts.add(hash, text.into(), hasher))
+    }
+
+    pub(crate) fn hash(&self, value: impl Hash) -> u64 {
+        self.0.hasher.hash_one(value)
+    }
+
+    pub(crate) fn find_ties(&self, hash: u64, is: impl Fn(&Ties) -> bool) -> Option<Arc<Ties>> {
+        self.0.ties.table.find(hash, |known| is(known)).cloned()
+    }
+
+    pub(crate) fn add_ties(&mut self, hash: u64, ties: Ties) -> Arc<Ties> {
+        let Tables { ties: pool, hasher, .. } = &mut *self.0;
+        pool.add(hash, Arc::new(ties), hasher)
     }
 }
 
-impl Texts {
-    fn sweep(&mut self) {
-        if self.table.len() < self.sweep_at.max(SWEEP_MIN) {
-            return;
+impl<T: Hash + ?Sized> Pool<T> {
+    fn add(&mut self, hash: u64, value: Arc<T>, hasher: &RandomState) -> Arc<T> {
+        if self.table.len() >= self.sweep_at.max(SWEEP_MIN) {
+            self.sweep(hasher);
         }
-        self.table.retain(|text| Arc::strong_count(text) > 1);
-        let hasher = &self.hasher;
-        self.table.shrink_to(2 * self.table.len(), |text| hasher.hash_one(&**text));
-        self.sweep_at = 2 * self.table.len();
+        self.table.insert_unique(hash, Arc::clone(&value), |known| hasher.hash_one(&**known));
+        value
+    }
+
+    /// Drops what only the table holds.
+    fn sweep(&mut self, hasher: &RandomState) {
+        self.table.retain(|value| Arc::strong_count(value) > 1);
+        let len = self.table.len();
+        if self.table.capacity() > 4 * len {
+            self.table.shrink_to(2 * len, |value| hasher.hash_one(&**value));
+        }
+        self.sweep_at = len + len / 2;
+    }
+}
+
+impl<T: ?Sized> Default for Pool<T> {
+    fn default() -> Self {
+        Self { table: HashTable::new(), sweep_at: 0 }
     }
 }
 
@@ -179,9 +226,10 @@ impl fmt::Debug for Symbol {
     }
 }
 
-impl fmt::Debug for Texts {
+impl fmt::Debug for Tables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Texts").field("len", &self.table.len()).finish_non_exhaustive()
+        let (texts, ties) = (self.texts.table.len(), self.ties.table.len());
+        f.debug_struct("Tables").field("texts", &texts).field("ties", &ties).finish_non_exhaustive()
     }
 }
 

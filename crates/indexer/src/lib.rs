@@ -57,10 +57,10 @@
 //! use windlass_indexer::{Layout, Store};
 //!
 //! /// All that we want to know of a pod beside its metadata.
-//! #[derive(Deserialize)]
+//! #[derive(Clone, Deserialize)]
 //! struct Slim { status: Status }
 //!
-//! #[derive(Deserialize)]
+//! #[derive(Clone, Deserialize)]
 //! struct Status { phase: String }
 //!
 //! let mut store = Store::builder().layout(Layout::resident::<Slim>()).build();

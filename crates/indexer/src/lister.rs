@@ -158,7 +158,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Lister<K> {
         let decoded = match object.body() {
             Body::Bytes(bytes) => self.view.face.decode(object.head(), bytes),
             Body::Resident(decoded, weight) if self.view.face.is_of(decoded) => {
-                Ok((Arc::clone(decoded), *weight))
+                Ok((Arc::clone(decoded), *weight as usize))
             }
             // It comes from a store that is resident in another type.
             Body::Resident(..) => Err(self.view.face.without_bytes(object.head())),

@@ -27,8 +27,8 @@ pub struct Object {
 pub(crate) enum Body {
     /// Compact JSON, decoded by whoever reads it.
     Bytes(Box<[u8]>),
-    /// In a resident store: decoded, and what that takes.
-    Resident(Decoded, usize),
+    /// In a resident store: decoded, and what that takes, which is a word less than a `usize` with its tag.
+    Resident(Decoded, u32),
     /// In a resident store: the bytes did not decode.
     Undecodable(DecodeError),
 }
@@ -66,7 +66,7 @@ impl Object {
     pub fn allocated_bytes(&self) -> usize {
         let body = match &self.body {
             Body::Bytes(bytes) => bytes.len(),
-            Body::Resident(_, weight) => *weight,
+            Body::Resident(_, weight) => *weight as usize,
             Body::Undecodable(error) => error.allocated_bytes(),
         };
         2 * size_of::<usize>() + size_of::<Self>() + self.head.allocated_bytes() + body

@@ -257,6 +257,7 @@ impl Store {
     fn account(&self, removed: Option<Removed>) -> Option<Arc<Object>> {
         let object = removed?.object;
         self.shared.object_bytes.fetch_sub(object.allocated_bytes(), Ordering::Relaxed);
+        self.shared.interner.object_left();
         Some(object)
     }
 }
@@ -313,8 +314,11 @@ impl Layout {
     /// Heads and objects of one type, decoded once; the bytes are dropped. For small types that are read all
     /// the time, and for types of your own with the few fields that you need.
     ///
+    /// What is held is a clone of what was decoded, because that has no spare room: of a pod the lists that serde
+    /// has grown are a quarter larger than they need to be.
+    ///
     /// What an object takes is estimated for the accounts, by its size and that of its bytes.
-    pub fn resident<K: DeserializeOwned + Send + Sync + 'static>() -> Self {
+    pub fn resident<K: DeserializeOwned + Clone + Send + Sync + 'static>() -> Self {
         Self::resident_weighed::<K>(estimate)
     }
 
@@ -322,10 +326,10 @@ impl Layout {
     /// the length of its JSON.
     pub fn resident_weighed<K>(weigh: fn(object: &K, json: usize) -> usize) -> Self
     where
-        K: DeserializeOwned + Send + Sync + 'static,
+        K: DeserializeOwned + Clone + Send + Sync + 'static,
     {
         let weigh: Weigh<K> = weigh;
-        Self(Some(Face::new(usize::MAX, weigh)))
+        Self(Some(Face::resident(weigh)))
     }
 
     /// The type that is resident, if one is.

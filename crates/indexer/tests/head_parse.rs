@@ -123,16 +123,23 @@ fn what_is_no_object_is_refused() {
 }
 
 #[test]
-fn interned_texts_are_those_that_objects_share() {
+fn what_the_pods_of_a_workload_have_in_common_is_shared() {
     let interner = Interner::new();
     let mut parser = HeadParser::new(interner.clone());
-    for number in 0..100 {
-        let json = format!(
-            r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"n{number}","namespace":"ns","uid":"u{number}","labels":{{"l":"v{number}"}}}}}}"#
-        );
-        parser.parse(json.as_bytes()).expect("valid");
-    }
-    assert_eq!(interner.len(), 3, "kind with API version, namespace and label key");
+    let heads: Vec<_> = (0..100)
+        .map(|number| {
+            let workload = number % 4;
+            let json = format!(
+                r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"n{number}","namespace":"ns","uid":"u{number}","labels":{{"l":"v{workload}"}},"ownerReferences":[{{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"r{workload}","uid":"r{workload}"}}],"finalizers":["f"]}}}}"#
+            );
+            parser.parse(json.as_bytes()).expect("valid")
+        })
+        .collect();
+    let texts = 2 + 1 + 1 + 4 + 4;
+    assert_eq!(interner.len(), texts, "kinds, namespace, finalizers, labels and owners' names");
+    assert_eq!(heads[7].labels().get("l"), Some("v3"));
+    assert_eq!(heads[7].owners().next().expect("one").name, "r3");
+    assert!(heads[7].finalizers().eq(["f"]));
 }
 
 proptest! {

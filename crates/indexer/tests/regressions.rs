@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde::Deserialize;
-use windlass_indexer::{ByLabel, Head, Index, Layout, ObjectKey, Selector, Store};
+use windlass_indexer::{ByLabel, Head, Index, Interner, Layout, ObjectKey, Selector, Store};
 
 fn object(name: &str, version: u64, labels: &str) -> Vec<u8> {
     format!(
@@ -59,7 +59,7 @@ fn index_that_panics_while_it_is_added_leaves_the_store_as_it_was() {
     store.add_index(ByLabel::all()).expect("another index");
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 struct Slim {}
 
 #[derive(Debug, Deserialize)]
@@ -132,4 +132,29 @@ fn empty_namespace_is_none() {
 fn white_space_in_selectors_is_that_of_kubernetes() {
     assert!("a = b".parse::<Selector>().is_ok());
     assert!("a=\u{a0}b".parse::<Selector>().is_err());
+}
+
+/// Labels and owners are interned as a whole, and there can be as many as there are versions of objects.
+#[test]
+fn labels_that_nobody_has_any_more_are_forgotten() {
+    let interner = Interner::new();
+    let mut store = Store::builder().interner(interner.clone()).build();
+    let put = |store: &mut Store, name: usize, version: usize| {
+        let json = format!(
+            r#"{{"metadata":{{"name":"n{name}","labels":{{"l":"{name}-{version}"}},"ownerReferences":[{{"apiVersion":"v1","kind":"K","name":"{name}-{version}","uid":"{name}-{version}"}}]}}}}"#
+        );
+        store.put_bytes(json.as_bytes()).expect("valid");
+    };
+    for version in 0..20 {
+        for name in 0..5_000 {
+            put(&mut store, name, version);
+        }
+    }
+    let (texts, bytes) = (interner.len(), interner.allocated_bytes());
+    assert!(texts <= 2 * 10_000, "{texts} texts for 5,000 objects with two each");
+    for name in 0..5_000 {
+        store.delete(&*format!("n{name}"));
+    }
+    assert!(interner.len() <= 4_096, "{} texts for no object", interner.len());
+    assert!(interner.allocated_bytes() < bytes / 3, "{bytes}, and {}", interner.allocated_bytes());
 }

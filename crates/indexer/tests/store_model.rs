@@ -14,7 +14,7 @@ use windlass_indexer::{
 };
 
 /// What the objects of this test are.
-#[derive(Debug, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 struct Thing {
     value: u8,
 }

@@ -178,7 +178,7 @@ fn types_that_share_a_compact_store_have_hot_sets_of_their_own() {
 
 #[test]
 fn a_resident_store_keeps_typed_objects_and_no_bytes() {
-    #[derive(Debug, Deserialize)]
+    #[derive(Clone, Debug, Deserialize)]
     struct Slim {
         value: u32,
     }

@@ -158,8 +158,9 @@ impl InformerOptions {
     }
 
     /// Holds objects decoded as `K`, and not their bytes: for types that are small and read all the time, and
-    /// for those of your own with the few fields that you need.
-    pub fn resident<K: DeserializeOwned + Send + Sync + 'static>(mut self) -> Self {
+    /// for those of your own with the few fields that you need. What is held is a clone of what was decoded, which
+    /// has no spare room.
+    pub fn resident<K: DeserializeOwned + Clone + Send + Sync + 'static>(mut self) -> Self {
         let make = Arc::new(Layout::resident::<K>);
         self.layout = Some(LayoutChoice { resident: Some(TypeId::of::<K>()), make });
         self

@@ -29,7 +29,7 @@ fn config_maps() -> Resource {
 }
 
 /// A type with the few fields that matter.
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 struct Slim {
     metadata: ObjectMeta,
     data: BTreeMap<String, String>,

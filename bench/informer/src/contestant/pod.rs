@@ -21,19 +21,19 @@ impl Look for Pod {
 }
 
 /// All that some users need of a pod beside its metadata: where it runs, and how it is.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub(crate) struct SlimPod {
     spec: SlimSpec,
     status: SlimStatus,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct SlimSpec {
     node_name: Option<Box<str>>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 struct SlimStatus {
     phase: Box<str>,
 }

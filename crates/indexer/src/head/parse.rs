@@ -8,13 +8,17 @@
 //! that says which object it is about is worth more. No error carries anything of an object but its key.
 
 use std::hash::BuildHasher;
+use std::ops::Range;
+use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 use jiff::Timestamp;
 
 use super::cursor::{Broken, Cursor, Raw};
 use super::error::{HeadError, HeadProblem};
-use super::{Head, Kind, Label, NONE, Owner, Seconds, Span};
+use super::packed::Packed;
+use super::ties::{Owner, Ties};
+use super::{Head, Kind, NONE, Seconds};
 use crate::interner::{Interner, Interning, Symbol};
 use crate::key::ObjectKey;
 use crate::version::{ResourceVersion, Uid};
@@ -40,14 +44,23 @@ pub struct HeadParser {
 #[derive(Debug, Default)]
 struct Scratch {
     found: Found,
-    /// Apart from the text, because it goes to the key. Empty if there is none.
+    /// Empty if there is none.
     name: String,
+    /// What labels and finalizers are spans of.
     text: String,
     labels: Vec<Label>,
     owners: Vec<Owner>,
     finalizers: Vec<Span>,
-    /// Where an API version and a kind are joined.
+    /// Where texts are joined.
     joined: String,
+}
+
+type Span = Range<usize>;
+
+#[derive(Debug)]
+struct Label {
+    key: Span,
+    value: Span,
 }
 
 #[derive(Debug, Default)]
@@ -61,6 +74,8 @@ struct Found {
     created: Option<Timestamp>,
     deleted: Option<Timestamp>,
     annotations_hash: u64,
+    labels: Packed,
+    ties: Option<Arc<Ties>>,
     /// The first one counts.
     problem: Option<HeadProblem>,
 }
@@ -75,6 +90,9 @@ enum Refused {
 /// The same in every process, so that nothing depends on the run; annotations are not a table that an
 /// attacker could fill.
 const ANNOTATIONS: FixedState = FixedState::with_seed(0);
+
+/// The texts of a head are counted in 32 bits.
+const TEXT_MAX: usize = u32::MAX as usize;
 
 const TEXT: &str = "a string";
 const TEXTS: &str = "an object whose values are strings";
@@ -130,17 +148,8 @@ impl Scratch {
         (!self.name.is_empty()).then(|| ObjectKey::new(namespace.clone(), &self.name))
     }
 
-    /// Every list becomes a box of its exact size.
     fn head(&mut self, key: ObjectKey) -> Head {
         let found = std::mem::take(&mut self.found);
-        // The server sends them in order; whoever else made the bytes may not have.
-        if !self.labels.is_sorted_by(|one, two| one.key < two.key) {
-            self.labels.sort_by(|one, two| one.key.cmp(&two.key));
-            // Of two with the same key the later counts, as in every JSON reader.
-            self.labels.reverse();
-            self.labels.dedup_by(|one, two| one.key == two.key);
-            self.labels.reverse();
-        }
         Head {
             key,
             uid: found.uid.unwrap_or_else(|| Uid::new("")),
@@ -150,19 +159,32 @@ impl Scratch {
             created: found.created.into(),
             deleted: found.deleted.into(),
             annotations_hash: found.annotations_hash,
-            labels: self.labels.drain(..).collect(),
-            owners: self.owners.drain(..).collect(),
-            finalizers: self.finalizers.as_slice().into(),
-            text: self.text.as_str().into(),
+            labels: found.labels,
+            ties: found.ties,
         }
     }
 
     fn keep(&mut self, text: &str) -> Result<Span, Refused> {
-        let offset = |length: usize| u32::try_from(length).map_err(|_| Refused::TooLarge);
-        let start = offset(self.text.len())?;
-        let end = offset(self.text.len() + text.len())?;
+        let start = self.text.len();
+        if start + text.len() > TEXT_MAX {
+            return Err(Refused::TooLarge);
+        }
         self.text.push_str(text);
-        Ok(Span { start, end })
+        Ok(start..self.text.len())
+    }
+
+    /// Puts labels into their order.
+    fn sort_labels(&mut self) {
+        let Self { labels, text, .. } = self;
+        let key = |label: &Label| &text[label.key.clone()];
+        // The server sends them in order; whoever else made the bytes may not have.
+        if !labels.is_sorted_by(|one, two| key(one) < key(two)) {
+            labels.sort_by(|one, two| key(one).cmp(key(two)));
+            // Of two with the same key the later counts, as in every JSON reader.
+            labels.reverse();
+            labels.dedup_by(|one, two| key(one) == key(two));
+            labels.reverse();
+        }
     }
 }
 
@@ -203,7 +225,24 @@ impl Reading<'_> {
             let kind = self.kind(&api_version.unwrap_or_default(), &kind.unwrap_or_default());
             self.scratch.found.kind = Some(kind);
         }
+        self.share();
         Ok(())
+    }
+
+    /// Makes what the object may have in common with others, or finds it.
+    fn share(&mut self) {
+        self.scratch.sort_labels();
+        let Scratch { found, text, labels, owners, finalizers, joined, .. } = &mut *self.scratch;
+        let finalizers = finalizers.iter().map(|finalizer| &text[finalizer.clone()]);
+        let has_ties = !owners.is_empty() || finalizers.len() > 0;
+        let finalizers = Packed::new(finalizers, joined, &mut self.interner);
+        found.ties = has_ties.then(|| self.interner.share(owners, finalizers));
+        let part = |at: usize| {
+            let Label { key, value } = &labels[at / 2];
+            &text[if at.is_multiple_of(2) { key } else { value }.clone()]
+        };
+        let parts = (0..2 * labels.len()).map(part);
+        found.labels = Packed::new(parts, joined, &mut self.interner);
     }
 
     /// Reads a field. If it does not have its form, that is noted, and it is skipped.
@@ -299,7 +338,7 @@ impl Reading<'_> {
 
     fn labels(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Refused> {
         pairs(cursor, |key, value| {
-            let key = self.interner.intern(&key.text().ok_or(Refused::Shape(TEXTS))?);
+            let key = self.scratch.keep(&key.text().ok_or(Refused::Shape(TEXTS))?)?;
             let value = self.scratch.keep(&value.text().ok_or(Refused::Shape(TEXTS))?)?;
             self.scratch.labels.push(Label { key, value });
             Ok(())
@@ -341,7 +380,7 @@ impl Reading<'_> {
             match &*key.name() {
                 b"apiVersion" => api_version = text(cursor)?,
                 b"kind" => kind = text(cursor)?,
-                b"name" => name = text(cursor)?.map(|text| self.scratch.keep(&text)).transpose()?,
+                b"name" => name = text(cursor)?,
                 b"uid" => uid = text(cursor)?.map(|text| Uid::new(&text)),
                 b"controller" => controller = flag(cursor)?,
                 b"blockOwnerDeletion" => block_deletion = flag(cursor)?,
@@ -353,6 +392,7 @@ impl Reading<'_> {
             return Err(Refused::Shape(OWNER));
         };
         let kind = self.kind(&api_version, &kind);
+        let name = self.interner.intern(&name);
         let owner = Owner { kind, name, uid, controller, block_deletion };
         self.scratch.owners.push(owner);
         Ok(())
