@@ -60,6 +60,19 @@ impl Object {
         }
     }
 
+    /// Moves the bytes into memory that is taken now, and returns those from before; nothing in a resident store.
+    ///
+    /// Bytes that arrive from a network are allocated between buffers of TLS and HTTP, which go soon and leave holes
+    /// that no other object fits into. Whoever takes in many objects at once moves them all and then drops what they
+    /// were in, and so has them side by side.
+    #[must_use = "memory that is free at once is what the next object would be moved into"]
+    pub fn move_bytes(&mut self) -> Option<Box<[u8]>> {
+        match &mut self.body {
+            Body::Bytes(bytes) => Some(std::mem::replace(bytes, bytes.clone())),
+            Body::Resident(..) | Body::Undecodable(_) => None,
+        }
+    }
+
     /// What the object asked of the allocator: itself and its counts, the parts of its head and its body.
     /// Exact, but for the decoded object of a resident store, which is weighed as its layout says. Interned
     /// texts count with their interner.

@@ -71,6 +71,24 @@ pub(crate) enum Arrived {
     Gone(ObjectKey),
 }
 
+impl Arrived {
+    /// How long its JSON is.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Item(object) | Self::Change(_, object) => object.bytes().map_or(0, <[u8]>::len),
+            Self::Gone(_) => 0,
+        }
+    }
+
+    /// See [`Object::move_bytes`].
+    pub(crate) fn move_bytes(&mut self) -> Option<Box<[u8]>> {
+        match self {
+            Self::Item(object) | Self::Change(_, object) => object.move_bytes(),
+            Self::Gone(_) => None,
+        }
+    }
+}
+
 /// A list that is under way.
 #[derive(Debug)]
 pub(crate) struct Listing {

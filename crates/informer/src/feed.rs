@@ -19,6 +19,7 @@ use crate::engine::Engine;
 use crate::frames::{
     Bookmark, Change, FrameError, FrameOptions, ListFrame, ListFrames, WatchFrame, WatchFrames,
 };
+use crate::gathered::Gathered;
 use crate::ingest::Ingest;
 use crate::observer::{ListReport, Observers};
 use crate::options::{ErrorHandler, InformerOptions};
@@ -38,8 +39,7 @@ pub(crate) struct Feed {
     on_error: Option<ErrorHandler>,
     /// The list that is under way, over all of its pages.
     listing: Option<Listing>,
-    /// Objects of one chunk, reused.
-    arrived: Vec<Arrived>,
+    arrived: Gathered,
     has_listed: bool,
     list: ListNotes,
 }
@@ -96,7 +96,7 @@ impl Feed {
             observers: options.observers.clone(),
             on_error: options.on_error.clone(),
             listing: None,
-            arrived: Vec::new(),
+            arrived: Gathered::new(options.is_compact()),
             has_listed: false,
             list: ListNotes { began: now, told: now, objects: 0, bytes: 0 },
         }
@@ -189,15 +189,19 @@ impl Feed {
             let chunk = tokio::select! {
                 biased;
                 chunk = body.next() => chunk,
-                () = &mut timer => match self.reflector.timed_out(Instant::now()) {
-                    TimedOut::Silent(time) => return End::Failed(SourceError::Silent(time)),
-                    TimedOut::Relist(reason) => return self.give_way(reason),
-                    // The deadline moves with everything that arrives; the timer is set again when it rings.
-                    TimedOut::NotYet => {
-                        timer.as_mut().reset(self.deadline());
-                        continue;
+                () = &mut timer => {
+                    // What waits for more has waited long enough.
+                    self.flush();
+                    match self.reflector.timed_out(Instant::now()) {
+                        TimedOut::Silent(time) => return End::Failed(SourceError::Silent(time)),
+                        TimedOut::Relist(reason) => return self.give_way(reason),
+                        // The deadline moves with everything that arrives; the timer is set again when it rings.
+                        TimedOut::NotYet => {
+                            timer.as_mut().reset(self.deadline());
+                            continue;
+                        }
                     }
-                },
+                }
             };
             // A body that is always ready, as one from the same process is, must not keep the thread from others.
             tokio::task::coop::consume_budget().await;
@@ -205,7 +209,7 @@ impl Feed {
                 Some(Ok(chunk)) => {
                     let read = self.chunk(&chunk, &mut frames);
                     match read {
-                        // Nearer than it was, if it became known how often bookmarks come.
+                        // Nearer than it was, if it became known how often bookmarks come, or if objects wait.
                         Ok(ControlFlow::Continue(())) if self.deadline() < timer.deadline() => {
                             timer.as_mut().reset(self.deadline());
                         }
@@ -238,7 +242,10 @@ impl Feed {
         let before = self.list.objects;
         let read = self.frames(frames, now);
         // Also what came before an error is valid.
-        self.flush();
+        let is_first_list = self.listing.is_some() && !self.has_listed;
+        if read.is_err() || !is_first_list || !self.arrived.waits(now) {
+            self.flush();
+        }
         let version = self.reflector.position().cloned();
         self.vitals.note(|notes| notes.version = version);
         if is_listing {
@@ -426,14 +433,17 @@ impl Feed {
         if self.arrived.is_empty() {
             return;
         }
-        let cache = self.engine.cache();
         let initial = !self.has_listed;
-        let outcome = cache.take(self.arrived.drain(..), self.listing.as_mut(), initial);
+        // Dropped at the end, and not one after the other.
+        let _old = if initial { self.arrived.move_bytes() } else { Vec::new() };
+        let cache = self.engine.cache();
+        let outcome = cache.take(self.arrived.drain(), self.listing.as_mut(), initial);
         self.account(outcome);
     }
 
     /// Says what a request has ended with, and lets the reflector decide what follows.
     fn end(&mut self, end: End) {
+        self.flush();
         let now = Instant::now();
         match end {
             End::Enough => {}
@@ -455,9 +465,10 @@ impl Feed {
         End::Enough
     }
 
-    /// By when something must come; never, if nothing is under way.
+    /// By when something must come, or what has come must go to the cache; never, if nothing is under way.
     fn deadline(&self) -> Instant {
-        self.reflector.deadline().unwrap_or_else(|| Instant::now() + NEVER)
+        let deadlines = self.reflector.deadline().into_iter().chain(self.arrived.due());
+        deadlines.min().unwrap_or_else(|| Instant::now() + NEVER)
     }
 
     fn failed(&mut self, error: &SourceError, now: Instant) {

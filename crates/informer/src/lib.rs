@@ -105,6 +105,7 @@ mod event;
 mod factory;
 mod feed;
 pub mod frames;
+mod gathered;
 mod informer;
 mod ingest;
 mod judge;

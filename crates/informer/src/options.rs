@@ -252,6 +252,11 @@ impl InformerOptions {
         FixedState::with_seed(seed).hash_one((resource, feed))
     }
 
+    /// Whether the bytes of objects are held.
+    pub(crate) fn is_compact(&self) -> bool {
+        LayoutChoice::is_same(self.layout.as_ref(), None)
+    }
+
     pub(crate) fn store(&self) -> Store {
         let mut store = Store::builder();
         if let Some(layout) = &self.layout {
