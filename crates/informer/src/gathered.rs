@@ -15,8 +15,8 @@ use tokio::time::Instant;
 
 use crate::cache::Arrived;
 
-/// How many bytes are moved at once: about a hundred pods.
-const BYTES_MAX: usize = 1 << 20;
+/// How many bytes are moved at once: about forty pods.
+const BYTES_MAX: usize = 1 << 18;
 
 /// How long an object may wait. Not long for who looks at an informer that does not get on.
 const WAIT_MAX: Duration = Duration::from_millis(100);
