@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 
 use super::line::Who;
 use super::results::{Measure, Ratio, Results};
-use super::table::{Column, NOTHING, Table, number};
+use super::table::{Column, NOTHING, Table, grouped, number};
 
 /// One wanted ratio or value.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,8 +44,29 @@ pub(super) enum Verdict {
     Information,
 }
 
+/// How the targets stand that were measured, with a word on how to read that. If the run was of another size than
+/// they are meant for, `sizes` has the one that is meant, the one that it had, and of what.
+pub(super) fn explained(
+    targets: &[Target],
+    results: &Results,
+    sizes: Option<(u32, u32, &str)>,
+) -> String {
+    let Some(table) = table(targets, results) else {
+        return "No target is about what was measured.\n".to_owned();
+    };
+    let other_size = sizes.map_or_else(String::new, |(meant, had, what)| {
+        let (meant, had) = (grouped(meant), grouped(had));
+        format!("The targets are meant for {meant} {what}; this run had {had}.\n")
+    });
+    format!(
+        "{table}
+is: the median of the rounds, a ratio where there is something against; rounds: the lowest and the highest.
+{other_size}"
+    )
+}
+
 /// The targets that were measured, each with its value and what that means; `None` if there are none.
-pub(super) fn table(targets: &[Target], results: &Results) -> Option<Table> {
+fn table(targets: &[Target], results: &Results) -> Option<Table> {
     let mut table = Table::new(&[
         Column::Left("target"),
         Column::Left("case"),

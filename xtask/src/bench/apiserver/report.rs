@@ -165,20 +165,9 @@ fn note(group: Group) -> &'static str {
 
 /// How the targets stand that a run with `objects` objects measured.
 pub(super) fn targets(all: &[Target], results: &Results, objects: u32) -> String {
-    let Some(table) = targets::table(all, results) else {
-        return "No target is about what was measured.\n".to_owned();
-    };
-    let other_size = if objects == OBJECTS || all.iter().all(|target| target.case != "list") {
-        String::new()
-    } else {
-        let (meant, objects) = (grouped(OBJECTS), grouped(objects));
-        format!("The targets are meant for {meant} objects; this run had {objects}.\n")
-    };
-    format!(
-        "{table}
-is: the median of the rounds, a ratio where there is something against; rounds: the lowest and the highest.
-{other_size}"
-    )
+    let is_sized = all.iter().any(|target| target.case == "list");
+    let other_size = is_sized && objects != OBJECTS;
+    targets::explained(all, results, other_size.then_some((OBJECTS, objects, "objects")))
 }
 
 #[cfg(test)]

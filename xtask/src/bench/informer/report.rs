@@ -152,20 +152,7 @@ fn ratio(run: Run, results: &Results, measure: Measure) -> String {
 
 /// How the targets stand that a run with `pods` pods measured.
 pub(super) fn targets(all: &[Target], results: &Results, pods: u32) -> String {
-    let Some(table) = targets::table(all, results) else {
-        return "No target is about what was measured.\n".to_owned();
-    };
-    let other_size = if pods == PODS {
-        String::new()
-    } else {
-        let (meant, pods) = (grouped(PODS), grouped(pods));
-        format!("The targets are meant for {meant} pods; this run had {pods}.\n")
-    };
-    format!(
-        "{table}
-is: the median of the rounds, a ratio where there is something against; rounds: the lowest and the highest.
-{other_size}"
-    )
+    targets::explained(all, results, (pods != PODS).then_some((PODS, pods, "pods")))
 }
 
 #[cfg(test)]
