@@ -9,7 +9,8 @@
 //! step, so that nothing is lost or doubled between. Feeds take the lock once for each chunk of a body; readers
 //! never take it.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod listing;
+
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::time::Instant;
@@ -18,13 +19,14 @@ use windlass_indexer::{
 };
 
 use crate::backlog::Notice;
-use crate::delta_fifo::{Delta, DeltaFifo, FinalState, ReplaceList};
+use crate::delta_fifo::{Delta, DeltaFifo, FinalState};
 use crate::error::Stopped;
 use crate::frames::Change;
 use crate::ingest::Quarantine;
 use crate::judge::{self, Verdict};
 use crate::listener::{HandlerStatus, Listener};
 use crate::lock::lock;
+pub(crate) use listing::Listing;
 
 /// The store of an informer, and everyone who hears of its changes.
 #[derive(Debug)]
@@ -87,22 +89,6 @@ impl Arrived {
             Self::Gone(_) => None,
         }
     }
-}
-
-/// A list that is under way.
-#[derive(Debug)]
-pub(crate) struct Listing {
-    list: ReplaceList,
-    high_water: Option<ResourceVersion>,
-    /// The list before this one contradicted the cache. So the cluster may have been restored, and then the
-    /// same version of an object can be another one.
-    is_second: bool,
-    /// The version of an object went back, in the first list that does so. Nothing more has to be known of it.
-    went_back: bool,
-    /// What contradicts the cache, until the version of the list says which of them is right.
-    held_back: BTreeMap<ObjectKey, Arc<Object>>,
-    /// Objects that the list has and that cannot be read.
-    unreadable: BTreeSet<ObjectKey>,
 }
 
 /// How a list ended.
@@ -173,14 +159,7 @@ impl Cache {
     ) -> Listing {
         let state = lock(&self.state);
         let list = state.fifo.begin_replace(&self.reader, namespace);
-        Listing {
-            list,
-            high_water,
-            is_second,
-            went_back: false,
-            held_back: BTreeMap::new(),
-            unreadable: BTreeSet::new(),
-        }
+        Listing::new(list, high_water, is_second)
     }
 
     /// Takes in what has arrived, in its order. What is `initial` is of a feed's first list.
@@ -477,21 +456,6 @@ impl State {
     fn tell(&mut self, notice: Notice) {
         if !self.members.is_empty() {
             self.told.push(Told { notice, is_sync: false });
-        }
-    }
-}
-
-impl Listing {
-    /// The list has an object of this key, but it cannot be read: what is held of it stays.
-    pub(crate) fn keep_unreadable(&mut self, key: &ObjectKey) {
-        self.list.mark(key);
-        self.unreadable.insert(key.clone());
-    }
-
-    /// Something else came of an object before the end of the list: what is held back of it is overtaken.
-    fn overtaken(&mut self, key: &ObjectKey) {
-        if !self.held_back.is_empty() {
-            self.held_back.remove(key);
         }
     }
 }

@@ -3,6 +3,8 @@
 //! All decisions are the reflector's (what to ask for) and the cache's (what is news). Here is what waits: for an
 //! answer, for the next piece of a body, for the end of a backoff, and always for the informer to be stopped.
 
+mod body;
+
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -16,9 +18,7 @@ use windlass_indexer::{HeadError, Object, ObjectKey};
 
 use crate::cache::{Arrived, Ended, Listing, Outcome};
 use crate::engine::Engine;
-use crate::frames::{
-    Bookmark, Change, FrameError, FrameOptions, ListFrame, ListFrames, WatchFrame, WatchFrames,
-};
+use crate::frames::{Bookmark, Change, FrameOptions, ListFrame, WatchFrame};
 use crate::gathered::Gathered;
 use crate::ingest::Ingest;
 use crate::observer::{ListReport, Observers};
@@ -26,6 +26,7 @@ use crate::options::{ErrorHandler, InformerOptions};
 use crate::reflector::{Action, Arrival, Listed, Phase, Reflector, Relist, ServerTraits, TimedOut};
 use crate::source::{Body, ListWatch, Request, SourceError};
 use crate::vitals::{Doing, Vitals};
+use body::{Frame, Frames, drain};
 
 /// Lists and watches of one namespace, or of all.
 pub(crate) struct Feed {
@@ -64,9 +65,6 @@ enum End {
 
 /// How often a long list says how far it is.
 const TELL_EVERY: Duration = Duration::from_secs(5);
-
-/// How long the end of a list is waited for when all of the list is there.
-const DRAIN_MAX: Duration = Duration::from_secs(1);
 
 /// Long enough.
 const NEVER: Duration = Duration::from_hours(24 * 365);
@@ -180,10 +178,7 @@ impl Feed {
 
     /// Reads a body to its end.
     async fn read(&mut self, request: &Request, mut body: Body) -> End {
-        let mut frames = match request {
-            Request::List(_) => Frames::List(ListFrames::new(self.frame_options)),
-            Request::Watch(_) => Frames::Watch(WatchFrames::new(self.frame_options)),
-        };
+        let mut frames = Frames::of(request, self.frame_options);
         let mut timer = pin!(sleep_until(self.deadline()));
         loop {
             let chunk = tokio::select! {
@@ -536,46 +531,5 @@ impl Feed {
     fn events(&self) -> u64 {
         let counts = self.vitals.note(|notes| notes.counts);
         counts.added + counts.modified + counts.deleted
-    }
-}
-
-/// Reads what is left of a body after its end, a few bytes: then the connection can be used again. If they do not
-/// come, it is given up.
-async fn drain(mut body: Body) {
-    let rest = async { while let Some(Ok(_)) = body.next().await {} };
-    let _ = tokio::time::timeout(DRAIN_MAX, rest).await;
-}
-
-/// A body of either kind, being split.
-enum Frames {
-    List(ListFrames),
-    Watch(WatchFrames),
-}
-
-enum Frame {
-    List(ListFrame),
-    Watch(WatchFrame),
-}
-
-impl Frames {
-    fn push(&mut self, chunk: &[u8]) {
-        match self {
-            Self::List(frames) => frames.push(chunk),
-            Self::Watch(frames) => frames.push(chunk),
-        }
-    }
-
-    fn next(&mut self) -> Result<Option<Frame>, FrameError> {
-        Ok(match self {
-            Self::List(frames) => frames.next_frame()?.map(Frame::List),
-            Self::Watch(frames) => frames.next_frame()?.map(Frame::Watch),
-        })
-    }
-
-    fn finish(&mut self) -> Result<(), FrameError> {
-        match self {
-            Self::List(frames) => frames.finish(),
-            Self::Watch(frames) => frames.finish(),
-        }
     }
 }
