@@ -6,6 +6,7 @@ require (
 	k8s.io/api v0.37.2
 	k8s.io/client-go v0.37.2
 	sigs.k8s.io/controller-runtime v0.25.2
+	windlass.dev/bench/stage-go v0.0.0
 )
 
 require (
@@ -64,3 +65,5 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
+
+replace windlass.dev/bench/stage-go => ../stage-go

@@ -1,18 +1,12 @@
 package main
 
 import (
-	"fmt"
-	"slices"
-	"strconv"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
+	stage "windlass.dev/bench/stage-go"
 )
-
-// stamp is the label with the time at which a change was sent, in nanoseconds since 1970.
-const stamp = "bench.windlass.dev/sent"
 
 // handler counts pods until all are there, and then the changes that it was told to expect.
 type handler struct {
@@ -20,13 +14,10 @@ type handler struct {
 	read   bool
 	synced chan struct{}
 
-	mu      sync.Mutex
-	added   int
-	touched int
-	// expected is how many changes are still to come that were stamped after since.
-	expected  int
-	since     int64
-	latencies []time.Duration
+	mu        sync.Mutex
+	added     int
+	touched   int
+	latencies stage.Latencies
 }
 
 func newHandler(pods int, read bool) *handler {
@@ -44,7 +35,7 @@ func (h *handler) funcs() cache.ResourceEventHandler {
 func (h *handler) expect(count int, since int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.expected, h.since, h.latencies = count, since, make([]time.Duration, 0, count)
+	h.latencies.Expect(count, since)
 }
 
 func (h *handler) onAdd(pod *corev1.Pod) {
@@ -60,18 +51,7 @@ func (h *handler) onUpdate(pod *corev1.Pod) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.look(pod)
-	if h.expected == 0 {
-		return
-	}
-	sent, err := strconv.ParseInt(pod.Labels[stamp], 10, 64)
-	if err != nil || sent <= h.since {
-		return
-	}
-	h.latencies = append(h.latencies, time.Since(time.Unix(0, sent)))
-	if h.expected--; h.expected == 0 {
-		slices.Sort(h.latencies)
-		fmt.Printf("seen %.1f %.1f\n", percentile(h.latencies, 50), percentile(h.latencies, 99))
-	}
+	h.latencies.Changed(pod.Labels[stage.Stamp])
 }
 
 // look reads a few fields of the typed pod, as a handler does that wants more than to know of it.
@@ -79,8 +59,4 @@ func (h *handler) look(pod *corev1.Pod) {
 	if h.read {
 		h.touched += len(pod.Spec.NodeName) + len(pod.Spec.Containers) + len(pod.Status.PodIP)
 	}
-}
-
-func percentile(sorted []time.Duration, percent int) float64 {
-	return float64(sorted[(len(sorted)-1)*percent/100].Nanoseconds()) / 1e3
 }

@@ -6,10 +6,13 @@
 //!
 //! Every run of a case is a process of its own that prints one metric per [`mod@line`]. [`results`]
 //! collects them by round and compares within a round; [`targets`] judges the ratios. What to run, and
-//! which targets there are, is the suite's: [`queue`], [`apiserver`], [`informer`]. The rest is how it looks and what it
-//! needs: [`table`], [`json`], [`progress`], [`machine`], [`program`] and [`go`].
+//! which targets there are, is the suite's: [`queue`], [`apiserver`], [`informer`], [`controller`]; the last two
+//! are [`staged`]. The rest is how it looks and what it needs: [`cases`], [`rounds`], [`table`], [`json`],
+//! [`progress`], [`machine`], [`program`] and [`go`].
 
 mod apiserver;
+mod cases;
+mod controller;
 mod go;
 mod informer;
 mod json;
@@ -19,6 +22,8 @@ mod program;
 mod progress;
 mod queue;
 mod results;
+mod rounds;
+mod staged;
 mod table;
 mod targets;
 
@@ -40,6 +45,8 @@ enum Suite {
     Apiserver(apiserver::Options),
     /// The informers beside those of client-go, controller-runtime and kube-runtime.
     Informer(informer::Options),
+    /// The controllers beside those of controller-runtime and kube-runtime.
+    Controller(controller::Options),
 }
 
 /// Runs the chosen suite.
@@ -52,5 +59,6 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Suite::Queue(options) => queue::run(options),
         Suite::Apiserver(options) => apiserver::run(options),
         Suite::Informer(options) => informer::run(options),
+        Suite::Controller(options) => controller::run(options),
     }
 }

@@ -15,12 +15,11 @@ use std::path::PathBuf;
 use anyhow::{Result, ensure};
 use clap::Args;
 
-use super::progress::Progress;
 use super::results::Results;
 use super::table::grouped;
 use super::targets::Score;
-use super::{json, machine, program};
-use crate::process::{CommandLine, Stopwatch};
+use super::{json, machine, program, rounds};
+use crate::process::CommandLine;
 use held::Held;
 use plan::{Group, Part, Plan, Run};
 
@@ -59,7 +58,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         !options.check || targets.iter().any(|target| plan.measures(target)),
         "--check has nothing to check: no target is about what --case leaves"
     );
-    println!("==> {}", machine_line(options)?);
+    let size = format!("{} objects", grouped(options.objects));
+    println!("==> {}", machine::line(None, &size, options.rounds)?);
     if let Some(path) = &options.json {
         json::make_sure_of(path)?;
     }
@@ -74,19 +74,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     println!("{}", report::targets(&targets, &results, options.objects));
     if let Some(path) = &options.json {
         json::write(path, SUITE, plan.runs().map(|run| (run.case, run.who)), &results)?;
-        println!("==> medians written to {}", path.display());
     }
     Score::of(&targets, &results).conclude(options.check)
-}
-
-/// What a reader has to know of the run.
-fn machine_line(options: &Options) -> Result<String> {
-    let rounds = match options.rounds {
-        1 => "1 round".to_owned(),
-        many => format!("{many} rounds"),
-    };
-    let (processor, rustc) = (machine::processor(), machine::rustc()?);
-    Ok(format!("{processor}; {rustc}; {} objects; {rounds}", grouped(options.objects)))
 }
 
 /// Runs every round of every group and collects what its processes printed.
@@ -98,23 +87,11 @@ fn measure(plan: &Plan, program: &str, options: &Options) -> Result<Results> {
             continue;
         }
         let held = hold(group, &runs, program, options.objects)?;
-        let (rounds, name) = (options.rounds, group.name());
-        println!("==> measure {name}: {rounds} × {} processes, one after the other", runs.len());
-        let mut progress = Progress::start(rounds, runs.len());
-        for round in 0..rounds {
-            for (index, run) in runs.iter().enumerate() {
-                progress.begins(round, index, run.case, run.who);
-                let watch = Stopwatch::start();
-                let asked = (SUITE, run.case, run.who);
-                let command = command(program, run, &held);
-                let measured = program::read(&command, asked, run.part.metrics())?;
-                results.add(run.case, run.who, run.items, measured);
-                progress.ended(index, watch.elapsed());
-            }
-        }
-        let took = progress.elapsed();
-        drop(progress);
-        println!("    measured in {:.1} s", took.as_secs_f64());
+        let one = |run: &Run| {
+            let asked = (SUITE, run.case, run.who);
+            program::read(&command(program, run, &held), asked, run.part.metrics())
+        };
+        rounds::measure(group.name(), options.rounds, |_| runs.clone(), &mut results, one)?;
     }
     Ok(results)
 }

@@ -21,7 +21,7 @@ pub(super) fn make_sure_of(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes the medians in the given order of cases and queues or servers.
+/// Writes the medians in the given order of cases and queues or servers, and says so.
 ///
 /// # Errors
 /// If the file cannot be written.
@@ -36,7 +36,9 @@ pub(super) fn write(
         text += &line.to_json()?;
         text.push('\n');
     }
-    fs::write(path, text).with_context(|| format!("{} could not be written", path.display()))
+    fs::write(path, text).with_context(|| format!("{} could not be written", path.display()))?;
+    println!("==> medians written to {}", path.display());
+    Ok(())
 }
 
 #[cfg(test)]

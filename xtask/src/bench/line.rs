@@ -28,15 +28,15 @@ pub(super) struct Line {
 pub(super) enum Who {
     /// client-go's rate limiting work queue, or its informers: what the ratios are to.
     ClientGo,
-    /// controller-runtime's priority queue, or its cache.
+    /// controller-runtime's priority queue, its cache, or its controller.
     ControllerRuntime,
     /// Our queue with `Arc<str>` keys.
     WindlassArcstr,
-    /// Our queue with interned keys, or our informers as they come, with a compact cache.
+    /// Our queue with interned keys, our informers as they come, with a compact cache, or our controller.
     Windlass,
     /// Our queue with priority, fairness and causes on.
     WindlassFull,
-    /// kube-runtime's reflector. What is no queue is no choice among the queues.
+    /// kube-runtime's reflector, or its controller. What is no queue is no choice among the queues.
     #[value(skip)]
     KubeRuntime,
     /// Our informers with a cache that holds typed objects.

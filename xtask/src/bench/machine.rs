@@ -5,10 +5,26 @@ use std::thread;
 
 use anyhow::Result;
 
+use super::go::Module;
+use super::rounds;
 use crate::process::CommandLine;
 
+/// What a reader has to know of a run: the machine, the tools, the size and the rounds. Asking for it also finds out
+/// whether Go is there, if a side of the suite needs it.
+///
+/// # Errors
+/// If a toolchain is missing or too old.
+pub(super) fn line(go: Option<Module>, size: &str, rounds: u32) -> Result<String> {
+    let mut parts = vec![processor()];
+    if let Some(module) = go {
+        parts.push(module.toolchain()?);
+    }
+    parts.extend([rustc()?, size.to_owned(), rounds::spoken(rounds)]);
+    Ok(parts.join("; "))
+}
+
 /// The processor and how many threads it runs at once, like `Intel(R) Xeon(R) Processor, 2 cores`.
-pub(super) fn processor() -> String {
+fn processor() -> String {
     // Other systems than Linux lack the file; the rest of the line is worth printing all the same.
     let information = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = model_name(&information).unwrap_or("unknown CPU");
@@ -23,7 +39,7 @@ pub(super) fn processor() -> String {
 ///
 /// # Errors
 /// If there is no compiler.
-pub(super) fn rustc() -> Result<String> {
+fn rustc() -> Result<String> {
     let output = CommandLine::new("rustc", &["--version"]).capture()?;
     Ok(output.split_whitespace().take(2).collect::<Vec<_>>().join(" "))
 }

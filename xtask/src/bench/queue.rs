@@ -18,11 +18,11 @@ use super::json;
 use super::line::{Measured, Metric, Who};
 use super::machine;
 use super::program;
-use super::progress::Progress;
 use super::results::Results;
+use super::rounds;
 use super::table::grouped;
 use super::targets::Score;
-use crate::process::{CommandLine, Stopwatch};
+use crate::process::CommandLine;
 use plan::{Plan, Run};
 
 /// The suite's name in every line of JSON.
@@ -78,57 +78,26 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         !options.check || targets.iter().any(|target| plan.measures(target)),
         "--check has nothing to check: no target compares what --case and --who leave"
     );
-    println!("==> {}", machine_line(&plan, options)?);
+    let go = plan.needs_go().then_some(PEER);
+    let size = format!("{} keys", grouped(options.keys));
+    println!("==> {}", machine::line(go, &size, options.rounds)?);
     if let Some(path) = &options.json {
         json::make_sure_of(path)?;
     }
 
     let programs = Programs::locate()?;
     programs.build(&plan)?;
-    let results = measure(&plan, &programs, options.rounds)?;
+    let mut results = Results::default();
+    let runs = |_| plan.runs().copied().collect();
+    let one = |run: &Run| measure_one(&programs.command(run), run);
+    rounds::measure("", options.rounds, runs, &mut results, one)?;
 
     println!("\n{}", report::medians(&plan, &results, options.rounds));
     println!("{}", report::targets(&targets, &results, options.keys));
     if let Some(path) = &options.json {
         json::write(path, SUITE, plan.runs().map(|run| (run.case, run.who)), &results)?;
-        println!("==> medians written to {}", path.display());
     }
     Score::of(&targets, &results).conclude(options.check)
-}
-
-/// What a reader has to know of the run; asking for it also finds out whether Go is there.
-fn machine_line(plan: &Plan, options: &Options) -> Result<String> {
-    let mut parts = vec![machine::processor()];
-    if plan.needs_go() {
-        parts.push(PEER.toolchain()?);
-    }
-    parts.push(machine::rustc()?);
-    parts.push(format!("{} keys", grouped(options.keys)));
-    parts.push(match options.rounds {
-        1 => "1 round".to_owned(),
-        many => format!("{many} rounds"),
-    });
-    Ok(parts.join("; "))
-}
-
-/// Runs every round and collects what its processes printed.
-fn measure(plan: &Plan, programs: &Programs, rounds: u32) -> Result<Results> {
-    let count = plan.runs().count();
-    println!("==> measure: {rounds} × {count} processes, one after the other");
-    let mut results = Results::default();
-    let mut progress = Progress::start(rounds, count);
-    for round in 0..rounds {
-        for (index, run) in plan.runs().enumerate() {
-            progress.begins(round, index, run.case, run.who);
-            let watch = Stopwatch::start();
-            results.add(run.case, run.who, run.keys, measure_one(&programs.command(run), run)?);
-            progress.ended(index, watch.elapsed());
-        }
-    }
-    let took = progress.elapsed();
-    drop(progress);
-    println!("    measured in {:.1} s", took.as_secs_f64());
-    Ok(results)
 }
 
 /// Runs one process and reads what it printed.

@@ -40,6 +40,8 @@ pub(super) enum Measure {
     PeakToResident,
     /// CPU time per event, as the process told it.
     CpuPerEvent,
+    /// The latency that 99 % do not exceed.
+    P99,
     /// The first, cold start.
     FirstStart,
     /// The middle one of the starts in one process.
@@ -156,6 +158,7 @@ impl Series {
                 Some(peak.into_iter().zip(resident).map(|(peak, held)| peak / held).collect())
             }
             Measure::CpuPerEvent => self.metric(Metric::CpuUsPerEvent),
+            Measure::P99 => self.metric(Metric::P99Us),
             Measure::FirstStart => self.metric(Metric::FirstMs),
             Measure::MedianStart => self.metric(Metric::MedianMs),
             Measure::LongestStart => self.metric(Metric::MaxMs),
@@ -177,6 +180,7 @@ impl Measure {
             Self::Resident => "resident memory",
             Self::PeakToResident => "peak / resident",
             Self::CpuPerEvent => "CPU per event",
+            Self::P99 => "p99 latency",
             Self::FirstStart => "first start, ms",
             Self::MedianStart => "median start, ms",
             Self::LongestStart => "longest start, ms",

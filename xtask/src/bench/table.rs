@@ -99,6 +99,15 @@ pub(super) fn grouped(count: u32) -> String {
     grouped
 }
 
+/// The first line of a text that has all these words, with one blank between its words.
+#[cfg(test)]
+pub(super) fn line(text: &str, words: &[&str]) -> String {
+    let has_all =
+        |line: &&str| words.iter().all(|word| line.split_whitespace().any(|w| w == *word));
+    let line = text.lines().find(has_all).expect("the line must be there");
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, ResourceExt};
 use kube_runtime::watcher::{self, Event, watcher};
 use kube_runtime::{WatchStreamExt, reflector};
-use windlass_bench_informer::STAMP;
+use windlass_bench_stage::STAMP;
 
 use super::handler::Handler;
 use super::pod::Look as _;

@@ -1,12 +1,11 @@
 //! One contestant of the informer benchmark that is written in Rust: an informer of all pods in a process
-//! of its own, which does as the stage says. The words between them are in the crate's documentation.
+//! of its own, which does as the stage says. The words between them are in `bench/stage`.
 //!
 //! [`windlass`] is ours, [`kube_runtime`] the peer. [`handler`] is what every contestant's handler does, and
-//! [`pod`] what it reads; [`memory`] gives free memory back.
+//! [`pod`] what it reads.
 
 mod handler;
 mod kube_runtime;
-mod memory;
 mod pod;
 mod windlass;
 
@@ -14,11 +13,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::{Result, bail};
 use clap::{Parser, ValueEnum};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::task::JoinSet;
+use windlass_bench_stage::{Start, play, program};
 
 use handler::Handler;
 
@@ -33,7 +29,7 @@ struct Options {
     kubeconfig: PathBuf,
     /// How many pods the server has.
     #[arg(long)]
-    pods: usize,
+    objects: usize,
     /// Let the handler read every pod that it is given.
     #[arg(long)]
     read: bool,
@@ -54,51 +50,16 @@ enum Who {
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let outcome = runtime.map_err(Into::into).and_then(|runtime| runtime.block_on(run(&options)));
-    // Not returned, because that would show a backtrace as well where those are switched on.
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("informer-contestant: {error:#}");
-            ExitCode::FAILURE
+    let handler = Arc::new(Handler::new(options.objects, options.read));
+    let start = |config| -> Start {
+        let handler = Arc::clone(&handler);
+        match options.who {
+            Who::KubeRuntime => Box::pin(kube_runtime::run(config, handler)),
+            Who::Windlass => Box::pin(windlass::compact(config, handler)),
+            Who::WindlassResident => Box::pin(windlass::resident(config, handler)),
+            Who::WindlassSlim => Box::pin(windlass::slim(config, handler)),
         }
-    }
-}
-
-async fn run(options: &Options) -> Result<()> {
-    let parsed = Kubeconfig::read_from(&options.kubeconfig)?;
-    let config =
-        kube::Config::from_custom_kubeconfig(parsed, &KubeConfigOptions::default()).await?;
-    let handler = Arc::new(Handler::new(options.pods, options.read));
-    println!("ready");
-    let mut lines = BufReader::new(tokio::io::stdin()).lines();
-    let mut informers = JoinSet::new();
-    loop {
-        let line = tokio::select! {
-            line = lines.next_line() => line?,
-            Some(ended) = informers.join_next() => return ended?,
-        };
-        let Some(line) = line else { return Ok(()) };
-        match line.split(' ').collect::<Vec<_>>()[..] {
-            ["start"] => {
-                let (config, handler) = (config.clone(), Arc::clone(&handler));
-                match options.who {
-                    Who::KubeRuntime => informers.spawn(kube_runtime::run(config, handler)),
-                    Who::Windlass => informers.spawn(windlass::compact(config, handler)),
-                    Who::WindlassResident => informers.spawn(windlass::resident(config, handler)),
-                    Who::WindlassSlim => informers.spawn(windlass::slim(config, handler)),
-                };
-            }
-            ["trim"] => {
-                memory::trim();
-                println!("trimmed");
-            }
-            ["expect", count, since] => {
-                handler.expect(count.parse()?, since.parse()?);
-                println!("expecting");
-            }
-            _ => bail!("unknown command {line:?}"),
-        }
-    }
+    };
+    let expect = |count, since| handler.expect(count, since);
+    program("informer-contestant", play(&options.kubeconfig, start, expect))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use k8s_openapi::api::core::v1::Pod;
 use serde::de::DeserializeOwned;
-use windlass_bench_informer::STAMP;
+use windlass_bench_stage::STAMP;
 use windlass_informer::{ClientStack, Event, InformerOptions, Resource, SharedInformerFactory};
 
 use super::handler::Handler;

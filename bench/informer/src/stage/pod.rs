@@ -6,8 +6,7 @@
 
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
-
-use windlass_bench_informer::STAMP;
+use windlass_bench_stage::STAMP;
 
 use super::template::{TEMPLATES, Template, hex};
 
@@ -22,9 +21,6 @@ const PODS_PER_NODE: usize = 30;
 
 /// The letters of generated names.
 const LETTERS: &[u8; 20] = b"bcdfghjklmnpqrstvwxz";
-
-/// The stamp of a pod that was never changed; as long as any other, so that pods keep their size.
-pub(crate) const NEVER: u64 = 1_000_000_000_000_000_000;
 
 /// A pod as it is written.
 #[derive(Debug)]

@@ -4,9 +4,11 @@
 //! neighbours. A group goes through all of its rounds before the next begins, so that the filled servers
 //! that the lists need are not there beside other cases.
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 
+use super::super::cases;
 use super::super::line::{Metric, Who};
+use super::super::rounds;
 use super::super::targets::Target;
 
 /// How many changes are made while one or a hundred watch.
@@ -81,16 +83,8 @@ impl Plan {
     /// # Errors
     /// If a part is in no case.
     pub(super) fn new(objects: u32, parts: &[String]) -> Result<Self> {
-        for part in parts {
-            ensure!(
-                CASES.iter().any(|case| case.name.contains(part)),
-                "--case {part}: no case has this in its name; the cases are {}",
-                CASES.map(|case| case.name).join(", ")
-            );
-        }
-        let is_asked =
-            |case: &Case| parts.is_empty() || parts.iter().any(|part| case.name.contains(part));
-        let runs = CASES.into_iter().filter(is_asked).flat_map(|case| {
+        let cases = cases::chosen(CASES, |case| case.name, parts)?;
+        let runs = cases.into_iter().flat_map(|case| {
             let items = case.part.items(objects);
             let run = move |&who| Run { case: case.name, part: case.part, who, items };
             case.part.servers().iter().map(run)
@@ -124,6 +118,20 @@ impl Group {
             Self::List => "list",
             Self::Fanout => "fanout",
         }
+    }
+}
+
+impl rounds::Run for Run {
+    fn case(&self) -> &'static str {
+        self.case
+    }
+
+    fn who(&self) -> Who {
+        self.who
+    }
+
+    fn items(&self) -> u32 {
+        self.items
     }
 }
 

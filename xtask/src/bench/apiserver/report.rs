@@ -2,6 +2,7 @@
 
 use super::super::line::{Metric, Who};
 use super::super::results::{Measure, Results, Series};
+use super::super::rounds;
 use super::super::table::{Column, Table, grouped, number};
 use super::super::targets::{self, Target};
 use super::plan::{Group, Plan, Run};
@@ -14,7 +15,7 @@ type Row = fn(&Run, &Results) -> Vec<String>;
 pub(super) fn medians(plan: &Plan, results: &Results, rounds: u32) -> String {
     let tables = Group::ALL.into_iter().map(|group| group_table(group, &plan.of(group), results));
     let text: String = tables.collect();
-    let times = if rounds == 1 { "one round" } else { &format!("{rounds} rounds") };
+    let times = rounds::spoken(rounds);
     format!(
         "{text}Medians of {times}; every value is from a process of its own, and the servers take turns.
 real: kube-apiserver with etcd, over TLS as it comes; embedded: the program `windlass-apiserver`.
@@ -173,6 +174,7 @@ pub(super) fn targets(all: &[Target], results: &Results, objects: u32) -> String
 #[cfg(test)]
 mod tests {
     use super::super::super::line::Measured;
+    use super::super::super::table::line;
     use super::super::targets::all;
     use super::*;
 
@@ -186,13 +188,6 @@ mod tests {
             results.add(run.case, run.who, run.items, measured);
         }
         results
-    }
-
-    fn line(text: &str, words: &[&str]) -> String {
-        let has_all =
-            |line: &&str| words.iter().all(|word| line.split_whitespace().any(|w| w == *word));
-        let line = text.lines().find(has_all).expect("the line must be there");
-        line.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
     #[test]

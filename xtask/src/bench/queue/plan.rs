@@ -6,7 +6,9 @@
 use anyhow::{Result, ensure};
 use clap::ValueEnum as _;
 
+use super::super::cases;
 use super::super::line::Who;
+use super::super::rounds;
 use super::super::targets::Target;
 
 /// All cases that every queue runs. `wN` is the number of workers, `p4` stands for four producers
@@ -73,17 +75,8 @@ impl Plan {
     /// # Errors
     /// If a part is in no case, or if nothing is left to run.
     pub(super) fn new(keys: u32, parts: &[String], whos: &[Who]) -> Result<Self> {
-        for part in parts {
-            ensure!(
-                cases().any(|case| case.contains(part)),
-                "--case {part}: no case has this in its name; the cases are {}",
-                cases().collect::<Vec<_>>().join(", ")
-            );
-        }
-        let is_asked =
-            |case: &str| parts.is_empty() || parts.iter().any(|part| case.contains(part));
-        let runs: Vec<Run> = cases()
-            .filter(|case| is_asked(case))
+        let runs: Vec<Run> = cases::chosen(CASES.into_iter().chain([INTERN]), |&case| case, parts)?
+            .into_iter()
             .flat_map(|case| queues_of(case).map(move |who| Run::new(case, who, keys)))
             .filter(|run| whos.is_empty() || whos.contains(&run.who))
             .collect();
@@ -125,8 +118,18 @@ impl Run {
     }
 }
 
-fn cases() -> impl Iterator<Item = &'static str> {
-    CASES.into_iter().chain([INTERN])
+impl rounds::Run for Run {
+    fn case(&self) -> &'static str {
+        self.case
+    }
+
+    fn who(&self) -> Who {
+        self.who
+    }
+
+    fn items(&self) -> u32 {
+        self.keys
+    }
 }
 
 fn queues_of(case: &str) -> impl Iterator<Item = Who> + use<> {

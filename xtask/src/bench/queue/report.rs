@@ -2,6 +2,7 @@
 
 use super::super::line::{Metric, Who};
 use super::super::results::{Measure, Ratio, Results, Series};
+use super::super::rounds;
 use super::super::table::{Column, NOTHING, Table, grouped, number};
 use super::super::targets::{Target, Verdict, Wanted};
 use super::plan::{FEWER_KEYS, INTERN, Plan, Run};
@@ -57,7 +58,7 @@ fn medians_row(run: &Run, results: &Results, is_first: bool) -> Vec<String> {
 }
 
 fn medians_notes(plan: &Plan, rounds: u32) -> String {
-    let times = if rounds == 1 { "one round" } else { &format!("{rounds} rounds") };
+    let times = rounds::spoken(rounds);
     let fewer = plan.runs().find(|run| run.who == Who::ControllerRuntime).map(|run| {
         let keys = grouped(run.keys);
         format!(

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::json;
 
-use super::plan::Run;
+use super::super::line::Who;
 
 /// The stage, for as long as this lives.
 #[derive(Debug)]
@@ -22,9 +22,9 @@ impl Stage {
     ///
     /// # Errors
     /// If it does not start, or cannot fill the server.
-    pub(super) fn start(program: &str, pods: u32, updates: u32) -> Result<Self> {
+    pub(super) fn start(program: &str, objects: u32, changes: u32) -> Result<Self> {
         let mut command = Command::new(program);
-        command.args(["--pods", &pods.to_string(), "--updates", &updates.to_string()]);
+        command.args(["--objects", &objects.to_string(), "--changes", &changes.to_string()]);
         Self::spawn(&mut command)
     }
 
@@ -32,8 +32,8 @@ impl Stage {
     ///
     /// # Errors
     /// If the process fails; it has said why on its standard error.
-    pub(super) fn measure(&mut self, run: Run, program: &str) -> Result<String> {
-        let request = json!({"case": run.case.name(), "who": run.who, "program": program});
+    pub(super) fn measure(&mut self, case: &str, who: Who, program: &str) -> Result<String> {
+        let request = json!({"case": case, "who": who, "program": program});
         let input = self.input.as_mut().context("the stage must be open")?;
         writeln!(input, "{request}").context("the stage has ended (see above)")?;
         let mut text = String::new();
@@ -80,11 +80,11 @@ impl Drop for Stage {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::line::Who;
-    use super::super::plan::Case;
     use super::*;
 
-    const RUN: Run = Run { case: Case::SyncRead, who: Who::KubeRuntime };
+    fn measure(stage: &mut Stage) -> Result<String> {
+        stage.measure("sync-read", Who::KubeRuntime, "/p")
+    }
 
     fn stage(script: &str) -> Result<Stage> {
         Stage::spawn(Command::new("sh").args(["-c", script]))
@@ -94,12 +94,12 @@ mod tests {
     fn lines_up_to_an_empty_one_answer_a_request() {
         let script = "echo ready; read -r a; echo \"$a\"; echo; read -r b; echo two; echo";
         let mut stage = stage(script).expect("a shell");
-        let answer = stage.measure(RUN, "/p").expect("an answer");
+        let answer = measure(&mut stage).expect("an answer");
         assert_eq!(
             answer,
             "{\"case\":\"sync-read\",\"program\":\"/p\",\"who\":\"kube-runtime\"}\n"
         );
-        assert_eq!(stage.measure(RUN, "/p").expect("another"), "two\n");
+        assert_eq!(measure(&mut stage).expect("another"), "two\n");
     }
 
     #[test]
@@ -107,6 +107,6 @@ mod tests {
         let error = stage("exit 3").expect_err("it is never ready");
         assert!(error.to_string().contains("exit status: 3"), "{error:#}");
         let mut stage = stage("echo ready; read -r a; echo half").expect("a shell");
-        stage.measure(RUN, "/p").expect_err("it ends in the middle");
+        measure(&mut stage).expect_err("it ends in the middle");
     }
 }

@@ -1,79 +1,91 @@
 //! The server with its pods, and what the cases ask of it.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use http::Request;
+use serde_json::json;
 use tokio::time::{Instant, sleep};
-use windlass_testkit::{RealCluster, RealOptions};
+use windlass_bench_stage::{MAX_WAIT, Measured, NEVER, Server, Stage, Turns, create, fill};
 
-use super::fill;
-use super::process::{MAX_WAIT, quiet};
-use super::template::{TEMPLATES, Template};
+use super::case::Case;
+use super::pod::{CREATOR, Pod};
+use super::template::{NAMESPACES, TEMPLATES, Template, namespace};
+use super::write::report;
 
-/// A filled server.
-pub(crate) struct Stage {
-    pub(crate) cluster: RealCluster,
-    /// A client that is at the server directly.
-    pub(crate) client: kube::Client,
+/// A server that is filled with pods.
+pub(crate) struct Pods {
+    pub(crate) server: Server,
     pub(crate) templates: Arc<[Template]>,
-    pub(crate) pods: usize,
+    /// How many there are.
+    pub(crate) count: usize,
     /// How many updates a burst has.
     pub(crate) updates: usize,
-    /// Where the next changes begin, so that all pods get their turn.
-    next: usize,
+    pub(crate) turns: Turns,
 }
 
-impl Stage {
-    /// Starts a server and fills it.
-    pub(crate) async fn start(pods: usize, updates: usize) -> Result<Self> {
-        let cluster = RealCluster::start(RealOptions::new()).await?;
-        let client = cluster.client()?;
+impl Stage for Pods {
+    const SUITE: &'static str = "informer";
+
+    type Case = Case;
+
+    async fn start(count: usize, updates: usize) -> Result<Self> {
+        let server = Server::start().await?;
         let templates = (0..TEMPLATES).map(Template::new).collect();
-        let stage = Self { cluster, client, templates, pods, updates, next: 0 };
-        fill::fill(&stage).await.context("the server could not be filled")?;
-        Ok(stage)
+        let pods = Self { server, templates, count, updates, turns: Turns::new(count) };
+        pods.fill().await.context("the server could not be filled")?;
+        Ok(pods)
     }
 
-    /// The indexes of so many pods, other ones every time until all had their turn.
-    pub(crate) fn turn(&mut self, count: usize) -> Vec<usize> {
-        let first = self.next;
-        self.next = (first + count) % self.pods;
-        (first..first + count).map(|index| index % self.pods).collect()
+    async fn measure(&mut self, case: Case, who: &str, program: &Path) -> Result<Measured> {
+        case.measure(self, who, program).await
     }
+}
 
-    /// Waits until the API server has nothing left to do, so that every contestant finds it alike.
-    pub(crate) async fn quiet(&self) -> Result<()> {
-        quiet(self.cluster.pids().apiserver.context("the API server must run")?).await
+impl Pods {
+    /// Makes the namespaces and all pods, each of them in two writes.
+    async fn fill(&self) -> Result<()> {
+        let client = &self.server.client;
+        for number in 0..NAMESPACES {
+            let namespace = json!({"metadata": {"name": namespace(number)}});
+            create(client, CREATOR, "/api/v1/namespaces", &namespace).await?;
+        }
+        let took = fill(self.count, "pods", |index| {
+            let (client, templates) = (client.clone(), Arc::clone(&self.templates));
+            async move {
+                let pod = Pod::new(&templates, index);
+                create(&client, CREATOR, &pod.path, &pod.created()).await?;
+                report(&client, &pod, NEVER).await
+            }
+        })
+        .await?;
+        let size = self.server.size_of_one("/api/v1/pods", self.count).await?;
+        eprintln!("    {} pods of {size} bytes of JSON made in {took:.1} s", self.count);
+        Ok(())
     }
 
     /// Lets the server forget what has been: etcd is compacted, and the API server is killed and started
     /// again, so that its watch cache begins with the present. A watch from before is answered by 410.
     pub(crate) async fn forget(&self) -> Result<()> {
-        self.cluster.kill_apiserver()?;
-        self.cluster.compact().await?;
-        self.cluster.start_apiserver().await?;
+        let cluster = &self.server.cluster;
+        cluster.kill_apiserver()?;
+        cluster.compact().await?;
+        cluster.start_apiserver().await?;
         // Ready as it is, it may still be filling its caches, which it tells by errors.
         let deadline = Instant::now() + MAX_WAIT;
-        while let Err(error) = self.get("/api/v1/pods?limit=1&resourceVersion=0").await {
+        while let Err(error) = self.server.get("/api/v1/pods?limit=1&resourceVersion=0").await {
             if Instant::now() >= deadline {
                 return Err(error.context("the API server does not list pods again"));
             }
             sleep(Duration::from_millis(100)).await;
         }
-        self.quiet().await
+        self.server.quiet().await
     }
 
     /// How many lists of pods the API server has answered since it was started, with the streaming ones.
     pub(crate) async fn lists(&self) -> Result<f64> {
-        Ok(lists(&self.get("/metrics").await?))
-    }
-
-    /// The whole answer to a request for this path.
-    pub(crate) async fn get(&self, path: &str) -> Result<String> {
-        let request = Request::get(path).body(Vec::new())?;
-        Ok(self.client.request_text(request).await?)
+        Ok(lists(&self.server.get("/metrics").await?))
     }
 }
 

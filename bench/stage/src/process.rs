@@ -16,8 +16,10 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::now_nanos;
+
 /// How long anything may take: 50,000 pods take seconds, but a million may be asked for.
-pub(crate) const MAX_WAIT: Duration = Duration::from_mins(10);
+pub const MAX_WAIT: Duration = Duration::from_mins(10);
 
 /// How often a process is looked at that is to become quiet.
 const LOOK: Duration = Duration::from_millis(250);
@@ -27,28 +29,33 @@ const QUIET: Duration = Duration::from_millis(5);
 
 /// A running contestant. Dropping it kills it.
 #[derive(Debug)]
-pub(crate) struct Contestant {
+pub struct Contestant {
     child: Child,
     input: ChildStdin,
     output: Lines<BufReader<ChildStdout>>,
     pid: u32,
+    began: Instant,
     /// What it writes to its standard error, which is shown if it fails.
     log: PathBuf,
 }
 
 /// Memory of a process in MiB.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Memory {
+pub struct Memory {
     /// What is resident now.
-    pub(crate) resident_mb: f64,
+    pub resident_mb: f64,
     /// The most that was, since the process began or [`Contestant::forget_peak`].
-    pub(crate) peak_mb: f64,
+    pub peak_mb: f64,
 }
 
 impl Contestant {
     /// Starts the program and waits until it is ready. Its log is written into `folder`.
-    pub(crate) async fn start(program: &Path, arguments: &[String], folder: &Path) -> Result<Self> {
+    ///
+    /// # Errors
+    /// If the program does not start, or ends before it is ready.
+    pub async fn start(program: &Path, arguments: &[String], folder: &Path) -> Result<Self> {
         let log = folder.join("contestant.log");
+        let began = Instant::now();
         let mut child = Command::new(program)
             .args(arguments)
             .stdin(Stdio::piped())
@@ -61,19 +68,25 @@ impl Contestant {
         let input = child.stdin.take().context("the input was piped")?;
         let output = child.stdout.take().context("the output was piped")?;
         let output = BufReader::new(output).lines();
-        let mut contestant = Self { child, input, output, pid, log };
+        let mut contestant = Self { child, input, output, pid, began, log };
         contestant.hear("ready").await?;
         Ok(contestant)
     }
 
     /// Says a line to it.
-    pub(crate) async fn say(&mut self, line: &str) -> Result<()> {
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub async fn say(&mut self, line: &str) -> Result<()> {
         let said = self.input.write_all(format!("{line}\n").as_bytes()).await;
         said.with_context(|| self.complaint(&format!("it does not take {line:?}")))
     }
 
     /// Waits for the line that begins with this word, and returns the numbers that come after it.
-    pub(crate) async fn hear(&mut self, word: &str) -> Result<Vec<f64>> {
+    ///
+    /// # Errors
+    /// If it has ended, takes too long, or says something else; the error has the end of its log.
+    pub async fn hear(&mut self, word: &str) -> Result<Vec<f64>> {
         let heard = timeout(MAX_WAIT, self.output.next_line()).await;
         let Ok(Ok(Some(line))) = heard else {
             bail!(self.complaint(&format!("it did not say {word:?}")));
@@ -83,36 +96,94 @@ impl Contestant {
         words.map(|number| Ok(number.parse()?)).collect()
     }
 
+    /// Makes it count so many changes that are sent from now on.
+    ///
+    /// # Errors
+    /// If it does not say that it does.
+    pub async fn expect(&mut self, changes: usize) -> Result<()> {
+        self.say(&format!("expect {changes} {}", now_nanos())).await?;
+        self.hear("expecting").await?;
+        Ok(())
+    }
+
+    /// Waits until it has seen the changes that it expects; their latencies in microseconds: the middle one, and the
+    /// one that 99 % do not exceed.
+    ///
+    /// # Errors
+    /// If it does not see them.
+    pub async fn seen(&mut self) -> Result<[f64; 2]> {
+        let latencies = self.hear("seen").await?;
+        let told = latencies.len();
+        latencies
+            .try_into()
+            .ok()
+            .with_context(|| format!("it told {told} instead of two latencies"))
+    }
+
+    /// Its memory without what it has no use for.
+    ///
+    /// # Errors
+    /// If it does not give it back.
+    pub async fn trimmed(&mut self) -> Result<Memory> {
+        self.say("trim").await?;
+        self.hear("trimmed").await?;
+        self.settle().await?;
+        self.memory()
+    }
+
+    /// Seconds since the process was started.
+    pub fn age_s(&self) -> f64 {
+        self.began.elapsed().as_secs_f64()
+    }
+
     /// CPU time so far.
-    pub(crate) fn cpu(&self) -> Result<Duration> {
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub fn cpu(&self) -> Result<Duration> {
         cpu_time(self.pid)
     }
 
     /// CPU seconds since it was this.
-    pub(crate) fn cpu_since(&self, before: Duration) -> Result<f64> {
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub fn cpu_since(&self, before: Duration) -> Result<f64> {
         Ok(self.cpu()?.saturating_sub(before).as_secs_f64())
     }
 
     /// Waits until it has done what there is to do.
-    pub(crate) async fn settle(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// If it has ended, or does not come to rest.
+    pub async fn settle(&self) -> Result<()> {
         quiet(self.pid).await
     }
 
     /// Its memory.
-    pub(crate) fn memory(&self) -> Result<Memory> {
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub fn memory(&self) -> Result<Memory> {
         let path = format!("/proc/{}/status", self.pid);
         let status = fs::read_to_string(&path).with_context(|| path.clone())?;
         Memory::parse(&status).with_context(|| format!("{path} has no VmRSS or VmHWM"))
     }
 
     /// Lets the peak of its memory begin at what it holds now.
-    pub(crate) fn forget_peak(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// If the system does not allow it.
+    pub fn forget_peak(&self) -> Result<()> {
         let path = format!("/proc/{}/clear_refs", self.pid);
         fs::write(&path, "5").with_context(|| format!("{path} cannot be written"))
     }
 
     /// Ends it by the end of its input.
-    pub(crate) async fn end(self) -> Result<()> {
+    ///
+    /// # Errors
+    /// If it cannot be ended.
+    pub async fn end(self) -> Result<()> {
         let Self { mut child, input, output: _output, .. } = self;
         drop(input);
         if timeout(Duration::from_secs(5), child.wait()).await.is_err() {

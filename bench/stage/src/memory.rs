@@ -10,7 +10,7 @@ mod c {
 }
 
 /// Gives it back, where the allocator can. Go has `debug.FreeOSMemory` for this.
-pub(crate) fn trim() {
+pub fn trim() {
     #[cfg(target_env = "gnu")]
     c::malloc_trim(0);
 }

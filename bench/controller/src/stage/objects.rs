@@ -1,0 +1,79 @@
+//! The server with its objects, and how they change.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde_json::json;
+use windlass_bench_controller::name;
+use windlass_bench_stage::{
+    Measured, NEVER, Server, Stage, Turns, create, each, fill, now_nanos, replace,
+};
+
+use super::case::Case;
+use super::object::{MANAGER, NAMESPACES, namespace, object, path};
+
+/// The time between two changes: 500 a second are what a kube-apiserver with etcd, the writer and a contestant
+/// get done on two cores and have time left, so that a change waits for nobody.
+const PACE: Duration = Duration::from_millis(2);
+
+/// Changes that are under way at once.
+const CONCURRENCY: usize = 16;
+
+/// A server that is filled with objects.
+pub(crate) struct Objects {
+    pub(crate) server: Server,
+    /// How many there are.
+    pub(crate) count: usize,
+    /// How many of them change.
+    pub(crate) changes: usize,
+    pub(crate) turns: Turns,
+}
+
+impl Stage for Objects {
+    const SUITE: &'static str = "controller";
+
+    type Case = Case;
+
+    async fn start(count: usize, changes: usize) -> Result<Self> {
+        let server = Server::start().await?;
+        let objects = Self { server, count, changes, turns: Turns::new(count) };
+        objects.fill().await.context("the server could not be filled")?;
+        Ok(objects)
+    }
+
+    async fn measure(&mut self, case: Case, who: &str, program: &Path) -> Result<Measured> {
+        case.measure(self, who, program).await
+    }
+}
+
+impl Objects {
+    /// Makes the namespaces and all objects.
+    async fn fill(&self) -> Result<()> {
+        let client = &self.server.client;
+        for number in 0..NAMESPACES {
+            let namespace = json!({"metadata": {"name": namespace(number)}});
+            create(client, MANAGER, "/api/v1/namespaces", &namespace).await?;
+        }
+        let took = fill(self.count, "objects", |index| {
+            let client = client.clone();
+            async move { create(&client, MANAGER, &path(index), &object(index, NEVER)).await }
+        })
+        .await?;
+        let size = self.server.size_of_one("/api/v1/configmaps", self.count).await?;
+        eprintln!("    {} objects of {size} bytes of JSON made in {took:.1} s", self.count);
+        Ok(())
+    }
+
+    /// Changes these objects, one every [`PACE`]; each carries the time of its sending.
+    pub(crate) async fn change(&self, indexes: &[usize]) -> Result<()> {
+        each(indexes.iter().copied(), CONCURRENCY, Some(PACE), |index| {
+            let client = self.server.client.clone();
+            async move {
+                let object = object(index, now_nanos());
+                replace(&client, MANAGER, &path(index), &name(index), &object).await
+            }
+        })
+        .await
+    }
+}
