@@ -13,10 +13,12 @@ import (
 )
 
 func main() {
-	who := flag.String("who", "", "contestant: controller-runtime")
-	kubeconfig := flag.String("kubeconfig", "", "file that says how to reach the server")
-	objects := flag.Int("objects", 0, "number of objects that the server has")
-	flag.Parse()
+	// Not the flags of the program: controller-runtime puts one of the same name there.
+	flags := flag.NewFlagSet("controller-go", flag.ExitOnError)
+	who := flags.String("who", "", "contestant: controller-runtime")
+	kubeconfig := flags.String("kubeconfig", "", "file that says how to reach the server")
+	objects := flags.Int("objects", 0, "number of objects that the server has")
+	_ = flags.Parse(os.Args[1:]) // It ends the program by itself.
 
 	if err := run(*who, *kubeconfig, newRuns(*objects)); err != nil {
 		fail(err)

@@ -11,7 +11,7 @@ use clap::Args;
 
 use super::go::Module;
 use super::line::{Metric, Who};
-use super::staged::{self, Case, Suite};
+use super::staged::{Case, Common, Suite};
 
 /// The suite.
 pub(super) const SUITE: Suite = Suite {
@@ -60,7 +60,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", default_value_t = targets::OBJECTS, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
     objects: u32,
     #[command(flatten)]
-    staged: staged::Options,
+    common: Common,
 }
 
 /// Builds and runs everything, and prints what came out.
@@ -68,5 +68,5 @@ pub(crate) struct Options {
 /// # Errors
 /// As [`Suite::run`].
 pub(crate) fn run(options: &Options) -> Result<()> {
-    SUITE.run(options.objects, &options.staged)
+    SUITE.run(options.objects, &options.common)
 }

@@ -11,7 +11,7 @@ use clap::Args;
 
 use super::go::Module;
 use super::line::{Metric, Who};
-use super::staged::{self, Case, Suite};
+use super::staged::{Case, Common, Suite};
 
 /// How many pods there are unless told otherwise: enough to see, and quick.
 const PODS: u32 = 10_000;
@@ -73,7 +73,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", default_value_t = PODS, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
     pods: u32,
     #[command(flatten)]
-    staged: staged::Options,
+    common: Common,
 }
 
 /// Builds and runs everything, and prints what came out.
@@ -81,5 +81,5 @@ pub(crate) struct Options {
 /// # Errors
 /// As [`Suite::run`].
 pub(crate) fn run(options: &Options) -> Result<()> {
-    SUITE.run(options.pods, &options.staged)
+    SUITE.run(options.pods, &options.common)
 }

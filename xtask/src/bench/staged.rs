@@ -54,9 +54,9 @@ pub(super) struct Suite {
     pub(super) meant_for: u32,
 }
 
-/// What to measure, and what to do with it; everything, three times, by default.
+/// The options that these suites have in common.
 #[derive(Args, Debug)]
-pub(super) struct Options {
+pub(super) struct Common {
     /// How often to run everything.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
@@ -91,7 +91,7 @@ impl Suite {
     /// # Errors
     /// If the options leave nothing to run, if Go or the programs of the real server are missing, if something
     /// does not build or run, if the file for JSON cannot be written, or, with `--check`, if a target is missed.
-    pub(super) fn run(&self, items: u32, options: &Options) -> Result<()> {
+    pub(super) fn run(&self, items: u32, options: &Common) -> Result<()> {
         let plan = self.plan(items, &options.cases, &options.whos)?;
         let targets = (self.targets)();
         ensure!(
@@ -202,7 +202,15 @@ impl Programs {
 
 #[cfg(test)]
 mod tests {
+    use clap::{Args, Command};
+
     use super::super::{controller, informer};
+
+    #[test]
+    fn options_do_not_contradict_each_other() {
+        informer::Options::augment_args(Command::new("informer")).debug_assert();
+        controller::Options::augment_args(Command::new("controller")).debug_assert();
+    }
 
     #[test]
     fn objects_change_at_most_once() {
