@@ -16,8 +16,8 @@
 //! → seen P50 P99           it has seen COUNT of them; latencies in microseconds
 //! ```
 //!
-//! The end of its input ends it. For a stage there are [`serve`], [`Server`], [`fill`], [`each`], [`Turns`] and
-//! [`Contestant`]; for contestants that are written in Rust, [`play`], [`Latencies`] and [`trim`]. Those that are
+//! The end of its input ends it. For a stage there are [`serve()`], [`Server`], [`fill()`], [`each`], [`Turns`] and
+//! [`Contestant`]; for contestants that are written in Rust, [`play()`], [`Latencies`] and [`trim`]. Those that are
 //! written in Go have the same in `bench/stage-go`.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]

@@ -13,9 +13,9 @@ use windlass_bench_stage::{
 use super::case::Case;
 use super::object::{MANAGER, NAMESPACES, namespace, object, path};
 
-/// The time between two changes: 500 a second are what a kube-apiserver with etcd, the writer and a contestant
-/// get done on two cores and have time left, so that a change waits for nobody.
-const PACE: Duration = Duration::from_millis(2);
+/// The time between two changes: 1,000 a second are what a kube-apiserver with etcd, the writer and a contestant
+/// get done on two cores.
+const PACE: Duration = Duration::from_millis(1);
 
 /// Changes that are under way at once.
 const CONCURRENCY: usize = 16;
