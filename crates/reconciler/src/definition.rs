@@ -115,8 +115,7 @@ impl Install<'_> {
 
     /// One look at the server, and what follows. A request that fails is told with its verb.
     async fn step(&self) -> Result<Step, (&'static str, kube::Error)> {
-        let present =
-            self.definitions.get_opt(self.name).await.map_err(|error| ("get", error))?;
+        let present = self.definitions.get_opt(self.name).await.map_err(|error| ("get", error))?;
         let definition = match present {
             None => self.create().await?,
             Some(present) if present.metadata.deletion_timestamp.is_some() => {

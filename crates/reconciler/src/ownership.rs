@@ -12,7 +12,9 @@ use kube::Resource;
 #[non_exhaustive]
 pub enum OwnershipError {
     /// The owner was not read from a server.
-    #[error("{owner} cannot own anything, because it has no {missing}: use the object that the server answered with")]
+    #[error(
+        "{owner} cannot own anything, because it has no {missing}: use the object that the server answered with"
+    )]
     NotRead {
         /// The owner.
         owner: String,
@@ -152,10 +154,9 @@ where
     match (namespace(child.meta()), namespace(owner.meta())) {
         (_, None) => Ok(()),
         (Some(child), Some(owner)) if child == owner => Ok(()),
-        (Some(_), Some(_)) => Err(OwnershipError::OtherNamespace {
-            child: describe(child),
-            owner: describe(owner),
-        }),
+        (Some(_), Some(_)) => {
+            Err(OwnershipError::OtherNamespace { child: describe(child), owner: describe(owner) })
+        }
         (None, Some(_)) => {
             Err(OwnershipError::NoNamespace { child: describe(child), owner: describe(owner) })
         }

@@ -26,7 +26,11 @@ fn transition_time_changes_with_the_status_and_with_nothing_else() {
     assert!(set_condition_at(&mut conditions, condition("Ready", "False", "Waits", "1 of 3"), two));
     assert_eq!(since(&conditions, "Ready"), one);
     assert_eq!(conditions[0].message, "1 of 3");
-    assert!(set_condition_at(&mut conditions, condition("Ready", "True", "AllUp", "3 of 3"), three));
+    assert!(set_condition_at(
+        &mut conditions,
+        condition("Ready", "True", "AllUp", "3 of 3"),
+        three
+    ));
     assert_eq!(since(&conditions, "Ready"), three);
     assert_eq!(conditions.len(), 1);
 }
@@ -48,10 +52,8 @@ fn same_condition_again_is_no_change() {
 fn time_that_is_given_counts_when_the_status_changes() {
     let (given, now) = (moment("2025-06-01T00:00:00Z"), moment("2026-01-01T00:00:00Z"));
     let mut conditions = vec![condition("Ready", "False", "Waits", "")];
-    let ready = Condition {
-        last_transition_time: Time(given),
-        ..condition("Ready", "True", "AllUp", "")
-    };
+    let ready =
+        Condition { last_transition_time: Time(given), ..condition("Ready", "True", "AllUp", "") };
     assert!(set_condition_at(&mut conditions, ready, now));
     assert_eq!(since(&conditions, "Ready"), given);
 }

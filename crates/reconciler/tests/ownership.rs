@@ -69,7 +69,10 @@ fn child_of_another_controller_is_left_alone() {
     let error = set_owner(&mut child, &second).expect_err("it has a controller");
     assert!(matches!(error, OwnershipError::OtherController { .. }));
     let text = error.to_string();
-    assert!(text.starts_with("ConfigMap shop/settings is controlled by Deployment web (uid u1), "), "{text}");
+    assert!(
+        text.starts_with("ConfigMap shop/settings is controlled by Deployment web (uid u1), "),
+        "{text}"
+    );
     assert_eq!(child, before);
     // An owner that was made again is another, though it has the name of the first.
     let again: Deployment = object("shop", "web", "u3");
@@ -107,7 +110,8 @@ fn controller_is_known_by_group_kind_name_and_uid() {
         [("apiVersion", "extensions/v1"), ("kind", "ReplicaSet"), ("name", "x"), ("uid", "u2")]
     {
         let mut other = child.clone();
-        let mut reference = serde_json::to_value(owner_reference(&owner).expect("a reference")).expect("json");
+        let mut reference =
+            serde_json::to_value(owner_reference(&owner).expect("a reference")).expect("json");
         reference[field] = value.into();
         other.metadata.owner_references =
             Some(vec![serde_json::from_value(reference).expect("a reference")]);

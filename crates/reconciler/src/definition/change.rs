@@ -35,10 +35,9 @@ pub(super) fn between(
 
 /// As the server stores it.
 fn completed(spec: CustomResourceDefinitionSpec) -> CustomResourceDefinitionSpec {
-    let conversion = spec.conversion.unwrap_or_else(|| CustomResourceConversion {
-        strategy: "None".to_owned(),
-        webhook: None,
-    });
+    let conversion = spec
+        .conversion
+        .unwrap_or_else(|| CustomResourceConversion { strategy: "None".to_owned(), webhook: None });
     CustomResourceDefinitionSpec {
         conversion: Some(conversion),
         names: completed_names(spec.names),
@@ -146,10 +145,8 @@ mod tests {
         present.spec.names.short_names = Some(vec!["f".to_owned()]);
         let patch = between(&present, &wanted()).expect("json").expect("a change");
         assert_eq!(patch["spec"], json!({"names": {"shortNames": null}}));
-        present.spec.conversion = Some(CustomResourceConversion {
-            strategy: "Webhook".to_owned(),
-            webhook: None,
-        });
+        present.spec.conversion =
+            Some(CustomResourceConversion { strategy: "Webhook".to_owned(), webhook: None });
         let patch = between(&present, &wanted()).expect("json").expect("a change");
         assert_eq!(patch["spec"]["conversion"], json!({"strategy": "None"}));
     }

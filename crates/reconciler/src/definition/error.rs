@@ -7,7 +7,9 @@ use std::time::Duration;
 #[non_exhaustive]
 pub enum InstallError {
     /// It has no name.
-    #[error("the CustomResourceDefinition has no name: it has to be the plural, a dot, and the group")]
+    #[error(
+        "the CustomResourceDefinition has no name: it has to be the plural, a dot, and the group"
+    )]
     Unnamed,
     /// The account may not install definitions.
     #[error(
@@ -71,7 +73,9 @@ pub enum Obstacle {
     )]
     Deleting,
     /// Another definition has one of its names.
-    #[error("its names are not accepted: {message}; delete the definition that has them, or choose others")]
+    #[error(
+        "its names are not accepted: {message}; delete the definition that has them, or choose others"
+    )]
     NamesNotAccepted {
         /// What the server says about it.
         message: String,

@@ -42,7 +42,8 @@ impl Trouble {
     /// Why the server refuses an event for good.
     pub(super) fn of(status: &Status) -> Self {
         let causes = status.details.iter().flat_map(|details| &details.causes);
-        let is_ending = causes.map(|cause| &*cause.reason).any(|cause| cause == "NamespaceTerminating");
+        let is_ending =
+            causes.map(|cause| &*cause.reason).any(|cause| cause == "NamespaceTerminating");
         match status.code {
             403 if !is_ending => Self::Forbidden { message: status.message.clone() },
             403 | 404 => Self::NoNamespace,
@@ -64,26 +65,32 @@ impl Trouble {
     pub(super) fn warn(&self, controller: &str, namespace: &str) {
         match self {
             Self::Forbidden { message } => tracing::warn!(
-                controller, namespace,
+                controller,
+                namespace,
                 "events cannot be recorded: {message}; give the controller's account the verbs create and patch on \
                  events in the API group events.k8s.io"
             ),
             Self::NoNamespace => tracing::warn!(
-                controller, namespace,
+                controller,
+                namespace,
                 "events cannot be recorded: their namespace is not there, or is being deleted; if it should be there, \
                  create it"
             ),
             Self::Refused { code, reason } => tracing::warn!(
-                controller, namespace, code,
+                controller,
+                namespace,
+                code,
                 "an event was refused by the server ({reason}) and is lost; look at its reason and its object reference"
             ),
             Self::Unanswered => tracing::warn!(
-                controller, namespace,
+                controller,
+                namespace,
                 "an event could not be written in {} tries and is lost, as those that follow until the server answers",
                 super::writer::TRIES_MAX
             ),
             Self::NotSent => tracing::warn!(
-                controller, namespace,
+                controller,
+                namespace,
                 "an event could not be sent and is lost; look at the client's configuration"
             ),
         }

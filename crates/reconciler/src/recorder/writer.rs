@@ -186,7 +186,8 @@ impl Failure {
             409 if is_new && status.is_already_exists() => Self::NameTaken,
             // Somebody writes the same event, or its token is about to be renewed.
             401 | 409 | 429 | 500.. => {
-                let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+                let seconds =
+                    status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
                 let wait = (seconds > 0).then(|| Duration::from_secs(u64::from(seconds)));
                 Self::Passing { wait }
             }
