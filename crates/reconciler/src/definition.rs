@@ -185,10 +185,15 @@ fn not_established(definition: &CustomResourceDefinition) -> Option<Obstacle> {
     let is_true = |condition: Option<&CustomResourceDefinitionCondition>| {
         condition.is_some_and(|condition| condition.status == "True")
     };
-    if is_true(accepted) && is_true(established) {
+    // Names that were changed just now are not judged yet, whatever the condition still says.
+    let status = definition.status.as_ref();
+    let judged = status.and_then(|status| status.accepted_names.as_ref());
+    let is_judged = judged.is_some_and(|names| change::is_same(names, &definition.spec.names));
+    if is_judged && is_true(accepted) && is_true(established) {
         return None;
     }
-    let message = established.and_then(|condition| condition.message.clone());
+    let message = established.filter(|condition| condition.status != "True");
+    let message = message.and_then(|condition| condition.message.clone());
     Some(Obstacle::NotEstablished { message: message.unwrap_or_default() })
 }
 

@@ -56,7 +56,7 @@ pub enum OwnershipError {
 }
 
 /// The reference by which `owner` controls another object. It holds up the owner's deletion in the foreground until the
-/// other is gone.
+/// other is gone. Some clusters allow that only to those who may update the `finalizers` subresource of the owner.
 ///
 /// # Errors
 /// If the owner has no name or no uid: then it was not read from a server.

@@ -67,9 +67,14 @@ fn foo_api(client: &kube::Client, group: &str) -> Api<DynamicObject> {
     Api::namespaced_with(client.clone(), "default", &resource)
 }
 
-fn foo(name: &str) -> DynamicObject {
-    let foo = json!({"metadata": {"name": name}, "spec": {"replicas": 1}});
-    serde_json::from_value(foo).expect("an object")
+fn foo(group: &str, name: &str) -> DynamicObject {
+    let object = json!({
+        "apiVersion": format!("{group}/v1alpha1"),
+        "kind": "Foo",
+        "metadata": {"name": name},
+        "spec": {"replicas": 1},
+    });
+    serde_json::from_value(object).expect("an object")
 }
 
 #[tokio::test]
@@ -79,11 +84,7 @@ async fn objects_can_be_made_once_the_definition_is_installed() {
         let installed = install_definition(&client, &foos("made.example.com")).await;
         assert!(installed.expect("installed").metadata.uid.is_some());
         let api = foo_api(&client, "made.example.com");
-        let mut object = foo("one");
-        object.types = Some(kube::core::TypeMeta {
-            api_version: "made.example.com/v1alpha1".to_owned(),
-            kind: "Foo".to_owned(),
-        });
+        let object = foo("made.example.com", "one");
         api.create(&PostParams::default(), &object).await.expect("created");
         assert_eq!(api.list(&ListParams::default()).await.expect("a list").items.len(), 1);
     })
@@ -153,6 +154,13 @@ async fn names_that_another_definition_has_are_told() {
         let text = error.to_string();
         assert!(text.contains("others.taken.example.com cannot be used after 3 s"), "{text}");
         assert!(text.contains("delete the definition that has them, or choose others"), "{text}");
+
+        // Nor does a definition that was fine before become ready with a name that is taken.
+        let mut bars = named("taken.example.com", "bars", "Bar");
+        install_definition(&client, &bars).await.expect("installed");
+        bars.spec.names.short_names = Some(vec!["foo".to_owned()]);
+        let error = install_definition_within(&client, &bars, limit).await.expect_err("taken");
+        assert!(error.to_string().contains("its names are not accepted"), "{error}");
     })
     .await;
 }
@@ -275,11 +283,7 @@ async fn older_definition_that_is_going_is_waited_for() {
     let wanted = foos("example.com");
     let older = install_definition(&client, &wanted).await.expect("installed");
     let api = foo_api(&client, "example.com");
-    let mut held = foo("held");
-    held.types = Some(kube::core::TypeMeta {
-        api_version: "example.com/v1alpha1".to_owned(),
-        kind: "Foo".to_owned(),
-    });
+    let mut held = foo("example.com", "held");
     held.metadata.finalizers = Some(vec!["example.com/held".to_owned()]);
     api.create(&PostParams::default(), &held).await.expect("created");
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ObjectReference};
 use k8s_openapi::api::events::v1::Event;
 use kube::Resource as _;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
@@ -191,7 +191,8 @@ async fn event_about_an_object_in_no_namespace_is_in_default() {
 async fn event_in_a_namespace_that_is_not_there_is_given_up_at_once() {
     on_each_cluster(async |cluster: TestCluster| {
         let log = Log::new();
-        let recorder = Recorder::new(cluster.client().expect("a client"), "tester");
+        let client = cluster.client().expect("a client");
+        let recorder = Recorder::new(client.clone(), "tester");
         let lost = || ObjectReference { namespace: Some("nowhere".to_owned()), ..about("web") };
         recorder.normal(lost(), "Started", "one");
         recorder.normal(lost(), "Started", "two");
@@ -202,6 +203,19 @@ async fn event_in_a_namespace_that_is_not_there_is_given_up_at_once() {
         let [line] = lines.as_slice() else { panic!("one line: {lines:?}") };
         assert!(line.contains("their namespace is not there"), "{line}");
         assert!(line.contains("namespace=\"nowhere\""), "{line}");
+
+        // Nor does one take events that is being deleted.
+        let namespace = cluster.namespace("recorder").await.expect("a namespace");
+        let namespaces: Api<Namespace> = Api::all(client);
+        namespaces.delete(&namespace, &DeleteParams::default()).await.expect("deleted");
+        recorder.normal(
+            ObjectReference { namespace: Some(namespace), ..about("web") },
+            "Started",
+            "",
+        );
+        recorder.flush().await;
+        assert_eq!(recorder.status().failed, 3);
+        assert!(log.lines()[1].contains("is being deleted"), "{:?}", log.lines());
     })
     .await;
 }
@@ -342,7 +356,9 @@ async fn same_seed_and_clock_give_the_same_events() {
         }
         stage.recorder.flush().await;
         let mut events = stage.list().await;
-        events.iter_mut().for_each(|event| event.metadata.creation_timestamp = None);
+        for event in &mut events {
+            event.metadata.creation_timestamp = None;
+        }
         runs.push(events);
     }
     assert_eq!(runs[0].len(), 2);
@@ -432,4 +448,28 @@ async fn flush_of_nothing_is_over_at_once() {
     let stage = Stage::new();
     stage.recorder.flush().await;
     assert_eq!(stage.status(), RecorderStatus::default());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_who_record_at_once_lose_nothing() {
+    let stage = Stage::new();
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        let recorder = stage.recorder.clone();
+        tasks.spawn(async move {
+            for number in 0..400 {
+                recorder.normal(about(&format!("web-{}", number % 40)), "Started", "");
+                if number % 50 == 0 {
+                    recorder.flush().await;
+                }
+            }
+        });
+    }
+    tasks.join_all().await;
+    stage.recorder.flush().await;
+    let status = stage.status();
+    assert_eq!((status.recorded, status.dropped, status.failed), (3200, 0, 0));
+    assert_eq!(status.merged, 3200 - 40);
+    assert_eq!(status.queued, 0);
+    assert_eq!(stage.list().await.len(), 40);
 }

@@ -33,6 +33,14 @@ pub(super) fn between(
     difference(&present, &target)
 }
 
+/// Whether names are the same, however empty lists are written.
+pub(super) fn is_same(
+    one: &CustomResourceDefinitionNames,
+    other: &CustomResourceDefinitionNames,
+) -> bool {
+    completed_names(one.clone()) == completed_names(other.clone())
+}
+
 /// As the server stores it.
 fn completed(spec: CustomResourceDefinitionSpec) -> CustomResourceDefinitionSpec {
     let conversion = spec

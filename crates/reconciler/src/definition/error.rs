@@ -46,6 +46,7 @@ pub enum InstallError {
         /// How long was waited.
         after: Duration,
         /// What was in the way last.
+        #[source]
         obstacle: Obstacle,
     },
 }
@@ -112,11 +113,10 @@ impl Obstacle {
         let definition = name.to_owned();
         match code {
             403 => Err(InstallError::Forbidden { definition, verb, error }),
-            // Somebody else was faster, to create, change or delete it: the next look shows what there is.
-            409 => Ok(Self::Failed { verb, error }),
+            // Somebody else was faster to create, change or delete it, and the next look shows what there is; or a
+            // token is about to be renewed; or the server is busy or has trouble.
+            401 | 409 | 429 | 500.. => Ok(Self::Failed { verb, error }),
             404 if verb == "patch" => Ok(Self::Failed { verb, error }),
-            // A token that is about to be renewed, or a server that is busy or has trouble.
-            401 | 429 | 500.. => Ok(Self::Failed { verb, error }),
             _ => Err(InstallError::Refused { definition, verb, error }),
         }
     }

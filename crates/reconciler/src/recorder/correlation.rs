@@ -227,7 +227,7 @@ impl Known {
                 ..ObjectMeta::default()
             },
             event_time: Some(MicroTime(self.first)),
-            series: (self.count > 1).then(|| EventSeries {
+            series: (self.count > 1).then_some(EventSeries {
                 count: self.count,
                 last_observed_time: MicroTime(self.last),
             }),
