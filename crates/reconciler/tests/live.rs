@@ -155,7 +155,7 @@ async fn fields_that_the_type_does_not_know_stay() {
     .await;
 }
 
-/// A ConfigMap as somebody sees it who knows less of it.
+/// A `ConfigMap` as somebody sees it who knows less of it.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 struct Poor {
     metadata: kube::core::ObjectMeta,
