@@ -37,7 +37,7 @@ then; resident: after Go's collector ran and Rust's allocator was trimmed.
             Cell::Median("wall s", Metric::WallS, 1.0, 1),
         ],
         note: "\
-{changes} changes, 1,000 a second; CPU of the contestant alone; latency from sending the change to the run of
+{changes} changes, 500 a second; CPU of the contestant alone; latency from sending the change to the run of
 the reconciler, with what the server takes for it; peak: from the first change on.
 ",
     },
@@ -62,7 +62,7 @@ mod tests {
             "windlass 2.0 0.25 0.00 0.00 0.25 2.0 0.25 2.0"
         );
         assert!(shown.contains("ratio: to controller-runtime"), "{shown}");
-        assert!(shown.contains("\n500 changes, 1,000 a second"), "{shown}");
+        assert!(shown.contains("\n500 changes, 500 a second"), "{shown}");
     }
 
     #[test]
