@@ -3,15 +3,19 @@
 //! Two things hold after each step, whatever the pods do meanwhile: the sizes add up to no more than the maximum, or to
 //! what they were; and as long as the statuses say no more than is true, enough pods stay available. A size that was
 //! lowered takes its pods away sooner or later, so of the pods that a status calls available no more are counted than the
-//! size lets live.
+//! size lets live. And pods of a size that was lowered are there until they are not, so they count against the surge as
+//! long as a status has them; upstream looks at sizes alone, and may exceed the surge for a moment.
 
 use super::limits::Limits;
+use crate::objects::ReplicaSet;
 
 /// A replica set in numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size {
     /// What it is asked to have.
     pub(super) replicas: i32,
+    /// What it says that it has.
+    pub(super) observed: i32,
     /// What it says is available.
     pub(super) available: i32,
 }
@@ -29,7 +33,7 @@ pub(super) enum Step {
 
 /// The next step; `old` from the oldest to the newest.
 pub(super) fn step(limits: &Limits, new: Size, old: &[Size]) -> Step {
-    let target = new_size(limits, new.replicas, total(old));
+    let target = new_size(limits, new.replicas, occupied(old));
     if target != new.replicas {
         return Step::ScaleNew(target);
     }
@@ -38,12 +42,18 @@ pub(super) fn step(limits: &Limits, new: Size, old: &[Size]) -> Step {
     if is_changed { Step::ScaleOld(sizes) } else { Step::Rest }
 }
 
-/// The size of the new replica set: as much as the surge lets it grow beside the old ones, never more than desired.
-pub(super) fn new_size(limits: &Limits, replicas: i32, old_total: i32) -> i32 {
+/// What old replica sets take of the room for pods: what they are asked to have, or what they still have.
+pub(super) fn occupied<'a>(old: impl IntoIterator<Item = &'a Size>) -> i32 {
+    old.into_iter().map(|size| size.replicas.max(size.observed)).sum()
+}
+
+/// The size of the new replica set: as much as the surge lets it grow beside what the old ones occupy, never more than
+/// desired.
+pub(super) fn new_size(limits: &Limits, replicas: i32, occupied: i32) -> i32 {
     if replicas >= limits.desired {
         return limits.desired;
     }
-    let room = limits.total_max() - old_total - replicas;
+    let room = limits.total_max() - occupied - replicas;
     replicas + room.clamp(0, limits.desired - replicas)
 }
 
@@ -76,6 +86,11 @@ fn total(sets: &[Size]) -> i32 {
 }
 
 impl Size {
+    pub(super) fn of(set: &ReplicaSet) -> Self {
+        let observed = set.status.replicas;
+        Self { replicas: set.replicas(), observed, available: set.available() }
+    }
+
     /// The available pods that its size lets live.
     fn counted(self) -> i32 {
         self.available.clamp(0, self.replicas.max(0))
@@ -91,7 +106,7 @@ mod tests {
     }
 
     fn size(replicas: i32, available: i32) -> Size {
-        Size { replicas, available }
+        Size { replicas, observed: replicas, available }
     }
 
     #[test]
@@ -108,6 +123,12 @@ mod tests {
     fn status_from_before_a_scale_down_is_not_believed() {
         // Ten were available before the size became eight.
         assert_eq!(step(&limits(10, 3, 2), size(5, 0), &[size(8, 10)]), Step::Rest);
+    }
+
+    #[test]
+    fn pods_that_are_not_gone_yet_count_against_the_surge() {
+        let shrinking = Size { replicas: 8, observed: 10, available: 8 };
+        assert_eq!(step(&limits(10, 3, 2), size(3, 0), &[shrinking]), Step::Rest);
     }
 
     #[test]

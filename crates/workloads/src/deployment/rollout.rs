@@ -15,7 +15,7 @@ use super::proportion::{Share, sizes};
 use super::revision::{
     REVISION, desired_before, note_newest, note_scale, revision, total_max_before,
 };
-use super::rolling::{Size, Step, new_size, step};
+use super::rolling::{Size, Step, new_size, occupied, step};
 use super::sets::Sets;
 use super::status::{counted, deadline_in, is_complete, judge_progress, note_new_set, note_pause};
 use super::template::{is_same, new_replica_set};
@@ -81,13 +81,9 @@ impl<'a> Rollout<'a> {
     async fn roll(&mut self) -> Result<(), Error> {
         self.prepare_new(true).await?;
         let Some(new) = self.sets.new_at() else { return Ok(()) };
-        let size = |at: usize| {
-            let set = &self.sets.all()[at];
-            Size { replicas: set.replicas(), available: set.available() }
-        };
         let places = self.sets.old_at();
-        let old: Vec<Size> = places.iter().map(|&at| size(at)).collect();
-        match step(&self.limits, size(new), &old) {
+        let old: Vec<Size> = self.sets.old().map(Size::of).collect();
+        match step(&self.limits, Size::of(&self.sets.all()[new]), &old) {
             Step::Rest => self.clean_up_if_complete().await,
             Step::ScaleNew(replicas) => self.resize(new, replicas).await,
             Step::ScaleOld(sizes) => {
@@ -195,8 +191,8 @@ impl<'a> Rollout<'a> {
 
     async fn create_new(&mut self) -> Result<(), Error> {
         let mut set = new_replica_set(&self.deployment);
-        let old = self.sets.old().map(ReplicaSet::replicas).sum();
-        set.spec.replicas = Some(new_size(&self.limits, 0, old));
+        let old: Vec<Size> = self.sets.old().map(Size::of).collect();
+        set.spec.replicas = Some(new_size(&self.limits, 0, occupied(&old)));
         note_newest(&mut set, &self.deployment, self.sets.old());
         note_scale(&mut set, &self.limits);
         match create(self.cx, &set).await {
