@@ -13,7 +13,7 @@ use kube::core::{Selector, SelectorExt as _};
 use windlass::indexer::{Cached, Head, Index, Lister, ObjectKey, Uid};
 use windlass::reconciler::{Context, Error};
 
-use crate::write::{Written, api, is_status, update};
+use crate::objects::Managed;
 
 /// The index of objects that have no controller, by namespace: what can be adopted.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +75,7 @@ pub(crate) fn controller(object: &ObjectMeta) -> Option<&OwnerReference> {
 }
 
 /// The reference that makes `owner` the controller of an object.
-pub(crate) fn reference<O: Written>(owner: &O) -> OwnerReference {
+pub(crate) fn reference<O: Managed>(owner: &O) -> OwnerReference {
     OwnerReference {
         api_version: O::api_version(&()).into_owned(),
         kind: O::kind(&()).into_owned(),
@@ -87,7 +87,7 @@ pub(crate) fn reference<O: Written>(owner: &O) -> OwnerReference {
 }
 
 /// The owners whose selector matches an object that has no controller: who may want to adopt it.
-pub(crate) fn adopters<O: Written + 'static, K>(
+pub(crate) fn adopters<O: Managed, K>(
     owners: &Lister<O>,
     object: &Cached<K>,
     selector_of: fn(&O) -> &LabelSelector,
@@ -112,7 +112,7 @@ pub(crate) fn adopters<O: Written + 'static, K>(
 ///
 /// # Errors
 /// If one does not decode.
-pub(crate) fn candidates<O: Written, K: Written + 'static>(
+pub(crate) fn candidates<O: Managed, K: Managed>(
     cx: &Context,
     owner: &O,
     objects: &Lister<K>,
@@ -127,8 +127,8 @@ pub(crate) fn candidates<O: Written, K: Written + 'static>(
 /// Those of `objects` that belong to `owner`, after adopting and releasing what is to be.
 ///
 /// # Errors
-/// If a write fails, also because its object has changed: then the cache is behind.
-pub(crate) async fn claim_all<O: Written, K: Written>(
+/// If a write fails, also because its object has changed or is gone: then the cache is behind.
+pub(crate) async fn claim_all<O: Managed, K: Managed>(
     cx: &Context,
     owner: &O,
     selector: &Selector,
@@ -144,7 +144,7 @@ pub(crate) async fn claim_all<O: Written, K: Written>(
                 let uid = owner.uid().unwrap_or_default();
                 let mut free = K::clone(&object);
                 free.owner_references_mut().retain(|reference| reference.uid != uid);
-                change(cx, &*object, &free).await?;
+                cx.live().update(&*object, &free).await?;
             }
             Claim::Adopt => {
                 // The cache may not know yet that the owner is being deleted, or is another one now.
@@ -157,7 +157,7 @@ pub(crate) async fn claim_all<O: Written, K: Written>(
                 }
                 let mut adopted = K::clone(&object);
                 adopted.owner_references_mut().push(reference(owner));
-                ours.extend(change(cx, &*object, &adopted).await?.map(Arc::new));
+                ours.push(Arc::new(cx.live().update(&*object, &adopted).await?));
             }
         }
     }
@@ -165,23 +165,10 @@ pub(crate) async fn claim_all<O: Written, K: Written>(
 }
 
 /// Whether the owner is still the one that we know, and is there to stay.
-async fn is_alive<O: Written>(cx: &Context, owner: &O) -> Result<bool, Error> {
-    let live = api::<O>(cx).get_opt(&owner.name_any()).await?;
+async fn is_alive<O: Managed>(cx: &Context, owner: &O) -> Result<bool, Error> {
+    let live = cx.live::<O>().get(cx.key()).await?;
     Ok(live
         .is_some_and(|live| live.uid() == owner.uid() && live.meta().deletion_timestamp.is_none()))
-}
-
-/// Writes the change, unless the object is gone.
-async fn change<K: Written>(cx: &Context, old: &K, new: &K) -> Result<Option<K>, Error> {
-    match update(cx, old, new).await {
-        Ok(written) => Ok(Some(written)),
-        Err(error) if is_gone(&error) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-fn is_gone(error: &Error) -> bool {
-    error.source().downcast_ref().is_some_and(|error| is_status(error, 404))
 }
 
 #[cfg(test)]

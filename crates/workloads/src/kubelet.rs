@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use kube::ResourceExt as _;
-use kube::api::{DeleteParams, ObjectMeta, PostParams};
+use kube::api::{Api, DeleteParams, ObjectMeta, PostParams, Preconditions};
 use serde_json::json;
 use tokio::time::Instant;
 use windlass::indexer::ObjectKey;
@@ -18,7 +18,6 @@ use windlass::reconciler::{Action, BuildError, Context, Controller, Error, Recon
 use crate::clock::Clock;
 use crate::objects::{Binding, Pod};
 use crate::pod::{PENDING, is_deleted, is_finished, node, phase};
-use crate::write::{api, delete, is_status, update_status};
 
 /// The node of all pods. There is no such object.
 const NODE: &str = "windlass-node";
@@ -52,7 +51,9 @@ impl Reconcile<Pod> for Kubelet {
         if is_deleted(&pod) {
             self.forget(cx.key());
             // Nothing runs that would have to end first. Finalizers still hold it.
-            delete(cx, &*pod, DeleteParams::default().grace_period(0)).await?;
+            let uid = Preconditions { uid: pod.uid(), resource_version: None };
+            let at_once = DeleteParams::default().grace_period(0).preconditions(uid);
+            cx.live().delete_with(&*pod, &at_once).await?;
             return Ok(Action::Done);
         }
         if is_finished(&pod) || phase(&pod) != PENDING {
@@ -71,7 +72,7 @@ impl Reconcile<Pod> for Kubelet {
         }
         let mut started = Pod::clone(&pod);
         started.status = running::status(&pod, self.clock.now());
-        update_status(cx, &*pod, &started).await?;
+        cx.live().update_status(&*pod, &started).await?;
         self.forget(cx.key());
         Ok(Action::Done)
     }
@@ -111,12 +112,14 @@ async fn bind(pod: &Pod, cx: &Context) -> Result<(), Error> {
         metadata: ObjectMeta { name: Some(name.clone()), uid: pod.uid(), ..ObjectMeta::default() },
         target: json!({"kind": "Node", "name": NODE}),
     };
+    let pods: Api<Pod> =
+        Api::namespaced(cx.client().clone(), cx.key().namespace().unwrap_or_default());
     let bound: Result<Status, _> =
-        api::<Pod>(cx).create_subresource("binding", &name, &PostParams::default(), &binding).await;
+        pods.create_subresource("binding", &name, &PostParams::default(), &binding).await;
     match bound {
         Ok(_) => Ok(()),
         // It is gone, is being deleted, or somebody else was faster: an event will tell.
-        Err(error) if is_status(&error, 404) || is_status(&error, 409) => Ok(()),
+        Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }

@@ -40,7 +40,7 @@
 //! # Reading order of the source
 //!
 //! `workloads` (the face), `objects` (what is read and written), `deployment`, `replica_set`, `kubelet` (one controller each, decisions in files of their own
-//! below them), `claim` (whose object is it), `pod`, `write`, `clock` (what they share).
+//! below them), `claim` (whose object is it), `pod`, `clock` (what they share).
 
 mod claim;
 mod clock;
@@ -50,6 +50,5 @@ mod objects;
 mod pod;
 mod replica_set;
 mod workloads;
-mod write;
 
 pub use workloads::{START_DELAY, Workloads, WorkloadsError};

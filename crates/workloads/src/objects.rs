@@ -6,13 +6,32 @@
 //! changed, and reads through these types share the informers of those who read whole objects.
 
 use std::borrow::Cow;
+use std::fmt::Debug;
 
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, Time};
 use kube::Resource;
 use kube::api::ObjectMeta;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+/// What is common to the objects of the controllers.
+pub(crate) trait Managed:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + Clone
+    + Debug
+    + DeserializeOwned
+    + Serialize
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+impl Managed for Deployment {}
+impl Managed for ReplicaSet {}
+impl Managed for Pod {}
 
 /// A Deployment.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]

@@ -1,19 +1,21 @@
 //! The controller of replica sets: as many pods as asked for.
 //!
 //! One run looks at the pods that belong to the set, makes or deletes what is missing or too much, and says in the status
-//! what it saw. Whether the cache can be believed for that is [`unseen`]'s to say; which pods go first, [`ranking`]'s.
+//! what it saw. Which pods go first is [`ranking`]'s to say.
+//!
+//! Pods have generated names, so nothing but counting keeps a set from making one twice, and a cache that is behind counts
+//! wrong. So a run believes the cache only if it shows what the run before has written; otherwise it asks the server.
 
 mod ranking;
 mod status;
-mod unseen;
 
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::ResourceExt as _;
-use kube::api::{DeleteParams, ListParams, ObjectMeta};
+use kube::api::{Api, ListParams, ObjectMeta};
 use serde_json::Value;
-use windlass::indexer::{ByOwner, Lister, ObjectKey};
+use windlass::indexer::{ByOwner, Lister};
 use windlass::informer::{InformerOptions, SharedInformerFactory};
 use windlass::reconciler::{Action, BuildError, Context, Controller, Error, Reconcile, Watch};
 
@@ -21,8 +23,6 @@ use crate::claim::{Orphans, adopters, candidates, claim_all, controller, referen
 use crate::clock::Clock;
 use crate::objects::{Pod, PodStatus, ReplicaSet};
 use crate::pod::is_active;
-use crate::write::{api, create, delete, update_status};
-use unseen::Unseen;
 
 /// Pods that one run makes or deletes at most, so that others get their turn: as upstream.
 const BURST: usize = 500;
@@ -31,7 +31,6 @@ const BURST: usize = 500;
 pub(crate) struct ReplicaSets {
     pods: Lister<Pod>,
     clock: Clock,
-    unseen: Unseen,
 }
 
 /// The controller, with informers from `factory`.
@@ -52,7 +51,7 @@ pub(crate) fn build(
         .workers(workers)
         .owns(Watch::<Pod>::new())
         .watches(Watch::<Pod>::new(), move |pod| adopters(&sets, pod, selector_of))
-        .build(factory, ReplicaSets { pods, clock, unseen: Unseen::default() })
+        .build(factory, ReplicaSets { pods, clock })
 }
 
 /// By owner, and those that have none.
@@ -70,7 +69,7 @@ impl Reconcile<ReplicaSet> for ReplicaSets {
         let candidates = self.candidates(&set, cx).await?;
         let pods = claim_all(cx, &*set, &selector, candidates).await?;
         let managed = if set.metadata.deletion_timestamp.is_none() {
-            self.manage(&set, &pods, cx).await
+            Self::manage(&set, &pods, cx).await
         } else {
             Ok(())
         };
@@ -78,48 +77,41 @@ impl Reconcile<ReplicaSet> for ReplicaSets {
         let (status, later) = status::of(&set, &pods, self.clock.now());
         let mut observed = ReplicaSet::clone(&set);
         observed.status = status;
-        update_status(cx, &*set, &observed).await?;
+        cx.live().update_status(&*set, &observed).await?;
         managed?;
         Ok(later.map_or(Action::Done, Action::RequeueAfter))
-    }
-
-    async fn absent(&self, key: &ObjectKey, _: &Context) -> Result<Action, Error> {
-        // Its pods are collected by their owner references.
-        self.unseen.forget(key);
-        Ok(Action::Done)
     }
 }
 
 impl ReplicaSets {
-    /// The pods that belong to the set, or may come to: from the cache, or live if the cache lacks own writes.
+    /// The pods that belong to the set, or may come to: from the cache, or live if that may lack what was written.
     async fn candidates(&self, set: &ReplicaSet, cx: &Context) -> Result<Vec<Arc<Pod>>, Error> {
-        let cached = candidates(cx, set, &self.pods)?;
-        if !self.unseen.is_behind(cx.key(), &cached) {
-            return Ok(cached);
+        // Of a run that failed nobody knows what it has written: the answer may have been lost.
+        if !cx.cache_behind() && cx.attempt() == 1 {
+            return candidates(cx, set, &self.pods);
         }
-        tracing::debug!(key = %cx.key(), "the cache lacks own writes, so pods are listed");
-        let live = api::<Pod>(cx).list(&ListParams::default()).await?;
+        let pods: Api<Pod> =
+            Api::namespaced(cx.client().clone(), cx.key().namespace().unwrap_or_default());
+        let live = pods.list(&ListParams::default()).await?;
         let uid = set.metadata.uid.as_ref();
         let is_candidate =
             |pod: &Pod| controller(&pod.metadata).is_none_or(|owner| Some(&owner.uid) == uid);
-        let live: Vec<_> = live.items.into_iter().filter(is_candidate).map(Arc::new).collect();
-        self.unseen.look_at_live(cx.key(), &live);
-        Ok(live)
+        Ok(live.items.into_iter().filter(is_candidate).map(Arc::new).collect())
     }
 
     /// Makes the pods that are missing, or deletes those that are too many.
-    async fn manage(&self, set: &ReplicaSet, pods: &[Arc<Pod>], cx: &Context) -> Result<(), Error> {
+    async fn manage(set: &ReplicaSet, pods: &[Arc<Pod>], cx: &Context) -> Result<(), Error> {
         let wanted = usize::try_from(set.replicas()).unwrap_or(0);
         let active: Vec<_> = pods.iter().filter(|pod| is_active(pod)).cloned().collect();
         for _ in active.len()..wanted.min(active.len() + BURST) {
             // One after the other: if the server refuses one, it would refuse the others, too.
-            let pod = create(cx, &new_pod(set)?).await?;
-            self.unseen.created(cx.key(), &pod);
+            let pod = cx.live().create(&new_pod(set)?).await?;
+            cx.normal(set, "SuccessfulCreate", format!("Created pod: {}", pod.name_any()));
         }
         let excess = active.len().saturating_sub(wanted).min(BURST);
         for pod in ranking::to_delete(active, excess) {
-            delete(cx, &*pod, DeleteParams::default()).await?;
-            self.unseen.deleted(cx.key(), &pod);
+            cx.live().delete(&*pod).await?;
+            cx.normal(set, "SuccessfulDelete", format!("Deleted pod: {}", pod.name_any()));
         }
         Ok(())
     }

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::json;
-use support::{PODS, REPLICA_SETS, Stage, cases};
+use support::watcher::Watcher;
+use support::{DEPLOYMENTS, PODS, Stage, cases};
 use windlass_testkit::TestCluster;
 use windlass_testkit::apiserver::{Fault, FaultRule};
 
@@ -74,6 +75,17 @@ async fn cache_that_is_behind_leads_to_no_pod_too_many() {
     let late = Fault::DelayEvent(Duration::from_secs(10));
     let server = cluster.server().expect("embedded");
     server.faults().add(FaultRule::new(late).resource("pods"));
+    assert_eq!(pods_made(&cluster).await, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_answer_leads_to_no_pod_too_many() {
+    // The pod is made, but its replica set is told that the connection broke; and the event is late as well.
+    let cluster = TestCluster::embedded();
+    let server = cluster.server().expect("embedded");
+    let late = Fault::DelayEvent(Duration::from_secs(10));
+    server.faults().add(FaultRule::new(late).resource("pods"));
+    server.faults().add(FaultRule::new(Fault::LoseAnswer).resource("pods").verb("create").times(1));
     assert_eq!(pods_made(&cluster).await, 3);
 }
 

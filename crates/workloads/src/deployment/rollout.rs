@@ -6,9 +6,8 @@
 
 use jiff::Timestamp;
 use kube::ResourceExt as _;
-use kube::api::DeleteParams;
-use windlass::indexer::{Lister, Uid};
-use windlass::reconciler::{Action, Context, Error};
+use windlass::indexer::{Lister, ObjectKey, Uid};
+use windlass::reconciler::{Action, Class, Context, Error};
 
 use super::limits::Limits;
 use super::proportion::{Share, sizes};
@@ -22,7 +21,6 @@ use super::template::{is_same, new_replica_set};
 use crate::claim::controller;
 use crate::objects::{Condition, Deployment, Pod, ReplicaSet};
 use crate::pod::is_finished;
-use crate::write::{api, create, delete, is_status, update, update_status};
 
 /// A deployment in the middle of a run.
 pub(super) struct Rollout<'a> {
@@ -167,9 +165,21 @@ impl<'a> Rollout<'a> {
         let mut sized = set.clone();
         sized.spec.replicas = Some(replicas);
         note_scale(&mut sized, &self.limits);
-        let sized = update(self.cx, set, &sized).await?;
+        let sized = self.cx.live().update(set, &sized).await?;
+        self.tell_scale(&sized, set.replicas());
         self.sets.replace(at, sized);
         Ok(())
+    }
+
+    fn tell_scale(&self, set: &ReplicaSet, before: i32) {
+        let (name, now) = (set.name_any(), set.replicas());
+        let direction = match now - before {
+            0 => return,
+            1.. => "up",
+            _ => "down",
+        };
+        let note = format!("Scaled {direction} replica set {name} from {before} to {now}");
+        self.cx.normal(&self.deployment, "ScalingReplicaSet", note);
     }
 
     /// Brings the notes on the replica set of the template up to date; without one, makes it if `is_wanted`.
@@ -179,7 +189,7 @@ impl<'a> Rollout<'a> {
                 let mut noted = set.clone();
                 note_newest(&mut noted, &self.deployment, self.sets.old());
                 noted.spec.min_ready_seconds = self.deployment.spec.min_ready_seconds;
-                let noted = update(self.cx, set, &noted).await?;
+                let noted = self.cx.live().update(set, &noted).await?;
                 self.note_new_set(&noted, false);
                 self.sets.replace(at, noted);
             }
@@ -195,21 +205,24 @@ impl<'a> Rollout<'a> {
         set.spec.replicas = Some(new_size(&self.limits, 0, occupied(&old)));
         note_newest(&mut set, &self.deployment, self.sets.old());
         note_scale(&mut set, &self.limits);
-        match create(self.cx, &set).await {
+        match self.cx.live().create(&set).await {
             Ok(created) => {
+                self.tell_scale(&created, 0);
                 self.note_new_set(&created, true);
                 self.sets.add_new(created);
                 Ok(())
             }
-            Err(error) if is_status(&error, 409) => self.meet(&set, error).await,
-            Err(error) => Err(error.into()),
+            Err(error) if error.class() == Class::Conflict => self.meet(&set, error).await,
+            Err(error) => Err(error),
         }
     }
 
     /// The name is taken: by the very replica set, which the cache does not show yet, or by one that has it by chance.
-    async fn meet(&mut self, wanted: &ReplicaSet, refused: kube::Error) -> Result<(), Error> {
-        let Some(set) = api::<ReplicaSet>(self.cx).get_opt(&wanted.name_any()).await? else {
-            return Err(refused.into());
+    async fn meet(&mut self, wanted: &ReplicaSet, refused: Error) -> Result<(), Error> {
+        let namespace = self.cx.key().namespace().unwrap_or_default();
+        let key = ObjectKey::namespaced(namespace, &wanted.name_any());
+        let Some(set) = self.cx.live::<ReplicaSet>().get(&key).await? else {
+            return Err(refused);
         };
         let owner = controller(&set.metadata).map(|owner| &owner.uid);
         if owner == self.deployment.metadata.uid.as_ref()
@@ -222,7 +235,7 @@ impl<'a> Rollout<'a> {
         let mut counted = self.deployment.clone();
         let status = &mut counted.status;
         status.collision_count = Some(status.collision_count.unwrap_or(0) + 1);
-        update_status(self.cx, &self.deployment, &counted).await?;
+        self.cx.live().update_status(&self.deployment, &counted).await?;
         Err(Error::msg(format!(
             "replica set {} is not of this deployment; the next one gets another name",
             set.name_any()
@@ -239,7 +252,7 @@ impl<'a> Rollout<'a> {
         let Some(new) = self.sets.newest() else { return Ok(()) };
         let mut noted = self.deployment.clone();
         noted.annotations_mut().insert(REVISION.to_owned(), revision(new).to_string());
-        self.deployment = update(self.cx, &self.deployment, &noted).await?;
+        self.deployment = self.cx.live().update(&self.deployment, &noted).await?;
         Ok(())
     }
 
@@ -259,7 +272,7 @@ impl<'a> Rollout<'a> {
         let surplus = old.len().saturating_sub(usize::try_from(limit).unwrap_or(0));
         old.sort_by_key(|set| revision(set));
         for set in old.into_iter().take(surplus).filter(|set| is_empty(set)) {
-            delete(self.cx, set, DeleteParams::default()).await?;
+            self.cx.live().delete(set).await?;
         }
         Ok(())
     }
@@ -274,7 +287,7 @@ impl<'a> Rollout<'a> {
         let again = deadline_in(deployment, &status, *now);
         let mut observed = deployment.clone();
         observed.status = status;
-        update_status(self.cx, deployment, &observed).await?;
+        self.cx.live().update_status(deployment, &observed).await?;
         Ok(again.map_or(Action::Done, Action::RequeueAfter))
     }
 }
