@@ -67,4 +67,5 @@ same_on_both! {
     rollout_that_hangs_exceeds_its_deadline,
     pods_are_available_after_their_minimum,
     scaled_in_the_middle_of_a_rollout,
+    taken_name_leads_to_another,
 }

@@ -5,11 +5,15 @@ mod support;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use serde_json::json;
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::{Value, json};
 use support::watcher::Watcher;
 use support::{DEPLOYMENTS, PODS, Stage, cases};
+use tokio_util::sync::CancellationToken;
+use windlass::informer::SharedInformerFactory;
 use windlass_testkit::TestCluster;
-use windlass_testkit::apiserver::{Fault, FaultRule};
+use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule};
+use windlass_workloads::Workloads;
 
 /// One test for each case.
 macro_rules! embedded {
@@ -40,6 +44,7 @@ embedded! {
     rollout_that_hangs_exceeds_its_deadline,
     pods_are_available_after_their_minimum,
     scaled_in_the_middle_of_a_rollout,
+    taken_name_leads_to_another,
 }
 
 /// Three replicas of something, and all pods that were ever made for it.
@@ -72,7 +77,7 @@ async fn pods_made(cluster: &TestCluster) -> usize {
 async fn cache_that_is_behind_leads_to_no_pod_too_many() {
     // Events of pods are late, by more than a run waits for them. Those of replica sets are not, and each is a run.
     let cluster = TestCluster::embedded();
-    let late = Fault::DelayEvent(Duration::from_secs(10));
+    let late = Fault::DelayEvent(Duration::from_secs(6));
     let server = cluster.server().expect("embedded");
     server.faults().add(FaultRule::new(late).resource("pods"));
     assert_eq!(pods_made(&cluster).await, 3);
@@ -83,10 +88,68 @@ async fn lost_answer_leads_to_no_pod_too_many() {
     // The pod is made, but its replica set is told that the connection broke; and the event is late as well.
     let cluster = TestCluster::embedded();
     let server = cluster.server().expect("embedded");
-    let late = Fault::DelayEvent(Duration::from_secs(10));
+    let late = Fault::DelayEvent(Duration::from_secs(6));
     server.faults().add(FaultRule::new(late).resource("pods"));
     server.faults().add(FaultRule::new(Fault::LoseAnswer).resource("pods").verb("create").times(1));
     assert_eq!(pods_made(&cluster).await, 3);
+}
+
+/// Writes fail at random, before or after they were made; what comes of it is the same.
+#[tokio::test(start_paused = true)]
+async fn writes_that_fail_at_random_lead_to_the_same_end() {
+    let expected = rolled_and_scaled(&TestCluster::embedded()).await;
+    for seed in 0..10 {
+        println!("seed {seed}");
+        let server = ApiServer::builder().seed(seed).build();
+        for fault in [Fault::LoseAnswer, Fault::Fail { code: 500, retry_after: None }] {
+            // Not those of the test itself, which writes deployments.
+            let rule = FaultRule::new(fault).resource("pods").resource("replicasets");
+            let rule = rule.verb("create").verb("patch").verb("delete").chance(0.15);
+            server.faults().add(rule);
+        }
+        assert_eq!(rolled_and_scaled(&TestCluster::on(server)).await, expected);
+    }
+}
+
+/// What a rollout and scaling lead to.
+async fn rolled_and_scaled(cluster: &TestCluster) -> Value {
+    let stage = Stage::on(cluster).await;
+    cases::rolled_back(&stage).await;
+    stage.patch(DEPLOYMENTS, "web", json!({"spec": {"replicas": 6}})).await;
+    stage.until_complete("web").await;
+    stage.patch(DEPLOYMENTS, "web", json!({"spec": {"replicas": 3}})).await;
+    stage.until_complete("web").await;
+    let picture = stage.picture().await;
+    stage.end().await;
+    picture
+}
+
+#[tokio::test(start_paused = true)]
+async fn informers_are_those_of_everybody() {
+    let cluster = TestCluster::embedded();
+    let factory = SharedInformerFactory::new(cluster.client().expect("a client"));
+    let pods = factory.informer::<Pod>().expect("an informer");
+    let stop = CancellationToken::new();
+    let meanwhile = async {
+        pods.synced().await.expect("synced");
+        let watched = factory.status().into_iter().map(|informer| informer.resource.to_string());
+        assert_eq!(watched.count(), 3);
+        stop.cancel();
+    };
+    let (ran, ()) = tokio::join!(Workloads::new(&factory).run(stop.clone()), meanwhile);
+    ran.expect("it stops");
+}
+
+#[tokio::test(start_paused = true)]
+async fn caches_that_are_never_complete_end_all_controllers() {
+    let cluster = TestCluster::embedded();
+    let failing = FaultRule::new(Fault::Fail { code: 403, retry_after: None });
+    let server = cluster.server().expect("embedded");
+    server.faults().add(failing.resource("replicasets"));
+    let factory = SharedInformerFactory::new(cluster.client().expect("a client"));
+    let ran = Workloads::new(&factory).run(CancellationToken::new()).await;
+    let error = ran.expect_err("no replica set can be listed").to_string();
+    assert!(error.contains("replicasets") && error.contains("list and watch"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -281,3 +281,24 @@ pub(crate) async fn scaled_in_the_middle_of_a_rollout(stage: &Stage) {
         })
         .await;
 }
+
+pub(crate) async fn taken_name_leads_to_another(stage: &Stage) {
+    stage.create(DEPLOYMENTS, deployment(1, "web:1", json!({}))).await;
+    stage.until_complete("web").await;
+    let name = stage.list(REPLICA_SETS).await[0]["metadata"]["name"].clone();
+    stage.delete(DEPLOYMENTS, "web").await;
+    for kind in [REPLICA_SETS, PODS] {
+        stage.until(kind, "gone", <[Value]>::is_empty).await;
+    }
+    // Somebody else has the name that the next one would get.
+    let mut foreign = replica_set(0);
+    foreign["metadata"]["name"] = name.clone();
+    foreign["spec"]["selector"]["matchLabels"]["app"] = "foreign".into();
+    foreign["spec"]["template"]["metadata"]["labels"]["app"] = "foreign".into();
+    stage.create(REPLICA_SETS, foreign).await;
+    stage.create(DEPLOYMENTS, deployment(1, "web:1", json!({}))).await;
+    stage.until_complete("web").await;
+    assert_eq!(stage.get(DEPLOYMENTS, "web").await["status"]["collisionCount"], 1);
+    let sets = stage.list(REPLICA_SETS).await;
+    assert!(sets.len() == 2 && sets[0]["metadata"]["name"] != sets[1]["metadata"]["name"]);
+}
