@@ -8,7 +8,7 @@ use super::watcher::{Watcher, is_active, is_available};
 use super::{DEPLOYMENTS, PODS, REPLICA_SETS, Stage};
 
 /// A deployment `web` with one container of this image, and more in its spec.
-fn deployment(replicas: i64, image: &str, more: Value) -> Value {
+fn deployment(replicas: i64, image: &str, more: &Value) -> Value {
     let mut spec = json!({
         "replicas": replicas,
         "selector": {"matchLabels": {"app": "web"}},
@@ -26,7 +26,8 @@ fn image(image: &str) -> Value {
     json!({"spec": {"template": {"spec": {"containers": [{"name": "web", "image": image}]}}}})
 }
 
-fn limits(surge: Value, unavailable: Value) -> Value {
+fn limits(surge: impl Into<Value>, unavailable: impl Into<Value>) -> Value {
+    let (surge, unavailable) = (surge.into(), unavailable.into());
     json!({"strategy": {"type": "RollingUpdate", "rollingUpdate": {
         "maxSurge": surge, "maxUnavailable": unavailable,
     }}})
@@ -42,14 +43,14 @@ fn has_condition(deployment: &Value, kind: &str, reason: &str) -> bool {
 }
 
 pub(crate) async fn created_becomes_ready(stage: &Stage) {
-    stage.create(DEPLOYMENTS, deployment(3, "web:1", json!({}))).await;
+    stage.create(DEPLOYMENTS, deployment(3, "web:1", &json!({}))).await;
     stage.until_complete("web").await;
     assert_eq!(stage.list(PODS).await.len(), 3);
     assert_eq!(stage.list(REPLICA_SETS).await.len(), 1);
 }
 
 pub(crate) async fn scaled_up_and_down(stage: &Stage) {
-    stage.create(DEPLOYMENTS, deployment(2, "web:1", json!({}))).await;
+    stage.create(DEPLOYMENTS, deployment(2, "web:1", &json!({}))).await;
     stage.until_complete("web").await;
     let first = uids(&stage.list(PODS).await);
     stage.patch(DEPLOYMENTS, "web", json!({"spec": {"replicas": 5}})).await;
@@ -63,7 +64,7 @@ pub(crate) async fn scaled_up_and_down(stage: &Stage) {
 }
 
 /// Rolls from one image to the next within the limits, which are checked at every event.
-async fn roll(stage: &Stage, replicas: i64, limits: Value, available_min: usize, total_max: i64) {
+async fn roll(stage: &Stage, replicas: i64, limits: &Value, available_min: usize, total_max: i64) {
     stage.create(DEPLOYMENTS, deployment(replicas, "web:1", limits)).await;
     stage.until_complete("web").await;
     // kube-controller-manager keeps to the surge in what it asks for, but not always in what there is.
@@ -88,19 +89,19 @@ async fn roll(stage: &Stage, replicas: i64, limits: Value, available_min: usize,
 }
 
 pub(crate) async fn rolled_by_percent(stage: &Stage) {
-    roll(stage, 5, limits(json!("25%"), json!("25%")), 4, 7).await;
+    roll(stage, 5, &limits("25%", "25%"), 4, 7).await;
 }
 
 pub(crate) async fn rolled_with_surge_only(stage: &Stage) {
-    roll(stage, 3, limits(json!(1), json!(0)), 3, 4).await;
+    roll(stage, 3, &limits(1, 0), 3, 4).await;
 }
 
 pub(crate) async fn rolled_without_surge(stage: &Stage) {
-    roll(stage, 3, limits(json!(0), json!(1)), 2, 3).await;
+    roll(stage, 3, &limits(0, 1), 2, 3).await;
 }
 
 pub(crate) async fn recreated(stage: &Stage) {
-    let spec = deployment(3, "web:1", json!({"strategy": {"type": "Recreate"}}));
+    let spec = deployment(3, "web:1", &json!({"strategy": {"type": "Recreate"}}));
     stage.create(DEPLOYMENTS, spec).await;
     stage.until_complete("web").await;
     let watcher = Watcher::begin(stage, PODS, |pods| {
@@ -115,7 +116,7 @@ pub(crate) async fn recreated(stage: &Stage) {
 }
 
 pub(crate) async fn rolled_back(stage: &Stage) {
-    stage.create(DEPLOYMENTS, deployment(2, "web:1", json!({}))).await;
+    stage.create(DEPLOYMENTS, deployment(2, "web:1", &json!({}))).await;
     stage.until_complete("web").await;
     let first = uids(&stage.list(REPLICA_SETS).await);
     stage.patch(DEPLOYMENTS, "web", image("web:2")).await;
@@ -130,7 +131,7 @@ pub(crate) async fn rolled_back(stage: &Stage) {
 }
 
 pub(crate) async fn history_is_bounded(stage: &Stage) {
-    stage.create(DEPLOYMENTS, deployment(1, "web:1", json!({"revisionHistoryLimit": 1}))).await;
+    stage.create(DEPLOYMENTS, deployment(1, "web:1", &json!({"revisionHistoryLimit": 1}))).await;
     stage.until_complete("web").await;
     for next in ["web:2", "web:3"] {
         stage.patch(DEPLOYMENTS, "web", image(next)).await;
@@ -140,7 +141,7 @@ pub(crate) async fn history_is_bounded(stage: &Stage) {
 }
 
 pub(crate) async fn deletion_cascades(stage: &Stage) {
-    stage.create(DEPLOYMENTS, deployment(2, "web:1", json!({}))).await;
+    stage.create(DEPLOYMENTS, deployment(2, "web:1", &json!({}))).await;
     stage.until_complete("web").await;
     stage.delete(DEPLOYMENTS, "web").await;
     for kind in [DEPLOYMENTS, REPLICA_SETS, PODS] {
@@ -149,7 +150,7 @@ pub(crate) async fn deletion_cascades(stage: &Stage) {
 }
 
 pub(crate) async fn deleted_pod_is_replaced(stage: &Stage) {
-    stage.create(DEPLOYMENTS, deployment(2, "web:1", json!({}))).await;
+    stage.create(DEPLOYMENTS, deployment(2, "web:1", &json!({}))).await;
     stage.until_complete("web").await;
     let pods = stage.list(PODS).await;
     let name = pods[0]["metadata"]["name"].as_str().expect("a name").to_owned();
@@ -220,7 +221,7 @@ pub(crate) async fn pod_that_does_not_match_any_more_is_released(stage: &Stage) 
 }
 
 pub(crate) async fn paused_deployment_scales_but_does_not_roll(stage: &Stage) {
-    stage.create(DEPLOYMENTS, deployment(2, "web:1", json!({}))).await;
+    stage.create(DEPLOYMENTS, deployment(2, "web:1", &json!({}))).await;
     stage.until_complete("web").await;
     stage.patch(DEPLOYMENTS, "web", json!({"spec": {"paused": true}})).await;
     let is_paused = |all: &[Value]| has_condition(&all[0], "Progressing", "DeploymentPaused");
@@ -239,7 +240,7 @@ pub(crate) async fn paused_deployment_scales_but_does_not_roll(stage: &Stage) {
 
 pub(crate) async fn rollout_that_hangs_exceeds_its_deadline(stage: &Stage) {
     let more = json!({"progressDeadlineSeconds": 2});
-    stage.create(DEPLOYMENTS, deployment(2, "web:1", more)).await;
+    stage.create(DEPLOYMENTS, deployment(2, "web:1", &more)).await;
     stage.until_complete("web").await;
     let mut change = image("web:2");
     // Nobody lifts the gate, so the pods never run.
@@ -250,7 +251,7 @@ pub(crate) async fn rollout_that_hangs_exceeds_its_deadline(stage: &Stage) {
 }
 
 pub(crate) async fn pods_are_available_after_their_minimum(stage: &Stage) {
-    stage.create(DEPLOYMENTS, deployment(2, "web:1", json!({"minReadySeconds": 2}))).await;
+    stage.create(DEPLOYMENTS, deployment(2, "web:1", &json!({"minReadySeconds": 2}))).await;
     stage
         .until(DEPLOYMENTS, "ready", |all| {
             all.iter().any(|one| one["status"]["readyReplicas"] == 2)
@@ -260,7 +261,7 @@ pub(crate) async fn pods_are_available_after_their_minimum(stage: &Stage) {
 }
 
 pub(crate) async fn scaled_in_the_middle_of_a_rollout(stage: &Stage) {
-    stage.create(DEPLOYMENTS, deployment(4, "web:1", limits(json!(2), json!(0)))).await;
+    stage.create(DEPLOYMENTS, deployment(4, "web:1", &limits(2, 0))).await;
     stage.until_complete("web").await;
     let mut change = image("web:2");
     change["spec"]["template"]["spec"]["schedulingGates"] = json!([{"name": "example.com/never"}]);
@@ -283,7 +284,7 @@ pub(crate) async fn scaled_in_the_middle_of_a_rollout(stage: &Stage) {
 }
 
 pub(crate) async fn taken_name_leads_to_another(stage: &Stage) {
-    stage.create(DEPLOYMENTS, deployment(1, "web:1", json!({}))).await;
+    stage.create(DEPLOYMENTS, deployment(1, "web:1", &json!({}))).await;
     stage.until_complete("web").await;
     let name = stage.list(REPLICA_SETS).await[0]["metadata"]["name"].clone();
     stage.delete(DEPLOYMENTS, "web").await;
@@ -296,7 +297,7 @@ pub(crate) async fn taken_name_leads_to_another(stage: &Stage) {
     foreign["spec"]["selector"]["matchLabels"]["app"] = "foreign".into();
     foreign["spec"]["template"]["metadata"]["labels"]["app"] = "foreign".into();
     stage.create(REPLICA_SETS, foreign).await;
-    stage.create(DEPLOYMENTS, deployment(1, "web:1", json!({}))).await;
+    stage.create(DEPLOYMENTS, deployment(1, "web:1", &json!({}))).await;
     stage.until_complete("web").await;
     assert_eq!(stage.get(DEPLOYMENTS, "web").await["status"]["collisionCount"], 1);
     let sets = stage.list(REPLICA_SETS).await;

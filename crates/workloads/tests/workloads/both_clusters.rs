@@ -1,18 +1,17 @@
 //! The same cases on the embedded server, with our controllers, and on a real kube-apiserver, with those of
 //! kube-controller-manager: both end in the same picture.
 
-mod support;
-
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt as _;
 use kube::api::{Api, PostParams};
 use serde_json::json;
-use support::{Stage, cases};
 use tokio::sync::OnceCell;
 use windlass_testkit::cluster::{REAL_TIER, real_tier_is_on};
 use windlass_testkit::{CLEANUP_CONTROLLERS, RealCluster, RealOptions, WORKLOAD_CONTROLLERS};
+
+use crate::support::{Stage, cases};
 
 /// One real cluster for all cases; it ends with the process.
 static REAL: OnceCell<Arc<RealCluster>> = OnceCell::const_new();

@@ -112,10 +112,10 @@ impl Stage {
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
         };
-        match tokio::time::timeout(GIVE_UP, waiting).await {
-            Ok(objects) => objects,
-            Err(_) => panic!("not {what}: {:#}", self.picture().await),
-        }
+        let Ok(objects) = tokio::time::timeout(GIVE_UP, waiting).await else {
+            panic!("not {what}: {:#}", self.picture().await);
+        };
+        objects
     }
 
     /// Waits until the deployment has what it asks for, all of its newest template and available, and nothing is going
@@ -162,15 +162,15 @@ fn is_complete(deployment: &Value, name: &str) -> bool {
 /// A kind of objects.
 pub(crate) struct Kind {
     group: &'static str,
-    kind: &'static str,
+    name: &'static str,
     plural: &'static str,
 }
 
 pub(crate) const DEPLOYMENTS: &Kind =
-    &Kind { group: "apps", kind: "Deployment", plural: "deployments" };
+    &Kind { group: "apps", name: "Deployment", plural: "deployments" };
 pub(crate) const REPLICA_SETS: &Kind =
-    &Kind { group: "apps", kind: "ReplicaSet", plural: "replicasets" };
-pub(crate) const PODS: &Kind = &Kind { group: "", kind: "Pod", plural: "pods" };
+    &Kind { group: "apps", name: "ReplicaSet", plural: "replicasets" };
+pub(crate) const PODS: &Kind = &Kind { group: "", name: "Pod", plural: "pods" };
 
 impl Kind {
     fn resource(&self) -> ApiResource {
@@ -180,7 +180,7 @@ impl Kind {
             group: self.group.to_owned(),
             version: "v1".to_owned(),
             api_version,
-            kind: self.kind.to_owned(),
+            kind: self.name.to_owned(),
             plural: self.plural.to_owned(),
         }
     }
