@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, 
 use kube::ResourceExt as _;
 use kube::core::{Selector, SelectorExt as _};
 use windlass::indexer::{Cached, Head, Index, Lister, ObjectKey, Uid};
-use windlass::reconciler::{Context, Error};
+use windlass::reconciler::{Context, Error, owner_reference};
 
 use crate::objects::Managed;
 
@@ -72,18 +72,6 @@ pub(crate) fn claim(object: &ObjectMeta, owner: &ObjectMeta, selector: &Selector
 /// The owner that manages the object.
 pub(crate) fn controller(object: &ObjectMeta) -> Option<&OwnerReference> {
     object.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
-}
-
-/// The reference that makes `owner` the controller of an object.
-pub(crate) fn reference<O: Managed>(owner: &O) -> OwnerReference {
-    OwnerReference {
-        api_version: O::api_version(&()).into_owned(),
-        kind: O::kind(&()).into_owned(),
-        name: owner.name_any(),
-        uid: owner.uid().unwrap_or_default(),
-        controller: Some(true),
-        block_owner_deletion: Some(true),
-    }
 }
 
 /// The owners whose selector matches an object that has no controller: who may want to adopt it.
@@ -156,7 +144,7 @@ pub(crate) async fn claim_all<O: Managed, K: Managed>(
                     continue;
                 }
                 let mut adopted = K::clone(&object);
-                adopted.owner_references_mut().push(reference(owner));
+                adopted.owner_references_mut().push(owner_reference(owner)?);
                 ours.push(Arc::new(cx.live().update(&*object, &adopted).await?));
             }
         }

@@ -17,9 +17,11 @@ use kube::api::{Api, ListParams, ObjectMeta};
 use serde_json::Value;
 use windlass::indexer::{ByOwner, Lister};
 use windlass::informer::{InformerOptions, SharedInformerFactory};
-use windlass::reconciler::{Action, BuildError, Context, Controller, Error, Reconcile, Watch};
+use windlass::reconciler::{
+    Action, BuildError, Context, Controller, Error, Reconcile, Watch, owner_reference,
+};
 
-use crate::claim::{Orphans, adopters, candidates, claim_all, controller, reference, selector};
+use crate::claim::{Orphans, adopters, candidates, claim_all, controller, selector};
 use crate::clock::Clock;
 use crate::objects::{Pod, PodStatus, ReplicaSet};
 use crate::pod::is_active;
@@ -131,7 +133,7 @@ fn new_pod(set: &ReplicaSet) -> Result<Pod, Error> {
             labels: metadata.labels,
             annotations: metadata.annotations,
             finalizers: metadata.finalizers,
-            owner_references: Some(vec![reference(set)]),
+            owner_references: Some(vec![owner_reference(set)?]),
             ..ObjectMeta::default()
         },
         spec: template["spec"].clone(),

@@ -200,7 +200,7 @@ impl<'a> Rollout<'a> {
     }
 
     async fn create_new(&mut self) -> Result<(), Error> {
-        let mut set = new_replica_set(&self.deployment);
+        let mut set = new_replica_set(&self.deployment)?;
         let old: Vec<Size> = self.sets.old().map(Size::of).collect();
         set.spec.replicas = Some(new_size(&self.limits, 0, occupied(&old)));
         note_newest(&mut set, &self.deployment, self.sets.old());

@@ -6,8 +6,8 @@ use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
 
 use serde_json::Value;
+use windlass::reconciler::{OwnershipError, owner_reference};
 
-use crate::claim::reference;
 use crate::objects::{Deployment, ReplicaSet, ReplicaSetSpec, ReplicaSetStatus};
 
 /// The label that tells the pods of one template from those of another.
@@ -42,7 +42,10 @@ pub(super) fn is_same(one: &Value, two: &Value) -> bool {
 }
 
 /// The replica set for the deployment's template, of no size yet.
-pub(super) fn new_replica_set(deployment: &Deployment) -> ReplicaSet {
+///
+/// # Errors
+/// If the deployment was not read from a server.
+pub(super) fn new_replica_set(deployment: &Deployment) -> Result<ReplicaSet, OwnershipError> {
     let spec = &deployment.spec;
     let hash = hash(&spec.template, deployment.status.collision_count.unwrap_or(0));
     let mut template = spec.template.clone();
@@ -50,12 +53,12 @@ pub(super) fn new_replica_set(deployment: &Deployment) -> ReplicaSet {
     let mut selector = spec.selector.clone();
     let selected = selector.match_labels.get_or_insert_default();
     selected.insert(HASH_LABEL.to_owned(), hash.clone());
-    ReplicaSet {
+    Ok(ReplicaSet {
         metadata: ObjectMeta {
             name: Some(format!("{}-{hash}", deployment.name_any())),
             namespace: deployment.namespace(),
             labels: Some(labels(&template)),
-            owner_references: Some(vec![reference(deployment)]),
+            owner_references: Some(vec![owner_reference(deployment)?]),
             ..ObjectMeta::default()
         },
         spec: ReplicaSetSpec {
@@ -65,7 +68,7 @@ pub(super) fn new_replica_set(deployment: &Deployment) -> ReplicaSet {
             template,
         },
         status: ReplicaSetStatus::default(),
-    }
+    })
 }
 
 /// The labels that a template gives to pods.
@@ -153,7 +156,7 @@ mod tests {
             "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": template("web:1")},
         }))
         .expect("a deployment");
-        let set = new_replica_set(&deployment);
+        let set = new_replica_set(&deployment).expect("it has a uid");
         let hash = set.labels()[HASH_LABEL].clone();
         assert_eq!(set.name_any(), format!("web-{hash}"));
         assert_eq!(set.spec.selector.match_labels.expect("labels")[HASH_LABEL], hash);
