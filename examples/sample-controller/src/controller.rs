@@ -122,13 +122,13 @@ async fn scale(
     deployment: Arc<Deployment>,
     cx: &Context,
 ) -> Result<Arc<Deployment>, Error> {
-    let current = deployment.spec.as_ref().and_then(|spec| spec.replicas);
+    let current = deployment.spec.replicas;
     let Some(wanted) = foo.spec.replicas.filter(|wanted| current != Some(*wanted)) else {
         return Ok(deployment);
     };
     tracing::debug!(foo = %cx.key(), ?current, wanted, "Update deployment resource");
     let mut scaled = Deployment::clone(&deployment);
-    scaled.spec.get_or_insert_default().replicas = Some(wanted);
+    scaled.spec.replicas = Some(wanted);
     Ok(Arc::new(cx.live::<Deployment>().update(&*deployment, &scaled).await?))
 }
 

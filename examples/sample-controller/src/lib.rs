@@ -4,6 +4,8 @@
 //! cluster), [`demo`] (a cluster in this process, and a story told on it). README.md walks through it beside the
 //! original.
 
+#![expect(clippy::disallowed_names, reason = "a Foo is what the original calls it")]
+
 pub mod controller;
 pub mod demo;
 pub mod foo;

@@ -3,6 +3,8 @@
 //!
 //! There are no nodes on either, so the same stand-in for them makes pods ready on both.
 
+#![expect(clippy::disallowed_names, reason = "a Foo is what the original calls it")]
+
 mod common;
 
 use std::fmt::Debug;
@@ -183,10 +185,8 @@ impl Scene {
 
     async fn until_gone(&self, name: &str) {
         let key = ObjectKey::namespaced(NAMESPACE, name);
-        until(&self.factory, |deployments: &Lister<Deployment>| {
-            deployments.cached(&key).is_none()
-        })
-        .await;
+        until(&self.factory, |deployments: &Lister<Deployment>| deployments.cached(&key).is_none())
+            .await;
     }
 
     /// Waits until every Deployment has what it asks for, and nothing is left of others.
@@ -202,7 +202,8 @@ impl Scene {
             .sum();
         let wanted = usize::try_from(wanted).expect("a number of pods");
         until(&self.factory, |pods: &Lister<Pod>| {
-            pods.list().iter().count() == wanted && pods.list().heads().all(|pod| pod.deleted().is_none())
+            pods.list().iter().count() == wanted
+                && pods.list().heads().all(|pod| pod.deleted().is_none())
         })
         .await;
         let deployments = self.factory.lister::<Deployment>().expect("a lister");

@@ -4,6 +4,8 @@
 //! When it is killed is drawn from a seed, and counted in what it has done, not in time: a kill can hit between any two
 //! of its writes.
 
+#![expect(clippy::disallowed_names, reason = "a Foo is what the original calls it")]
+
 mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +18,7 @@ use common::{NAMESPACE, Stage, available, create, foo, is_owned_by, replicas};
 use fastrand::Rng;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
-use kube::{Client, Resource, ResourceExt as _};
+use kube::{Client, Resource, ResourceExt};
 use sample_controller::Foo;
 use serde::de::DeserializeOwned;
 use serde_json::json;

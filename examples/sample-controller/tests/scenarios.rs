@@ -1,6 +1,8 @@
 //! What the original's tests pin, and what its text says: on the embedded server, on the paused clock, without anybody
 //! who would make pods.
 
+#![expect(clippy::disallowed_names, reason = "a Foo is what the original calls it")]
+
 mod common;
 
 use std::time::Duration;
@@ -30,10 +32,7 @@ async fn creates_the_deployment() {
     let stage = Stage::empty().await;
     let made = create(&stage.api(), &foo("one", "web", Some(2))).await;
     stage.rest().await;
-    assert_eq!(
-        stage.writes.take(),
-        ["POST default/deployments", "PATCH default/foos/one/status"]
-    );
+    assert_eq!(stage.writes.take(), ["POST default/deployments", "PATCH default/foos/one/status"]);
 
     let deployment = stage.deployment("web").await;
     assert!(is_owned_by(&deployment, &made), "{deployment:?}");
@@ -97,11 +96,14 @@ async fn refuses_a_deployment_that_it_does_not_control() {
     assert_eq!(stage.writes.take(), [""; 0]);
     assert_eq!(stage.deployment("web").await, foreign);
     let refused = ("Warning".to_owned(), "ErrResourceExists".to_owned(), REFUSED.to_owned());
-    assert_eq!(stage.events("one").await, [refused.clone()]);
+    assert_eq!(stage.events("one").await, std::slice::from_ref(&refused));
     let runs = stage.runs("one");
     assert!(runs.len() > 3, "it is tried again and again: {runs:?}");
     for run in &runs {
-        assert!(matches!(&run.outcome, Outcome::Failed { message, .. } if message == REFUSED), "{run:?}");
+        assert!(
+            matches!(&run.outcome, Outcome::Failed { message, .. } if message == REFUSED),
+            "{run:?}"
+        );
     }
 
     // Once it is gone the Foo gets its own, with the next try.
@@ -143,7 +145,8 @@ async fn owner_of_the_same_name_but_another_uid_is_somebody_else() {
 #[tokio::test(start_paused = true)]
 async fn owner_of_another_group_is_somebody_else() {
     let (server, client) = Stage::server_without_garbage_collection().await;
-    let made = create(&kube::Api::default_namespaced(client.clone()), &foo("one", "web", Some(1))).await;
+    let made =
+        create(&kube::Api::default_namespaced(client.clone()), &foo("one", "web", Some(1))).await;
     let mut theirs = deployment_of(&made);
     for owner in theirs.metadata.owner_references.iter_mut().flatten() {
         owner.api_version = "example.com/v1".to_owned();
@@ -159,9 +162,10 @@ async fn owner_of_another_group_is_somebody_else() {
 #[tokio::test(start_paused = true)]
 async fn another_version_of_the_same_group_is_the_same_owner() {
     let (server, client) = Stage::server_without_garbage_collection().await;
-    let made = create(&kube::Api::default_namespaced(client.clone()), &foo("one", "web", Some(2))).await;
+    let made =
+        create(&kube::Api::default_namespaced(client.clone()), &foo("one", "web", Some(2))).await;
     let mut own = deployment_of(&made);
-    own.spec.get_or_insert_default().replicas = Some(1);
+    own.spec.replicas = Some(1);
     for owner in own.metadata.owner_references.iter_mut().flatten() {
         owner.api_version = "samplecontroller.k8s.io/v1beta1".to_owned();
     }
@@ -179,7 +183,8 @@ async fn drift_is_repaired() {
     stage.rest().await;
     stage.writes.take();
 
-    let patch = Patch::Merge(json!({"spec": {"replicas": 9}, "metadata": {"labels": {"mine": "yes"}}}));
+    let patch =
+        Patch::Merge(json!({"spec": {"replicas": 9}, "metadata": {"labels": {"mine": "yes"}}}));
     let deployments = stage.api::<Deployment>();
     deployments.patch("web", &PatchParams::default(), &patch).await.expect("patched");
     stage.rest().await;
@@ -200,7 +205,9 @@ async fn availability_of_the_deployment_is_told_by_the_foo() {
     let stage = Stage::empty().await;
     create(&stage.api(), &foo("one", "web", Some(3))).await;
     stage.rest().await;
-    let patch = Patch::Merge(json!({"status": {"availableReplicas": 2, "readyReplicas": 2, "replicas": 3}}));
+    let patch = Patch::Merge(
+        json!({"status": {"availableReplicas": 2, "readyReplicas": 2, "replicas": 3}}),
+    );
     let deployments = stage.api::<Deployment>();
     deployments.patch_status("web", &PatchParams::default(), &patch).await.expect("patched");
     stage.rest().await;
@@ -294,8 +301,12 @@ async fn replicas_are_one_to_ten_and_the_server_says_so() {
     let stage = Stage::empty().await;
     for wrong in [0, 11] {
         let spec = FooSpec { deployment_name: "web".to_owned(), replicas: Some(wrong) };
-        let refused = stage.api().create(&kube::api::PostParams::default(), &Foo::new("one", spec)).await;
-        assert!(matches!(&refused, Err(kube::Error::Api(status)) if status.code == 422), "{refused:?}");
+        let refused =
+            stage.api().create(&kube::api::PostParams::default(), &Foo::new("one", spec)).await;
+        assert!(
+            matches!(&refused, Err(kube::Error::Api(status)) if status.code == 422),
+            "{refused:?}"
+        );
     }
     stage.end().await;
 }
@@ -309,7 +320,10 @@ async fn foo_without_a_spec_is_reported_once_and_not_retried() {
     create_dynamic(&api, &kube::api::DynamicObject::new("one", &resource)).await;
     stage.rest().await;
     let runs = stage.runs("one");
-    assert!(matches!(&runs[..], [run] if matches!(run.outcome, Outcome::Terminal { .. })), "{runs:?}");
+    assert!(
+        matches!(&runs[..], [run] if matches!(run.outcome, Outcome::Terminal { .. })),
+        "{runs:?}"
+    );
     stage.end().await;
 }
 
@@ -320,7 +334,10 @@ fn deployment_of(foo: &Foo) -> Deployment {
     deployment
 }
 
-async fn create_dynamic(api: &kube::Api<kube::api::DynamicObject>, object: &kube::api::DynamicObject) {
+async fn create_dynamic(
+    api: &kube::Api<kube::api::DynamicObject>,
+    object: &kube::api::DynamicObject,
+) {
     api.create(&kube::api::PostParams::default(), object).await.expect("created");
 }
 

@@ -1,5 +1,7 @@
 //! The story that the program tells: in this process on the paused clock, and by the program itself.
 
+#![allow(clippy::disallowed_names, reason = "a Foo is what the original calls it")]
+
 mod common;
 
 use std::process::{Command, Stdio};
@@ -65,7 +67,8 @@ async fn story_tells_what_happens_and_why() {
 
     let client = demo.client().clone();
     let foos = Api::<Foo>::all(client.clone()).list(&ListParams::default()).await.expect("a list");
-    let deployments = Api::<Deployment>::all(client).list(&ListParams::default()).await.expect("a list");
+    let deployments =
+        Api::<Deployment>::all(client).list(&ListParams::default()).await.expect("a list");
     let names = |names: Vec<Option<String>>| names.into_iter().flatten().collect::<Vec<_>>();
     let foos = names(foos.items.into_iter().map(|foo| foo.metadata.name).collect());
     assert_eq!(foos, ["late-foo"]);

@@ -49,5 +49,8 @@ fn line(foo: &ObjectKey, runs: &[Run]) -> String {
         Outcome::Terminal { message, .. } => format!("failed, and no retry helps: {message}"),
         outcome => format!("{outcome:?}"),
     };
-    format!("{foo} ran, because: {} → {ended}", causes.join("; "))
+    let mut steps = vec![format!("{foo} ran, because: {}", causes.join("; "))];
+    steps.extend(last.writes.iter().map(ToString::to_string));
+    steps.push(ended);
+    steps.join(" → ")
 }

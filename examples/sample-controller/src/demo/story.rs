@@ -16,7 +16,7 @@ use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
-use windlass::indexer::{Lister, ObjectKey, Selector};
+use windlass::indexer::{Head, Lister, ObjectKey, Selector};
 use windlass::informer::{HandlerOptions, Resync, Scope};
 
 use super::Demo;
@@ -84,7 +84,8 @@ impl<'a> Story<'a> {
     }
 
     async fn a_foo_is_created(&mut self) -> Result<()> {
-        self.chapter("1. Somebody creates a Foo that asks for a Deployment with one replica.").await;
+        self.chapter("1. Somebody creates a Foo that asks for a Deployment with one replica.")
+            .await;
         self.create(&foo(FOO, FOO, 1)).await?;
         self.until_available(FOO, 1).await?;
         self.outcome(FOO, FOO).await
@@ -98,7 +99,8 @@ impl<'a> Story<'a> {
     }
 
     async fn its_deployment_is_changed_by_hand(&mut self) -> Result<()> {
-        self.chapter("3. Somebody scales the Deployment itself to five, behind the Foo's back.").await;
+        self.chapter("3. Somebody scales the Deployment itself to five, behind the Foo's back.")
+            .await;
         let by_hand = self.patch::<Deployment>(FOO, json!({"spec": {"replicas": 5}})).await?;
         let is_repaired = |deployment: &Deployment| {
             // Every change of the spec counts, and the one after the hand's is the controller's.
@@ -111,14 +113,17 @@ impl<'a> Story<'a> {
     }
 
     async fn a_deployment_is_somebody_elses(&mut self) -> Result<()> {
-        self.chapter("4. A Foo asks for a Deployment that is there already, and not its own.").await;
+        self.chapter("4. A Foo asks for a Deployment that is there already, and not its own.")
+            .await;
         let late = foo(LATE_FOO, FOREIGN, 2);
         self.create(&new_deployment(&late)).await?;
         self.create(&late).await?;
         self.until_refused().await?;
         self.why(&key(LATE_FOO)).await;
         self.say("   Nothing was written to that Deployment. The Foo has a Warning event that says why, and is tried");
-        self.say("   again after longer and longer waits. Now it is edited to ask for another name.");
+        self.say(
+            "   again after longer and longer waits. Now it is edited to ask for another name.",
+        );
         self.patch::<Foo>(LATE_FOO, json!({"spec": {"deploymentName": LATE_FOO}})).await?;
         self.until_available(LATE_FOO, 2).await?;
         self.outcome(LATE_FOO, LATE_FOO).await
@@ -156,7 +161,7 @@ impl Story<'_> {
         let shown = deployments.get(&key(deployment))?.context("the Deployment must be there")?;
         let (wanted, available) = replicas(&shown);
         let pods = self.demo.factory.lister::<Pod>()?.select(&made_for(foo));
-        let pods: Vec<&str> = pods.heads().map(|pod| pod.name()).collect();
+        let pods: Vec<&str> = pods.heads().map(Head::name).collect();
         self.say(&format!(
             "   Deployment {deployment} wants {wanted}, and {available} are available: {}",
             pods.join(", ")
@@ -245,7 +250,7 @@ impl Story<'_> {
         let is_gone = |objects: &Lister<K>| {
             // The Deployment has no labels itself, but the name; what is below it has labels.
             let is_left = objects.cached(&key(FOO)).is_some();
-            Ok(!is_left && objects.select(&selector).is_empty())
+            Ok(!is_left && objects.select(&selector).heads().next().is_none())
         };
         self.demo.until(&what, is_gone).await
     }
@@ -269,9 +274,8 @@ fn made_for(foo: &str) -> Selector {
 
 /// How many replicas a Deployment is to have, and how many are available.
 fn replicas(deployment: &Deployment) -> (i32, i32) {
-    let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas);
     let available = deployment.status.as_ref().and_then(|status| status.available_replicas);
-    (wanted.unwrap_or(1), available.unwrap_or(0))
+    (deployment.spec.replicas.unwrap_or(1), available.unwrap_or(0))
 }
 
 impl std::fmt::Debug for Story<'_> {

@@ -23,15 +23,15 @@ use windlass::informer::{ClientStack, Scope, SharedInformerFactory};
 use windlass::reconciler::{Controller, Run, RunError, install_definition};
 use windlass_apiserver::ApiServer;
 
-pub const NAMESPACE: &str = "default";
+pub(crate) const NAMESPACE: &str = "default";
 
 /// What the controller wrote: method and path, in order. Events come in the background, and are not among them.
 #[derive(Clone, Default)]
-pub struct Writes(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Writes(Arc<Mutex<Vec<String>>>);
 
 impl Writes {
     /// A client of `server` whose writes are remembered.
-    pub fn client(&self, server: &ApiServer) -> Client {
+    pub(crate) fn client(&self, server: &ApiServer) -> Client {
         let writes = self.clone();
         let layer = MapRequestLayer::new(move |request: Request<Body>| {
             writes.remember(&request);
@@ -50,30 +50,30 @@ impl Writes {
     }
 
     /// Those since the last time.
-    pub fn take(&self) -> Vec<String> {
+    pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock().expect("no panic"))
     }
 }
 
 /// The controller, at work on an embedded server.
-pub struct Stage {
-    pub server: ApiServer,
-    pub client: Client,
-    pub factory: SharedInformerFactory,
-    pub controller: Arc<Controller<Foo>>,
-    pub writes: Writes,
+pub(crate) struct Stage {
+    pub(crate) server: ApiServer,
+    pub(crate) client: Client,
+    pub(crate) factory: SharedInformerFactory,
+    pub(crate) controller: Arc<Controller<Foo>>,
+    pub(crate) writes: Writes,
     stop: CancellationToken,
     running: JoinSet<Result<(), RunError>>,
 }
 
 impl Stage {
     /// A server with the definition of Foo, and a client of it that is not the controller's.
-    pub async fn server() -> (ApiServer, Client) {
+    pub(crate) async fn server() -> (ApiServer, Client) {
         Self::on(ApiServer::new()).await
     }
 
     /// One that leaves objects where they are whose owners are gone, or never were.
-    pub async fn server_without_garbage_collection() -> (ApiServer, Client) {
+    pub(crate) async fn server_without_garbage_collection() -> (ApiServer, Client) {
         Self::on(ApiServer::builder().garbage_collection(false).build()).await
     }
 
@@ -84,7 +84,7 @@ impl Stage {
     }
 
     /// The controller begins.
-    pub fn start(server: ApiServer, client: Client) -> Self {
+    pub(crate) fn start(server: ApiServer, client: Client) -> Self {
         let writes = Writes::default();
         let factory = SharedInformerFactory::new(writes.client(&server));
         let controller = Arc::new(controller(&factory).expect("a controller"));
@@ -95,34 +95,36 @@ impl Stage {
     }
 
     /// On an empty server.
-    pub async fn empty() -> Self {
+    pub(crate) async fn empty() -> Self {
         let (server, client) = Self::server().await;
         Self::start(server, client)
     }
 
     /// Waits until the controller has nothing more to do. On the paused clock a second passes when that is so.
-    pub async fn rest(&self) {
+    pub(crate) async fn rest(&self) {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
 
-    pub fn api<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(&self) -> Api<K> {
+    pub(crate) fn api<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(
+        &self,
+    ) -> Api<K> {
         Api::namespaced(self.client.clone(), NAMESPACE)
     }
 
-    pub fn runs(&self, foo: &str) -> Vec<Run> {
+    pub(crate) fn runs(&self, foo: &str) -> Vec<Run> {
         self.controller.runs(&ObjectKey::namespaced(NAMESPACE, foo))
     }
 
-    pub async fn deployment(&self, name: &str) -> Deployment {
+    pub(crate) async fn deployment(&self, name: &str) -> Deployment {
         self.api().get(name).await.expect("the Deployment is there")
     }
 
     /// Events of a Foo: type, reason and message, each once.
-    pub async fn events(&self, foo: &str) -> Vec<(String, String, String)> {
+    pub(crate) async fn events(&self, foo: &str) -> Vec<(String, String, String)> {
         events(&self.client, NAMESPACE, foo).await
     }
 
-    pub async fn end(mut self) {
+    pub(crate) async fn end(mut self) {
         self.stop.cancel();
         while let Some(ended) = self.running.join_next().await {
             ended.expect("no panic").expect("it ends well");
@@ -132,7 +134,7 @@ impl Stage {
 }
 
 /// Events of a Foo: type, reason and message, each once.
-pub async fn events(
+pub(crate) async fn events(
     client: &Client,
     namespace: &str,
     foo: &str,
@@ -153,29 +155,29 @@ pub async fn events(
     shown
 }
 
-pub async fn create<K>(api: &Api<K>, object: &K) -> K
+pub(crate) async fn create<K>(api: &Api<K>, object: &K) -> K
 where
     K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
 {
     api.create(&PostParams::default(), object).await.expect("created")
 }
 
-pub fn foo(name: &str, deployment: &str, replicas: Option<i32>) -> Foo {
+pub(crate) fn foo(name: &str, deployment: &str, replicas: Option<i32>) -> Foo {
     let mut foo = Foo::new(name, FooSpec { deployment_name: deployment.to_owned(), replicas });
     foo.metadata.namespace = Some(NAMESPACE.to_owned());
     foo
 }
 
-pub fn available(foo: &Foo) -> Option<i32> {
+pub(crate) fn available(foo: &Foo) -> Option<i32> {
     foo.status.as_ref().map(|status| status.available_replicas)
 }
 
-pub fn replicas(deployment: &Deployment) -> Option<i32> {
-    deployment.spec.as_ref().and_then(|spec| spec.replicas)
+pub(crate) fn replicas(deployment: &Deployment) -> Option<i32> {
+    deployment.spec.replicas
 }
 
 /// Whether a Deployment's only owner is this very Foo.
-pub fn is_owned_by(deployment: &Deployment, foo: &Foo) -> bool {
+pub(crate) fn is_owned_by(deployment: &Deployment, foo: &Foo) -> bool {
     let [owner] = deployment.owner_references() else { return false };
     owner.api_version == "samplecontroller.k8s.io/v1alpha1"
         && owner.kind == "Foo"
@@ -186,7 +188,7 @@ pub fn is_owned_by(deployment: &Deployment, foo: &Foo) -> bool {
 }
 
 /// Waits until it is so of the objects in a cache.
-pub async fn until<K>(factory: &SharedInformerFactory, is_so: impl Fn(&Lister<K>) -> bool)
+pub(crate) async fn until<K>(factory: &SharedInformerFactory, is_so: impl Fn(&Lister<K>) -> bool)
 where
     K: Resource<DynamicType = (), Scope: Scope> + DeserializeOwned + Send + Sync + 'static,
 {
