@@ -115,7 +115,7 @@ async fn story(demo: &Demo, pause: Duration, ends: bool) -> Result<()> {
     story.tell().await?;
     if !ends {
         tell(&invitation(kubeconfig.path()));
-        story.follow().await?;
+        story.follow().await;
     }
     listening.stop().await;
     Ok(())

@@ -31,7 +31,7 @@ use windlass_apiserver::Listening;
 const FOOS: usize = 1000;
 
 /// How often the program is killed in each act.
-const KILLS: usize = 6;
+const KILLS: usize = 4;
 
 /// Says what to draw from, instead of [`SEED`].
 const SEED_VARIABLE: &str = "SAMPLE_CONTROLLER_SEED";

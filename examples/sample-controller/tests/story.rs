@@ -30,20 +30,22 @@ impl Lines {
 }
 
 /// What every telling has in it, in this order.
-const TOLD: [&str; 13] = [
+const TOLD: [&str; 15] = [
     "1. Somebody creates a Foo",
-    "default/example-foo ran, because: Foo default/example-foo added at",
-    "Deployment example-foo wants 1, and 1 are available: example-foo-",
+    "because: Foo default/example-foo added at",
+    "create deployments default/example-foo at",
+    "Deployment example-foo wants 1, and has example-foo-",
     "2. It is edited to ask for three.",
-    "default/example-foo ran, because: Foo default/example-foo updated at",
-    "Deployment example-foo wants 3, and 3 are available: example-foo-",
+    "Foo default/example-foo updated at",
+    "Deployment example-foo wants 3, and has example-foo-",
     "3. Somebody scales the Deployment itself",
-    "default/example-foo ran, because: Deployment default/example-foo updated at",
+    "Deployment default/example-foo updated at",
+    "patch deployments default/example-foo at",
     "4. A Foo asks for a Deployment that is there already",
     "Resource \"not-a-foos\" already exists and is not managed by Foo",
-    "Deployment late-foo wants 2, and 2 are available: late-foo-",
+    "Deployment late-foo wants 2, and has late-foo-",
     "5. The first Foo is deleted.",
-    "default/example-foo ran, because: Foo default/example-foo deleted at",
+    "Foo default/example-foo deleted at",
 ];
 
 #[track_caller]

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Event, Pod};
@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 use windlass::indexer::{Head, Lister, ObjectKey, Selector};
-use windlass::informer::{HandlerOptions, Resync, Scope};
+use windlass::informer::Scope;
 
 use super::Demo;
 use super::runs::Told;
@@ -47,6 +47,9 @@ const LATE_FOO: &str = "late-foo";
 /// That Deployment.
 const FOREIGN: &str = "not-a-foos";
 
+/// How often the journal is read: more often than it forgets.
+const READ_EVERY: Duration = Duration::from_millis(10);
+
 /// How long the controller may have something to do after a step. With a Foo that is refused it always has.
 const REST_MAX: Duration = Duration::from_secs(1);
 
@@ -71,16 +74,11 @@ impl<'a> Story<'a> {
     }
 
     /// Goes on to tell why Foos run, until it is dropped.
-    ///
-    /// # Errors
-    /// If the informer stops.
-    pub async fn follow(&mut self) -> Result<()> {
-        let informer = self.demo.factory.informer::<Foo>()?;
-        let mut events = informer.subscribe_with(HandlerOptions::new().resync(Resync::Never))?;
-        while let Some(event) = events.next().await {
-            self.why(event.key()).await;
+    pub async fn follow(&mut self) {
+        loop {
+            self.meanwhile(sleep(self.pause.max(READ_EVERY))).await;
+            self.say_why();
         }
-        bail!("the informer of Foos has stopped")
     }
 
     async fn a_foo_is_created(&mut self) -> Result<()> {
@@ -88,14 +86,14 @@ impl<'a> Story<'a> {
             .await;
         self.create(&foo(FOO, FOO, 1)).await?;
         self.until_available(FOO, 1).await?;
-        self.outcome(FOO, FOO).await
+        self.outcome(FOO).await
     }
 
     async fn it_is_scaled(&mut self) -> Result<()> {
         self.chapter("2. It is edited to ask for three.").await;
         self.patch::<Foo>(FOO, json!({"spec": {"replicas": 3}})).await?;
         self.until_available(FOO, 3).await?;
-        self.outcome(FOO, FOO).await
+        self.outcome(FOO).await
     }
 
     async fn its_deployment_is_changed_by_hand(&mut self) -> Result<()> {
@@ -104,29 +102,27 @@ impl<'a> Story<'a> {
         let by_hand = self.patch::<Deployment>(FOO, json!({"spec": {"replicas": 5}})).await?;
         let is_repaired = |deployment: &Deployment| {
             // Every change of the spec counts, and the one after the hand's is the controller's.
-            deployment.metadata.generation > by_hand.metadata.generation
-                && replicas(deployment) == (3, 3)
+            deployment.metadata.generation > by_hand.metadata.generation && is_settled(deployment)
         };
         self.until(FOO, "the Deployment has three replicas again", is_repaired).await?;
         self.until_available(FOO, 3).await?;
-        self.outcome(FOO, FOO).await
+        self.outcome(FOO).await
     }
 
     async fn a_deployment_is_somebody_elses(&mut self) -> Result<()> {
         self.chapter("4. A Foo asks for a Deployment that is there already, and not its own.")
             .await;
-        let late = foo(LATE_FOO, FOREIGN, 2);
-        self.create(&new_deployment(&late)).await?;
-        self.create(&late).await?;
+        self.create(&new_deployment(&foo("somebody", FOREIGN, 2))).await?;
+        self.create(&foo(LATE_FOO, FOREIGN, 2)).await?;
         self.until_refused().await?;
-        self.why(&key(LATE_FOO)).await;
+        self.why().await;
         self.say("   Nothing was written to that Deployment. The Foo has a Warning event that says why, and is tried");
         self.say(
             "   again after longer and longer waits. Now it is edited to ask for another name.",
         );
         self.patch::<Foo>(LATE_FOO, json!({"spec": {"deploymentName": LATE_FOO}})).await?;
         self.until_available(LATE_FOO, 2).await?;
-        self.outcome(LATE_FOO, LATE_FOO).await
+        self.outcome(LATE_FOO).await
     }
 
     async fn it_is_deleted(&mut self) -> Result<()> {
@@ -135,7 +131,7 @@ impl<'a> Story<'a> {
         self.until_gone::<Deployment>().await?;
         self.until_gone::<ReplicaSet>().await?;
         self.until_gone::<Pod>().await?;
-        self.why(&key(FOO)).await;
+        self.why().await;
         self.say("   Its Deployment, ReplicaSet and pods are gone with it: each names its owner. No code of the");
         self.say("   controller's did that.");
         Ok(())
@@ -148,34 +144,55 @@ impl Story<'_> {
         (self.tell)(line);
     }
 
-    async fn chapter(&self, title: &str) {
-        sleep(self.pause).await;
+    /// Begins a chapter, after what there is still to be said of the one before.
+    async fn chapter(&mut self, title: &str) {
+        self.meanwhile(sleep(self.pause)).await;
+        self.say_why();
         self.say("");
         self.say(title);
     }
 
     /// What came of a chapter.
-    async fn outcome(&mut self, foo: &str, deployment: &str) -> Result<()> {
-        self.why(&key(foo)).await;
+    async fn outcome(&mut self, name: &str) -> Result<()> {
+        let (what, selector) = (format!("{name} has as many pods as it wants"), made_for(name));
+        self.until(name, "its Deployment has all replicas", is_settled).await?;
         let deployments = self.demo.factory.lister::<Deployment>()?;
-        let shown = deployments.get(&key(deployment))?.context("the Deployment must be there")?;
-        let (wanted, available) = replicas(&shown);
-        let pods = self.demo.factory.lister::<Pod>()?.select(&made_for(foo));
+        let deployment = deployments.get(&key(name))?.context("the Deployment must be there")?;
+        let wanted = deployment.spec.replicas.unwrap_or(1);
+        let has_all = |pods: &Lister<Pod>| {
+            Ok(i32::try_from(pods.select(&selector).heads().count()) == Ok(wanted))
+        };
+        self.meanwhile(self.demo.until(&what, has_all)).await?;
+        self.why().await;
+        let pods = self.demo.factory.lister::<Pod>()?.select(&selector);
         let pods: Vec<&str> = pods.heads().map(Head::name).collect();
-        self.say(&format!(
-            "   Deployment {deployment} wants {wanted}, and {available} are available: {}",
-            pods.join(", ")
-        ));
+        self.say(&format!("   Deployment {name} wants {wanted}, and has {}", pods.join(", ")));
         Ok(())
     }
 
-    /// Why a Foo ran since the last time.
-    async fn why(&mut self, foo: &ObjectKey) {
-        let controller = &self.demo.controller;
+    /// Why Foos ran since the last time.
+    async fn why(&mut self) {
+        let queue = self.demo.controller.queue();
         // What it wrote itself leads to runs, too. A Foo that is refused has no rest, and is told of as it is.
-        let _ = timeout(REST_MAX, controller.queue().idle()).await;
-        for line in self.told.news(controller, foo) {
+        let _ = self.meanwhile(timeout(REST_MAX, queue.idle())).await;
+        self.say_why();
+    }
+
+    fn say_why(&mut self) {
+        self.told.read(&self.demo.controller);
+        for line in self.told.lines() {
             self.say(&format!("   {line}"));
+        }
+    }
+
+    /// Waits for something, and reads the journal meanwhile.
+    async fn meanwhile<T>(&mut self, wait: impl Future<Output = T>) -> T {
+        tokio::pin!(wait);
+        loop {
+            match timeout(READ_EVERY, &mut wait).await {
+                Ok(done) => return done,
+                Err(_) => self.told.read(&self.demo.controller),
+            }
         }
     }
 
@@ -206,16 +223,16 @@ impl Story<'_> {
         Ok(self.api().patch(name, &params, &patch).await?)
     }
 
-    async fn until<K>(&self, name: &str, what: &str, is_so: impl Fn(&K) -> bool) -> Result<()>
+    async fn until<K>(&mut self, name: &str, what: &str, is_so: impl Fn(&K) -> bool) -> Result<()>
     where
         K: Resource<DynamicType = (), Scope: Scope> + DeserializeOwned + Send + Sync + 'static,
     {
         let key = key(name);
         let holds = |object: Option<Arc<K>>| object.is_some_and(|object| is_so(&object));
-        self.demo.until(what, |objects| objects.get(&key).map(holds)).await
+        self.meanwhile(self.demo.until(what, |objects| objects.get(&key).map(holds))).await
     }
 
-    async fn until_available(&self, foo: &str, replicas: i32) -> Result<()> {
+    async fn until_available(&mut self, foo: &str, replicas: i32) -> Result<()> {
         let is_so = |foo: &Foo| {
             foo.status.as_ref().is_some_and(|status| status.available_replicas == replicas)
         };
@@ -272,10 +289,14 @@ fn made_for(foo: &str) -> Selector {
     Selector::everything().equals("controller", foo)
 }
 
-/// How many replicas a Deployment is to have, and how many are available.
-fn replicas(deployment: &Deployment) -> (i32, i32) {
-    let available = deployment.status.as_ref().and_then(|status| status.available_replicas);
-    (deployment.spec.replicas.unwrap_or(1), available.unwrap_or(0))
+/// Whether a Deployment has the pods that it asks for, and no others.
+fn is_settled(deployment: &Deployment) -> bool {
+    let wanted = deployment.spec.replicas;
+    deployment.status.as_ref().is_some_and(|status| {
+        status.observed_generation == deployment.metadata.generation
+            && status.replicas == wanted
+            && status.available_replicas == wanted
+    })
 }
 
 impl std::fmt::Debug for Story<'_> {
