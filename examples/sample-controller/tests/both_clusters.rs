@@ -8,10 +8,9 @@
 mod common;
 
 use std::fmt::Debug;
-use std::sync::Arc;
 use std::time::Duration;
 
-use common::{NAMESPACE, available, create, events, foo, replicas, until};
+use common::{NAMESPACE, available, create, events, foo, replicas};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Event, Pod};
@@ -22,10 +21,10 @@ use sample_controller::{Foo, definition};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use windlass::indexer::{Lister, ObjectKey};
-use windlass::informer::{ClientStack, InformerOptions, SharedInformerFactory};
+use windlass::informer::{ClientStack, Event as InformerEvent, Scope, SharedInformerFactory};
 use windlass::reconciler::install_definition;
 use windlass_testkit::cluster::{REAL_TIER, real_tier_is_on};
 use windlass_testkit::{
@@ -55,7 +54,10 @@ async fn port_ends_in_the_same_objects_on_each_cluster() {
     };
     let client = ClientStack::new().connect(real.config()).expect("a client");
     let on_real = play(client, Made::ByKubernetes).await;
-    assert_eq!(on_embedded, on_real);
+    assert_eq!(on_embedded.len(), on_real.len());
+    for (number, (embedded, real)) in on_embedded.iter().zip(&on_real).enumerate() {
+        assert_eq!(embedded, real, "after step {number}");
+    }
 }
 
 /// Who makes pods of Deployments.
@@ -84,63 +86,110 @@ async fn play_to_the_end(client: Client, made: Made) -> Vec<Value> {
     let token = stop.clone();
     running.spawn(async move { workloads.run(token).await.expect("they run") });
 
-    let scene = Scene::new(client);
-    let mut seen = Vec::new();
-    scene.create_foo("one", "web", 1).await;
-    scene.until_available("one", 1).await;
-    scene.until_told("one", "Synced").await;
-    seen.push(scene.look().await);
-
-    scene.patch::<Foo>("one", json!({"spec": {"replicas": 3}})).await;
-    scene.until_available("one", 3).await;
-    seen.push(scene.look().await);
-
-    let by_hand = scene.patch::<Deployment>("web", json!({"spec": {"replicas": 5}})).await;
-    scene.until_repaired(&by_hand).await;
-    seen.push(scene.look().await);
-
-    scene.create_foreign("other").await;
-    scene.create_foo("two", "other", 2).await;
-    scene.until_told("two", "ErrResourceExists").await;
-    seen.push(scene.look().await);
-
-    scene.api::<Foo>().delete("one", &DeleteParams::default()).await.expect("deleted");
-    scene.until_gone("web").await;
-    seen.push(scene.look().await);
+    let mut scene = Scene::new(client, &factory);
+    let steps = scene.steps().await;
 
     stop.cancel();
     while let Some(ended) = running.join_next().await {
         ended.expect("no panic");
     }
-    scene.factory.shut_down().await;
     factory.shut_down().await;
-    seen
+    steps
 }
 
 /// What a user does on a cluster, and sees there.
 struct Scene {
     client: Client,
-    factory: SharedInformerFactory,
+    /// Something has changed.
+    changes: watch::Receiver<()>,
+}
+
+/// All that is there.
+struct Seen {
+    foos: Vec<Foo>,
+    deployments: Vec<Deployment>,
+    sets: Vec<ReplicaSet>,
+    pods: Vec<Pod>,
+    /// Of both Foos: type, reason and message.
+    events: [Vec<(String, String, String)>; 2],
 }
 
 impl Scene {
-    fn new(client: Client) -> Self {
-        let options = InformerOptions::new().namespace(NAMESPACE);
-        let factory = SharedInformerFactory::builder(client.clone()).defaults(options).build();
-        Self { client, factory }
+    fn new(client: Client, factory: &SharedInformerFactory) -> Self {
+        let (sender, changes) = watch::channel(());
+        watched::<Foo>(factory, &sender);
+        watched::<Deployment>(factory, &sender);
+        watched::<ReplicaSet>(factory, &sender);
+        watched::<Pod>(factory, &sender);
+        watched::<Event>(factory, &sender);
+        factory.start();
+        Self { client, changes }
+    }
+
+    /// What happens; and what is to be seen after each step.
+    async fn steps(&mut self) -> Vec<Value> {
+        let mut steps = Vec::new();
+        create(&self.api(), &foo("one", "web", Some(1))).await;
+        let is_synced = |seen: &Seen| seen.has("one", 1) && !seen.events[0].is_empty();
+        steps.push(self.until(is_synced).await);
+
+        self.patch::<Foo>("one", json!({"spec": {"replicas": 3}})).await;
+        steps.push(self.until(|seen| seen.has("one", 3)).await);
+
+        let by_hand = self.patch::<Deployment>("web", json!({"spec": {"replicas": 5}})).await;
+        let is_changed_back = |seen: &Seen| {
+            seen.has("one", 3)
+                && seen.deployments[0].metadata.generation > by_hand.metadata.generation
+        };
+        steps.push(self.until(is_changed_back).await);
+
+        // A Deployment that is nobody's, and a Foo that asks for it.
+        create(&self.api(), &new_deployment(&foo("nobody", "other", Some(1)))).await;
+        create(&self.api(), &foo("two", "other", Some(2))).await;
+        steps.push(self.until(|seen| seen.has("one", 3) && !seen.events[1].is_empty()).await);
+
+        self.api::<Foo>().delete("one", &DeleteParams::default()).await.expect("deleted");
+        steps.push(self.until(|seen| seen.foos.len() == 1 && seen.deployments.len() == 1).await);
+        steps
+    }
+
+    /// Waits until it is so, and everything has come to rest.
+    async fn until(&mut self, is_so: impl Fn(&Seen) -> bool) -> Value {
+        loop {
+            self.changes.mark_unchanged();
+            let seen = self.look().await;
+            if seen.is_settled() && is_so(&seen) {
+                return seen.shown();
+            }
+            self.changes.changed().await.expect("it is watched");
+        }
+    }
+
+    async fn look(&self) -> Seen {
+        Seen {
+            foos: self.list().await,
+            deployments: self.list().await,
+            sets: self.list().await,
+            pods: self.list().await,
+            events: [
+                events(&self.client, NAMESPACE, "one").await,
+                events(&self.client, NAMESPACE, "two").await,
+            ],
+        }
     }
 
     fn api<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(&self) -> Api<K> {
         Api::namespaced(self.client.clone(), NAMESPACE)
     }
 
-    async fn create_foo(&self, name: &str, deployment: &str, replicas: i32) {
-        create(&self.api(), &foo(name, deployment, Some(replicas))).await;
-    }
-
-    /// A Deployment that is nobody's, with one replica.
-    async fn create_foreign(&self, name: &str) {
-        create(&self.api(), &new_deployment(&foo("nobody", name, Some(1)))).await;
+    async fn list<K>(&self) -> Vec<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + Debug
+            + DeserializeOwned,
+    {
+        self.api().list(&ListParams::default()).await.expect("a list").items
     }
 
     async fn patch<K>(&self, name: &str, patch: Value) -> K
@@ -153,151 +202,103 @@ impl Scene {
         let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
         self.api().patch(name, &params, &patch).await.expect("patched")
     }
+}
 
-    async fn until_available(&self, name: &str, replicas: i32) {
-        let key = ObjectKey::namespaced(NAMESPACE, name);
-        until(&self.factory, |foos: &Lister<Foo>| {
-            get(foos, &key).is_some_and(|foo| available(&foo) == Some(replicas))
-        })
-        .await;
+/// Tells of every change of a type.
+fn watched<K>(factory: &SharedInformerFactory, changed: &watch::Sender<()>)
+where
+    K: Resource<DynamicType = (), Scope: Scope> + DeserializeOwned + Send + Sync + 'static,
+{
+    let changed = changed.clone();
+    let informer = factory.informer::<K>().expect("an informer");
+    // A handler keeps its informer running.
+    informer.add_handler(move |_: InformerEvent<K>| changed.send_replace(())).expect("it is new");
+}
+
+impl Seen {
+    /// Whether a Foo says that it has so many replicas.
+    fn has(&self, name: &str, replicas: i32) -> bool {
+        let mut foos = self.foos.iter();
+        foos.any(|foo| foo.name_any() == name && available(foo) == Some(replicas))
     }
 
-    /// Waits until a Deployment that was changed by hand has been changed back.
-    async fn until_repaired(&self, by_hand: &Deployment) {
-        let key = ObjectKey::namespaced(NAMESPACE, &by_hand.name_any());
-        until(&self.factory, |deployments: &Lister<Deployment>| {
-            get(deployments, &key)
-                .is_some_and(|now| now.metadata.generation > by_hand.metadata.generation)
-        })
-        .await;
-    }
-
-    async fn until_told(&self, foo: &str, reason: &str) {
-        until(&self.factory, |events: &Lister<Event>| {
-            events.list().iter().any(|event| {
-                let event = event.get().expect("it decodes");
-                event.involved_object.name.as_deref() == Some(foo)
-                    && event.reason.as_deref() == Some(reason)
+    /// Whether every Deployment has the pods that it asks for, and nothing else is there.
+    fn is_settled(&self) -> bool {
+        let wanted: i32 = self.deployments.iter().filter_map(replicas).sum();
+        let have = |made: &Deployment| {
+            let (wanted, status) = (replicas(made), made.status.clone().unwrap_or_default());
+            status.observed_generation == made.metadata.generation
+                && status.terminating_replicas.unwrap_or(0) == 0
+                && [status.replicas, status.updated_replicas, status.available_replicas]
+                    .iter()
+                    .all(|number| *number == wanted)
+        };
+        let is_running = |pod: &Pod| {
+            let status = pod.status.as_ref();
+            pod.metadata.deletion_timestamp.is_none()
+                && status.and_then(|status| status.phase.as_deref()) == Some("Running")
+        };
+        self.deployments.iter().all(have)
+            && self.sets.len() == self.deployments.len()
+            && self.sets.iter().all(|set| {
+                let (wanted, status) = (set.spec.replicas, set.status.clone().unwrap_or_default());
+                Some(status.replicas) == wanted
+                    && status.available_replicas == wanted
+                    && status.terminating_replicas.unwrap_or(0) == 0
             })
-        })
-        .await;
+            && i32::try_from(self.pods.len()) == Ok(wanted)
+            && self.pods.iter().all(is_running)
     }
 
-    async fn until_gone(&self, name: &str) {
-        let key = ObjectKey::namespaced(NAMESPACE, name);
-        until(&self.factory, |deployments: &Lister<Deployment>| deployments.cached(&key).is_none())
-            .await;
-    }
-
-    /// Waits until every Deployment has what it asks for, and nothing is left of others.
-    async fn until_settled(&self) {
-        until(&self.factory, |deployments: &Lister<Deployment>| {
-            deployments.list().iter().all(|one| is_settled(&one.get().expect("it decodes")))
-        })
-        .await;
-        let wanted = self.factory.lister::<Deployment>().expect("a lister").list();
-        let wanted: i32 = wanted
-            .iter()
-            .map(|one| replicas(&one.get().expect("it decodes")).unwrap_or_default())
-            .sum();
-        let wanted = usize::try_from(wanted).expect("a number of pods");
-        until(&self.factory, |pods: &Lister<Pod>| {
-            pods.list().iter().count() == wanted
-                && pods.list().heads().all(|pod| pod.deleted().is_none())
-        })
-        .await;
-        let deployments = self.factory.lister::<Deployment>().expect("a lister");
-        until(&self.factory, |sets: &Lister<ReplicaSet>| {
-            sets.reader().len() == deployments.reader().len()
-        })
-        .await;
-    }
-
-    /// Everything that must be the same on every cluster.
-    async fn look(&self) -> Value {
-        self.until_settled().await;
+    /// What must be the same on every cluster.
+    fn shown(&self) -> Value {
         json!({
-            "foos": self.shown::<Foo>(|foo| json!({"spec": foo["spec"], "status": foo["status"]})).await,
-            "deployments": self.shown::<Deployment>(|made| json!({
+            "foos": shown(&self.foos, |one| json!([one["metadata"]["name"], one["spec"], one["status"]])),
+            "deployments": shown(&self.deployments, |made| json!({
+                "name": made["metadata"]["name"],
                 "labels": made["metadata"]["labels"],
-                "annotations": made["metadata"]["annotations"],
                 "owners": owners(made),
-                "generation": made["metadata"]["generation"],
                 "spec": made["spec"],
                 "status": counts(made),
-            })).await,
-            "replica sets": self.shown::<ReplicaSet>(|set| json!({
+            })),
+            // Names of these are drawn by chance.
+            "replica sets": shown(&self.sets, |set| json!({
+                "labels": set["metadata"]["labels"]["controller"],
                 "owners": owners(set),
-                "controller": set["metadata"]["labels"]["controller"],
                 "replicas": set["spec"]["replicas"],
                 "status": counts(set),
-            })).await,
-            "pods": self.shown::<Pod>(|pod| json!({
-                "controller": pod["metadata"]["labels"]["controller"],
+            })),
+            "pods": shown(&self.pods, |pod| json!({
+                "labels": pod["metadata"]["labels"]["controller"],
                 "owner": pod["metadata"]["ownerReferences"][0]["kind"],
-                "phase": pod["status"]["phase"],
-                "containers": pod["spec"]["containers"][0]["image"],
-            })).await,
-            "events of one": events(&self.client, NAMESPACE, "one").await,
-            "events of two": events(&self.client, NAMESPACE, "two").await,
+                "image": pod["spec"]["containers"][0]["image"],
+            })),
+            "events": self.events,
         })
     }
-
-    /// All objects of a type, as `show` has them; with their names, unless those are drawn by chance.
-    async fn shown<K>(&self, show: impl Fn(&Value) -> Value) -> Vec<String>
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-            + Clone
-            + Debug
-            + Serialize
-            + DeserializeOwned,
-    {
-        let list = self.api::<K>().list(&ListParams::default()).await.expect("a list");
-        let is_drawn = ["ReplicaSet", "Pod"].contains(&&*K::kind(&()));
-        let mut shown: Vec<String> = list
-            .items
-            .iter()
-            .map(|object| {
-                let name = if is_drawn { String::new() } else { object.name_any() };
-                let object = serde_json::to_value(object).expect("JSON");
-                format!("{name} {}", show(&object))
-            })
-            .collect();
-        shown.sort();
-        shown
-    }
 }
 
-fn get<K: DeserializeOwned + Send + Sync + 'static>(
-    objects: &Lister<K>,
-    key: &ObjectKey,
-) -> Option<Arc<K>> {
-    objects.get(key).expect("it decodes")
-}
-
-/// Whether a Deployment has what it asks for.
-fn is_settled(deployment: &Deployment) -> bool {
-    let wanted = replicas(deployment);
-    deployment.status.as_ref().is_some_and(|status| {
-        status.observed_generation == deployment.metadata.generation
-            && status.replicas == wanted
-            && status.updated_replicas == wanted
-            && status.available_replicas == wanted
-    })
+/// Objects as `show` has them, in an order that does not depend on their names.
+fn shown<K: Serialize>(objects: &[K], show: impl Fn(&Value) -> Value) -> Vec<Value> {
+    let values = objects.iter().map(|object| serde_json::to_value(object).expect("JSON"));
+    let mut shown: Vec<Value> = values.map(|object| show(&object)).collect();
+    shown.sort_by_key(ToString::to_string);
+    shown
 }
 
 /// Owner references, without uids.
-fn owners(object: &Value) -> Vec<Value> {
-    let owners = object["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
-    let shown = |mut owner: Value| {
+fn owners(object: &Value) -> Value {
+    let mut owners = object["metadata"]["ownerReferences"].clone();
+    for owner in owners.as_array_mut().into_iter().flatten() {
         owner["uid"].take();
-        owner
-    };
-    owners.into_iter().map(shown).collect()
+    }
+    owners
 }
 
-/// The numbers of a status.
+/// The numbers of a status, but for the generation: how often others have written to the object may differ.
 fn counts(object: &Value) -> Value {
     let status = object["status"].as_object().cloned().unwrap_or_default();
-    status.into_iter().filter(|(_, value)| value.is_number()).collect()
+    let is_count =
+        |(name, value): &(String, Value)| value.is_number() && name != "observedGeneration";
+    status.into_iter().filter(is_count).collect()
 }

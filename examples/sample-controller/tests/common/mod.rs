@@ -18,8 +18,8 @@ use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::util::MapRequestLayer;
-use windlass::indexer::{Lister, ObjectKey};
-use windlass::informer::{ClientStack, Scope, SharedInformerFactory};
+use windlass::indexer::ObjectKey;
+use windlass::informer::{ClientStack, SharedInformerFactory};
 use windlass::reconciler::{Controller, Run, RunError, install_definition};
 use windlass_apiserver::ApiServer;
 
@@ -185,18 +185,4 @@ pub(crate) fn is_owned_by(deployment: &Deployment, foo: &Foo) -> bool {
         && Some(&owner.uid) == foo.metadata.uid.as_ref()
         && owner.controller == Some(true)
         && owner.block_owner_deletion == Some(true)
-}
-
-/// Waits until it is so of the objects in a cache.
-pub(crate) async fn until<K>(factory: &SharedInformerFactory, is_so: impl Fn(&Lister<K>) -> bool)
-where
-    K: Resource<DynamicType = (), Scope: Scope> + DeserializeOwned + Send + Sync + 'static,
-{
-    let informer = factory.informer::<K>().expect("an informer");
-    factory.start();
-    let mut events = informer.subscribe().expect("it runs");
-    informer.synced().await.expect("it runs");
-    while !is_so(informer.lister()) {
-        events.next().await.expect("it runs");
-    }
 }
