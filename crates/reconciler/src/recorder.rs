@@ -172,9 +172,12 @@ impl Recorder {
     pub async fn flush(&self) {
         let mut settled = self.shared.settled.subscribe();
         let last = self.shared.state().correlator.last_ticket();
-        self.shared.start_writer();
-        // The sender is in what this handle holds, so it cannot have gone.
-        let _ = settled.wait_for(|settled| *settled >= last).await;
+        while *settled.borrow_and_update() < last {
+            // Nobody writes what was recorded outside of a runtime, or in one that has ended.
+            self.shared.start_writer();
+            // The sender is in what this handle holds, so it cannot have gone.
+            let _ = settled.changed().await;
+        }
     }
 
     /// What it has done so far.

@@ -152,6 +152,11 @@ impl Correlator {
         }
     }
 
+    /// Nobody will settle the job that was taken last.
+    pub(super) fn lose(&mut self) {
+        self.status.failed += 1;
+    }
+
     /// The name of a new event is taken by somebody else: gives it another.
     pub(super) fn rename(&mut self, job: &mut Job, wall: Timestamp) {
         let object = job.event.regarding.as_ref().and_then(|regarding| regarding.name.as_deref());
@@ -227,7 +232,7 @@ impl Known {
                 ..ObjectMeta::default()
             },
             event_time: Some(MicroTime(self.first)),
-            series: (self.count > 1).then(|| EventSeries {
+            series: (self.count > 1).then_some(EventSeries {
                 count: self.count,
                 last_observed_time: MicroTime(self.last),
             }),

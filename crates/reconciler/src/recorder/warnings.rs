@@ -16,7 +16,7 @@ pub(super) enum Trouble {
     NoNamespace,
     /// The server does not like the event.
     Refused { code: u16, reason: String },
-    /// The server was tried to the end.
+    /// The server did not answer, or had trouble, however often it was tried.
     Unanswered,
     /// The request could not be made.
     NotSent,
@@ -85,8 +85,8 @@ impl Trouble {
             Self::Unanswered => tracing::warn!(
                 controller,
                 namespace,
-                "an event could not be written in {} tries and is lost, as those that follow until the server answers",
-                super::writer::TRIES_MAX
+                "an event could not be written and is lost, as those that follow until the server answers again; look \
+                 whether the API server is well and can be reached"
             ),
             Self::NotSent => tracing::warn!(
                 controller,

@@ -16,7 +16,7 @@ use super::correlation::{Job, Settled};
 use super::warnings::Trouble;
 
 /// How often an event is tried. As in client-go.
-pub(super) const TRIES_MAX: u32 = 12;
+const TRIES_MAX: u32 = 12;
 
 /// How long a request may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -75,12 +75,16 @@ impl Shared {
 
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
-        self.shared.state().has_writer = false;
-        self.shared.settled.send_if_modified(|settled| {
-            let is_later = *settled < self.ticket;
-            *settled = self.ticket.max(*settled);
-            is_later
-        });
+        let is_lost = self.ticket > *self.shared.settled.borrow();
+        {
+            let mut state = self.shared.state();
+            state.has_writer = false;
+            if is_lost {
+                state.correlator.lose();
+            }
+        }
+        // Whoever waits has to start another writer.
+        self.shared.settled.send_modify(|settled| *settled = self.ticket.max(*settled));
     }
 }
 

@@ -227,3 +227,45 @@ fn name_that_is_taken_is_replaced_for_good() {
     assert!(!again.is_new);
     assert_eq!(again.event.metadata.name, job.event.metadata.name);
 }
+
+#[test]
+fn random_history_keeps_its_accounts() {
+    for seed in 0..50 {
+        let mut stage = Stage::new();
+        let mut random = fastrand::Rng::with_seed(seed);
+        // What the server has: counts by name.
+        let mut server = std::collections::BTreeMap::new();
+        for _ in 0..2000 {
+            match random.u32(0..10) {
+                0..6 => {
+                    let (object, note) = (random.u32(0..5), random.u32(0..12));
+                    stage.observe(&object.to_string(), &note.to_string());
+                }
+                6 => stage.pass(Duration::from_secs(random.u64(0..200))),
+                _ => {
+                    let Some(job) = stage.correlator.take() else { continue };
+                    let name = job.event.metadata.name.clone().expect("a name");
+                    let count = job.event.series.as_ref().map_or(1, |series| series.count);
+                    assert_eq!(job.is_new, !server.contains_key(&name), "seed {seed}");
+                    // Something may happen while it is written.
+                    stage.observe(&random.u32(0..5).to_string(), "0");
+                    if random.u32(0..4) == 0 {
+                        stage.correlator.settle(&job, Settled::GivenUp);
+                    } else {
+                        stage.correlator.settle(&job, Settled::Written);
+                        let before = server.insert(name, count);
+                        assert!(before.is_none_or(|before| before < count), "seed {seed}");
+                    }
+                }
+            }
+            let status = stage.correlator.status();
+            assert!(status.merged + status.dropped <= status.recorded, "seed {seed}");
+            assert!(status.queued <= QUEUE_MAX, "seed {seed}");
+        }
+        let status = stage.correlator.status();
+        let heard: u64 =
+            server.values().map(|count| u64::try_from(*count).expect("positive")).sum();
+        assert!(heard + status.dropped <= status.recorded, "seed {seed}");
+        assert!(status.written >= server.len() as u64, "seed {seed}");
+    }
+}
