@@ -217,6 +217,7 @@ macro_rules! for_each_case {
                 apply_with_a_version_or_a_uid,
                 dry_apply_stores_nothing,
                 apply_of_metadata,
+                apply_of_owner_references,
                 apply_of_a_deployment,
                 create_and_update_of_a_deployment_are_managed,
                 apply_of_a_status,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::Script;
 use crate::answer::Answer;
-use crate::fixtures::{GADGETS, OTHER_UID, configmap, deployment, gadget, widget, with};
+use crate::fixtures::{GADGETS, OTHER_UID, configmap, deployment, gadget, owner, widget, with};
 use crate::request::Request;
 use crate::script::{APPLY, JSON_PATCH, MERGE_PATCH};
 
@@ -204,7 +204,7 @@ pub(super) async fn json_patch_takes_part_in_management(t: &mut Script) {
 
 pub(super) async fn apply_to_an_object_without_managers(t: &mut Script) {
     let path = t.configmap("a");
-    t.given(t.configmaps(), data(json!({"a": "1", "b": "1"}))).await;
+    t.create_as(t.configmaps(), "creator", data(json!({"a": "1", "b": "1"}))).await;
     t.patch_as(path.clone(), "one", json!({"metadata": {"managedFields": [{}]}})).await;
     t.managers(&path).await;
     t.apply(&path, "one", data(json!({"a": "2"}))).await;
@@ -270,8 +270,8 @@ pub(super) async fn apply_with_a_version_or_a_uid(t: &mut Script) {
     let versioned =
         |value: Value| with(data(json!({"a": "1"})), "/metadata/resourceVersion", value);
     let identified = |value: Value| with(data(json!({"a": "1"})), "/metadata/uid", value);
-    t.apply(&path, "one", versioned(json!("1"))).await;
     t.apply(&path, "one", identified(json!(OTHER_UID))).await;
+    t.apply(&path, "one", versioned(json!("1"))).await;
     let made = t.apply(&path, "one", data(json!({"a": "1"}))).await;
     t.apply(&path, "one", versioned(json!(made.version()))).await;
     t.apply(&path, "one", identified(json!(made.uid()))).await;
@@ -299,16 +299,27 @@ pub(super) async fn apply_of_metadata(t: &mut Script) {
         config["metadata"]["name"] = json!("a");
         config
     };
-    let owner = |name: &str| json!({"apiVersion": "v1", "kind": "Pod", "name": name, "uid": format!("00000000-{name}")});
     let configs = [
         metadata(json!({"labels": {"a": "1"}, "annotations": {"x": "1"}, "finalizers": ["example.dev/one"]})),
         metadata(json!({"labels": {"b": "1"}, "finalizers": ["example.dev/one", "example.dev/two"]})),
-        metadata(json!({"ownerReferences": [owner("x"), owner("y")]})),
-        metadata(json!({"ownerReferences": [owner("y")]})),
+        metadata(json!({"annotations": {"x": "2", "y": "1"}})),
     ];
     t.apply_all(&path, "one", &configs[..2]).await;
     t.apply(&path, "two", metadata(json!({"finalizers": ["example.dev/two"], "labels": {"c": "1"}}))).await;
     t.apply_all(&path, "one", &configs[2..]).await;
+}
+
+pub(super) async fn apply_of_owner_references(t: &mut Script) {
+    let path = t.configmap("a");
+    let first = t.given(t.configmaps(), configmap("x")).await.uid();
+    let second = t.given(t.configmaps(), configmap("y")).await.uid();
+    let owned = |owners: Value| with(configmap("a"), "/metadata/ownerReferences", owners);
+    t.apply(&path, "one", owned(json!([owner("x", &first)]))).await;
+    t.apply(&path, "two", owned(json!([owner("y", &second)]))).await;
+    t.apply(&path, "one", owned(json!([]))).await;
+    let controller = with(owner("y", &second), "/controller", json!(true));
+    t.apply(&path, "one", owned(json!([controller]))).await;
+    t.apply_by_force(&path, "one", owned(json!([controller]))).await;
 }
 
 pub(super) async fn apply_of_a_deployment(t: &mut Script) {

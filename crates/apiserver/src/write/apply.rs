@@ -20,7 +20,7 @@ use super::decode::{Decoder, go_type};
 use super::update::{check_name, in_version};
 use crate::failure::Failure;
 use crate::json;
-use crate::state::{State, Target, text};
+use crate::state::{State, Target, metadata_mut, text};
 
 /// Who manages the fields that were written before somebody applied.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -60,6 +60,8 @@ impl State {
             None if target.subresource.is_empty() => {
                 check_is_new(target, &object)?;
                 check_name(target, &object)?;
+                // There is no version that it could have been in.
+                metadata_mut(&mut object).remove("resourceVersion");
                 self.create(target, object, dry_run, Tracking::Done)
             }
             None => Err(Failure::not_found(&target.kind, &target.name)),
@@ -86,7 +88,7 @@ fn merged(
     if managers.is_empty() {
         let nobody =
             Manager::new(BEFORE_FIRST_APPLY, Operation::Update, &version, &target.subresource);
-        managers.update(&fields, (&tracking::nothing(target), live), nobody, now);
+        managers.update(&fields, (&tracking::nothing(target), live), nobody, Some(now.to_owned()));
     }
     let manager = Manager::new(apply.manager, Operation::Apply, &version, &target.subresource);
     let changed = managers

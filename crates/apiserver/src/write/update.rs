@@ -71,7 +71,9 @@ impl State {
         apply_defaults(target, &mut new, false);
         tracking::updated(target, &old, &mut new, managers, tracking, &self.clock);
         let (before, after) = (Value::Object(old.clone()), Value::Object(new.clone()));
-        if target.kind.rules.generation.grows(&before, &after, target.version().status) {
+        // Annotations that are written with a status do not count, not even where they count otherwise.
+        let may_grow = target.subresource != "status";
+        if may_grow && target.kind.rules.generation.grows(&before, &after, target.version().status) {
             let generation = old["metadata"].get("generation").and_then(Value::as_i64).unwrap_or(0);
             metadata_mut(&mut new).insert("generation".into(), generation.wrapping_add(1).into());
         }

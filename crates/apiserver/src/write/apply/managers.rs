@@ -186,7 +186,7 @@ impl Managers {
         fields: &Fields<'_>,
         (old, new): (&Value, &Value),
         manager: Manager,
-        now: &str,
+        now: Option<String>,
     ) {
         let comparison = self
             .step(fields, (old, new), None, true)
@@ -202,7 +202,7 @@ impl Managers {
             time: None,
         });
         managed.fields = managed.fields.union(&written);
-        managed.time = Some(now.to_owned());
+        managed.time = now;
         self.cap();
     }
 

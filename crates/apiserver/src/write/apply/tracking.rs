@@ -55,6 +55,11 @@ impl Writer {
         Self { subresource: Some(subresource), ..self.clone() }
     }
 
+    /// When it writes. The real server does not tell that of one who writes through `/scale`.
+    fn time(&self, clock: &WallClock) -> Option<String> {
+        self.subresource.is_none().then(|| clock.now())
+    }
+
     fn manager(&self, target: &Target) -> Manager {
         let subresource = self.subresource.unwrap_or(&target.subresource);
         Manager::new(&self.name, Operation::Update, &version_of(target), subresource)
@@ -77,7 +82,7 @@ pub(crate) fn created(
         return;
     }
     let (old, new) = (nothing(target), shown(target, object));
-    managers.update(&fields(target), (&old, &new), writer.manager(target), &clock.now());
+    managers.update(&fields(target), (&old, &new), writer.manager(target), writer.time(clock));
     put(object, &managers);
 }
 
@@ -102,7 +107,7 @@ pub(crate) fn updated(
             if !managers.is_empty() {
                 let old = shown(target, &without_managers(old));
                 let new = shown(target, new);
-                managers.update(&fields(target), (&old, &new), writer.manager(target), &clock.now());
+                managers.update(&fields(target), (&old, &new), writer.manager(target), writer.time(clock));
             }
             managers
         }

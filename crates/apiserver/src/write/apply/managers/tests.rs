@@ -67,7 +67,7 @@ impl World {
         let manager = Manager::new(name, Operation::Update, "v1", "");
         let (old, new) = (json!({"spec": self.spec}), json!({"spec": spec}));
         let fields = Self::fields(&self.schema);
-        self.managers.update(&fields, (&old, &new), manager, NOW);
+        self.managers.update(&fields, (&old, &new), manager, Some(NOW.to_owned()));
         self.spec = spec;
     }
 
