@@ -229,7 +229,7 @@ impl Call<'_> {
             self.warnings.borrow_mut().extend(crate::crd::warning(&object));
         }
         self.warn_of_finalizers(target, &object);
-        let written = state.create(target, object, dry_run, Tracking::By(&self.writer()))?;
+        let written = state.create(target, object, dry_run, Tracking::By(self.writer()))?;
         Ok(reply::written(&written, &encoding))
     }
 
@@ -237,7 +237,7 @@ impl Call<'_> {
         let encoding = self.encoding(target)?;
         let dry_run = self.query.check_write("UpdateOptions")?;
         let object = self.decode(state, target)?;
-        let written = state.put_object(target, dry_run, Tracking::By(&self.writer()), object)?;
+        let written = state.put_object(target, dry_run, Tracking::By(self.writer()), object)?;
         Ok(reply::written(&written, &encoding))
     }
 
@@ -248,7 +248,7 @@ impl Call<'_> {
         let written = if patch_type == PatchType::Apply {
             self.apply(state, target, dry_run)?
         } else {
-            state.update(target, dry_run, Tracking::By(&self.writer()), |object| {
+            state.update(target, dry_run, Tracking::By(self.writer()), |object| {
                 Patch::parse(patch_type, &self.body)?.apply(&self.decoder(target), object)
             })?
         };
@@ -256,12 +256,7 @@ impl Call<'_> {
     }
 
     /// Server-side apply. It may create the object, which its sender must be allowed to.
-    fn apply(
-        &self,
-        state: &mut State,
-        target: &Target,
-        dry_run: bool,
-    ) -> Result<Written, Failure> {
+    fn apply(&self, state: &mut State, target: &Target, dry_run: bool) -> Result<Written, Failure> {
         let read = apply::parse(&self.body)?;
         self.decoder(target).duplicates(&read.duplicates)?;
         if target.subresource.is_empty() && state.existing(target).is_err() {
@@ -277,7 +272,7 @@ impl Call<'_> {
     }
 
     /// Who writes, for the managed fields of objects.
-    fn writer(&self) -> Writer {
+    fn writer(&self) -> Writer<'_> {
         Writer::new(&self.query.field_manager, self.header(USER_AGENT))
     }
 
@@ -316,13 +311,13 @@ impl Call<'_> {
             Method::PUT => {
                 let dry_run = self.query.check_write("UpdateOptions")?;
                 let scale = self.value()?;
-                state.update_scale(target, dry_run, &self.writer(), |_| Ok(scale))?
+                state.update_scale(target, dry_run, self.writer(), |_| Ok(scale))?
             }
             Method::PATCH => {
                 let patch_type = PatchType::of(target, content_type)?;
                 let patch = Patch::parse(patch_type, &self.body)?;
                 let dry_run = self.query.check_patch(false)?;
-                state.update_scale(target, dry_run, &self.writer(), |scale| {
+                state.update_scale(target, dry_run, self.writer(), |scale| {
                     patch.apply_value(scale)
                 })?
             }

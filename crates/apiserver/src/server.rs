@@ -200,8 +200,8 @@ fn bootstrap(state: &mut State) {
         let namespace = json!({"metadata": {"name": name}});
         let namespace = namespace.as_object().cloned().unwrap_or_default();
         state
-            .create(&target, namespace, false, Tracking::By(&Writer::default()))
-           .expect("a namespace of a new server must be valid");
+            .create(&target, namespace, false, Tracking::By(Writer::default()))
+            .expect("a namespace of a new server must be valid");
         debug_assert!(state.store.get(kind.storage, &Key::new("", name)).is_some());
     }
     state.settle();

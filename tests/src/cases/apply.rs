@@ -300,12 +300,21 @@ pub(super) async fn apply_of_metadata(t: &mut Script) {
         config
     };
     let configs = [
-        metadata(json!({"labels": {"a": "1"}, "annotations": {"x": "1"}, "finalizers": ["example.dev/one"]})),
-        metadata(json!({"labels": {"b": "1"}, "finalizers": ["example.dev/one", "example.dev/two"]})),
+        metadata(
+            json!({"labels": {"a": "1"}, "annotations": {"x": "1"}, "finalizers": ["example.dev/one"]}),
+        ),
+        metadata(
+            json!({"labels": {"b": "1"}, "finalizers": ["example.dev/one", "example.dev/two"]}),
+        ),
         metadata(json!({"annotations": {"x": "2", "y": "1"}})),
     ];
     t.apply_all(&path, "one", &configs[..2]).await;
-    t.apply(&path, "two", metadata(json!({"finalizers": ["example.dev/two"], "labels": {"c": "1"}}))).await;
+    t.apply(
+        &path,
+        "two",
+        metadata(json!({"finalizers": ["example.dev/two"], "labels": {"c": "1"}})),
+    )
+    .await;
     t.apply_all(&path, "one", &configs[2..]).await;
 }
 
@@ -357,7 +366,8 @@ pub(super) async fn create_and_update_of_a_deployment_are_managed(t: &mut Script
     t.managers(&path).await;
     let edited = made.edited(|object| {
         object["spec"]["replicas"] = json!(3);
-        object["spec"]["template"]["spec"]["containers"][0]["resources"] = json!({"limits": {"cpu": "1"}});
+        object["spec"]["template"]["spec"]["containers"][0]["resources"] =
+            json!({"limits": {"cpu": "1"}});
         object["spec"]["template"]["spec"]["volumes"] = json!([{"name": "v", "emptyDir": {}}]);
     });
     t.put(format!("{path}?fieldManager=updater"), edited).await;
@@ -517,7 +527,8 @@ pub(super) async fn managers_of_a_custom_resource_that_is_created_and_patched(t:
     let path = t.widget("a");
     t.create_as(t.widgets(), "creator", widget("a")).await;
     t.managers(&path).await;
-    t.patch_as(path.clone(), "patcher", json!({"spec": {"options": {"a": "1"}, "tags": ["x"]}})).await;
+    t.patch_as(path.clone(), "patcher", json!({"spec": {"options": {"a": "1"}, "tags": ["x"]}}))
+        .await;
     t.managers(&path).await;
     t.patch_as(path.clone(), "patcher", json!({"spec": {"options": null}})).await;
     t.patch_as(format!("{path}/status"), "patcher", json!({"status": {"phase": "Ready"}})).await;

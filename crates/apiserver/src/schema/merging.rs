@@ -138,9 +138,8 @@ mod tests {
 
     fn at<'a>(schema: &'a Schema, path: &[&str]) -> Place<'a> {
         let root = Place::Custom(schema.place());
-        path.iter().fold(root, |place, name| {
-            place.field(name).expect("the field must be declared").place
-        })
+        path.iter()
+            .fold(root, |place, name| place.field(name).expect("the field must be declared").place)
     }
 
     #[test]

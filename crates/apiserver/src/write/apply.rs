@@ -43,7 +43,8 @@ impl State {
         dry_run: bool,
     ) -> Result<Written, Failure> {
         check_type(target, &apply.config)?;
-        if apply.config.get("metadata").is_some_and(|metadata| metadata[MANAGED_FIELDS].is_array()) {
+        if apply.config.get("metadata").is_some_and(|metadata| metadata[MANAGED_FIELDS].is_array())
+        {
             return Err(Failure::bad_request("metadata.managedFields must be nil"));
         }
         let held = self.store.get(target.kind.storage, &target.key()).cloned();
@@ -104,9 +105,8 @@ fn merged(
 pub(crate) fn parse(body: &[u8]) -> Result<json::Read, Failure> {
     let mut read = json::read(body).or_else(|_| {
         let text = std::str::from_utf8(body).map_err(|error| error.to_string());
-        let value = text.and_then(|text| {
-            serde_saphyr::from_str(text).map_err(|error| error.to_string())
-        });
+        let value =
+            text.and_then(|text| serde_saphyr::from_str(text).map_err(|error| error.to_string()));
         value.map(|value| json::Read { value, duplicates: Vec::new() }).map_err(|why| {
             Failure::bad_request(format!(
                 "error decoding YAML: error converting YAML to JSON: yaml: {why}"

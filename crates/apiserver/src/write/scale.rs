@@ -21,7 +21,7 @@ impl State {
         &mut self,
         target: &Target,
         dry_run: bool,
-        writer: &Writer,
+        writer: Writer<'_>,
         edit: impl FnOnce(Value) -> Result<Value, Failure>,
     ) -> Result<Written, Failure> {
         let scale = scale_of(target)?;
@@ -40,8 +40,8 @@ impl State {
         }
         let version = changed["metadata"].get("resourceVersion").cloned();
         let whole = Target { subresource: String::new(), ..target.clone() };
-        let writer = writer.through("scale");
-        let written = self.update(&whole, dry_run, Tracking::By(&writer), |mut object| {
+        let tracking = Tracking::By(writer.through("scale"));
+        let written = self.update(&whole, dry_run, tracking, |mut object| {
             set_path(&mut object, &scale.spec_replicas, replicas);
             if let Some(version) = version {
                 metadata_mut(&mut object).insert("resourceVersion".into(), version);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use http::StatusCode;
 use serde_json::{Map, Value};
 
-use super::create::fit_namespace;
 use super::apply::tracking::{self, Tracking};
+use super::create::fit_namespace;
 use super::{Written, apply_defaults, check};
 use crate::failure::Failure;
 use crate::field_error::FieldError;
@@ -73,7 +73,8 @@ impl State {
         let (before, after) = (Value::Object(old.clone()), Value::Object(new.clone()));
         // Annotations that are written with a status do not count, not even where they count otherwise.
         let may_grow = target.subresource != "status";
-        if may_grow && target.kind.rules.generation.grows(&before, &after, target.version().status) {
+        if may_grow && target.kind.rules.generation.grows(&before, &after, target.version().status)
+        {
             let generation = old["metadata"].get("generation").and_then(Value::as_i64).unwrap_or(0);
             metadata_mut(&mut new).insert("generation".into(), generation.wrapping_add(1).into());
         }

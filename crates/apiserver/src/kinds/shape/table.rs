@@ -142,7 +142,9 @@ impl Merging {
         let keys = |list: &'static str| Listing::Keyed(list.split(',').collect());
         // Lists of which only the old patches know how they merge do so in apply, too.
         let patched = || match said(words, "patch:") {
-            Some("merge" | "merge,retainKeys") => said(words, "mergekey:").map_or(Listing::Set, keys),
+            Some("merge" | "merge,retainKeys") => {
+                said(words, "mergekey:").map_or(Listing::Set, keys)
+            }
             _ => Listing::Atomic,
         };
         let list = match said(words, "list:") {

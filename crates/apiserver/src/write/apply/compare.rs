@@ -189,12 +189,13 @@ pub(crate) fn element(place: Place<'_>, item: &Value) -> Result<Element, String>
             Value::Object(_) => {
                 Err("associative list without keys has an element that's a map type".to_owned())
             }
-            Value::Null => Err(
-                "associative list without keys has an element that's an explicit null".to_owned()
-            ),
-            other => Scalar::new(other).map(Element::Item).ok_or_else(|| {
-                "not supported: associative list with lists as elements".to_owned()
-            }),
+            Value::Null => {
+                Err("associative list without keys has an element that's an explicit null"
+                    .to_owned())
+            }
+            other => Scalar::new(other)
+                .map(Element::Item)
+                .ok_or_else(|| "not supported: associative list with lists as elements".to_owned()),
         };
     }
     let Value::Object(fields) = item else {
@@ -258,19 +259,28 @@ mod tests {
 
     #[test]
     fn differences_are_told_field_by_field() {
-        let found = compared(json!({"a": 1, "b": {"c": 1, "d": [1]}}), json!({"a": 2, "b": {"d": [1], "e": {"f": 1}}}));
+        let found = compared(
+            json!({"a": 1, "b": {"c": 1, "d": [1]}}),
+            json!({"a": 2, "b": {"d": [1], "e": {"f": 1}}}),
+        );
         assert_eq!(found, [vec![".b.c"], vec![".a"], vec![".b.e", ".b.e.f"]]);
     }
 
     #[test]
     fn empty_maps_are_leaves() {
         assert_eq!(compared(json!({"a": {}}), json!({"a": null})), [vec![], vec![".a"], vec![]]);
-        assert_eq!(compared(json!({"a": {}}), json!({"a": {"b": 1}})), [vec![], vec![], vec![".a.b"]]);
+        assert_eq!(
+            compared(json!({"a": {}}), json!({"a": {"b": 1}})),
+            [vec![], vec![], vec![".a.b"]]
+        );
     }
 
     #[test]
     fn a_map_that_becomes_something_else_loses_its_fields() {
-        assert_eq!(compared(json!({"a": {"b": 1}}), json!({"a": 1})), [vec![".a.b"], vec![".a"], vec![]]);
+        assert_eq!(
+            compared(json!({"a": {"b": 1}}), json!({"a": 1})),
+            [vec![".a.b"], vec![".a"], vec![]]
+        );
     }
 
     #[test]

@@ -92,12 +92,7 @@ impl Operation {
 }
 
 impl Manager {
-    pub(crate) fn new(
-        name: &str,
-        operation: Operation,
-        version: &str,
-        subresource: &str,
-    ) -> Self {
+    pub(crate) fn new(name: &str, operation: Operation, version: &str, subresource: &str) -> Self {
         let name = if name.is_empty() { "unknown" } else { name };
         let version = if operation == Operation::Apply { "" } else { version };
         Self {
@@ -165,7 +160,13 @@ impl Managers {
     pub(crate) fn encode(&self) -> Value {
         let mut entries: Vec<(&Manager, &Managed)> = self.0.iter().collect();
         entries.sort_by_key(|(manager, managed)| {
-            (manager.operation, &managed.time, &manager.name, &managed.version, &manager.subresource)
+            (
+                manager.operation,
+                &managed.time,
+                &manager.name,
+                &managed.version,
+                &manager.subresource,
+            )
         });
         entries.into_iter().map(|(manager, managed)| encode(manager, managed)).collect()
     }

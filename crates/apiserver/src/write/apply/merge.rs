@@ -158,7 +158,10 @@ mod tests {
         assert_eq!(order(&["a", "b", "c"], &["c", "d"]), json!(["a", "b", "c", "d"]));
         assert_eq!(order(&["a", "b", "c"], &["d", "b"]), json!(["a", "d", "b", "c"]));
         assert_eq!(order(&["a", "b"], &["c"]), json!(["a", "b", "c"]));
-        assert_eq!(order(&["1", "a", "2", "b", "3"], &["b", "a"]), json!(["1", "2", "b", "3", "a"]));
+        assert_eq!(
+            order(&["1", "a", "2", "b", "3"], &["b", "a"]),
+            json!(["1", "2", "b", "3", "a"])
+        );
     }
 
     #[test]

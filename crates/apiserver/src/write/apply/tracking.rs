@@ -19,12 +19,12 @@ pub(crate) const MANAGED_FIELDS: &str = "managedFields";
 /// Bytes that the name of a manager may have, if it is taken from the user agent.
 const NAME_MAX: usize = 128;
 
-/// Who writes.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Writer {
-    name: String,
-    /// Whether the request says so, and not only its user agent.
-    named: bool,
+/// Who writes. Its name is worked out only where it is written down.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Writer<'a> {
+    /// The parameter `fieldManager`; mostly empty.
+    field_manager: &'a str,
+    user_agent: Option<&'a str>,
     /// The subresource that is written through, where the target does not say so itself.
     subresource: Option<&'static str>,
 }
@@ -35,34 +35,38 @@ pub(crate) enum Tracking<'a> {
     /// They are in the object already: it was applied.
     Done,
     /// This one has written what changed.
-    By(&'a Writer),
+    By(Writer<'a>),
 }
 
-impl Writer {
-    /// From the parameter `fieldManager`, or else what stands before the first slash of the user agent.
-    pub(crate) fn new(field_manager: &str, user_agent: Option<&str>) -> Self {
-        if !field_manager.is_empty() {
-            return Self { name: field_manager.to_owned(), named: true, subresource: None };
-        }
-        let agent = user_agent.unwrap_or_default().split('/').next().unwrap_or_default();
-        let mut name: String = agent.chars().filter(|c| !c.is_control()).collect();
-        name.truncate(name.floor_char_boundary(NAME_MAX));
-        Self { name, named: false, subresource: None }
+impl<'a> Writer<'a> {
+    pub(crate) fn new(field_manager: &'a str, user_agent: Option<&'a str>) -> Self {
+        Self { field_manager, user_agent, subresource: None }
     }
 
     /// The same one, who writes through a subresource.
-    pub(crate) fn through(&self, subresource: &'static str) -> Self {
-        Self { subresource: Some(subresource), ..self.clone() }
+    pub(crate) fn through(self, subresource: &'static str) -> Self {
+        Self { subresource: Some(subresource), ..self }
+    }
+
+    /// What it calls itself, or else what stands before the first slash of its user agent.
+    fn name(self) -> String {
+        if !self.field_manager.is_empty() {
+            return self.field_manager.to_owned();
+        }
+        let agent = self.user_agent.unwrap_or_default().split('/').next().unwrap_or_default();
+        let mut name: String = agent.chars().filter(|c| !c.is_control()).collect();
+        name.truncate(name.floor_char_boundary(NAME_MAX));
+        name
     }
 
     /// When it writes. The real server does not tell that of one who writes through `/scale`.
-    fn time(&self, clock: &WallClock) -> Option<String> {
+    fn time(self, clock: &WallClock) -> Option<String> {
         self.subresource.is_none().then(|| clock.now())
     }
 
-    fn manager(&self, target: &Target) -> Manager {
+    fn manager(self, target: &Target) -> Manager {
         let subresource = self.subresource.unwrap_or(&target.subresource);
-        Manager::new(&self.name, Operation::Update, &version_of(target), subresource)
+        Manager::new(&self.name(), Operation::Update, &version_of(target), subresource)
     }
 }
 
@@ -78,7 +82,7 @@ pub(crate) fn created(
         None => Managers::default(),
         Some(given) => Managers::decode(&given).unwrap_or_default(),
     };
-    if managers.is_empty() && !writer.named {
+    if managers.is_empty() && writer.field_manager.is_empty() {
         return;
     }
     let (old, new) = (nothing(target), shown(target, object));
@@ -107,7 +111,12 @@ pub(crate) fn updated(
             if !managers.is_empty() {
                 let old = shown(target, &without_managers(old));
                 let new = shown(target, new);
-                managers.update(&fields(target), (&old, &new), writer.manager(target), writer.time(clock));
+                managers.update(
+                    &fields(target),
+                    (&old, &new),
+                    writer.manager(target),
+                    writer.time(clock),
+                );
             }
             managers
         }
@@ -141,7 +150,8 @@ fn base(target: &Target, given: Option<&Value>, held: &Managers) -> Managers {
 
 /// How the fields of the target's kind merge, and which a request to it cannot write.
 pub(crate) fn fields(target: &Target) -> Fields<'_> {
-    let place = |version: &Version| (target.kind.api_version(&version.name), place_of(target, version));
+    let place =
+        |version: &Version| (target.kind.api_version(&version.name), place_of(target, version));
     Fields {
         places: target.kind.versions.iter().map(place).collect(),
         version: version_of(target),
@@ -154,8 +164,9 @@ fn place_of<'a>(target: &'a Target, version: &Version) -> Place<'a> {
     let schema = of_kind.and_then(|version| version.schema.as_deref());
     match schema {
         Some(schema) => Place::Custom(schema.place()),
-        None => BuiltInPlace::of_kind(&target.kind, &version.name)
-            .map_or(Place::Open, Place::BuiltIn),
+        None => {
+            BuiltInPlace::of_kind(&target.kind, &version.name).map_or(Place::Open, Place::BuiltIn)
+        }
     }
 }
 

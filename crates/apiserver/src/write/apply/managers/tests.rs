@@ -14,20 +14,22 @@ fn schema() -> Schema {
         "required": ["name"],
         "properties": {"name": text, "x": {"type": "integer"}},
     });
-    Schema::parse(&json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
-        "a": text,
-        "b": text,
-        "labels": {"type": "object", "additionalProperties": text},
-        "set": {"type": "array", "x-kubernetes-list-type": "set", "items": text},
-        "list": {"type": "array", "items": text},
-        "keyed": {
-            "type": "array",
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["name"],
-            "items": item,
-        },
-        "open": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
-    }}}}))
+    Schema::parse(
+        &json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+            "a": text,
+            "b": text,
+            "labels": {"type": "object", "additionalProperties": text},
+            "set": {"type": "array", "x-kubernetes-list-type": "set", "items": text},
+            "list": {"type": "array", "items": text},
+            "keyed": {
+                "type": "array",
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["name"],
+                "items": item,
+            },
+            "open": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+        }}}}),
+    )
     .expect("the schema must be valid")
 }
 
