@@ -230,6 +230,12 @@ macro_rules! for_each_case {
                 apply_in_two_versions,
                 apply_without_a_schema,
                 managers_of_a_custom_resource_that_is_created_and_patched,
+                apply_of_a_service,
+                apply_of_a_pod,
+                apply_of_other_built_ins,
+                apply_of_a_definition,
+                apply_where_it_cannot_be,
+                watch_sees_what_is_applied,
             ]
             lists: [
                 list_items_of_built_ins_omit_their_kind,

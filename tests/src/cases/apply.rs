@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 
 use crate::Script;
 use crate::answer::Answer;
-use crate::fixtures::{GADGETS, OTHER_UID, configmap, deployment, gadget, owner, widget, with};
+use crate::fixtures::{
+    self, CRDS, GADGETS, OTHER_UID, configmap, definition, deployment, gadget, owner, widget, with,
+};
 use crate::request::Request;
 use crate::script::{APPLY, JSON_PATCH, MERGE_PATCH};
 
@@ -535,4 +537,127 @@ pub(super) async fn managers_of_a_custom_resource_that_is_created_and_patched(t:
     t.managers(&path).await;
     t.apply_by_force(&path, "one", with(widget("a"), "/spec/size", json!(3))).await;
     t.managers(&path).await;
+}
+
+pub(super) async fn apply_of_a_service(t: &mut Script) {
+    let path = format!("/api/v1/namespaces/{}/services/a", t.ns());
+    let service = |ports: Value, selector: Value| {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "a"},
+            "spec": {"clusterIP": "None", "ports": ports, "selector": selector},
+        })
+    };
+    let http = json!({"name": "http", "port": 80});
+    let dns = json!({"name": "dns", "port": 53, "protocol": "UDP"});
+    t.apply(&path, "one", service(json!([http]), json!({"app": "a"}))).await;
+    t.managers(&path).await;
+    t.apply(&path, "two", service(json!([dns]), json!({"app": "a"}))).await;
+    t.managers(&path).await;
+    t.apply(&path, "two", service(json!([dns]), json!({"app": "b"}))).await;
+    t.apply(&path, "one", service(json!([]), json!({"app": "a"}))).await;
+    t.managers(&path).await;
+}
+
+pub(super) async fn apply_of_a_pod(t: &mut Script) {
+    let path = format!("{}/a", t.pods());
+    let spec = json!({
+        "containers": [{
+            "name": "main",
+            "image": "main:1",
+            "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+            "resources": {"limits": {"cpu": "500m", "memory": "1Gi"}},
+            "securityContext": {"runAsUser": 1},
+        }],
+        "volumes": [{"name": "v", "emptyDir": {}}],
+        "nodeSelector": {"zone": "a"},
+        "tolerations": [{"key": "k", "operator": "Exists"}],
+    });
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec});
+    t.pick(Script::applying(&path, "one", pod.clone()), &["/spec/containers", "/spec/volumes"])
+        .await;
+    t.managers(&path).await;
+    let again = Script::applying(&path, "one", pod.clone());
+    t.pick(again, &["/metadata/resourceVersion"]).await;
+    let other = with(pod, "/spec/nodeSelector", json!({"zone": "b"}));
+    t.apply(&path, "two", other).await;
+    let status = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "a"},
+        "status": {"conditions": [{"type": "example.dev/Ready", "status": "True"}]},
+    });
+    let request = Script::applying(format!("{path}/status"), "two", status);
+    t.pick(request, &["/status/phase", "/status/conditions"]).await;
+    t.managers(&path).await;
+}
+
+pub(super) async fn apply_of_other_built_ins(t: &mut Script) {
+    let lease = format!("{}/a", t.leases());
+    t.apply(&lease, "one", fixtures::lease("a")).await;
+    t.managers(&lease).await;
+    let role = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles/a", t.ns());
+    let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
+    let config = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "Role",
+        "metadata": {"name": "a"},
+        "rules": rules,
+    });
+    t.apply(&role, "one", config).await;
+    t.managers(&role).await;
+    let secret = format!("/api/v1/namespaces/{}/secrets/a", t.ns());
+    let config = json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "a"},
+        "data": {"a": "MQ=="},
+    });
+    t.apply(&secret, "one", config).await;
+    t.managers(&secret).await;
+    let namespace = format!("/api/v1/namespaces/{}", t.ns());
+    let config = with(fixtures::namespace(t.ns()), "/metadata/labels", json!({"l": "1"}));
+    t.apply_by_force(&namespace, "one", config).await;
+}
+
+pub(super) async fn apply_of_a_definition(t: &mut Script) {
+    let definition = definition("parts", "Part", "applied.windlass.dev");
+    let path = format!("{CRDS}/parts.applied.windlass.dev");
+    let names = ["/metadata/name", "/metadata/generation", "/spec/names", "/spec/conversion"];
+    t.pick(Script::applying(&path, "one", definition.clone()), &names).await;
+    let parts = format!("/apis/applied.windlass.dev/v1/namespaces/{}/parts/a", t.ns());
+    let part = json!({
+        "apiVersion": "applied.windlass.dev/v1",
+        "kind": "Part",
+        "metadata": {"name": "a"},
+        "spec": {"x": 1},
+    });
+    let served = |answer: &Answer| answer.is_success();
+    t.wait_until(Script::applying(&parts, "one", part), "it is served", served).await;
+    let request = Script::applying(&path, "one", definition);
+    t.pick(request, &["/metadata/generation", "/spec/names"]).await;
+    t.managers(&parts).await;
+    t.look(Request::delete(&path)).await;
+}
+
+pub(super) async fn apply_where_it_cannot_be(t: &mut Script) {
+    let missing = "/api/v1/namespaces/no-such-namespace/configmaps/a";
+    t.apply(missing, "one", configmap("a")).await;
+    let status = format!("{}/a/status", t.deployments());
+    t.apply(&status, "one", deployment("a")).await;
+    t.apply(t.configmaps(), "one", configmap("a")).await;
+    t.apply(format!("{}/status", t.configmap("a")), "one", configmap("a")).await;
+}
+
+pub(super) async fn watch_sees_what_is_applied(t: &mut Script) {
+    let start = t.get(t.configmaps()).await.version();
+    let all = t.configmaps();
+    let mut watch = t.watch(format!("{all}?watch=1&resourceVersion={start}")).await;
+    let path = t.configmap("a");
+    t.apply(&path, "one", data(json!({"a": "1"}))).await;
+    watch.next().await;
+    t.apply(&path, "one", data(json!({"a": "1"}))).await;
+    t.apply(&path, "one", data(json!({"b": "1"}))).await;
+    watch.next().await;
 }
