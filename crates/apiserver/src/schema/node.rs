@@ -21,6 +21,8 @@ pub(super) struct Node {
     pub(super) preserves_unknown: bool,
     /// Whether the value is an object of Kubernetes of its own.
     pub(super) embedded: bool,
+    /// Whether an object is applied as a whole: `x-kubernetes-map-type: atomic`.
+    pub(super) atomic: bool,
     pub(super) properties: BTreeMap<String, Node>,
     pub(super) additional: Option<Additional>,
     pub(super) items: Option<Box<Node>>,
@@ -145,6 +147,7 @@ impl Node {
             default: schema.get("default").filter(|value| !value.is_null()).cloned(),
             preserves_unknown: flag(schema, "x-kubernetes-preserve-unknown-fields"),
             embedded: flag(schema, "x-kubernetes-embedded-resource"),
+            atomic: schema["x-kubernetes-map-type"] == "atomic",
             properties: schema["properties"]
                 .as_object()
                 .into_iter()
