@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{
-    Api, Config, CustomResource, CustomResourceExt as _, ResourceExt as _, api::PostParams,
-};
+use kube::api::{Api, PostParams};
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use kube::{CustomResource, CustomResourceExt as _, ResourceExt as _};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
@@ -25,15 +24,14 @@ struct Publisher;
 
 impl Reconcile<Page> for Publisher {
     async fn reconcile(&self, page: Arc<Page>, cx: &Context) -> Result<Action, Error> {
-        let html = format!("<p>{}</p>", page.spec.text);
-        let mut map =
-            ConfigMap { data: Some([("index.html".into(), html)].into()), ..ConfigMap::default() };
+        let data = Some([("index.html".into(), format!("<p>{}</p>", page.spec.text))].into());
+        let mut map = ConfigMap { data, ..ConfigMap::default() };
         map.metadata.name = Some(page.name_any());
         map.metadata.namespace = page.namespace();
         set_owner(&mut map, &*page)?; // it goes with its page, and a change of it leads back here
         cx.live::<ConfigMap>().apply(&map).await?;
         cx.normal(&*page, "Published", "the page is a ConfigMap");
-        println!("{} is published, because: {}", cx.key(), cx.causes()[0]);
+        println!("{} is published", cx.key());
         Ok(Action::Done)
     }
 }
@@ -54,9 +52,8 @@ async fn main() -> anyhow::Result<()> {
         Api::default_namespaced(client.clone()).create(&PostParams::default(), &hello).await?;
     }
     let factory = SharedInformerFactory::new(client);
-    let pages = Controller::of(Watch::<Page>::new()).owns(Watch::<ConfigMap>::new());
-    tokio::select! {
-        ended = pages.build(&factory, Publisher)?.run(CancellationToken::new()) => Ok(ended?),
-        pressed = tokio::signal::ctrl_c() => Ok(pressed?),
-    }
+    let controller = Controller::of(Watch::<Page>::new())
+        .owns(Watch::<ConfigMap>::new())
+        .build(&factory, Publisher)?;
+    Ok(controller.run(CancellationToken::new()).await?) // until Ctrl-C
 }
