@@ -42,8 +42,10 @@ struct Flags {
     pause: f64,
 }
 
-/// What is logged unless `RUST_LOG` says otherwise: on a cluster of its own, the story tells the rest.
+/// What is logged unless `RUST_LOG` says otherwise.
 const LOGGED: &str = "info";
+
+/// The same on a cluster of its own, where the story tells the rest.
 const LOGGED_BESIDE_THE_STORY: &str = "error";
 
 #[tokio::main]
@@ -109,7 +111,8 @@ async fn story(demo: &Demo, pause: Duration, ends: bool) -> Result<()> {
     let tell: Tell = Arc::new(|line: &str| drop(writeln!(std::io::stdout(), "{line}")));
     let listening = demo.listen().await?;
     // It is gone when this ends: a kubeconfig that points nowhere helps nobody.
-    let kubeconfig = tempfile::Builder::new().suffix(".kubeconfig").tempfile()?;
+    let kubeconfig =
+        tempfile::Builder::new().prefix("sample-controller-").suffix(".kubeconfig").tempfile()?;
     listening.write_kubeconfig(kubeconfig.path(), None)?;
     let mut story = Story::new(demo, Arc::clone(&tell), pause);
     story.tell().await?;
@@ -128,10 +131,11 @@ fn invitation(kubeconfig: &Path) -> String {
         "\nIt stays up, and tells what happens. In another terminal:\n\
          \x20 export KUBECONFIG={kubeconfig}\n\
          \x20 kubectl get foos,deployments,replicasets,pods,events\n\
+         \x20 kubectl get foo late-foo -o yaml\n\
          \x20 kubectl patch foo late-foo --type=merge -p '{{\"spec\":{{\"replicas\":4}}}}'\n\
-         \x20 kubectl delete deployment late-foo\n\
-         \x20 kubectl patch foo late-foo --type=merge -p '{{\"spec\":{{\"replicas\":11}}}}'\n\
-         \x20 kubectl delete foo late-foo\n\
+         \x20 kubectl patch foo late-foo --type=merge -p '{{\"spec\":{{\"replicas\":11}}}}'   # refused\n\
+         \x20 kubectl delete deployment late-foo                                      # made again\n\
+         \x20 kubectl delete foo late-foo                                             # both gone\n\
          Ctrl-C ends it, and everything in it.\n"
     )
 }

@@ -83,6 +83,8 @@ fn line(runs: &[(ObjectKey, Run)]) -> String {
 }
 
 fn causes(run: &Run) -> String {
-    let causes: Vec<String> = run.causes.iter().map(ToString::to_string).collect();
+    let mut causes: Vec<String> = run.causes.iter().map(ToString::to_string).collect();
+    // A change may count for what the object was and for what it is.
+    causes.dedup();
     causes.join("; ")
 }
