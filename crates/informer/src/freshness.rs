@@ -55,14 +55,14 @@ impl Freshness {
         match (written, held) {
             (Written::Gone { uid, .. }, held) => held.is_none_or(|held| held.head().uid() != uid),
             // One of another uid came later or went before: versions are of the whole cluster.
-            (Written::Object(head), Some(held)) => {
-                let is_older = held.head().version() < head.version();
+            (Written::Object(wanted), Some(held)) => {
+                let is_older = held.head().version() < wanted.version();
                 !is_older
             }
-            (Written::Object(head), None) => {
+            (Written::Object(wanted), None) => {
                 self.by_fields
-                    || !self.labels.matches(head.labels())
-                    || self.engine.has_passed(head.namespace(), head.version())
+                    || !self.labels.matches(wanted.labels())
+                    || self.engine.has_passed(wanted.namespace(), wanted.version())
             }
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::{Stream, StreamExt as _};
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use windlass_indexer::{Cached, Lister, ObjectKey};
 use windlass_informer::{InformerError, InformerStatus};
@@ -28,6 +28,9 @@ pub(crate) type Queue = WorkQueue<ObjectKey, Cause>;
 
 /// How often a controller that waits for its caches says what it waits for, if there is trouble.
 const TROUBLE_EVERY: Duration = Duration::from_secs(10);
+
+/// How long the end waits for events to be written.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A controller, ready to run. Made by [`Controller::of`](crate::ControllerBuilder).
 pub struct Controller<K> {
@@ -78,7 +81,8 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Controller<K> {
             },
         };
         self.work.queue.shut_down();
-        self.work.tools.recorder.flush().await;
+        // Events are best effort: a server that is away does not keep a process from ending.
+        let _ = timeout(FLUSH_TIMEOUT, self.work.tools.recorder.flush()).await;
         ran
     }
 

@@ -74,7 +74,7 @@ impl Write {
     pub fn version(&self) -> Option<&ResourceVersion> {
         match &self.written {
             Written::Object(head) => Some(head.version()),
-            _ => None,
+            Written::Gone { .. } => None,
         }
     }
 

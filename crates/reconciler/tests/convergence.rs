@@ -59,11 +59,11 @@ async fn with_fault(cluster: &TestCluster, rule: Option<FaultRule>) -> (Vec<Stri
         builder.reads(Watch::<Secret>::new().options(|informer| informer.namespace("default")))
     };
     let running = run_with(client.clone(), watched, keeper());
-    let is_done = async |_: ()| {
+    let is_done = async || {
         let object = api(&client).get("one").await.ok();
         object.is_some_and(|object| object.annotations().contains_key("done"))
     };
-    while !is_done(()).await {
+    while !is_done().await {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     running.controller.queue().idle().await;

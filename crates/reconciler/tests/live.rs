@@ -2,6 +2,7 @@
 
 mod stage;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::Deployment;
@@ -81,7 +82,7 @@ async fn whole_life(cx: &Context) -> Result<(), Error> {
         object.data.get_or_insert_default().insert("c".into(), "3".into());
     });
     let modified = modified.await?.expect("it is there");
-    assert_eq!(modified.data.as_ref().map(|data| data.len()), Some(2));
+    assert_eq!(modified.data.as_ref().map(BTreeMap::len), Some(2));
     assert!(live.modify(&key("default/none"), |_| ()).await?.is_none());
 
     live.delete(&modified).await?;
@@ -155,11 +156,11 @@ async fn fields_that_the_type_does_not_know_stay() {
     .await;
 }
 
-/// A ConfigMap as somebody sees it who knows less of it.
+/// A `ConfigMap` as somebody sees it who knows less of it.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 struct Poor {
     metadata: kube::core::ObjectMeta,
-    data: std::collections::BTreeMap<String, String>,
+    data: BTreeMap<String, String>,
 }
 
 impl kube::Resource for Poor {
@@ -301,4 +302,29 @@ async fn change_is_made_again_on_what_somebody_else_wrote_meanwhile() {
         assert_eq!(data.keys().collect::<Vec<_>>(), ["ours", "rival"]);
     })
     .await;
+}
+
+#[tokio::test]
+async fn applying_owns_what_it_names_and_nothing_else() {
+    on_each_cluster(async |cluster| {
+        let data = within_a_run(&cluster, |cx| Box::pin(apply_twice(cx))).await;
+        let expected =
+            [("a", "1"), ("theirs", "3")].map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert_eq!(data.expect("everything goes"), BTreeMap::from(expected));
+    })
+    .await;
+}
+
+/// The second time something is left out, and somebody else has added something meanwhile.
+async fn apply_twice(cx: &Context) -> Result<BTreeMap<String, String>, Error> {
+    let live = cx.live::<ConfigMap>();
+    let mut object = config_map("applied");
+    object.data = Some([("a".into(), "1".into()), ("b".into(), "2".into())].into());
+    let made = live.apply(&object).await?;
+    let again = live.apply(&object).await?;
+    assert_eq!(made.resource_version(), again.resource_version(), "nothing has changed");
+    let theirs = Patch::Merge(json!({"data": {"theirs": "3"}}));
+    api(cx.client()).patch("applied", &PatchParams::default(), &theirs).await?;
+    object.data.get_or_insert_default().remove("b");
+    Ok(live.apply(&object).await?.data.unwrap_or_default())
 }

@@ -32,7 +32,7 @@ where
     }
 }
 
-/// A reconciler of ConfigMaps from an async closure body.
+/// A reconciler of `ConfigMaps` from an async closure body.
 pub(crate) fn does<F>(body: F) -> Does<F>
 where
     F: for<'a> Fn(Arc<ConfigMap>, &'a Context) -> Called<'a> + Send + Sync + 'static,
@@ -48,7 +48,7 @@ pub(crate) struct Running {
     task: tokio::task::JoinSet<Result<(), RunError>>,
 }
 
-/// Runs a controller of ConfigMaps.
+/// Runs a controller of `ConfigMaps`.
 pub(crate) fn run(client: Client, reconciler: impl Reconcile<ConfigMap>) -> Running {
     run_with(client, |builder| builder, reconciler)
 }
@@ -97,7 +97,7 @@ pub(crate) async fn create(client: &Client, name: &str) -> ConfigMap {
     api(client).create(&PostParams::default(), &config_map(name)).await.expect("created")
 }
 
-/// An embedded cluster with one ConfigMap, `one`.
+/// An embedded cluster with one `ConfigMap`, `one`.
 pub(crate) async fn cluster() -> (TestCluster, Client) {
     let cluster = TestCluster::embedded();
     let client = cluster.client().expect("a client");
