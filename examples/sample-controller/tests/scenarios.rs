@@ -5,6 +5,7 @@
 
 mod common;
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{Stage, available, create, foo, is_owned_by, replicas};
@@ -14,6 +15,7 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use sample_controller::controller::new_deployment;
 use sample_controller::{Foo, FooSpec};
 use serde_json::json;
+use tracing_subscriber::util::SubscriberInitExt as _;
 use windlass::reconciler::{Cause, Outcome, set_owner};
 
 /// The events of a Foo that is as it should be.
@@ -232,6 +234,10 @@ async fn replicas_that_are_left_out_are_left_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn empty_deployment_name_is_logged_and_not_retried() {
+    let log = Log::default();
+    let lines = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_writer(move || lines.clone()).finish();
+    let _logging = subscriber.set_default();
     let stage = Stage::empty().await;
     create(&stage.api(), &foo("one", "", Some(1))).await;
     stage.rest().await;
@@ -239,6 +245,10 @@ async fn empty_deployment_name_is_logged_and_not_retried() {
     assert_eq!(runs.iter().map(|run| &run.outcome).collect::<Vec<_>>(), [&Outcome::Done]);
     assert_eq!(stage.writes.take(), [""; 0]);
     assert_eq!(stage.events("one").await, []);
+    let logged = log.text();
+    let about = |line: &&str| line.contains("Deployment name missing from object reference");
+    assert_eq!(logged.lines().filter(about).count(), 1, "{logged}");
+    assert!(logged.contains("default/one"), "{logged}");
 
     // The next edit is the next try.
     let patch = Patch::Merge(json!({"spec": {"deploymentName": "web"}}));
@@ -325,6 +335,27 @@ async fn foo_without_a_spec_is_reported_once_and_not_retried() {
         "{runs:?}"
     );
     stage.end().await;
+}
+
+/// What was logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().expect("no panic")).into_owned()
+    }
+}
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("no panic").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The Deployment that the controller makes for a Foo.

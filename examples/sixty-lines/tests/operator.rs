@@ -22,3 +22,9 @@ fn operator_has_sixty_lines() {
     let lines = include_str!("../src/main.rs").lines().count();
     assert!(lines <= 60, "{lines} lines");
 }
+
+#[test]
+fn readme_shows_this_operator() {
+    let (readme, operator) = (include_str!("../../../README.md"), include_str!("../src/main.rs"));
+    assert!(readme.contains(operator), "copy src/main.rs into the README again");
+}
