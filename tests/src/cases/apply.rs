@@ -97,8 +97,13 @@ fn tool(spec: Value) -> Value {
     tool
 }
 
+/// A config map that says nothing but its name.
+fn bare() -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
+}
+
 fn data(data: Value) -> Value {
-    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data})
+    with(bare(), "/data", data)
 }
 
 impl Script {
@@ -134,8 +139,7 @@ pub(super) async fn apply_creates_and_changes_and_removes(t: &mut Script) {
     t.managers(&path).await;
     t.apply(&path, "one", data(json!({"a": "2", "c": "1"}))).await;
     t.managers(&path).await;
-    let bare = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
-    t.apply(&path, "one", bare).await;
+    t.apply(&path, "one", bare()).await;
     t.managers(&path).await;
 }
 
@@ -296,11 +300,8 @@ pub(super) async fn dry_apply_stores_nothing(t: &mut Script) {
 
 pub(super) async fn apply_of_metadata(t: &mut Script) {
     let path = t.configmap("a");
-    let metadata = |metadata: Value| {
-        let mut config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
-        config["metadata"]["name"] = json!("a");
-        config
-    };
+    let metadata =
+        |metadata: Value| with(with(bare(), "/metadata", metadata), "/metadata/name", json!("a"));
     let configs = [
         metadata(
             json!({"labels": {"a": "1"}, "annotations": {"x": "1"}, "finalizers": ["example.dev/one"]}),
