@@ -236,6 +236,7 @@ macro_rules! for_each_case {
                 apply_of_a_definition,
                 apply_where_it_cannot_be,
                 watch_sees_what_is_applied,
+                kubectl_is_not_in_conflict_with_itself,
             ]
             lists: [
                 list_items_of_built_ins_omit_their_kind,

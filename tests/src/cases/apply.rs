@@ -662,3 +662,19 @@ pub(super) async fn watch_sees_what_is_applied(t: &mut Script) {
     t.apply(&path, "one", data(json!({"b": "1"}))).await;
     watch.next().await;
 }
+
+pub(super) async fn kubectl_is_not_in_conflict_with_itself(t: &mut Script) {
+    let path = t.configmap("a");
+    let annotation = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
+    let plain = data(json!({"a": "1", "b": "1"}));
+    let annotated = with(plain.clone(), annotation, json!(plain.to_string()));
+    t.create_as(t.configmaps(), "kubectl-client-side-apply", annotated).await;
+    t.apply(&path, "one", data(json!({"a": "2"}))).await;
+    t.apply(&path, "kubectl", data(json!({"a": "2", "b": "1"}))).await;
+    t.managers(&path).await;
+    t.patch_as(path.clone(), "patcher", json!({"data": {"b": "3"}})).await;
+    t.apply(&path, "kubectl", data(json!({"a": "3", "b": "2"}))).await;
+    t.apply(&path, "kubectl", data(json!({"a": "2", "b": "3"}))).await;
+    t.apply(&path, "kubectl", data(json!({"a": "2", "b": "3"}))).await;
+    t.managers(&path).await;
+}

@@ -117,7 +117,8 @@ impl Manager {
 }
 
 impl<'a> Fields<'a> {
-    fn place(&self) -> Place<'a> {
+    /// The place of whole objects in the version of the request.
+    pub(crate) fn place(&self) -> Place<'a> {
         self.places.get(&self.version).copied().unwrap_or(Place::Open)
     }
 
