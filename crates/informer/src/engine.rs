@@ -9,11 +9,13 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use windlass_indexer::{ResourceVersion, Selector};
 
 use crate::cache::Cache;
 use crate::error::{InformerError, Stopped};
@@ -50,6 +52,8 @@ pub(crate) struct Engine {
     vitals: Vec<Arc<Vitals>>,
     /// A handler with a resync of its own has joined.
     joined: Notify,
+    /// The cache may have come further.
+    progress: Notify,
 }
 
 /// A handler's task, before it runs.
@@ -92,6 +96,7 @@ impl Engine {
             handlers: Mutex::new(Handlers::Waiting(Vec::new())),
             vitals,
             joined: Notify::new(),
+            progress: Notify::new(),
             options: Mutex::new(options),
         };
         engine.add_indexes(&indexes)?;
@@ -235,6 +240,34 @@ impl Engine {
             Handlers::Stopped => return Err(Stopped),
         }
         Ok(())
+    }
+
+    /// What is watched of the resource: by labels, and whether by fields as well.
+    pub(crate) fn selection(&self) -> (Selector, bool) {
+        let options = lock(&self.options);
+        // A source of the user's has its own ways, and need not know selectors.
+        let labels = options.labels.parse().unwrap_or_default();
+        (labels, !options.fields.is_empty())
+    }
+
+    /// Whether everything up to a version has arrived, or never will, because the namespace is not watched.
+    pub(crate) fn has_passed(&self, namespace: Option<&str>, version: &ResourceVersion) -> bool {
+        let watches = |vitals: &&Arc<Vitals>| {
+            vitals.namespace().is_none_or(|watched| Some(watched) == namespace)
+        };
+        self.vitals.iter().find(watches).is_none_or(|vitals| {
+            vitals.note(|notes| notes.version.as_ref().is_some_and(|reached| reached >= version))
+        })
+    }
+
+    /// Resolves when more has arrived.
+    pub(crate) fn progress(&self) -> Notified<'_> {
+        self.progress.notified()
+    }
+
+    /// More has arrived, and is in the cache.
+    pub(crate) fn progressed(&self) {
+        self.progress.notify_waiters();
     }
 
     pub(crate) fn life(&self) -> watch::Receiver<Life> {

@@ -243,6 +243,7 @@ impl Feed {
         }
         let version = self.reflector.position().cloned();
         self.vitals.note(|notes| notes.version = version);
+        self.engine.progressed();
         if is_listing {
             self.list.bytes += chunk.len() as u64;
             let objects = self.list.objects - before;

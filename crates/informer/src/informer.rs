@@ -12,6 +12,7 @@ use windlass_indexer::{Index, Lister};
 use crate::engine::{Engine, Origin};
 use crate::error::{InformerError, Stopped};
 use crate::event::Handler;
+use crate::freshness::Freshness;
 use crate::listener::{HandlerOptions, Registration, Subscription, drive};
 use crate::options::InformerOptions;
 use crate::reflector::ServerTraits;
@@ -250,6 +251,11 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
     /// Stops it for all of its users. What is in the cache stays readable.
     pub fn stop(&self) {
         self.engine.stop();
+    }
+
+    /// Tells whether the cache shows what somebody wrote.
+    pub fn freshness(&self) -> Freshness {
+        Freshness::new(Arc::clone(&self.engine))
     }
 
     /// How far it is, what went wrong, who is slow.

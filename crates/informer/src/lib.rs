@@ -105,6 +105,7 @@ mod event;
 mod factory;
 mod feed;
 pub mod frames;
+mod freshness;
 mod gathered;
 mod informer;
 mod ingest;
@@ -138,6 +139,7 @@ pub use frames::{
     Bookmark, Change, FrameError, FrameOptions, ListEnd, ListFrame, ListFrames, Part, Place, Seen,
     Status, StatusCause, WatchFrame, WatchFrames,
 };
+pub use freshness::{Freshness, Written};
 pub use informer::SharedInformer;
 pub use listener::{HandlerOptions, HandlerStatus, Registration, Resync, Subscription};
 pub use observer::{ListReport, Observer, Probe};

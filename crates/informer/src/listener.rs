@@ -273,7 +273,7 @@ impl Registration {
     }
 
     /// Takes the handler away. It finishes the event that it is at, if it is at one, and gets no other.
-    pub fn remove(self) {
+    pub fn remove(&self) {
         self.leave();
     }
 

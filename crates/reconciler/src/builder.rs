@@ -2,23 +2,27 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures::Stream;
 use serde::de::DeserializeOwned;
 use windlass_indexer::{Cached, ObjectKey};
-use windlass_informer::{
-    Event, HandlerOptions, InformerError, Resource, SharedInformer, SharedInformerFactory,
-};
-use windlass_workqueue::{Add, Group, InvalidConfig, Priority, RateLimiter, WorkQueue};
+use windlass_informer::{InformerError, SharedInformerFactory};
+use windlass_workqueue::{Group, InvalidConfig, Priority, RateLimiter, WorkQueue};
 
 use crate::Reconcile;
 use crate::cause::Cause;
-use crate::controller::{AttachedSource, Controller, Queue, Shared};
+use crate::context::Tools;
+use crate::controller::{Controller, KeyStream};
 use crate::journal::Journal;
-use crate::owner::OwnerMapper;
-use crate::predicate::Predicate;
+use crate::recorder::Recorder;
+use crate::source::{Source, Sources};
+use crate::tally::Tally;
+use crate::unseen::Unseen;
 use crate::watch::Watch;
+use crate::wiring::{LooksBack, PriorityPolicy, Wiring, default_priority};
+use crate::worker::Work;
 
 /// Puts a controller together.
 ///
@@ -42,7 +46,9 @@ use crate::watch::Watch;
 pub struct ControllerBuilder<K> {
     name: Option<String>,
     primary: Watch<K>,
-    sources: Vec<Attach<K>>,
+    sources: Vec<Attach>,
+    streams: Vec<KeyStream>,
+    priority: PriorityPolicy,
     workers: usize,
     limiter: Option<Box<dyn RateLimiter<ObjectKey>>>,
     is_fair: bool,
@@ -51,16 +57,8 @@ pub struct ControllerBuilder<K> {
     object: PhantomData<fn() -> K>,
 }
 
-/// Registers a source once the informers are there.
-type Attach<K> = Box<dyn FnOnce(&Sink<K>) -> Result<AttachedSource, InformerError> + Send>;
-
-/// Where the events of all sources go.
-struct Sink<K> {
-    factory: SharedInformerFactory,
-    queue: Queue,
-    primary: SharedInformer<K>,
-    name: Arc<str>,
-}
+/// Makes a source once the informers are there.
+type Attach = Box<dyn FnOnce(&Wiring) -> Result<Source, InformerError> + Send>;
 
 /// A controller cannot be put together like this.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -100,6 +98,8 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Controller<K> {
             name: None,
             primary,
             sources: Vec::new(),
+            streams: Vec::new(),
+            priority: default_priority(),
             workers: 1,
             limiter: None,
             is_fair: false,
@@ -119,12 +119,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ControllerBuilder<K> {
 
     /// Runs an object when one changes that it owns, as its controller.
     pub fn owns<T: DeserializeOwned + Send + Sync + 'static>(mut self, watch: Watch<T>) -> Self {
-        let owner = self.primary.resource().clone();
-        self.sources.push(Box::new(move |sink| {
-            let owners = sink.primary.lister().reader().clone();
-            let mapper = OwnerMapper::new(owner, owners);
-            sink.attach(watch, move |object| mapper.key(object.head()))
-        }));
+        self.sources.push(Box::new(move |wiring| wiring.owns(watch)));
         self
     }
 
@@ -139,7 +134,36 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ControllerBuilder<K> {
         T: DeserializeOwned + Send + Sync + 'static,
         I: IntoIterator<Item = ObjectKey>,
     {
-        self.sources.push(Box::new(move |sink| sink.attach(watch, keys)));
+        self.sources.push(Box::new(move |wiring| wiring.watches(watch, keys)));
+        self
+    }
+
+    /// Reads a cache beside: it is complete before the first run, and [`Context::lister`](crate::Context::lister)
+    /// gives it. Its changes run nothing.
+    pub fn reads<T: DeserializeOwned + Send + Sync + 'static>(mut self, watch: Watch<T>) -> Self {
+        self.sources.push(Box::new(move |wiring| wiring.reads(watch)));
+        self
+    }
+
+    /// Runs the objects whose keys come from a stream: from outside of the cluster, say. The name is what a run is
+    /// told as its cause. A channel of `tokio` is a stream by
+    /// `futures::stream::poll_fn(move |cx| receiver.poll_recv(cx))`.
+    pub fn stream(
+        mut self,
+        name: impl Into<Arc<str>>,
+        keys: impl Stream<Item = ObjectKey> + Send + 'static,
+    ) -> Self {
+        self.streams.push(KeyStream { name: name.into(), keys: Box::pin(keys) });
+        self
+    }
+
+    /// How urgent a key is, by what woke it. Default: [`Priority::Low`] for what was there when the controller began
+    /// and for resyncs, [`Priority::Normal`] for the rest.
+    pub fn priority(
+        mut self,
+        policy: impl Fn(&ObjectKey, &Cause) -> Priority + Send + Sync + 'static,
+    ) -> Self {
+        self.priority = Arc::new(policy);
         self
     }
 
@@ -199,102 +223,44 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ControllerBuilder<K> {
             .build()
             .map_err(|error| BuildError::Queue { controller: controller.clone(), error })?;
         let (primary, predicate) = self.primary.open(factory).map_err(informer_error)?;
-        let sink = Sink {
+        let wiring = Wiring {
             factory: factory.clone(),
             queue: queue.clone(),
-            primary: primary.clone(),
-            name: controller.as_str().into(),
+            controller: controller.as_str().into(),
+            priority: self.priority,
+            primary: (primary.resource().clone(), primary.lister().reader().clone()),
         };
+        let sources = Sources::default();
         let own = |object: &Cached<K>| Some(object.key().clone());
-        let mut sources =
-            vec![sink.register(primary.clone(), predicate, own).map_err(informer_error)?];
+        let connected = wiring.connect(primary.clone(), predicate, own, LooksBack::No);
+        sources.add(connected.map_err(informer_error)?);
         for attach in self.sources {
-            sources.push(attach(&sink).map_err(informer_error)?);
+            sources.add(attach(&wiring).map_err(informer_error)?);
         }
-        let shared = Shared {
-            name: Arc::clone(&sink.name),
-            factory: factory.clone(),
+        let tools = Tools {
+            controller: Arc::clone(&wiring.controller),
             client: factory.client().clone(),
+            sources,
+            recorder: Recorder::new(factory.client().clone(), Arc::clone(&wiring.controller)),
+        };
+        let work = Work {
+            tools: Arc::new(tools),
             reconciler: Box::new(reconciler),
-            primary,
+            objects: primary.lister().clone(),
             queue,
             timeout: self.timeout,
             journal: Journal::default(),
+            unseen: Unseen::new(),
+            tally: Tally::default(),
         };
         Ok(Controller {
-            shared: Arc::new(shared),
-            sources,
+            work: Arc::new(work),
+            wiring,
+            streams: Mutex::new(self.streams),
             workers: self.workers,
             sync_timeout: self.sync_timeout,
         })
     }
-}
-
-impl<K> Sink<K> {
-    fn attach<T, I>(
-        &self,
-        watch: Watch<T>,
-        keys: impl Fn(&Cached<T>) -> I + Send + Sync + 'static,
-    ) -> Result<AttachedSource, InformerError>
-    where
-        T: DeserializeOwned + Send + Sync + 'static,
-        I: IntoIterator<Item = ObjectKey>,
-    {
-        let (informer, predicate) = watch.open(&self.factory)?;
-        self.register(informer, predicate, keys)
-    }
-
-    /// Turns the events of an informer into keys in the queue.
-    fn register<T, I>(
-        &self,
-        informer: SharedInformer<T>,
-        predicate: Option<Predicate<T>>,
-        keys: impl Fn(&Cached<T>) -> I + Send + Sync + 'static,
-    ) -> Result<AttachedSource, InformerError>
-    where
-        T: DeserializeOwned + Send + Sync + 'static,
-        I: IntoIterator<Item = ObjectKey>,
-    {
-        let (queue, resource) = (self.queue.clone(), informer.resource().clone());
-        let handler = move |event: Event<T>| {
-            if predicate.as_ref().is_none_or(|predicate| predicate.passes(&event)) {
-                enqueue(&queue, &resource, &event, &keys);
-            }
-        };
-        let options = HandlerOptions::new().name(format!("controller {}", self.name));
-        let registration = informer.add_handler_with(options, handler)?;
-        let status = informer.clone();
-        Ok(AttachedSource {
-            registration,
-            status: Box::new(move || status.status()),
-            _user: Box::new(informer),
-        })
-    }
-}
-
-fn enqueue<T, I>(
-    queue: &Queue,
-    resource: &Resource,
-    event: &Event<T>,
-    keys: &impl Fn(&Cached<T>) -> I,
-) where
-    I: IntoIterator<Item = ObjectKey>,
-{
-    let cause = Cause::of(resource, event);
-    let priority = if cause.is_patient() { Priority::Low } else { Priority::Normal };
-    let add = |object: &Cached<T>| {
-        for key in keys(object) {
-            // A queue that is shut down takes nothing: the controller has stopped.
-            let _ = queue.add_with(key, Add::now().priority(priority).cause(cause.clone()));
-        }
-    };
-    if let Event::Updated { old, .. } = event
-        && !event.is_resync()
-    {
-        // What it led to before has to look as well.
-        add(old);
-    }
-    add(event.object());
 }
 
 impl<K> fmt::Debug for ControllerBuilder<K> {

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use windlass_indexer::{Cached, ObjectKey, ResourceVersion};
 use windlass_informer::{Event, Resource};
 
+use crate::write::Write;
+
 /// One reason for a run. Those of a run are merged, the oldest and the newest kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -20,6 +22,8 @@ pub enum Cause {
         change: Change,
         /// The version that it has now, or had last.
         version: ResourceVersion,
+        /// Whether it was a run of the same key that changed it.
+        by_us: bool,
     },
     /// A resync shows everything again.
     Resync,
@@ -60,6 +64,21 @@ impl Cause {
             object: object.key().clone(),
             change,
             version: object.head().version().clone(),
+            by_us: false,
+        }
+    }
+
+    /// Whether a run of the same key led to it.
+    pub fn is_by_us(&self) -> bool {
+        matches!(self, Self::Changed { by_us: true, .. })
+    }
+
+    /// Marks it if one of `writes` led to it.
+    pub(crate) fn ascribe<'w>(&mut self, mut writes: impl Iterator<Item = &'w Write>) {
+        if let Self::Changed { resource, object, version, by_us, .. } = self {
+            *by_us = writes.any(|write| {
+                write.is_of(resource) && write.key() == object && write.led_to(version)
+            });
         }
     }
 
@@ -72,8 +91,9 @@ impl Cause {
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Changed { resource, object, change, version } => {
-                write!(f, "{} {object} {change} at {version}", resource.kind())
+            Self::Changed { resource, object, change, version, by_us } => {
+                write!(f, "{} {object} {change} at {version}", resource.kind())?;
+                if *by_us { f.write_str(", by a run before") } else { Ok(()) }
             }
             Self::Resync => f.write_str("resync"),
             Self::Timer => f.write_str("timer"),

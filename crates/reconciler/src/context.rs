@@ -1,34 +1,96 @@
 //! What a run is given beside its object.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use kube::Client;
 use tokio::time::Instant;
-use windlass_indexer::ObjectKey;
+use windlass_indexer::{Lister, ObjectKey};
+use windlass_informer::Scope;
 
+use crate::Error;
 use crate::cause::Cause;
+use crate::live::Live;
+use crate::recorder::Recorder;
+use crate::recording::{WriteLog, recording};
+use crate::source::Sources;
 
-/// One run: which key, why, for which time in a row, and until when.
+/// One run: which key, why, for which time in a row, and until when; and what it reads and writes with.
+///
+/// There are two ways to read, and the name says which it is: a [lister](Self::lister) reads a cache, which costs
+/// nothing and may be a moment behind; [`live`](Self::live) asks the server. The cache shows what the *last* run of
+/// this key has written, unless it is [behind](Self::cache_behind).
 pub struct Context {
-    pub(crate) controller: Arc<str>,
-    pub(crate) client: Client,
+    pub(crate) tools: Arc<Tools>,
     pub(crate) key: ObjectKey,
     pub(crate) causes: Vec<Cause>,
     pub(crate) causes_omitted: u64,
     pub(crate) attempt: u32,
     pub(crate) deadline: Option<Instant>,
+    pub(crate) is_behind: bool,
+    pub(crate) log: WriteLog,
+    /// Made when it is first asked for: most runs write nothing.
+    pub(crate) recording: OnceLock<Client>,
+}
+
+/// What all runs of a controller have.
+pub(crate) struct Tools {
+    pub(crate) controller: Arc<str>,
+    pub(crate) client: Client,
+    pub(crate) sources: Sources,
+    pub(crate) recorder: Recorder,
 }
 
 impl Context {
     /// The name of the controller.
     pub fn controller(&self) -> &str {
-        &self.controller
+        &self.tools.controller
     }
 
-    /// Asks the server, and writes to it.
+    /// Asks the server, and writes to it. What this run writes through it, the next run of this key sees.
     pub fn client(&self) -> &Client {
-        &self.client
+        self.recording.get_or_init(|| recording(self.tools.client.clone(), self.log.clone()))
+    }
+
+    /// Reads and writes objects of a type at the server, by the rules of a controller.
+    pub fn live<T>(&self) -> Live<'_, T>
+    where
+        T: kube::Resource<DynamicType = (), Scope: Scope>,
+    {
+        Live::new(self)
+    }
+
+    /// Reads the cache of a type that the controller watches, owns or reads.
+    ///
+    /// # Errors
+    /// If it does none of these; the error says what to add.
+    pub fn lister<T: 'static>(&self) -> Result<Lister<T>, Error> {
+        self.tools.sources.lister().ok_or_else(|| {
+            let name = std::any::type_name::<T>();
+            let name = name.rsplit("::").next().unwrap_or(name);
+            Error::msg(format!(
+                "the controller {:?} has no cache of {name}: add .reads(Watch::<{name}>::new()) to its builder, \
+                 or .owns or .watches",
+                self.controller()
+            ))
+        })
+    }
+
+    /// Tells in the cluster that something went as it should, as `kubectl describe` shows it. Written in the
+    /// background, and best effort.
+    pub fn normal<T>(&self, object: &T, reason: &str, note: impl Into<String>)
+    where
+        T: kube::Resource<DynamicType = ()>,
+    {
+        self.tools.recorder.normal(object.object_ref(&()), reason, note);
+    }
+
+    /// Tells in the cluster that something is wrong. See [`normal`](Self::normal).
+    pub fn warning<T>(&self, object: &T, reason: &str, note: impl Into<String>)
+    where
+        T: kube::Resource<DynamicType = ()>,
+    {
+        self.tools.recorder.warning(object.object_ref(&()), reason, note);
     }
 
     /// The key that runs.
@@ -55,12 +117,18 @@ impl Context {
     pub fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
+
+    /// Whether a cache does not show yet what the last run of this key has written, though that was waited for.
+    /// Then read [live](Self::live) before making something that may be there already.
+    pub fn cache_behind(&self) -> bool {
+        self.is_behind
+    }
 }
 
 impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Context")
-            .field("controller", &self.controller)
+            .field("controller", &self.controller())
             .field("key", &self.key)
             .field("causes", &self.causes)
             .field("attempt", &self.attempt)

@@ -1,243 +1,247 @@
 //! A controller: informers whose events become keys in a queue, and workers that drain it.
 
-use std::any::Any;
 use std::fmt;
-use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures::FutureExt as _;
-use kube::Client;
+use futures::{Stream, StreamExt as _};
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
-use windlass_indexer::{Lister, ObjectKey};
-use windlass_informer::{InformerStatus, Registration, SharedInformer, SharedInformerFactory};
-use windlass_workqueue::{Add, Lease, WorkQueue};
+use windlass_indexer::{Cached, Lister, ObjectKey};
+use windlass_informer::{InformerError, InformerStatus};
+use windlass_workqueue::WorkQueue;
 
 use crate::cause::Cause;
-use crate::error::{Class, Error};
-use crate::journal::{Journal, Outcome, Run};
-use crate::reconcile::ErasedReconcile;
-use crate::{Action, Context, RunError};
+use crate::journal::Run;
+use crate::run_error::RunError;
+use crate::source::{Source, SourceId};
+use crate::tally::Counts;
+use crate::watch::Watch;
+use crate::wiring::Wiring;
+use crate::worker::Work;
 
 /// The queue of a controller.
 pub(crate) type Queue = WorkQueue<ObjectKey, Cause>;
 
+/// How often a controller that waits for its caches says what it waits for, if there is trouble.
+const TROUBLE_EVERY: Duration = Duration::from_secs(10);
+
+/// How long the end waits for events to be written.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// A controller, ready to run. Made by [`Controller::of`](crate::ControllerBuilder).
 pub struct Controller<K> {
-    pub(crate) shared: Arc<Shared<K>>,
-    pub(crate) sources: Vec<AttachedSource>,
+    pub(crate) work: Arc<Work<K>>,
+    pub(crate) wiring: Wiring,
+    pub(crate) streams: Mutex<Vec<KeyStream>>,
     pub(crate) workers: usize,
     pub(crate) sync_timeout: Duration,
 }
 
-/// What all workers have.
-pub(crate) struct Shared<K> {
+/// Keys from elsewhere.
+pub(crate) struct KeyStream {
     pub(crate) name: Arc<str>,
-    pub(crate) factory: SharedInformerFactory,
-    pub(crate) client: Client,
-    pub(crate) reconciler: Box<dyn ErasedReconcile<K>>,
-    pub(crate) primary: SharedInformer<K>,
-    pub(crate) queue: Queue,
-    pub(crate) timeout: Option<Duration>,
-    pub(crate) journal: Journal,
+    pub(crate) keys: Pin<Box<dyn Stream<Item = ObjectKey> + Send>>,
 }
 
-/// A source whose events go to the queue.
-pub(crate) struct AttachedSource {
-    pub(crate) registration: Registration,
-    /// What it is at, for whoever waits for it.
-    pub(crate) status: Box<dyn Fn() -> InformerStatus + Send + Sync>,
-    /// Keeps its informer running.
-    pub(crate) _user: Box<dyn Any + Send + Sync>,
+/// What a controller is at.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ControllerStatus {
+    /// Its name.
+    pub controller: Arc<str>,
+    /// How many keys it works on at once.
+    pub workers: usize,
+    /// Keys that are ready and wait for a worker.
+    pub ready: usize,
+    /// What it has done.
+    pub counts: Counts,
+    /// What its informers are at.
+    pub sources: Vec<InformerStatus>,
 }
 
 impl<K: DeserializeOwned + Send + Sync + 'static> Controller<K> {
     /// Runs it until `stop` is cancelled; runs that are under way are finished. Its informers are started if
     /// nobody has, and all of their caches and handlers are synced before the first run.
     ///
+    /// A controller runs once.
+    ///
     /// # Errors
-    /// If a cache is not complete in time, or an informer breaks.
+    /// If a cache is not complete in time, or an informer or a stream breaks.
     pub async fn run(&self, stop: CancellationToken) -> Result<(), RunError> {
-        self.shared.factory.start();
-        let synced = tokio::select! {
-            () = stop.cancelled() => {
-                self.shared.queue.shut_down();
-                return Ok(());
-            }
-            synced = self.synced() => synced,
+        self.wiring.factory.start();
+        let ran = tokio::select! {
+            () = stop.cancelled() => Ok(()),
+            synced = self.synced() => match synced {
+                Ok(()) => self.work_until(&stop).await,
+                Err(error) => Err(error),
+            },
         };
-        synced?;
-        let mut workers = JoinSet::new();
-        for _ in 0..self.workers {
-            let shared = Arc::clone(&self.shared);
-            workers.spawn(async move { shared.work().await });
-        }
-        stop.cancelled().await;
-        self.shared.queue.shut_down();
-        while let Some(ended) = workers.join_next().await {
-            if let Err(error) = ended
-                && error.is_panic()
-            {
-                std::panic::resume_unwind(error.into_panic());
-            }
-        }
-        Ok(())
+        self.work.queue.shut_down();
+        // Events are best effort: a server that is away does not keep a process from ending.
+        let _ = timeout(FLUSH_TIMEOUT, self.work.tools.recorder.flush()).await;
+        ran
     }
 
-    /// The last runs of a key, the oldest first: when, why, how long, how it ended.
+    /// Runs the workers until they are to stop, or something breaks that they depend on.
+    async fn work_until(&self, stop: &CancellationToken) -> Result<(), RunError> {
+        let mut workers = JoinSet::new();
+        for _ in 0..self.workers {
+            let (work, stop) = (Arc::clone(&self.work), stop.clone());
+            workers.spawn(async move { work.drain(&stop).await });
+        }
+        let mut streams = JoinSet::new();
+        let taken =
+            std::mem::take(&mut *self.streams.lock().unwrap_or_else(PoisonError::into_inner));
+        for stream in taken {
+            let wiring = self.wiring.clone();
+            streams.spawn(async move { pump(stream, &wiring).await });
+        }
+        let ended = loop {
+            tokio::select! {
+                () = stop.cancelled() => break Ok(()),
+                failure = self.wiring.factory.failed() => break Err(RunError::Broke(failure)),
+                Some(ended) = streams.join_next() => if ended.is_err() {
+                    break Err(RunError::StreamPanicked);
+                },
+                Some(ended) = workers.join_next() => match ended {
+                    // The queue was shut down by somebody else.
+                    Ok(()) => break Ok(()),
+                    Err(error) => resume(error),
+                },
+            }
+        };
+        self.work.queue.shut_down();
+        streams.shutdown().await;
+        while let Some(ended) = workers.join_next().await {
+            ended.unwrap_or_else(resume);
+        }
+        ended
+    }
+
+    /// The last runs of a key, the oldest first: when, why, how long, how it ended, what it wrote.
     pub fn runs(&self, key: &ObjectKey) -> Vec<Run> {
-        self.shared.journal.read(key)
+        self.work.journal.read(key)
     }
 
     /// Reads the objects that are reconciled.
     pub fn lister(&self) -> &Lister<K> {
-        self.shared.primary.lister()
+        &self.work.objects
     }
 
     /// The queue: what every key is at.
     pub fn queue(&self) -> &WorkQueue<ObjectKey, Cause> {
-        &self.shared.queue
+        &self.work.queue
+    }
+
+    /// What it has done, and what its informers are at.
+    pub fn status(&self) -> ControllerStatus {
+        ControllerStatus {
+            controller: Arc::clone(&self.work.tools.controller),
+            workers: self.workers,
+            ready: self.work.queue.len(),
+            counts: self.work.tally.read(),
+            sources: self.work.tools.sources.all().iter().map(|source| source.status()).collect(),
+        }
+    }
+
+    /// Adds a source to a controller that may run already, as for a definition that was installed later: as
+    /// [`owns`](crate::ControllerBuilder::owns). Nothing waits for its cache.
+    ///
+    /// # Errors
+    /// If its informer cannot be made.
+    pub fn add_owned<T>(&self, watch: Watch<T>) -> Result<SourceId, InformerError>
+    where
+        T: DeserializeOwned + Send + Sync + 'static,
+    {
+        Ok(self.add(self.wiring.owns(watch)?))
+    }
+
+    /// Adds a source to a controller that may run already: as [`watches`](crate::ControllerBuilder::watches).
+    /// Nothing waits for its cache.
+    ///
+    /// # Errors
+    /// If its informer cannot be made.
+    pub fn add_watched<T, I>(
+        &self,
+        watch: Watch<T>,
+        keys: impl Fn(&Cached<T>) -> I + Send + Sync + 'static,
+    ) -> Result<SourceId, InformerError>
+    where
+        T: DeserializeOwned + Send + Sync + 'static,
+        I: IntoIterator<Item = ObjectKey>,
+    {
+        Ok(self.add(self.wiring.watches(watch, keys)?))
+    }
+
+    /// Removes a source that was added, as when its definition goes. Its informer stops if nobody else uses it.
+    /// Returns whether it was there.
+    pub fn remove(&self, source: SourceId) -> bool {
+        self.work.tools.sources.remove(source)
+    }
+
+    fn add(&self, source: Source) -> SourceId {
+        let id = self.work.tools.sources.add(source);
+        self.wiring.factory.start();
+        id
     }
 
     async fn synced(&self) -> Result<(), RunError> {
         let deadline = Instant::now() + self.sync_timeout;
-        for source in &self.sources {
-            match timeout_at(deadline, source.registration.synced()).await {
+        for source in self.work.tools.sources.all() {
+            let synced = async {
+                tokio::select! {
+                    synced = source.synced() => synced,
+                    never = self.tell_trouble(&source) => match never {},
+                }
+            };
+            match timeout_at(deadline, synced).await {
                 Ok(true) => {}
-                Ok(false) => return Err(RunError::stopped(&(source.status)())),
-                Err(_) => return Err(RunError::not_synced(&(source.status)(), self.sync_timeout)),
+                Ok(false) => return Err(RunError::stopped(source.resource())),
+                Err(_) => return Err(RunError::not_synced(&source.status(), self.sync_timeout)),
             }
         }
         Ok(())
     }
-}
 
-impl<K: DeserializeOwned + Send + Sync + 'static> Shared<K> {
-    /// Takes keys until the queue is shut down.
-    async fn work(&self) {
-        while let Some(lease) = self.queue.get().await {
-            self.run(lease).await;
+    /// Says what a cache waits for, if the server refuses it: a definition that is missing, a right.
+    async fn tell_trouble(&self, source: &Source) -> std::convert::Infallible {
+        let mut pause = Duration::from_secs(1);
+        loop {
+            sleep(pause).await;
+            if let Some(trouble) = RunError::trouble(&source.status()) {
+                let controller = &*self.work.tools.controller;
+                tracing::warn!(controller, "no object is reconciled before the cache of {trouble}");
+                pause = TROUBLE_EVERY;
+            }
         }
-    }
-
-    async fn run(&self, lease: Lease<ObjectKey, Cause>) {
-        let started = Instant::now();
-        let cx = Context {
-            controller: Arc::clone(&self.name),
-            client: self.client.clone(),
-            key: lease.key().clone(),
-            causes: lease.causes().cloned().collect(),
-            causes_omitted: lease.causes_omitted(),
-            attempt: self.queue.failures(lease.key()) + 1,
-            deadline: self.timeout.map(|timeout| started + timeout),
-        };
-        let queued = lease.queued();
-        let ended = self.reconcile(&cx).await;
-        let took = started.elapsed();
-        let outcome = self.settle(lease, ended);
-        report(&cx, &outcome, took);
-        let Context { key, causes, attempt, .. } = cx;
-        self.journal.write(&key, Run { started, queued, took, attempt, causes, outcome });
-    }
-
-    /// Calls the reconciler, within its time, and catches its panic.
-    async fn reconcile(&self, cx: &Context) -> Ended {
-        let called = async {
-            match self.primary.lister().get(cx.key()) {
-                Ok(Some(object)) => self.reconciler.reconcile(object, cx).await,
-                Ok(None) => self.reconciler.absent(cx).await,
-                Err(error) => Err(error.into()),
-            }
-        };
-        let caught = AssertUnwindSafe(called).catch_unwind();
-        let ended = match self.timeout {
-            Some(limit) => match timeout(limit, caught).await {
-                Ok(ended) => ended,
-                Err(_) => return Ended::TimedOut,
-            },
-            None => caught.await,
-        };
-        ended.map_or(Ended::Panicked, Ended::Returned)
-    }
-
-    /// Does with the key what the outcome asks for.
-    fn settle(&self, lease: Lease<ObjectKey, Cause>, ended: Ended) -> Outcome {
-        let error = match ended {
-            Ended::Returned(Ok(Action::Done)) => {
-                lease.finish();
-                return Outcome::Done;
-            }
-            Ended::Returned(Ok(Action::RequeueAfter(delay))) => {
-                let key = lease.key().clone();
-                lease.finish();
-                // A queue that is shut down has no later.
-                let _ = self.queue.add_with(key, Add::after(delay).cause(Cause::Timer));
-                return Outcome::RequeueAfter(delay);
-            }
-            Ended::Panicked => {
-                let _ = lease.retry();
-                return Outcome::Panicked;
-            }
-            Ended::TimedOut => {
-                let _ = lease.retry();
-                return Outcome::TimedOut;
-            }
-            Ended::Returned(Err(error)) => error,
-        };
-        let (class, message) = (error.class(), error.to_string());
-        if matches!(class, Class::Terminal | Class::Undecodable) {
-            // The failures stay, to be seen; the next event is the next try.
-            drop(lease);
-            return Outcome::Terminal { class, message };
-        }
-        let retry_in = match error.delay() {
-            Some(delay) => lease.retry_after(delay).map(|()| delay),
-            None => lease.retry(),
-        };
-        Outcome::Failed { class, message, retry_in: retry_in.unwrap_or_default() }
     }
 }
 
-/// How a call of the reconciler ended.
-enum Ended {
-    Returned(Result<Action, Error>),
-    Panicked,
-    TimedOut,
+/// Wakes what a stream names, until it ends.
+async fn pump(mut stream: KeyStream, wiring: &Wiring) {
+    while let Some(key) = stream.keys.next().await {
+        wiring.wake(key, Cause::Source(Arc::clone(&stream.name)));
+    }
+    tracing::debug!(
+        controller = &*wiring.controller,
+        stream = &*stream.name,
+        "a stream of keys has ended"
+    );
 }
 
-/// One line for each run: what it is of, how it ended, and what follows.
-fn report(cx: &Context, outcome: &Outcome, took: Duration) {
-    let (controller, key, attempt) = (cx.controller(), cx.key(), cx.attempt());
-    match outcome {
-        Outcome::Done | Outcome::RequeueAfter(_) => {
-            tracing::debug!(controller, %key, attempt, ?took, ?outcome, "reconciled");
-        }
-        Outcome::Failed { class, message, retry_in } => {
-            tracing::warn!(controller, %key, attempt, %class, ?retry_in, "reconcile failed: {message}");
-        }
-        Outcome::Terminal { class, message } => {
-            tracing::error!(
-                controller, %key, attempt, %class,
-                "reconcile failed, and is not tried again before the object changes: {message}"
-            );
-        }
-        Outcome::Panicked => {
-            tracing::error!(controller, %key, attempt, "the reconciler panicked, and is tried again");
-        }
-        Outcome::TimedOut => {
-            tracing::error!(
-                controller, %key, attempt, ?took,
-                "the reconciler took too long, was cancelled, and is tried again"
-            );
-        }
+/// A worker catches what reconcilers do, so its own panic is a bug here.
+fn resume(error: tokio::task::JoinError) {
+    if error.is_panic() {
+        std::panic::resume_unwind(error.into_panic());
     }
 }
 
 impl<K> fmt::Debug for Controller<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Controller").field(&self.shared.name).finish()
+        f.debug_tuple("Controller").field(&self.work.tools.controller).finish()
     }
 }

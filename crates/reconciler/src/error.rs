@@ -139,6 +139,16 @@ fn server_delay(error: &(dyn StdError + 'static)) -> Option<Duration> {
     (seconds > 0).then(|| Duration::from_secs(u64::from(seconds)))
 }
 
+/// What an error says, for a log line. kube's shows all that the server answered; its message is meant for people.
+fn told(error: &(dyn StdError + 'static)) -> String {
+    match error.downcast_ref::<kube::Error>() {
+        Some(kube::Error::Api(status)) if !status.message.is_empty() => {
+            format!("{} ({})", status.message, status.code)
+        }
+        _ => error.to_string(),
+    }
+}
+
 /// A sentence.
 #[derive(Debug)]
 struct Message(String);
@@ -162,7 +172,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut said = String::new();
         for error in chain(&*self.source) {
-            let text = error.to_string();
+            let text = told(error);
             // Many errors repeat their cause.
             if said.contains(&text) {
                 continue;

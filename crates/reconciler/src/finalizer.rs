@@ -8,11 +8,10 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use kube::api::{Api, Patch, PatchParams};
-use kube::core::{NamespaceResourceScope, ObjectMeta};
 use kube::{Resource, ResourceExt as _};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use windlass_informer::Scope;
 
 use crate::{Action, Context, Error, Reconcile};
 
@@ -34,7 +33,7 @@ pub trait Finalize<K>: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Action, Error>> + Send;
 }
 
-/// Makes a [`Reconcile`] of a [`Finalize`], for objects in namespaces.
+/// Makes a [`Reconcile`] of a [`Finalize`].
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -72,10 +71,10 @@ impl<K, R: Finalize<K>> Finalized<K, R> {
 
 impl<K, R> Reconcile<K> for Finalized<K, R>
 where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    K: Resource<DynamicType = (), Scope: Scope>
+        + Serialize
         + DeserializeOwned
         + Clone
-        + fmt::Debug
         + Send
         + Sync
         + 'static,
@@ -83,19 +82,21 @@ where
 {
     async fn reconcile(&self, object: Arc<K>, cx: &Context) -> Result<Action, Error> {
         let is_deleted = object.meta().deletion_timestamp.is_some();
-        let place = object.finalizers().iter().position(|name| *name == self.finalizer);
-        match (is_deleted, place) {
-            (false, Some(_)) => self.inner.reconcile(object, cx).await,
-            (false, None) => {
-                self.add(&object, cx).await?;
+        let has_it = object.finalizers().contains(&self.finalizer);
+        match (is_deleted, has_it) {
+            (false, true) => self.inner.reconcile(object, cx).await,
+            (false, false) => {
+                let mut new = K::clone(&object);
+                new.finalizers_mut().push(self.finalizer.clone());
+                cx.live().update(&*object, &new).await?;
                 // That was a change, and so leads to the next run, with the finalizer in the cache.
                 Ok(Action::Done)
             }
-            (true, None) => Ok(Action::Done),
-            (true, Some(place)) => {
+            (true, false) => Ok(Action::Done),
+            (true, true) => {
                 let action = self.inner.cleanup(Arc::clone(&object), cx).await?;
                 if action == Action::Done {
-                    self.remove(&object, place, cx).await?;
+                    self.remove(&object, cx).await?;
                 }
                 Ok(action)
             }
@@ -105,48 +106,20 @@ where
 
 impl<K, R> Finalized<K, R>
 where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + DeserializeOwned
-        + Clone
-        + fmt::Debug,
+    K: Resource<DynamicType = (), Scope: Scope> + Serialize + DeserializeOwned + Clone + Sync,
 {
-    async fn add(&self, object: &K, cx: &Context) -> Result<(), Error> {
-        // The version is tested, so that what others add meanwhile stays.
-        let mut finalizers = object.finalizers().to_vec();
-        finalizers.push(self.finalizer.clone());
-        let patch = json!({"metadata": {
-            "resourceVersion": object.meta().resource_version,
-            "finalizers": finalizers,
-        }});
-        let api = api::<K>(object.meta(), cx);
-        api.patch(&object.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await?;
+    /// The clean-up may have changed the object itself, so that the version of the cache is old.
+    async fn remove(&self, object: &K, cx: &Context) -> Result<(), Error> {
+        let (uid, finalizer) = (&object.meta().uid, &self.finalizer);
+        let gone = |present: &mut K| {
+            if present.meta().uid == *uid {
+                present.finalizers_mut().retain(|name| name != finalizer);
+            }
+        };
+        // If it is gone, that is what was wanted.
+        cx.live::<K>().modify(cx.key(), gone).await?;
         Ok(())
     }
-
-    async fn remove(&self, object: &K, place: usize, cx: &Context) -> Result<(), Error> {
-        let mut finalizers = object.finalizers().to_vec();
-        finalizers.remove(place);
-        let patch = json!({"metadata": {
-            "resourceVersion": object.meta().resource_version,
-            "finalizers": finalizers,
-        }});
-        let api = api::<K>(object.meta(), cx);
-        let patched =
-            api.patch(&object.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await;
-        match patched {
-            Ok(_) => Ok(()),
-            // It is gone, which is what was wanted.
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-            Err(error) => Err(error.into()),
-        }
-    }
-}
-
-fn api<K>(meta: &ObjectMeta, cx: &Context) -> Api<K>
-where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-{
-    Api::namespaced(cx.client().clone(), meta.namespace.as_deref().unwrap_or_default())
 }
 
 impl<K, R> fmt::Debug for Finalized<K, R> {

@@ -12,6 +12,7 @@ use windlass_indexer::ObjectKey;
 
 use crate::cause::Cause;
 use crate::error::Class;
+use crate::write::Write;
 
 /// How many runs of a key are kept.
 pub const RUNS_PER_KEY: usize = 8;
@@ -35,6 +36,8 @@ pub struct Run {
     pub causes: Vec<Cause>,
     /// How it ended.
     pub outcome: Outcome,
+    /// What it wrote, as far as the server has answered.
+    pub writes: Vec<Write>,
 }
 
 /// How a run ended.
@@ -61,10 +64,18 @@ pub enum Outcome {
         /// What it says.
         message: String,
     },
-    /// By a panic.
-    Panicked,
-    /// It took too long, and was cancelled.
-    TimedOut,
+    /// By a panic, after which it is tried again.
+    Panicked {
+        /// What it said.
+        message: String,
+        /// When it is tried again.
+        retry_in: Duration,
+    },
+    /// It took too long, and was cancelled; it is tried again.
+    TimedOut {
+        /// When it is tried again.
+        retry_in: Duration,
+    },
 }
 
 /// The last runs, by key.
@@ -86,24 +97,44 @@ struct Page {
     runs: VecDeque<Run>,
     /// The number of the last one.
     last: u64,
+    /// How many runs in a row wrote something, and were woken by nothing but that.
+    circles: u64,
 }
 
 impl Journal {
-    pub(crate) fn write(&self, key: &ObjectKey, run: Run) {
+    /// Notes a run. Returns how many runs of the key in a row have written something, and were woken by nothing but
+    /// what the runs before them wrote.
+    pub(crate) fn write(&self, key: &ObjectKey, run: Run) -> u64 {
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         pages.written += 1;
         let number = pages.written;
-        let page = pages
-            .runs
-            .entry(key.clone())
-            .or_insert_with(|| Page { runs: VecDeque::with_capacity(1), last: 0 });
+        let page = pages.runs.entry(key.clone()).or_insert_with(|| Page {
+            runs: VecDeque::with_capacity(1),
+            last: 0,
+            circles: 0,
+        });
         if page.runs.len() == RUNS_PER_KEY {
             page.runs.pop_front();
         }
+        let is_circle = !run.writes.is_empty()
+            && !run.causes.is_empty()
+            && run.causes.iter().all(Cause::is_by_us);
+        page.circles = if is_circle { page.circles + 1 } else { 0 };
+        let circles = page.circles;
         page.runs.push_back(run);
         page.last = number;
         pages.order.push_back((key.clone(), number));
         pages.trim();
+        circles
+    }
+
+    /// Marks the causes that runs of the same key have led to.
+    pub(crate) fn ascribe(&self, key: &ObjectKey, causes: &mut [Cause]) {
+        let pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(page) = pages.runs.get(key) else { return };
+        for cause in causes {
+            cause.ascribe(page.runs.iter().flat_map(|run| &run.writes));
+        }
     }
 
     pub(crate) fn read(&self, key: &ObjectKey) -> Vec<Run> {

@@ -1,30 +1,126 @@
 //! Reconcile a type: a controller wires informers to a work queue that workers drain.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use tokio_util::sync::CancellationToken;
+//! use windlass_informer::SharedInformerFactory;
+//! use windlass_reconciler::{Action, Context, Controller, Error, Predicate, Reconcile, Watch};
+//!
+//! /// Notes on every ConfigMap how many entries it has.
+//! struct Counter;
+//!
+//! impl Reconcile<ConfigMap> for Counter {
+//!     async fn reconcile(&self, object: Arc<ConfigMap>, cx: &Context) -> Result<Action, Error> {
+//!         let mut counted = ConfigMap::clone(&object);
+//!         let entries = object.data.as_ref().map_or(0, |data| data.len());
+//!         counted.metadata.annotations.get_or_insert_default().insert("entries".into(), entries.to_string());
+//!         cx.live().update(&*object, &counted).await?; // sends the difference, if there is one
+//!         Ok(Action::Done)
+//!     }
+//! }
+//!
+//! async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
+//!     let factory = SharedInformerFactory::new(client);
+//!     let controller = Controller::of(Watch::<ConfigMap>::new()).workers(2).build(&factory, Counter)?;
+//!     controller.run(CancellationToken::new()).await?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # What a reconciler can rely on
+//!
+//! - It is given the object as it is, not the change that led to it. Many changes may have become one run, and a run may
+//!   come without a change: after a restart, a resync, a failure. So it looks, and makes what is missing.
+//! - No two runs of a key overlap. Runs of different keys do, as many as there are
+//!   [workers](ControllerBuilder::workers).
+//! - Before the first run, the caches of all of its sources are complete.
+//! - The caches show what the last run of the same key has written, by whichever way, as long as it was written through
+//!   [`Context::client`] or [`Context::live`]. If a cache has not caught up within 5 seconds, the run begins anyway, and
+//!   [`Context::cache_behind`] says so. Deleting a collection is not tracked. *Within* a run the cache does not wait: what
+//!   was just written is in the answer to the write.
+//! - What follows on a run is in the table of [`Reconcile`].
+//!
+//! # When something goes wrong
+//!
+//! An [`Error`] is made of any error by `?`, and classed by what caused it ([`Class`]): conflicts start anew without a
+//! fuss, throttling waits as long as the server asks for, an object that does not decode rests until it changes. Panics
+//! and runs that [take too long](ControllerBuilder::timeout) are caught, and tried again. Every failure is one log line with
+//! the controller, the key, what is wrong and what to do.
+//!
+//! [`Controller::runs`] tells the last runs of a key: why each ran, what it wrote and how it ended. [`Controller::status`]
+//! counts, and says what the informers are at; [`Controller::queue`] knows what every key waits for. A key that its own
+//! writes wake, again and again, is reported with the write.
+//!
+//! # Beside the Go frameworks
+//!
+//! | there | here |
+//! |---|---|
+//! | `ctrl.NewControllerManagedBy(mgr).For(&Foo{})` | `Controller::of(Watch::<Foo>::new())` |
+//! | `.Owns(&appsv1.Deployment{})` | `.owns(Watch::<Deployment>::new())` |
+//! | `.Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(f))` | `.watches(Watch::<Secret>::new(), f)` |
+//! | `.OwnsMetadata`, `builder.OnlyMetadata` | `.owns(Watch::metadata_of::<Secret>())` |
+//! | `.WithEventFilter(predicate.GenerationChangedPredicate{})` | `Watch::new().when(Predicate::generation_changed())` |
+//! | `.WatchesRawSource(source.Channel(ch, h))` | `.stream("name", stream)` |
+//! | `ctrl.Result{RequeueAfter: d}` | `Action::RequeueAfter(d)` |
+//! | `reconcile.TerminalError(err)` | `error.terminal()` |
+//! | `req`, then `r.Get(ctx, req.NamespacedName, &foo)` | the object is handed over; [`Reconcile::absent`] if there is none |
+//! | `controllerutil.SetControllerReference` | [`set_owner`] |
+//! | `controllerutil.AddFinalizer` and a branch | [`Finalized`] |
+//! | `r.Recorder.Event(foo, "Normal", …)` | [`Context::normal`], [`Context::warning`] |
+//! | `expectations` against a stale cache | nothing to do: see above |
 
 mod action;
 mod builder;
 mod cause;
+mod conditions;
 mod context;
 mod controller;
+mod definition;
 mod difference;
 mod error;
 mod finalizer;
 mod journal;
+mod live;
 mod owner;
+mod ownership;
 mod predicate;
 mod reconcile;
+mod recorder;
+mod recording;
+mod report;
 mod run_error;
+mod source;
+mod tally;
+mod target;
+mod unseen;
 mod watch;
+mod wiring;
+mod worker;
+mod write;
 
 pub use action::Action;
 pub use builder::{BuildError, ControllerBuilder};
 pub use cause::{Cause, Change};
+pub use conditions::{
+    condition, find_condition, is_condition_true, remove_condition, set_condition, set_condition_at,
+};
 pub use context::Context;
-pub use controller::Controller;
+pub use controller::{Controller, ControllerStatus};
+pub use definition::{
+    INSTALL_TIMEOUT, InstallError, Obstacle, install_definition, install_definition_within,
+};
 pub use difference::difference;
 pub use error::{Class, Error};
 pub use finalizer::{Finalize, Finalized};
 pub use journal::{KEYS_MAX, Outcome, RUNS_PER_KEY, Run};
+pub use live::{Incomplete, Live};
+pub use ownership::{OwnershipError, is_controlled_by, owner_reference, set_owner};
 pub use predicate::Predicate;
 pub use reconcile::Reconcile;
+pub use recorder::{Occurrence, Recorder, RecorderBuilder, RecorderStatus, WallClock};
 pub use run_error::RunError;
+pub use source::SourceId;
+pub use tally::Counts;
 pub use watch::Watch;
+pub use write::{Verb, Write};

@@ -38,6 +38,11 @@ use crate::{Action, Context, Error};
 /// | `Err`, terminal | when something changes | kept, shown |
 /// | a panic | as a retryable error, counted apart | one more |
 /// | out of time | cancelled; as a retryable error, counted apart | one more |
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not reconcile `{K}`",
+    label = "this controller is of `{K}`",
+    note = "write `impl Reconcile<{K}> for {Self}`, with `async fn reconcile(&self, object: Arc<{K}>, cx: &Context)`"
+)]
 pub trait Reconcile<K>: Send + Sync + 'static {
     /// The object is there.
     fn reconcile(

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use windlass_informer::{InformerStatus, Resource, SourceError};
+use windlass_informer::{InformerFailure, InformerStatus, Resource, SourceError};
 
-/// A controller could not begin.
+/// A controller could not begin, or not go on.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -12,7 +12,7 @@ pub enum RunError {
     #[error(
         "the cache of {resource} is not complete after {} s{}",
         .after.as_secs(),
-        hint(.last_error.as_ref())
+        .last_error.as_ref().map(explained).unwrap_or_default()
     )]
     NotSynced {
         /// What is watched.
@@ -22,29 +22,43 @@ pub enum RunError {
         /// What the server said last.
         last_error: Option<SourceError>,
     },
-    /// An informer has stopped or broken.
+    /// An informer has stopped, because its factory was shut down or it was stopped by hand.
     #[error("the informer of {resource} has stopped")]
     Stopped {
         /// What it watched.
         resource: Resource,
     },
+    /// An informer broke, by a bug, or by a transform or an index that panicked.
+    #[error(transparent)]
+    Broke(InformerFailure),
+    /// A stream of keys panicked.
+    #[error("a stream of keys panicked")]
+    StreamPanicked,
 }
 
 impl RunError {
     pub(crate) fn not_synced(status: &InformerStatus, after: Duration) -> Self {
-        let mut errors = status.feeds.iter().filter_map(|feed| feed.last_error.as_ref());
-        let last_error = errors.next().map(|(error, _)| error.clone());
+        let last_error = last_error(status).cloned();
         Self::NotSynced { resource: status.resource.clone(), after, last_error }
     }
 
-    pub(crate) fn stopped(status: &InformerStatus) -> Self {
-        Self::Stopped { resource: status.resource.clone() }
+    pub(crate) fn stopped(resource: &Resource) -> Self {
+        Self::Stopped { resource: resource.clone() }
+    }
+
+    /// What keeps a cache from being complete; `None` if it is only not done yet.
+    pub(crate) fn trouble(status: &InformerStatus) -> Option<String> {
+        let error = last_error(status)?;
+        Some(format!("{} is complete{}", status.resource, explained(error)))
     }
 }
 
+fn last_error(status: &InformerStatus) -> Option<&SourceError> {
+    status.feeds.iter().find_map(|feed| feed.last_error.as_ref()).map(|(error, _)| error)
+}
+
 /// What is wrong, and what to do about it.
-fn hint(error: Option<&SourceError>) -> String {
-    let Some(error) = error else { return String::new() };
+fn explained(error: &SourceError) -> String {
     let advice = if error.is_not_found() {
         "; is its CustomResourceDefinition installed?"
     } else if error.status().is_some_and(|status| status.code == 403) {

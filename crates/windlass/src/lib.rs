@@ -52,7 +52,9 @@ pub mod prelude {
         ClientStack, DynamicInformerFactory, Event, FinalState, Handler, HandlerOptions,
         InformerOptions, Resync, SharedInformer, SharedInformerFactory, filtered,
     };
-    pub use crate::reconciler::{Action, Context, Controller, Error, Predicate, Reconcile, Watch};
+    pub use crate::reconciler::{
+        Action, Context, Controller, Error, Finalize, Finalized, Predicate, Reconcile, Watch,
+    };
     pub use crate::workqueue::{Add, Lease, WorkQueue};
 }
 

@@ -1,0 +1,99 @@
+//! Whether a cache is as new as something that was written.
+//!
+//! A controller that writes an object and reads the cache right after it may see the world as it was before. The
+//! server's answer says which version the write led to; a cache that has that version, or has come past it, shows
+//! the write.
+
+use std::fmt;
+use std::sync::Arc;
+
+use windlass_indexer::{Head, ObjectKey, Selector, Uid};
+
+use crate::engine::Engine;
+use crate::resource::Resource;
+
+/// What a write has left behind, as the server told it.
+#[derive(Clone, Debug)]
+pub enum Written {
+    /// An object, with the version that the write led to.
+    Object(Head),
+    /// No object: this one was deleted.
+    Gone {
+        /// Its key. Another object may have it meanwhile.
+        key: ObjectKey,
+        /// Which object it was.
+        uid: Uid,
+    },
+}
+
+/// Tells whether an informer's cache shows what was written. It does not keep the informer running.
+#[derive(Clone)]
+pub struct Freshness {
+    engine: Arc<Engine>,
+    /// What is watched of the resource, as far as that can be told from labels.
+    labels: Selector,
+    /// Whether fields select, too: which objects they mean is known to the server only.
+    by_fields: bool,
+}
+
+impl Freshness {
+    pub(crate) fn new(engine: Arc<Engine>) -> Self {
+        let (labels, by_fields) = engine.selection();
+        Self { engine, labels, by_fields }
+    }
+
+    /// What the informer is of.
+    pub fn resource(&self) -> &Resource {
+        self.engine.resource()
+    }
+
+    /// Whether the cache shows it, or never will, because it is not among what is watched.
+    ///
+    /// Versions that are no numbers cannot be told to be older; they count as seen as soon as anything is held.
+    pub fn has_seen(&self, written: &Written) -> bool {
+        let held = self.engine.cache().reader().get(written.key());
+        match (written, held) {
+            (Written::Gone { uid, .. }, held) => held.is_none_or(|held| held.head().uid() != uid),
+            // One of another uid came later or went before: versions are of the whole cluster.
+            (Written::Object(wanted), Some(held)) => {
+                let is_older = held.head().version() < wanted.version();
+                !is_older
+            }
+            (Written::Object(wanted), None) => {
+                self.by_fields
+                    || !self.labels.matches(wanted.labels())
+                    || self.engine.has_passed(wanted.namespace(), wanted.version())
+            }
+        }
+    }
+
+    /// Waits until [`has_seen`](Self::has_seen), for ever if the watch is down: give it a time. Cancel safe.
+    pub async fn seen(&self, written: &Written) {
+        loop {
+            let progress = self.engine.progress();
+            tokio::pin!(progress);
+            // Before looking, so that what comes between is not missed.
+            progress.as_mut().enable();
+            if self.has_seen(written) {
+                return;
+            }
+            progress.await;
+        }
+    }
+}
+
+impl Written {
+    /// Which object it is about.
+    pub fn key(&self) -> &ObjectKey {
+        match self {
+            Self::Object(head) => head.key(),
+            Self::Gone { key, .. } => key,
+        }
+    }
+}
+
+impl fmt::Debug for Freshness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Freshness").field(self.resource()).finish()
+    }
+}

@@ -1,0 +1,86 @@
+//! The log lines of a controller: one for each run, and one for each loop.
+//!
+//! A line says what is wrong, for which object, and what to do or what follows by itself.
+
+use std::time::Duration;
+
+use windlass_indexer::ObjectKey;
+
+use crate::Context;
+use crate::error::Class;
+use crate::journal::Outcome;
+
+/// How many runs in a row that wake themselves are a loop, for the first time; then each ten times as many.
+const LOOP_AT: u64 = 10;
+
+/// How a run ended.
+pub(crate) fn report(cx: &Context, outcome: &Outcome, took: Duration) {
+    let (controller, key, attempt) = (cx.controller(), cx.key(), cx.attempt());
+    match outcome {
+        Outcome::Done | Outcome::RequeueAfter(_) => {
+            tracing::debug!(controller, %key, attempt, ?took, ?outcome, "reconciled");
+        }
+        // Somebody else was first, which is nobody's mistake.
+        Outcome::Failed { class: Class::Conflict, message, retry_in } => {
+            tracing::info!(
+                controller, %key, attempt, ?retry_in,
+                "reconcile met a conflict, and starts anew: {message}"
+            );
+        }
+        Outcome::Failed { class, message, retry_in } => {
+            tracing::warn!(
+                controller, %key, attempt, %class, ?retry_in,
+                "reconcile failed: {message}{}", advice(*class)
+            );
+        }
+        Outcome::Terminal { class, message } => {
+            tracing::error!(
+                controller, %key, attempt, %class,
+                "reconcile failed, and is not tried again before the object changes: {message}{}",
+                advice(*class)
+            );
+        }
+        Outcome::Panicked { message, retry_in } => {
+            tracing::error!(
+                controller, %key, attempt, ?retry_in,
+                "the reconciler panicked, which is a bug in it, and is tried again: {message}"
+            );
+        }
+        Outcome::TimedOut { retry_in } => {
+            tracing::error!(
+                controller, %key, attempt, ?took, ?retry_in,
+                "the reconciler took too long, was cancelled, and is tried again: look for what it awaits without a \
+                 limit, or give it more by ControllerBuilder::timeout"
+            );
+        }
+    }
+}
+
+/// What to do about a class of errors.
+fn advice(class: Class) -> &'static str {
+    match class {
+        Class::Forbidden => "; give the controller's account the right by a Role and a RoleBinding",
+        Class::Undecodable => "; mend the object, or its type in the controller",
+        _ => "",
+    }
+}
+
+/// A key that its own writes wake. Returns whether it is a loop from now on.
+pub(crate) fn report_circles(controller: &str, key: &ObjectKey, runs: u64, write: &str) -> bool {
+    let is_due = runs >= LOOP_AT && is_power_of_ten(runs);
+    if is_due {
+        tracing::warn!(
+            controller, %key, runs, write,
+            "a hot loop: every run writes something that wakes the key again; write only what differs (no time of \
+             now, no counter), or pass the event over by a predicate"
+        );
+    }
+    runs == LOOP_AT
+}
+
+fn is_power_of_ten(mut number: u64) -> bool {
+    while number >= 10 && number.is_multiple_of(10) {
+        number /= 10;
+    }
+    number == 1
+}

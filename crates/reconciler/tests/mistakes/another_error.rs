@@ -1,0 +1,16 @@
+//! The reconciler returns an error of its own.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use windlass_reconciler::{Action, Context, Reconcile};
+
+struct Copy;
+
+impl Reconcile<ConfigMap> for Copy {
+    async fn reconcile(&self, _: Arc<ConfigMap>, _: &Context) -> Result<Action, std::io::Error> {
+        Ok(Action::Done)
+    }
+}
+
+fn main() {}

@@ -1,0 +1,21 @@
+//! The reconciler is one of another type.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use windlass_informer::SharedInformerFactory;
+use windlass_reconciler::{Action, Context, Controller, Error, Reconcile, Watch};
+
+struct Rotate;
+
+impl Reconcile<Secret> for Rotate {
+    async fn reconcile(&self, _: Arc<Secret>, _: &Context) -> Result<Action, Error> {
+        Ok(Action::Done)
+    }
+}
+
+fn build(factory: &SharedInformerFactory) {
+    let _ = Controller::of(Watch::<ConfigMap>::new()).build(factory, Rotate);
+}
+
+fn main() {}

@@ -1,0 +1,16 @@
+//! The reconciler ends without saying what is to follow.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use windlass_reconciler::{Context, Error, Reconcile};
+
+struct Copy;
+
+impl Reconcile<ConfigMap> for Copy {
+    async fn reconcile(&self, _: Arc<ConfigMap>, _: &Context) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+fn main() {}

@@ -1,0 +1,184 @@
+//! Reading one's own writes: the next run of a key sees in the caches what the last one wrote.
+
+mod stage;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::ResourceExt as _;
+use kube::api::{Api, DeleteParams, PostParams};
+use serde_json::json;
+use tokio::sync::mpsc;
+use windlass_indexer::ObjectKey;
+use windlass_reconciler::{Action, Context, Watch};
+use windlass_testkit::apiserver::{Fault, FaultRule};
+use windlass_testkit::on_each_cluster;
+
+use stage::{cluster, create, does, run_with};
+
+fn secret(name: &str) -> Secret {
+    serde_json::from_value(json!({"metadata": {"name": name, "namespace": "default"}}))
+        .expect("an object")
+}
+
+/// Makes a Secret for its object unless the cache has it, at once again, twenty times; and would fail if the cache
+/// did not have what was made.
+#[tokio::test]
+async fn what_a_run_made_is_in_the_cache_of_the_next() {
+    on_each_cluster(async |cluster| {
+        let client = cluster.client().expect("a client");
+        create(&client, "one").await;
+        let (said, mut runs) = mpsc::channel(100);
+        let maker = does(move |_: Arc<ConfigMap>, cx: &Context| {
+            let said = said.clone();
+            Box::pin(async move {
+                let secrets = cx.lister::<Secret>()?;
+                let made = secrets
+                    .in_namespace("default")
+                    .iter()
+                    .filter(|secret| secret.key().name().starts_with("made-"))
+                    .count();
+                said.send((made, cx.cache_behind())).await?;
+                if made == 20 {
+                    return Ok(Action::Done);
+                }
+                // It would exist already, if the cache had not shown it.
+                cx.live().create(&secret(&format!("made-{made}"))).await?;
+                Ok(Action::RequeueAfter(Duration::ZERO))
+            })
+        });
+        let running =
+            run_with(client.clone(), |builder| builder.reads(Watch::<Secret>::new()), maker);
+        for number in 0..=20 {
+            assert_eq!(runs.recv().await, Some((number, false)));
+        }
+        running.end().await.expect("it stops");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_a_run_deleted_is_gone_from_the_cache_of_the_next() {
+    on_each_cluster(async |cluster| {
+        let client = cluster.client().expect("a client");
+        let secrets: Api<Secret> = Api::namespaced(client.clone(), "default");
+        secrets.create(&PostParams::default(), &secret("old")).await.expect("created");
+        create(&client, "one").await;
+        let (said, mut runs) = mpsc::channel(100);
+        let deleter = does(move |_: Arc<ConfigMap>, cx: &Context| {
+            let said = said.clone();
+            Box::pin(async move {
+                let held = cx.lister::<Secret>()?.get("default/old")?;
+                said.send(held.is_some()).await?;
+                match held {
+                    Some(secret) => {
+                        cx.live().delete(&*secret).await?;
+                        Ok(Action::RequeueAfter(Duration::ZERO))
+                    }
+                    None => Ok(Action::Done),
+                }
+            })
+        });
+        let running =
+            run_with(client.clone(), |builder| builder.reads(Watch::<Secret>::new()), deleter);
+        assert_eq!(runs.recv().await, Some(true));
+        assert_eq!(runs.recv().await, Some(false));
+        running.end().await.expect("it stops");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn cache_that_does_not_come_after_is_waited_for_five_seconds_and_then_told() {
+    let (cluster, client) = cluster().await;
+    let server = cluster.server().expect("embedded").clone();
+    let (said, mut runs) = mpsc::channel(100);
+    let maker = does(move |_: Arc<ConfigMap>, cx: &Context| {
+        let said = said.clone();
+        Box::pin(async move {
+            said.send((tokio::time::Instant::now(), cx.cache_behind())).await?;
+            if !cx.cache_behind() {
+                cx.live().create(&secret("made")).await?;
+                return Ok(Action::RequeueAfter(Duration::ZERO));
+            }
+            Ok(Action::Done)
+        })
+    });
+    let late = Fault::DelayEvent(Duration::from_secs(30));
+    server.faults().add(FaultRule::new(late).resource("secrets"));
+    let running = run_with(client, |builder| builder.reads(Watch::<Secret>::new()), maker);
+    let (first, was_behind) = runs.recv().await.expect("a run");
+    assert!(!was_behind);
+    let (second, is_behind) = runs.recv().await.expect("another run");
+    assert!(is_behind);
+    assert_eq!((second - first).as_secs(), 5);
+    assert_eq!(running.controller.status().counts.behind, 1);
+    running.end().await.expect("it stops");
+}
+
+#[tokio::test(start_paused = true)]
+async fn writes_that_no_cache_of_the_controller_shows_are_not_waited_for() {
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(100);
+    let maker = does(move |_: Arc<ConfigMap>, cx: &Context| {
+        let said = said.clone();
+        Box::pin(async move {
+            said.send((tokio::time::Instant::now(), cx.cache_behind())).await?;
+            // Not watched at all; watched with other labels; watched in another namespace.
+            if cx.live::<Secret>().get(&"default/made".parse()?).await?.is_none() {
+                cx.live().create(&secret("made")).await?;
+            }
+            Ok(Action::RequeueAfter(Duration::from_mins(1)))
+        })
+    });
+    let labelled = Watch::<Secret>::new().options(|informer| informer.label_selector("app=web"));
+    let elsewhere = Watch::<Secret>::new().options(|informer| informer.namespace("kube-system"));
+    let running = run_with(client, |builder| builder.reads(labelled).reads(elsewhere), maker);
+    let (first, _) = runs.recv().await.expect("a run");
+    let (second, is_behind) = runs.recv().await.expect("another run");
+    assert!(!is_behind);
+    assert_eq!(second - first, Duration::from_mins(1));
+    running.end().await.expect("it stops");
+}
+
+#[tokio::test(start_paused = true)]
+async fn runs_tell_what_they_wrote_and_that_they_were_woken_by_it() {
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(100);
+    let labeller = does(move |object: Arc<ConfigMap>, cx: &Context| {
+        let said = said.clone();
+        Box::pin(async move {
+            let mut new = ConfigMap::clone(&object);
+            new.labels_mut().insert("seen".to_owned(), "yes".to_owned());
+            cx.live().update(&*object, &new).await?;
+            said.send(()).await?;
+            Ok(Action::Done)
+        })
+    });
+    let running = run_with(client.clone(), |builder| builder, labeller);
+    runs.recv().await.expect("a run");
+    runs.recv().await.expect("the run that its write led to");
+    let key: ObjectKey = "default/one".parse().expect("a key");
+    // What a run leaves behind is noted right after it.
+    while running.controller.runs(&key).len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    let told = running.controller.runs(&key);
+    let write = told[0].writes[0].to_string();
+    let version = told[0].writes[0].version().expect("a version").to_string();
+    assert_eq!(write, format!("patch configmaps default/one at {version}"));
+    assert_eq!(
+        told[1].causes.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        [format!("ConfigMap default/one updated at {version}, by a run before")]
+    );
+    assert!(told[1].writes.is_empty());
+
+    // What somebody else does is nobody's own write.
+    stage::api(&client).delete("one", &DeleteParams::default()).await.expect("deleted");
+    while running.controller.runs(&key).len() < 3 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert!(!running.controller.runs(&key)[2].causes[0].is_by_us());
+    running.end().await.expect("it stops");
+}

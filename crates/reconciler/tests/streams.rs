@@ -1,0 +1,126 @@
+//! Sources that are streams, and sources that come and go while a controller runs.
+
+mod stage;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::api::{Api, PostParams};
+use serde_json::json;
+use tokio::sync::mpsc;
+use windlass_indexer::{Cached, ObjectKey};
+use windlass_reconciler::{Action, Cause, Context, Reconcile, RunError, Watch};
+use windlass_workqueue::Priority;
+
+use stage::{cluster, create, does, run_with};
+
+/// A reconciler that says which key ran and why.
+fn teller(said: mpsc::Sender<String>) -> impl Reconcile<ConfigMap> {
+    does(move |_: Arc<ConfigMap>, cx: &Context| {
+        let said = said.clone();
+        Box::pin(async move {
+            let causes: Vec<_> = cx.causes().iter().map(ToString::to_string).collect();
+            said.send(format!("{} because {}", cx.key(), causes.join(", "))).await?;
+            Ok(Action::Done)
+        })
+    })
+}
+
+fn key(text: &str) -> ObjectKey {
+    text.parse().expect("a key")
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_of_a_channel_run_and_tell_where_they_came_from() {
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(100);
+    let (webhook, mut calls) = mpsc::channel::<ObjectKey>(10);
+    let calls = stream::poll_fn(move |cx| calls.poll_recv(cx));
+    let running = run_with(client, |builder| builder.stream("webhook", calls), teller(said));
+    let first = runs.recv().await.expect("the first run");
+    assert!(first.starts_with("default/one because ConfigMap default/one was there"), "{first}");
+    webhook.send(key("default/one")).await.expect("it is listened to");
+    assert_eq!(runs.recv().await.as_deref(), Some("default/one because source webhook"));
+    // A stream may end; the controller goes on.
+    drop(webhook);
+    running.end().await.expect("it stops");
+}
+
+#[tokio::test(start_paused = true)]
+async fn stream_that_panics_ends_the_controller_with_an_error() {
+    let (_cluster, client) = cluster().await;
+    let (said, _runs) = mpsc::channel(100);
+    let broken = stream::poll_fn(|_| -> std::task::Poll<Option<ObjectKey>> { panic!("broken") });
+    let mut running = run_with(client, |builder| builder.stream("broken", broken), teller(said));
+    let error = running.ended().await.expect_err("it cannot go on");
+    assert!(matches!(error, RunError::StreamPanicked), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn source_is_added_and_removed_while_the_controller_runs() {
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(100);
+    let running = run_with(client.clone(), |builder| builder, teller(said));
+    runs.recv().await.expect("the first run");
+
+    let secrets: Api<Secret> = Api::namespaced(client, "default");
+    let secret = |name: &str| {
+        serde_json::from_value(json!({"metadata": {"name": name}})).expect("an object")
+    };
+    let leads_to_one = |_: &Cached<Secret>| [key("default/one")];
+    let source =
+        running.controller.add_watched(Watch::<Secret>::new(), leads_to_one).expect("a source");
+    secrets.create(&PostParams::default(), &secret("a")).await.expect("created");
+    let run = runs.recv().await.expect("a run");
+    assert!(run.starts_with("default/one because Secret default/a"), "{run}");
+    assert_eq!(running.controller.status().sources.len(), 2);
+
+    assert!(running.controller.remove(source));
+    assert!(!running.controller.remove(source));
+    secrets.create(&PostParams::default(), &secret("b")).await.expect("created");
+    let ran = tokio::time::timeout(Duration::from_hours(1), runs.recv()).await;
+    assert!(ran.is_err(), "{ran:?}");
+    // Nobody uses the informer of secrets any more.
+    assert_eq!(running.factory.status().len(), 1);
+    running.end().await.expect("it stops");
+}
+
+#[tokio::test(start_paused = true)]
+async fn policy_decides_which_key_comes_first() {
+    let (_cluster, client) = cluster().await;
+    create(&client, "two").await;
+    create(&client, "urgent").await;
+    let (said, mut runs) = mpsc::channel(100);
+    let policy = |key: &ObjectKey, _: &Cause| {
+        if key.name() == "urgent" { Priority::High } else { Priority::Normal }
+    };
+    let running = run_with(client, |builder| builder.priority(policy), teller(said));
+    let first = runs.recv().await.expect("a run");
+    assert!(first.starts_with("default/urgent"), "{first}");
+    running.end().await.expect("it stops");
+}
+
+#[tokio::test(start_paused = true)]
+async fn lister_of_a_type_that_nobody_watches_says_what_to_add() {
+    let (_cluster, client) = cluster().await;
+    let (said, mut told) = mpsc::channel(100);
+    let reader = does(move |_: Arc<ConfigMap>, cx: &Context| {
+        let said = said.clone();
+        Box::pin(async move {
+            let error = cx.lister::<Secret>().expect_err("it is not watched");
+            said.send(error.to_string()).await?;
+            Ok(Action::Done)
+        })
+    });
+    let running = run_with(client, |builder| builder, reader);
+    assert_eq!(
+        told.recv().await.as_deref(),
+        Some(
+            "the controller \"configmap\" has no cache of Secret: add .reads(Watch::<Secret>::new()) to its builder, \
+             or .owns or .watches"
+        )
+    );
+    running.end().await.expect("it stops");
+}
