@@ -94,21 +94,20 @@ fn merged(
         managers.update(&fields, (&tracking::nothing(target), live), nobody, Some(now.to_owned()));
     }
     let manager = Manager::new(apply.manager, Operation::Apply, &version, &target.subresource);
-    let mut after = managers.clone();
-    let mut changed = after.apply(&fields, (live, &config), &manager, apply.force, now);
-    if let Err(conflicts) = &changed
-        && apply.manager == KUBECTL
-    {
-        let left = kubectl::left(&fields, live, conflicts);
-        after = managers.clone();
-        changed = if left.is_empty() {
-            after.apply(&fields, (live, &config), &manager, true, now)
-        } else {
-            Err(left)
-        };
-    }
+    let mut attempt = |force| {
+        let mut after = managers.clone();
+        let changed = after.apply(&fields, (live, &config), &manager, force, now)?;
+        *managers = after;
+        Ok(changed)
+    };
+    let changed = attempt(apply.force).or_else(|conflicts: Vec<Conflict>| {
+        if apply.manager != KUBECTL {
+            return Err(conflicts);
+        }
+        let left = kubectl::left(&fields, live, &conflicts);
+        if left.is_empty() { attempt(true) } else { Err(left) }
+    });
     let changed = changed.map_err(|conflicts| refusal(&conflicts))?;
-    *managers = after;
     let Value::Object(mut object) = changed.unwrap_or_else(|| live.clone()) else {
         return Err(Failure::bad_request("an object must stay an object"));
     };
@@ -130,6 +129,13 @@ pub(crate) fn parse(body: &[u8]) -> Result<json::Read, Failure> {
             ))
         })
     })?;
+    if json::depth(&read.value) > json::DEPTH_MAX {
+        return Err(Failure::bad_request(format!(
+            "error decoding YAML: the body is nested deeper than {} levels, which this embedded API server does \
+             not read",
+            json::DEPTH_MAX
+        )));
+    }
     json::make_whole(&mut read.value);
     match &read.value {
         Value::Object(_) => Ok(read),
