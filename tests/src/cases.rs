@@ -4,6 +4,7 @@
 //! case that is written and not listed is an unused function, which the compiler reports.
 
 mod apply;
+mod apply_builtins;
 mod auth;
 mod bodies;
 mod builtins;
@@ -216,12 +217,7 @@ macro_rules! for_each_case {
                 apply_of_yaml,
                 apply_with_a_version_or_a_uid,
                 dry_apply_stores_nothing,
-                apply_of_metadata,
-                apply_of_owner_references,
-                apply_of_a_deployment,
-                create_and_update_of_a_deployment_are_managed,
                 apply_of_a_status,
-                apply_of_a_built_in_status,
                 apply_of_custom_lists_and_maps,
                 apply_keeps_the_order_of_lists,
                 apply_of_nulls_and_nothing,
@@ -230,12 +226,20 @@ macro_rules! for_each_case {
                 apply_in_two_versions,
                 apply_without_a_schema,
                 managers_of_a_custom_resource_that_is_created_and_patched,
+                apply_where_it_cannot_be,
+                watch_sees_what_is_applied,
+                kubectl_is_not_in_conflict_with_itself,
+            ]
+            apply_builtins: [
+                apply_of_metadata,
+                apply_of_owner_references,
+                apply_of_a_deployment,
+                create_and_update_of_a_deployment_are_managed,
+                apply_of_a_built_in_status,
                 apply_of_a_service,
                 apply_of_a_pod,
                 apply_of_other_built_ins,
                 apply_of_a_definition,
-                apply_where_it_cannot_be,
-                watch_sees_what_is_applied,
             ]
             lists: [
                 list_items_of_built_ins_omit_their_kind,

@@ -263,3 +263,14 @@ async fn managers_that_a_client_sets_count() {
     let (_, refusal) = apply(&server, &path, "fieldManager=me", text).await;
     assert_eq!(refusal["details"]["causes"][0]["message"], "conflict with \"them\"");
 }
+
+#[tokio::test]
+async fn what_is_nested_too_deeply_is_refused() {
+    let server = server();
+    for levels in [200, 5000] {
+        let text = format!("kind: ConfigMap\ndata: {}{}\n", "[".repeat(levels), "]".repeat(levels));
+        let path = format!("{CONFIG_MAPS}/a");
+        let (status, _) = apply(&server, &path, "fieldManager=me", text).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST);
+    }
+}

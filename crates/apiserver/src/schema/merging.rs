@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::node::{Additional, ListKind, Node, Type};
+use super::node::{Additional, ListKind, MapKind, Node, Type};
 use crate::kinds::BuiltInPlace;
 use crate::place::{Expected, Field, Form, Key, Place};
 
@@ -32,7 +32,7 @@ impl<'a> SchemaPlace<'a> {
             expected => expected,
         };
         match expected {
-            Expected::Map if self.node.atomic => Form::Leaf,
+            Expected::Map if self.node.map == MapKind::Atomic => Form::Leaf,
             Expected::Map => Form::Map,
             Expected::List => match self.node.list.kind {
                 ListKind::Atomic => Form::Leaf,
@@ -72,9 +72,8 @@ impl<'a> SchemaPlace<'a> {
         let place = match &self.node.additional {
             Some(Additional::Schema(node)) => self.below(node),
             Some(Additional::Allowed) => Place::Open,
-            Some(Additional::Refused) => return None,
             None if self.keeps || self.node.properties.is_empty() => Place::Open,
-            None => return None,
+            Some(Additional::Refused) | None => return None,
         };
         Some(Field { place, named: false })
     }

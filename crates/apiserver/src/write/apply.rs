@@ -1,18 +1,20 @@
 //! Server-side apply: a client sends the fields that it wants to manage, and the server merges them.
 //!
-//! [`State::apply`] is the verb. `managers` knows whose field is whose, `field_set` writes it down, `compare` and
+//! [`State::apply`] is the verb, `kubectl` a sender of its own kind. `managers` knows whose field is whose, `field_set` writes it down, `compare` and
 //! `merge` are the ways through objects, and `check` refuses what cannot be merged. How lists and maps merge is
 //! told by [`crate::place`]. `tracking` is how all other writes take part.
 
 mod check;
 mod compare;
 mod field_set;
+mod kubectl;
 mod managers;
 mod merge;
 pub(crate) mod tracking;
 
 use serde_json::{Map, Value};
 
+use self::kubectl::KUBECTL;
 use self::managers::{Conflict, Manager, Managers, Operation};
 use self::tracking::{MANAGED_FIELDS, Tracking};
 use super::Written;
@@ -80,7 +82,7 @@ fn merged(
 ) -> Result<Map<String, Value>, Failure> {
     let fields = tracking::fields(target);
     let version = tracking::version_of(target);
-    let place = fields.places[&version];
+    let place = fields.place();
     let config = Value::Object(apply.config);
     check::check(place, &config).map_err(|why| {
         let named = shown_identity(target, &config);
@@ -92,13 +94,27 @@ fn merged(
         managers.update(&fields, (&tracking::nothing(target), live), nobody, Some(now.to_owned()));
     }
     let manager = Manager::new(apply.manager, Operation::Apply, &version, &target.subresource);
-    let changed = managers
-        .apply(&fields, (live, &config), &manager, apply.force, now)
-        .map_err(|conflicts| refusal(&conflicts))?;
-    match changed.unwrap_or_else(|| live.clone()) {
-        Value::Object(object) => Ok(object),
-        _ => Err(Failure::bad_request("an object must stay an object")),
+    let mut attempt = |force| {
+        let mut after = managers.clone();
+        let changed = after.apply(&fields, (live, &config), &manager, force, now)?;
+        *managers = after;
+        Ok(changed)
+    };
+    let changed = attempt(apply.force).or_else(|conflicts: Vec<Conflict>| {
+        if apply.manager != KUBECTL {
+            return Err(conflicts);
+        }
+        let left = kubectl::left(&fields, live, &conflicts);
+        if left.is_empty() { attempt(true) } else { Err(left) }
+    });
+    let changed = changed.map_err(|conflicts| refusal(&conflicts))?;
+    let Value::Object(mut object) = changed.unwrap_or_else(|| live.clone()) else {
+        return Err(Failure::bad_request("an object must stay an object"));
+    };
+    if apply.manager == KUBECTL {
+        kubectl::annotate(&mut object, &config);
     }
+    Ok(object)
 }
 
 /// Reads a configuration: YAML, of which JSON is the most common form.
@@ -113,6 +129,13 @@ pub(crate) fn parse(body: &[u8]) -> Result<json::Read, Failure> {
             ))
         })
     })?;
+    if json::depth(&read.value) > json::DEPTH_MAX {
+        return Err(Failure::bad_request(format!(
+            "error decoding YAML: the body is nested deeper than {} levels, which this embedded API server does \
+             not read",
+            json::DEPTH_MAX
+        )));
+    }
     json::make_whole(&mut read.value);
     match &read.value {
         Value::Object(_) => Ok(read),

@@ -69,7 +69,7 @@ impl State {
         keep_server_set(&old, &mut new);
         tracking::take(&mut new);
         apply_defaults(target, &mut new, false);
-        tracking::updated(target, &old, &mut new, managers, tracking, &self.clock);
+        tracking::updated(target, &old, &mut new, managers.as_ref(), tracking, &self.clock);
         let (before, after) = (Value::Object(old.clone()), Value::Object(new.clone()));
         // Annotations that are written with a status do not count, not even where they count otherwise.
         let may_grow = target.subresource != "status";

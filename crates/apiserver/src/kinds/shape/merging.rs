@@ -48,9 +48,8 @@ impl BuiltInPlace {
         let atomic = self.merging.and_then(|merging| merging.atomic);
         match self.of {
             Of::Type(of) if atomic.unwrap_or(of.atomic) => Form::Leaf,
-            Of::Type(_) => Form::Map,
             Of::Shape(Shape::Map(..)) if atomic == Some(true) => Form::Leaf,
-            Of::Shape(Shape::Map(..)) => Form::Map,
+            Of::Type(_) | Of::Shape(Shape::Map(..)) => Form::Map,
             Of::Shape(Shape::List(..)) => match self.merging.map(|merging| &merging.list) {
                 None | Some(Listing::Atomic) => Form::Leaf,
                 Some(Listing::Set) => Form::Set,

@@ -25,7 +25,14 @@ pub(crate) fn check(place: Place<'_>, config: &Value) -> Result<(), String> {
 fn add_errors(place: Place<'_>, value: &Value, path: &str, errors: &mut Vec<String>) {
     let mut wrong = |why: &str| errors.push(told(path, why));
     match (place.expected(), value) {
-        (_, Value::Null) => {}
+        (_, Value::Null)
+        | (Expected::Number, Value::Number(_))
+        | (Expected::Text, Value::String(_))
+        | (Expected::Flag, Value::Bool(_))
+        | (
+            Expected::Scalar | Expected::Any,
+            Value::Number(_) | Value::String(_) | Value::Bool(_),
+        ) => {}
         (Expected::Map | Expected::Any, Value::Object(fields)) => {
             for (name, value) in fields {
                 let below = format!("{path}.{name}");
@@ -43,13 +50,6 @@ fn add_errors(place: Place<'_>, value: &Value, path: &str, errors: &mut Vec<Stri
         }
         (Expected::Map, other) => wrong(&format!("expected map, got &{{{}}}", plain(other))),
         (Expected::List, other) => wrong(&format!("expected list, got &{{{}}}", plain(other))),
-        (Expected::Number, Value::Number(_))
-        | (Expected::Text, Value::String(_))
-        | (Expected::Flag, Value::Bool(_))
-        | (
-            Expected::Scalar | Expected::Any,
-            Value::Number(_) | Value::String(_) | Value::Bool(_),
-        ) => {}
         (Expected::Number, other) => {
             wrong(&format!("expected numeric (int or float), got {}", go_type(other)));
         }

@@ -252,6 +252,7 @@ mod tests {
 
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "tests pass literals")]
     fn compared(old: Value, new: Value) -> Vec<Vec<String>> {
         let found = Comparison::new(Place::Open, &old, &new);
         [found.removed, found.modified, found.added].iter().map(FieldSet::paths).collect()

@@ -288,6 +288,7 @@ mod tests {
 
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "tests pass literals")]
     fn set(fields: Value) -> FieldSet {
         FieldSet::decode(&fields)
     }

@@ -55,7 +55,7 @@ pub(crate) struct Manager {
 
 /// What a manager manages.
 #[derive(Clone, Debug, PartialEq)]
-struct Managed {
+struct Holding {
     version: String,
     fields: FieldSet,
     time: Option<String>,
@@ -63,7 +63,7 @@ struct Managed {
 
 /// All managers of an object.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Managers(BTreeMap<Manager, Managed>);
+pub(crate) struct Managers(BTreeMap<Manager, Holding>);
 
 /// What is needed to understand the fields of a kind.
 pub(crate) struct Fields<'a> {
@@ -117,7 +117,8 @@ impl Manager {
 }
 
 impl<'a> Fields<'a> {
-    fn place(&self) -> Place<'a> {
+    /// The place of whole objects in the version of the request.
+    pub(crate) fn place(&self) -> Place<'a> {
         self.places.get(&self.version).copied().unwrap_or(Place::Open)
     }
 
@@ -151,31 +152,31 @@ impl Managers {
             text("manager").clone_into(&mut manager.name);
             let fields = entry.get("fieldsV1").map(FieldSet::decode).unwrap_or_default();
             let time = Some(text("time")).filter(|time| !time.is_empty()).map(str::to_owned);
-            managers.insert(manager, Managed { version: version.to_owned(), fields, time });
+            managers.insert(manager, Holding { version: version.to_owned(), fields, time });
         }
         Some(Self(managers))
     }
 
     /// Writes `metadata.managedFields`: those who apply first, then by time and name.
     pub(crate) fn encode(&self) -> Value {
-        let mut entries: Vec<(&Manager, &Managed)> = self.0.iter().collect();
-        entries.sort_by_key(|(manager, managed)| {
+        let mut entries: Vec<(&Manager, &Holding)> = self.0.iter().collect();
+        entries.sort_by_key(|(manager, holding)| {
             (
                 manager.operation,
-                &managed.time,
+                &holding.time,
                 &manager.name,
-                &managed.version,
+                &holding.version,
                 &manager.subresource,
             )
         });
-        entries.into_iter().map(|(manager, managed)| encode(manager, managed)).collect()
+        entries.into_iter().map(|(manager, holding)| encode(manager, holding)).collect()
     }
 
     /// Whether these are the same managers of the same fields, whenever they wrote.
     pub(crate) fn same_but_for_times(&self, other: &Self) -> bool {
         let timeless = |managers: &Self| {
             let mut managers = managers.clone();
-            managers.0.values_mut().for_each(|managed| managed.time = None);
+            managers.0.values_mut().for_each(|holding| holding.time = None);
             managers
         };
         timeless(self) == timeless(other)
@@ -197,13 +198,13 @@ impl Managers {
             return;
         }
         let version = fields.version.clone();
-        let managed = self.0.entry(manager).or_insert_with(|| Managed {
+        let holding = self.0.entry(manager).or_insert_with(|| Holding {
             version,
             fields: FieldSet::default(),
             time: None,
         });
-        managed.fields = managed.fields.union(&written);
-        managed.time = now;
+        holding.fields = holding.fields.union(&written);
+        holding.time = now;
         self.cap();
     }
 
@@ -222,7 +223,7 @@ impl Managers {
         let place = fields.place();
         let merged = merge(place, live, config);
         let last = self.0.get(manager).cloned();
-        let wanted = Managed {
+        let wanted = Holding {
             version: fields.version.clone(),
             fields: applied(place, config).without(&fields.unwritable),
             time: last.as_ref().and_then(|last| last.time.clone()),
@@ -234,10 +235,10 @@ impl Managers {
         };
         self.step(fields, (live, &object), Some(manager), force)?;
         let changed = object != *live;
-        if let Some(managed) = self.0.get_mut(manager) {
-            managed.fields = managed.fields.difference(&FieldSet::of(&UNMANAGED));
+        if let Some(holding) = self.0.get_mut(manager) {
+            holding.fields = holding.fields.difference(&FieldSet::of(&UNMANAGED));
             if changed {
-                managed.time = Some(now.to_owned());
+                holding.time = Some(now.to_owned());
             }
         }
         self.drop_idle();
@@ -259,16 +260,16 @@ impl Managers {
         };
         let mut conflicts = Vec::new();
         let mut left = BTreeMap::new();
-        for (manager, managed) in &self.0 {
+        for (manager, holding) in &self.0 {
             if Some(manager) == writer {
-                left.insert(manager.clone(), managed.clone());
+                left.insert(manager.clone(), holding.clone());
                 continue;
             }
             // Nobody knows what the fields of a version mean that is no more.
-            let Some(comparison) = compare(&managed.version) else { continue };
-            let lost = managed.fields.intersection(&comparison.written());
-            let kept = managed.fields.difference(&lost).difference(&comparison.removed);
-            left.insert(manager.clone(), Managed { fields: kept, ..managed.clone() });
+            let Some(comparison) = compare(&holding.version) else { continue };
+            let lost = holding.fields.intersection(&comparison.written());
+            let kept = holding.fields.difference(&lost).difference(&comparison.removed);
+            left.insert(manager.clone(), Holding { fields: kept, ..holding.clone() });
             if !lost.is_empty() {
                 conflicts.push(Conflict { manager: manager.clone(), fields: lost });
             }
@@ -283,19 +284,19 @@ impl Managers {
     }
 
     /// Removes what a manager applied last time and does not apply any more, unless somebody else manages it.
-    fn prune(&self, fields: &Fields<'_>, merged: Value, last: &Managed) -> Value {
+    fn prune(&self, fields: &Fields<'_>, merged: Value, last: &Holding) -> Value {
         let Some(&place) = fields.places.get(&last.version) else { return merged };
         let last = last.fields.with_named(place);
         let mut left = remove(place, &merged, &last);
-        let mut managed: BTreeMap<&str, FieldSet> = BTreeMap::new();
+        let mut owned: BTreeMap<&str, FieldSet> = BTreeMap::new();
         for one in self.0.values() {
-            let of_version = managed.entry(&one.version).or_default();
+            let of_version = owned.entry(&one.version).or_default();
             *of_version = of_version.union(&one.fields);
         }
-        for (version, managed) in managed {
+        for (version, owned) in owned {
             let Some(&place) = fields.places.get(version) else { continue };
             let all = applied(place, &merged).with_named(place);
-            let kept = applied(place, &left).with_named(place).union(&managed.with_named(place));
+            let kept = applied(place, &left).with_named(place).union(&owned.with_named(place));
             left = remove(place, &merged, &all.difference(&kept));
         }
         // What went with the rest although this manager did not apply it comes back.
@@ -305,14 +306,14 @@ impl Managers {
     }
 
     fn drop_idle(&mut self) {
-        self.0.retain(|_, managed| !managed.fields.is_empty());
+        self.0.retain(|_, holding| !holding.fields.is_empty());
     }
 
     /// Puts the oldest managers of a version together where there are too many.
     fn cap(&mut self) {
         let updaters = self.0.iter().filter(|(manager, _)| manager.operation == Operation::Update);
         let mut updaters: Vec<(Option<String>, Manager)> =
-            updaters.map(|(manager, managed)| (managed.time.clone(), manager.clone())).collect();
+            updaters.map(|(manager, holding)| (holding.time.clone(), manager.clone())).collect();
         updaters.sort();
         let mut count = updaters.len();
         let mut first: BTreeMap<String, Manager> = BTreeMap::new();
@@ -328,27 +329,27 @@ impl Managers {
             let bucket = Manager::new(ANCIENT, Operation::Update, &version, "");
             let mut fields = FieldSet::default();
             for member in [oldest, &manager, &bucket] {
-                if let Some(managed) = self.0.remove(member) {
-                    fields = fields.union(&managed.fields);
+                if let Some(holding) = self.0.remove(member) {
+                    fields = fields.union(&holding.fields);
                 }
             }
-            self.0.insert(bucket, Managed { version, fields, time });
+            self.0.insert(bucket, Holding { version, fields, time });
             count -= 1;
         }
     }
 }
 
-fn encode(manager: &Manager, managed: &Managed) -> Value {
+fn encode(manager: &Manager, holding: &Holding) -> Value {
     let mut entry = json!({
         "operation": manager.operation.name(),
-        "apiVersion": managed.version,
+        "apiVersion": holding.version,
         "fieldsType": "FieldsV1",
-        "fieldsV1": managed.fields.encode(),
+        "fieldsV1": holding.fields.encode(),
     });
     let texts = [
         ("manager", manager.name.as_str()),
         ("subresource", &manager.subresource),
-        ("time", managed.time.as_deref().unwrap_or_default()),
+        ("time", holding.time.as_deref().unwrap_or_default()),
     ];
     let entry_fields: &mut Map<String, Value> =
         entry.as_object_mut().expect("an entry was just made");

@@ -145,6 +145,7 @@ mod tests {
         .expect("the schema must be valid")
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "tests pass literals")]
     fn merged(field: &str, held: Value, applied: Value) -> Value {
         let schema = schema();
         let place = Place::Custom(schema.place());

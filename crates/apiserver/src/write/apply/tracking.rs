@@ -95,7 +95,7 @@ pub(crate) fn updated(
     target: &Target,
     old: &Map<String, Value>,
     new: &mut Map<String, Value>,
-    given: Option<Value>,
+    given: Option<&Value>,
     tracking: Tracking<'_>,
     clock: &WallClock,
 ) {
@@ -105,9 +105,9 @@ pub(crate) fn updated(
     }
     let before = held.and_then(Managers::decode).unwrap_or_default();
     let after = match tracking {
-        Tracking::Done => given.as_ref().and_then(Managers::decode).unwrap_or_default(),
+        Tracking::Done => given.and_then(Managers::decode).unwrap_or_default(),
         Tracking::By(writer) => {
-            let mut managers = base(target, given.as_ref(), &before);
+            let mut managers = base(target, given, &before);
             if !managers.is_empty() {
                 let old = shown(target, &without_managers(old));
                 let new = shown(target, new);

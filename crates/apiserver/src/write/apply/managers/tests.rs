@@ -50,6 +50,7 @@ impl World {
         Fields { places, version: "v1".to_owned(), unwritable: FieldSet::default() }
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "tests pass literals")]
     fn try_apply(&mut self, name: &str, spec: Value, force: bool) -> Result<(), Vec<Conflict>> {
         let manager = Manager::new(name, Operation::Apply, "v1", "");
         let (live, config) = (json!({"spec": self.spec}), json!({"spec": spec}));
@@ -75,7 +76,7 @@ impl World {
 
     fn fields_of(&self, name: &str) -> Vec<String> {
         let found = self.managers.0.iter().find(|(manager, _)| manager.name == name);
-        found.map(|(_, managed)| managed.fields.paths()).unwrap_or_default()
+        found.map(|(_, holding)| holding.fields.paths()).unwrap_or_default()
     }
 }
 
