@@ -13,7 +13,8 @@ use crate::process::CommandLine;
 pub(crate) const REAL_TIER: (&str, &str) = ("WINDLASS_TEST_REAL", "1");
 
 /// The packages that have tests on a real control plane.
-const REAL_PACKAGES: [&str; 5] = [
+const REAL_PACKAGES: [&str; 6] = [
+    "sample-controller",
     "windlass-informer",
     "windlass-reconciler",
     "windlass-testkit",
@@ -84,8 +85,8 @@ mod tests {
         let options = Options { real: true, rest: vec!["some_test".to_owned()] };
         assert_eq!(
             options.command().to_string(),
-            "WINDLASS_TEST_REAL=1 cargo test --package windlass-informer --package windlass-reconciler \
-             --package windlass-testkit \
+            "WINDLASS_TEST_REAL=1 cargo test --package sample-controller --package windlass-informer \
+             --package windlass-reconciler --package windlass-testkit \
              --package windlass-tests --package windlass-workloads some_test"
         );
     }
