@@ -3,6 +3,8 @@
 //! The list stands here once, in [`for_each_case`](crate::for_each_case); the table [`ALL`] and the tests are made from it. A
 //! case that is written and not listed is an unused function, which the compiler reports.
 
+mod apply;
+mod apply_builtins;
 mod auth;
 mod bodies;
 mod builtins;
@@ -200,6 +202,44 @@ macro_rules! for_each_case {
                 json_patch_that_is_broken,
                 json_patch_adds_a_finalizer_as_controllers_do,
                 json_patch_of_the_status,
+            ]
+            apply: [
+                apply_creates_and_changes_and_removes,
+                apply_that_changes_nothing_keeps_the_version,
+                apply_conflicts_with_another_manager,
+                apply_conflicts_with_several_managers,
+                apply_conflicts_with_what_was_written_otherwise,
+                json_patch_takes_part_in_management,
+                apply_to_an_object_without_managers,
+                managers_survive_who_does_not_know_them,
+                apply_that_is_not_allowed,
+                apply_body_that_is_broken,
+                apply_of_yaml,
+                apply_with_a_version_or_a_uid,
+                dry_apply_stores_nothing,
+                apply_of_a_status,
+                apply_of_custom_lists_and_maps,
+                apply_keeps_the_order_of_lists,
+                apply_of_nulls_and_nothing,
+                apply_of_unknown_fields_and_wrong_types,
+                apply_is_validated_and_defaulted,
+                apply_in_two_versions,
+                apply_without_a_schema,
+                managers_of_a_custom_resource_that_is_created_and_patched,
+                apply_where_it_cannot_be,
+                watch_sees_what_is_applied,
+                kubectl_is_not_in_conflict_with_itself,
+            ]
+            apply_builtins: [
+                apply_of_metadata,
+                apply_of_owner_references,
+                apply_of_a_deployment,
+                create_and_update_of_a_deployment_are_managed,
+                apply_of_a_built_in_status,
+                apply_of_a_service,
+                apply_of_a_pod,
+                apply_of_other_built_ins,
+                apply_of_a_definition,
             ]
             lists: [
                 list_items_of_built_ins_omit_their_kind,

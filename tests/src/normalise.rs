@@ -6,7 +6,7 @@
 //!   write to as well, they mean nothing.
 //! - Times become `<time>`; the random end of a generated name becomes `<suffix 1>`.
 //! - Continue tokens are opened, and their version replaced.
-//! - `metadata.managedFields` is dropped: the embedded server does not keep it.
+//! - `metadata.managedFields` is dropped: the embedded server keeps it only of objects that are applied.
 //!
 //! What a case sends on purpose to be wrong stays as it is: the versions 0, 1 and from a thousand million
 //! on, uids that start with eight zeros, and times in the year 2001.

@@ -29,6 +29,9 @@ pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
 /// A JSON merge patch.
 pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
 
+/// Server-side apply; the body may be JSON.
+pub(crate) const APPLY: &str = "application/apply-patch+yaml";
+
 /// A running case: its server, its namespace, and what happened so far.
 pub struct Script {
     target: Target,
@@ -103,6 +106,49 @@ impl Script {
     /// PATCH with a JSON patch.
     pub(crate) async fn json_patch(&mut self, path: impl Into<String>, change: Value) -> Answer {
         self.send(Request::patch(path, JSON_PATCH, change)).await
+    }
+
+    /// Server-side apply of `config` by `manager`; `path` may have a query.
+    pub(crate) async fn apply(
+        &mut self,
+        path: impl Into<String>,
+        manager: &str,
+        config: Value,
+    ) -> Answer {
+        self.send(Self::applying(path, manager, config)).await
+    }
+
+    /// The same with force.
+    pub(crate) async fn apply_by_force(
+        &mut self,
+        path: impl Into<String>,
+        manager: &str,
+        config: Value,
+    ) -> Answer {
+        let path = format!("{}?force=true", path.into());
+        self.send(Self::applying(path, manager, config)).await
+    }
+
+    /// The request of a server-side apply.
+    pub(crate) fn applying(path: impl Into<String>, manager: &str, config: Value) -> Request {
+        let path = path.into();
+        let joint = if path.contains('?') { '&' } else { '?' };
+        Request::patch(format!("{path}{joint}fieldManager={manager}"), APPLY, config)
+    }
+
+    /// Records who manages what of the object at `path`, in the order of operations and names: that of times depends
+    /// on how fast a server is.
+    pub(crate) async fn managers(&mut self, path: impl Into<String>) {
+        let answer = self.exchange(&Request::get(path)).await;
+        let mut entries = answer.at("/metadata/managedFields");
+        if let Some(entries) = entries.as_array_mut() {
+            let key = |entry: &Value| {
+                ["operation", "manager", "subresource", "apiVersion"]
+                    .map(|field| entry[field].as_str().unwrap_or_default().to_owned())
+            };
+            entries.sort_by_key(key);
+        }
+        self.note("managers", &entries);
     }
 
     /// DELETE without options.

@@ -13,8 +13,14 @@ use crate::process::CommandLine;
 pub(crate) const REAL_TIER: (&str, &str) = ("WINDLASS_TEST_REAL", "1");
 
 /// The packages that have tests on a real control plane.
-const REAL_PACKAGES: [&str; 4] =
-    ["windlass-informer", "windlass-reconciler", "windlass-testkit", "windlass-tests"];
+const REAL_PACKAGES: [&str; 6] = [
+    "sample-controller",
+    "windlass-informer",
+    "windlass-reconciler",
+    "windlass-testkit",
+    "windlass-tests",
+    "windlass-workloads",
+];
 
 /// Which tests to run; all that need no control plane by default.
 #[derive(Args, Debug, Default)]
@@ -79,9 +85,9 @@ mod tests {
         let options = Options { real: true, rest: vec!["some_test".to_owned()] };
         assert_eq!(
             options.command().to_string(),
-            "WINDLASS_TEST_REAL=1 cargo test --package windlass-informer --package windlass-reconciler \
-             --package windlass-testkit \
-             --package windlass-tests some_test"
+            "WINDLASS_TEST_REAL=1 cargo test --package sample-controller --package windlass-informer \
+             --package windlass-reconciler --package windlass-testkit \
+             --package windlass-tests --package windlass-workloads some_test"
         );
     }
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderValue};
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use serde_json::{Map, Value, json};
@@ -24,6 +24,8 @@ use crate::request::RequestInfo;
 use crate::route::{ResourcePath, Route};
 use crate::shared::Shared;
 use crate::state::{State, Target, finalizers};
+use crate::write::apply::tracking::{Tracking, Writer};
+use crate::write::apply::{self, Apply};
 use crate::write::decode::Decoder;
 use crate::write::delete::DeleteOptions;
 use crate::write::patch::{Patch, PatchType};
@@ -227,7 +229,7 @@ impl Call<'_> {
             self.warnings.borrow_mut().extend(crate::crd::warning(&object));
         }
         self.warn_of_finalizers(target, &object);
-        let written = state.create(target, object, dry_run)?;
+        let written = state.create(target, object, dry_run, Tracking::By(self.writer()))?;
         Ok(reply::written(&written, &encoding))
     }
 
@@ -235,18 +237,43 @@ impl Call<'_> {
         let encoding = self.encoding(target)?;
         let dry_run = self.query.check_write("UpdateOptions")?;
         let object = self.decode(state, target)?;
-        let written = state.put_object(target, dry_run, object)?;
+        let written = state.put_object(target, dry_run, Tracking::By(self.writer()), object)?;
         Ok(reply::written(&written, &encoding))
     }
 
     fn patch(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
         let encoding = self.encoding(target)?;
         let patch_type = PatchType::of(target, self.header(CONTENT_TYPE))?;
-        let dry_run = self.query.check_write("PatchOptions")?;
-        let written = state.update(target, dry_run, |object| {
-            Patch::parse(patch_type, &self.body)?.apply(&self.decoder(target), object)
-        })?;
+        let dry_run = self.query.check_patch(patch_type == PatchType::Apply)?;
+        let written = if patch_type == PatchType::Apply {
+            self.apply(state, target, dry_run)?
+        } else {
+            state.update(target, dry_run, Tracking::By(self.writer()), |object| {
+                Patch::parse(patch_type, &self.body)?.apply(&self.decoder(target), object)
+            })?
+        };
         Ok(reply::written(&written, &encoding))
+    }
+
+    /// Server-side apply. It may create the object, which its sender must be allowed to.
+    fn apply(&self, state: &mut State, target: &Target, dry_run: bool) -> Result<Written, Failure> {
+        let read = apply::parse(&self.body)?;
+        self.decoder(target).duplicates(&read.duplicates)?;
+        if target.subresource.is_empty() && state.existing(target).is_err() {
+            let create = RequestInfo { verb: "create", ..self.info.clone() };
+            self.shared.auth.authorize(&self.user, &create)?;
+        }
+        let apply = Apply {
+            config: read.value.as_object().cloned().unwrap_or_default(),
+            manager: &self.query.field_manager,
+            force: self.query.force == Some(true),
+        };
+        state.apply(target, &self.decoder(target), apply, dry_run)
+    }
+
+    /// Who writes, for the managed fields of objects.
+    fn writer(&self) -> Writer<'_> {
+        Writer::new(&self.query.field_manager, self.header(USER_AGENT))
     }
 
     fn delete(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
@@ -284,13 +311,15 @@ impl Call<'_> {
             Method::PUT => {
                 let dry_run = self.query.check_write("UpdateOptions")?;
                 let scale = self.value()?;
-                state.update_scale(target, dry_run, |_| Ok(scale))?
+                state.update_scale(target, dry_run, self.writer(), |_| Ok(scale))?
             }
             Method::PATCH => {
                 let patch_type = PatchType::of(target, content_type)?;
                 let patch = Patch::parse(patch_type, &self.body)?;
-                let dry_run = self.query.check_write("PatchOptions")?;
-                state.update_scale(target, dry_run, |scale| patch.apply_value(scale))?
+                let dry_run = self.query.check_patch(false)?;
+                state.update_scale(target, dry_run, self.writer(), |scale| {
+                    patch.apply_value(scale)
+                })?
             }
             _ if target.kind.is_builtin() => return Err(Failure::method_not_allowed()),
             _ => return Err(self.no_such_verb(target)),

@@ -176,6 +176,18 @@ impl Failure {
             .with_details(details(name, group, what))
     }
 
+    /// Others manage fields that an apply would change: what is in conflict with whom, and where.
+    pub(crate) fn apply_conflict(message: &str, causes: &[(String, String)]) -> Self {
+        let causes: Vec<Value> = causes
+            .iter()
+            .map(|(why, field)| {
+                json!({"reason": "FieldManagerConflict", "message": why, "field": field})
+            })
+            .collect();
+        Self::new(StatusCode::CONFLICT, Some("Conflict"), message)
+            .with_details(json!({ "causes": causes }))
+    }
+
     // 410, 413, 415
 
     pub(crate) fn list_too_old() -> Self {

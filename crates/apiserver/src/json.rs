@@ -35,6 +35,16 @@ pub(crate) fn read(text: &[u8]) -> Result<Read, serde_json::Error> {
     Ok(Read { value, duplicates })
 }
 
+/// The same for a value that was read by other means.
+pub(crate) fn make_whole(value: &mut Value) {
+    match value {
+        Value::Number(found) if found.is_f64() => *value = number(found.as_f64().unwrap_or(0.0)),
+        Value::Array(list) => list.iter_mut().for_each(make_whole),
+        Value::Object(fields) => fields.values_mut().for_each(make_whole),
+        _ => {}
+    }
+}
+
 /// Numbers without a fraction become whole numbers, as Go writes them.
 fn number(float: f64) -> Value {
     /// Whole numbers up to here are exact.

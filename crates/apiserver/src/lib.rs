@@ -49,6 +49,7 @@ mod list;
 mod listen;
 mod metadata;
 mod object;
+mod place;
 mod query;
 mod reply;
 mod request;

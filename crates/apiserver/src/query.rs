@@ -22,7 +22,8 @@ pub(crate) struct Query {
     pub(crate) dry_run: Vec<String>,
     pub(crate) field_manager: String,
     pub(crate) field_validation: FieldValidation,
-    pub(crate) force: bool,
+    /// Only for apply.
+    pub(crate) force: Option<bool>,
     // Delete options may come here instead of in a body.
     pub(crate) propagation_policy: Option<String>,
     pub(crate) orphan_dependents: Option<bool>,
@@ -89,7 +90,7 @@ impl Query {
             "dryRun" => self.dry_run.push(text()),
             "fieldManager" => self.field_manager = text(),
             "fieldValidation" => self.field_validation = field_validation(value),
-            "force" => self.force = flag(value)?,
+            "force" => self.force = Some(flag(value)?),
             "propagationPolicy" => self.propagation_policy = Some(text()),
             "orphanDependents" => self.orphan_dependents = Some(flag(value)?),
             "gracePeriodSeconds" => self.grace_period = Some(integer(value)?),
@@ -179,6 +180,24 @@ impl Query {
             return Err(Failure::invalid_options(options, error));
         }
         Ok(dry_run)
+    }
+}
+
+/// The rules of patch options that depend on the sort of patch.
+impl Query {
+    /// Who applies has to say who it is, and only who applies may use force.
+    pub(crate) fn check_patch(&self, applies: bool) -> Result<bool, Failure> {
+        let error = if applies && self.field_manager.is_empty() {
+            Some(FieldError::required("fieldManager", "is required for apply patch"))
+        } else if !applies && self.force.is_some() {
+            Some(FieldError::forbidden("force", "may not be specified for non-apply patch"))
+        } else {
+            None
+        };
+        match error {
+            Some(error) => Err(Failure::invalid_options("PatchOptions", error)),
+            None => self.check_write("PatchOptions"),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod embedded;
 mod format;
 mod keywords;
 mod lists;
+mod merging;
 mod node;
 mod outcome;
 mod pattern;
@@ -22,6 +23,7 @@ use serde_json::Value;
 use crate::field_error::{
     FieldError, NO_FIELD, NOT_SUPPORTED, REQUIRED, TOO_LONG, TOO_MANY, TYPE_INVALID,
 };
+pub(crate) use merging::SchemaPlace;
 use node::Node;
 
 /// The structural schema of one version of a custom resource.
@@ -72,6 +74,11 @@ impl Schema {
     /// of the object are left alone.
     pub(crate) fn prune(&self, object: &mut Value) -> Vec<String> {
         prune::prune(&self.root, object)
+    }
+
+    /// How whole objects merge in server-side apply.
+    pub(crate) fn place(&self) -> SchemaPlace<'_> {
+        SchemaPlace::root(&self.root)
     }
 
     /// Fills in what the object leaves out.

@@ -15,6 +15,7 @@ use crate::service::ApiService;
 use crate::shared::Shared;
 use crate::state::State;
 use crate::store::{Image, Store};
+use crate::write::apply::tracking::{Tracking, Writer};
 
 /// An API server in memory. Clones are handles of the same server.
 ///
@@ -198,7 +199,9 @@ fn bootstrap(state: &mut State) {
         };
         let namespace = json!({"metadata": {"name": name}});
         let namespace = namespace.as_object().cloned().unwrap_or_default();
-        state.create(&target, namespace, false).expect("a namespace of a new server must be valid");
+        state
+            .create(&target, namespace, false, Tracking::By(Writer::default()))
+            .expect("a namespace of a new server must be valid");
         debug_assert!(state.store.get(kind.storage, &Key::new("", name)).is_some());
     }
     state.settle();

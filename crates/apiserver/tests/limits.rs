@@ -58,11 +58,10 @@ async fn a_thousand_connections_are_all_answered() {
 #[tokio::test]
 async fn unsupported_requests_say_what_is_missing() {
     let server = server();
-    create(&server, "a").await;
-    let one = format!("{CONFIG_MAPS}/a");
-    let patch = |content_type| send(&server, Method::PATCH, &one, content_type, b"{}".to_vec());
-    let apply = patch("application/apply-patch+yaml").await.expect("an answer");
-    assert_eq!(apply.status(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    let scale = "/apis/apps/v1/namespaces/default/deployments/a/scale?fieldManager=me";
+    let apply = "application/apply-patch+yaml";
+    let answer = send(&server, Method::PATCH, scale, apply, b"{}".to_vec()).await;
+    assert_eq!(answer.expect("an answer").status(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
     let body = b"k8s\0".to_vec();
     let protobuf = "application/vnd.kubernetes.protobuf";
     let answer = send(&server, Method::POST, CONFIG_MAPS, protobuf, body).await.expect("an answer");

@@ -1,6 +1,7 @@
 //! Writes that caches may not show yet, by the key whose run made them.
 //!
-//! They are forgotten when the key runs again, which waits for them, and otherwise once the caches show them.
+//! They are forgotten when the key runs again and has waited for them, and otherwise once the caches show them. A key
+//! whose caches do not come after runs every five seconds at most, so that what is remembered of it grows slowly.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -40,6 +41,15 @@ impl Unseen {
             state.writes.retain(|_, writes| !writes.iter().all(&is_seen));
             state.sweep_at = SWEEP_MIN.max(2 * state.writes.len());
         }
+    }
+
+    /// What was taken, and is still not seen.
+    pub(crate) fn put_back(&self, key: &ObjectKey, writes: Vec<Write>) {
+        if writes.is_empty() {
+            return;
+        }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.writes.entry(key.clone()).or_default().splice(0..0, writes);
     }
 
     /// What the runs of a key have written since it was asked last.

@@ -91,18 +91,19 @@ impl Wiring {
                 return;
             }
             let cause = Cause::of(&resource, &event);
-            let add = |object: &Cached<T>| {
-                for key in keys(object) {
-                    wake(&queue, &priority, key, cause.clone());
-                }
-            };
+            let mut woken: Vec<ObjectKey> = keys(event.object()).into_iter().collect();
             if let Event::Updated { old, .. } = &event
                 && looks_back == LooksBack::Yes
                 && !event.is_resync()
             {
-                add(old);
+                woken.extend(keys(old));
+                // Mostly it leads to the same, which is one cause and not two.
+                woken.sort_unstable();
+                woken.dedup();
             }
-            add(event.object());
+            for key in woken {
+                wake(&queue, &priority, key, cause.clone());
+            }
         };
         let options = HandlerOptions::new().name(format!("controller {}", self.controller));
         let registration = informer.add_handler_with(options, handler)?;

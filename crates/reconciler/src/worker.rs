@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use serde::de::DeserializeOwned;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use windlass_indexer::{Lister, ObjectKey};
@@ -103,17 +103,24 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
 
     /// Waits for the caches to show what the last run of a key has written, for a while.
     async fn caught_up(&self, key: &ObjectKey) -> Result<(), tokio::time::error::Elapsed> {
-        let writes = self.unseen.take(key);
+        let mut writes = self.unseen.take(key);
         if writes.is_empty() {
             return Ok(());
         }
-        let deadline = Instant::now() + CACHE_WAIT;
-        for write in &writes {
-            for behind in self.tools.sources.behind(write) {
-                timeout_at(deadline, behind.seen(&write.written)).await?;
+        let waited = timeout(CACHE_WAIT, async {
+            for write in &writes {
+                for behind in self.tools.sources.behind(write) {
+                    behind.seen(&write.written).await;
+                }
             }
+        });
+        let waited = waited.await;
+        if waited.is_err() {
+            // The run after the next has to be told as well, as long as they are not seen.
+            writes.retain(|write| !self.tools.sources.behind(write).is_empty());
+            self.unseen.put_back(key, writes);
         }
-        Ok(())
+        waited
     }
 
     /// Calls the reconciler, within its time, and catches its panic.

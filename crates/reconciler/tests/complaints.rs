@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 use windlass_informer::SharedInformerFactory;
 use windlass_reconciler::{
     Action, Cause, Class, Context, Controller, Error, Outcome, RunError, Watch,
@@ -155,7 +156,7 @@ async fn missing_definition_is_told_while_it_is_waited_for_and_in_the_end() {
     let factory = SharedInformerFactory::new(client);
     let nothing = does(|_, _| Box::pin(async { Ok(Action::Done) }));
     let controller = Controller::of(watch).build(&factory, nothing).expect("a controller");
-    let error = controller.run(Default::default()).await.expect_err("it cannot begin");
+    let error = controller.run(CancellationToken::new()).await.expect_err("it cannot begin");
     assert!(matches!(error, RunError::NotSynced { .. }), "{error}");
     assert_has(
         &error.to_string(),

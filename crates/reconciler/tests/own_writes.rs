@@ -118,6 +118,34 @@ async fn cache_that_does_not_come_after_is_waited_for_five_seconds_and_then_told
 }
 
 #[tokio::test(start_paused = true)]
+async fn every_run_is_told_until_the_cache_shows_what_an_earlier_one_wrote() {
+    let (cluster, client) = cluster().await;
+    let server = cluster.server().expect("embedded").clone();
+    let (said, mut runs) = mpsc::channel(100);
+    let maker = does(move |_: Arc<ConfigMap>, cx: &Context| {
+        let said = said.clone();
+        Box::pin(async move {
+            let is_cached = cx.lister::<Secret>()?.cached("default/made").is_some();
+            said.send((is_cached, cx.cache_behind())).await?;
+            if !is_cached && !cx.cache_behind() {
+                // A second time it would be there already, and the run would fail.
+                cx.live().create(&secret("made")).await?;
+            }
+            Ok(if is_cached { Action::Done } else { Action::RequeueAfter(Duration::ZERO) })
+        })
+    });
+    let late = Fault::DelayEvent(Duration::from_secs(12));
+    server.faults().add(FaultRule::new(late).resource("secrets"));
+    let running = run_with(client, |builder| builder.reads(Watch::<Secret>::new()), maker);
+    let mut seen = Vec::new();
+    while seen.last() != Some(&(true, false)) {
+        seen.push(runs.recv().await.expect("a run"));
+    }
+    assert_eq!(seen, [(false, false), (false, true), (false, true), (true, false)]);
+    running.end().await.expect("it stops");
+}
+
+#[tokio::test(start_paused = true)]
 async fn writes_that_no_cache_of_the_controller_shows_are_not_waited_for() {
     let (_cluster, client) = cluster().await;
     let (said, mut runs) = mpsc::channel(100);

@@ -38,6 +38,19 @@ struct Field {
     go_type: String,
     /// Its name in JSON; none if its own fields stand in its place.
     json: Option<String>,
+    /// When it is left out of JSON.
+    omitted: Omitted,
+}
+
+/// When a field of a struct is left out of JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Omitted {
+    /// Never.
+    Never,
+    /// If it is empty, which a struct never is: `omitempty`.
+    Empty,
+    /// If it is zero, which a struct can be: `omitzero`.
+    Zero,
 }
 
 /// What Go says about a field that JSON knows by its name.
@@ -47,6 +60,8 @@ pub(super) struct Found {
     pub(super) go_type: String,
     /// The embedded structs on the way to it, joined by dots.
     pub(super) inline: String,
+    /// When it is left out of JSON.
+    pub(super) omitted: Omitted,
 }
 
 impl Sources {
@@ -89,7 +104,8 @@ impl Sources {
             fields.with_context(|| format!("{go_type} is not a struct in Go's sources"))?;
         if let Some(field) = fields.iter().find(|field| field.json.as_deref() == Some(json)) {
             let go_type = field.go_type.clone();
-            return Ok(Some(Found { go_type, inline: String::new() }));
+            let omitted = field.omitted;
+            return Ok(Some(Found { go_type, inline: String::new(), omitted }));
         }
         for field in fields.iter().filter(|field| field.json.is_none()) {
             if let Some(found) = self.find(&field.go_type, json)? {
@@ -164,14 +180,21 @@ impl Scope<'_> {
         let (declaration, tag) = line.split_once('`')?;
         let (_, tag) = tag.split_once("json:\"")?;
         let (tag, _) = tag.split_once('"')?;
-        let (json, _) = tag.split_once(',').unwrap_or((tag, ""));
+        let (json, options) = tag.split_once(',').unwrap_or((tag, ""));
+        let omitted = if options.contains("omitzero") {
+            Omitted::Zero
+        } else if options.contains("omitempty") {
+            Omitted::Empty
+        } else {
+            Omitted::Never
+        };
         let mut words = declaration.split_whitespace();
         let (name, go_type) = match (words.next()?, words.next()) {
             (name, Some(go_type)) => (name, go_type),
             (embedded, None) => (embedded.rsplit('.').next()?, embedded),
         };
         let json = (!json.is_empty()).then(|| json.to_owned());
-        Some(Field { go_name: name.to_owned(), go_type: self.resolved(go_type), json })
+        Some(Field { go_name: name.to_owned(), go_type: self.resolved(go_type), json, omitted })
     }
 
     /// A type with the paths of packages in place of their names.
@@ -299,6 +322,7 @@ type VolumeSource struct {
     fn embedded_structs_on_the_way_to_a_field_are_told() {
         let found = sources().field("x/v1.Volume", "emptyDir").expect("the field must be found");
         assert_eq!(found.inline, "VolumeSource");
+        assert_eq!(found.omitted, Omitted::Empty);
         assert_eq!(found.go_type, "*x/v1.EmptyDir");
     }
 

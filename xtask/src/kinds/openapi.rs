@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use super::golang::Sources;
+use super::golang::{Found, Omitted, Sources};
 
 /// Types that decode themselves, and what they are called in a shape.
 const OPAQUE: &[(&str, &str)] = &[
@@ -117,6 +117,12 @@ impl Shapes {
             let found = self.sources.field(&go_type, name)?;
             let shape = self.shape(schema, &found.go_type).with_context(|| name.clone())?;
             write!(text, " {name} {shape}{}", merging(schema))?;
+            if is_always_there(&found, &shape) {
+                text.push_str(" always");
+            }
+            if let Some(default) = schema["default"].as_str().filter(|text| !text.is_empty()) {
+                write!(text, " default:{default}")?;
+            }
             if !found.inline.is_empty() {
                 write!(text, " in:{}", found.inline)?;
             }
@@ -174,6 +180,16 @@ impl Shapes {
             Some(other) => ensure!(other == full, "{other} and {full} are both called {name}"),
         }
         Ok(name)
+    }
+}
+
+/// Whether JSON has the field also where nobody gave it: Go leaves out what is empty, and takes no struct for empty.
+fn is_always_there(found: &Found, shape: &str) -> bool {
+    let is_struct = found.go_type.contains('.') && !shape.contains(['=', '[', '{']);
+    match found.omitted {
+        Omitted::Never => true,
+        Omitted::Empty => is_struct && !found.go_type.starts_with('*'),
+        Omitted::Zero => false,
     }
 }
 
@@ -254,6 +270,20 @@ mod tests {
             merging(&schema),
             " list:map keys:containerPort,protocol patch:merge,retainKeys"
         );
+    }
+
+    #[test]
+    fn fields_that_go_always_writes_are_told() {
+        let is_always_there = |go_type: &str, omitted, shape: &str| {
+            let found = Found { go_type: go_type.to_owned(), inline: String::new(), omitted };
+            is_always_there(&found, shape)
+        };
+        assert!(is_always_there("string", Omitted::Never, "string"));
+        assert!(is_always_there("x/v1.PodSpec", Omitted::Empty, "core.v1.PodSpec"));
+        assert!(!is_always_there("*x/v1.PodSpec", Omitted::Empty, "core.v1.PodSpec"));
+        assert!(!is_always_there("x/v1.Time", Omitted::Zero, "time"));
+        assert!(!is_always_there("x/v1.PullPolicy", Omitted::Empty, "v1.PullPolicy=string"));
+        assert!(!is_always_there("[]x/v1.Container", Omitted::Empty, "[]core.v1.Container"));
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub(super) struct Node {
     pub(super) preserves_unknown: bool,
     /// Whether the value is an object of Kubernetes of its own.
     pub(super) embedded: bool,
+    pub(super) map: MapKind,
     pub(super) properties: BTreeMap<String, Node>,
     pub(super) additional: Option<Additional>,
     pub(super) items: Option<Box<Node>>,
@@ -76,6 +77,16 @@ pub(super) enum ListKind {
     Set,
     /// With the names of the fields that identify an item.
     Map(Vec<String>),
+}
+
+/// `x-kubernetes-map-type`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum MapKind {
+    /// Server-side apply merges field by field.
+    #[default]
+    Granular,
+    /// It replaces the whole.
+    Atomic,
 }
 
 /// What is said of a number.
@@ -145,6 +156,7 @@ impl Node {
             default: schema.get("default").filter(|value| !value.is_null()).cloned(),
             preserves_unknown: flag(schema, "x-kubernetes-preserve-unknown-fields"),
             embedded: flag(schema, "x-kubernetes-embedded-resource"),
+            map: MapKind::read(schema),
             properties: schema["properties"]
                 .as_object()
                 .into_iter()
@@ -220,6 +232,12 @@ impl List {
             unique: flag(schema, "uniqueItems"),
             kind,
         }
+    }
+}
+
+impl MapKind {
+    fn read(schema: &Value) -> Self {
+        if schema["x-kubernetes-map-type"] == "atomic" { Self::Atomic } else { Self::Granular }
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use serde_json::{Map, Value};
 
+use super::apply::tracking::{self, Tracking};
 use super::{Written, apply_defaults, check};
 use crate::failure::Failure;
 use crate::object::{Key, Stored};
@@ -27,6 +28,7 @@ impl State {
         target: &Target,
         mut object: Map<String, Value>,
         dry_run: bool,
+        tracking: Tracking<'_>,
     ) -> Result<Written, Failure> {
         let kind = target.kind.clone();
         fit_namespace(target, &mut object)?;
@@ -36,6 +38,7 @@ impl State {
             clear_status(target, &mut object);
         }
         apply_defaults(target, &mut object, true);
+        tracking::created(target, &mut object, tracking, &self.clock);
         let name = text(&object, "name").to_owned();
         if crate::controllers::is_crd(&kind) {
             crate::crd::prepare_create(&mut object);

@@ -82,6 +82,18 @@ impl Decoder<'_> {
         Ok(self.stored(object))
     }
 
+    /// What becomes of fields that a configuration to apply holds twice.
+    pub(crate) fn duplicates(&self, paths: &[String]) -> Result<(), Failure> {
+        let twice = |path: &String| format!("key {} already set in map", go_quote(path));
+        let complaints: Vec<String> = paths.iter().map(twice).collect();
+        if *self.validation == FieldValidation::Strict && !complaints.is_empty() {
+            let why = complaints.join(", ");
+            return Err(Failure::bad_request(format!("error strict decoding YAML: {why}")));
+        }
+        self.warn(complaints);
+        Ok(())
+    }
+
     /// Checks an object that a patch made.
     pub(crate) fn patched(
         &self,

@@ -19,6 +19,8 @@ pub(crate) enum PatchType {
     Merge,
     /// What kubectl and client-go send for built-ins.
     Strategic,
+    /// Server-side apply: [`super::apply`].
+    Apply,
 }
 
 /// A change to an object, understood but not yet applied.
@@ -43,12 +45,7 @@ impl PatchType {
             "application/json-patch+json" => Ok(Self::Operations),
             "application/merge-patch+json" => Ok(Self::Merge),
             "application/strategic-merge-patch+json" if builtin => Ok(Self::Strategic),
-            "application/apply-patch+yaml" | "application/apply-patch+cbor" => {
-                Err(Failure::unsupported_body(
-                    "server-side apply",
-                    "send application/merge-patch+json or application/json-patch+json",
-                ))
-            }
+            "application/apply-patch+yaml" => Ok(Self::Apply),
             _ if builtin => Err(Failure::unsupported_patch_type()),
             _ => Err(Failure::unsupported_media_type(ACCEPTED)),
         }
@@ -64,6 +61,10 @@ impl Patch {
             PatchType::Operations => operations(read.value),
             PatchType::Merge => merge(read.value).map(Self::Merge),
             PatchType::Strategic => strategic(merge(read.value)?),
+            PatchType::Apply => Err(Failure::unsupported_body(
+                "server-side apply of a scale",
+                "send application/merge-patch+json or application/json-patch+json",
+            )),
         }
     }
 

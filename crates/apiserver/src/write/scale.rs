@@ -4,6 +4,7 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::Written;
+use super::apply::tracking::{Tracking, Writer};
 use crate::failure::Failure;
 use crate::field_error::FieldError;
 use crate::kinds::Scale;
@@ -20,6 +21,7 @@ impl State {
         &mut self,
         target: &Target,
         dry_run: bool,
+        writer: Writer<'_>,
         edit: impl FnOnce(Value) -> Result<Value, Failure>,
     ) -> Result<Written, Failure> {
         let scale = scale_of(target)?;
@@ -38,7 +40,8 @@ impl State {
         }
         let version = changed["metadata"].get("resourceVersion").cloned();
         let whole = Target { subresource: String::new(), ..target.clone() };
-        let written = self.update(&whole, dry_run, |mut object| {
+        let tracking = Tracking::By(writer.through("scale"));
+        let written = self.update(&whole, dry_run, tracking, |mut object| {
             set_path(&mut object, &scale.spec_replicas, replicas);
             if let Some(version) = version {
                 metadata_mut(&mut object).insert("resourceVersion".into(), version);

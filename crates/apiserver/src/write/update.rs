@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use serde_json::{Map, Value};
 
+use super::apply::tracking::{self, Tracking};
 use super::create::fit_namespace;
 use super::{Written, apply_defaults, check};
 use crate::failure::Failure;
@@ -21,11 +22,12 @@ impl State {
         &mut self,
         target: &Target,
         dry_run: bool,
+        tracking: Tracking<'_>,
         edit: impl FnOnce(Map<String, Value>) -> Result<Map<String, Value>, Failure>,
     ) -> Result<Written, Failure> {
         let old = self.existing(target)?;
         let object = edit(in_version(target, &old))?;
-        self.replace(target, &old, object, dry_run)
+        self.replace(target, &old, object, dry_run, tracking)
     }
 
     /// PUT: the body is the new object. Some kinds are created by it, too.
@@ -33,6 +35,7 @@ impl State {
         &mut self,
         target: &Target,
         dry_run: bool,
+        tracking: Tracking<'_>,
         object: Map<String, Value>,
     ) -> Result<Written, Failure> {
         let held = self.store.get(target.kind.storage, &target.key());
@@ -40,30 +43,38 @@ impl State {
         let creates = target.kind.rules.create_on_update && target.subresource.is_empty();
         if held.is_none() && unversioned && creates {
             check_name(target, &object)?;
-            return self.create(target, object, dry_run);
+            return self.create(target, object, dry_run, tracking);
         }
         if let Some(held) = held {
             check_uid(target, &held.value(), &object)?;
         }
-        self.update(target, dry_run, |_| Ok(object))
+        self.update(target, dry_run, tracking, |_| Ok(object))
     }
 
-    fn replace(
+    /// Puts a changed object in the place of the one that is there.
+    pub(super) fn replace(
         &mut self,
         target: &Target,
         stored: &Arc<Stored>,
         mut new: Map<String, Value>,
         dry_run: bool,
+        tracking: Tracking<'_>,
     ) -> Result<Written, Failure> {
         let old = stored.value();
+        let managers = tracking::take(&mut new);
         check_name(target, &new)?;
         fit_namespace(target, &mut new)?;
         check_version(target, stored.revision, &new)?;
         let mut new = by_subresource(target, &old, new);
         keep_server_set(&old, &mut new);
+        tracking::take(&mut new);
         apply_defaults(target, &mut new, false);
+        tracking::updated(target, &old, &mut new, managers.as_ref(), tracking, &self.clock);
         let (before, after) = (Value::Object(old.clone()), Value::Object(new.clone()));
-        if target.kind.rules.generation.grows(&before, &after, target.version().status) {
+        // Annotations that are written with a status do not count, not even where they count otherwise.
+        let may_grow = target.subresource != "status";
+        if may_grow && target.kind.rules.generation.grows(&before, &after, target.version().status)
+        {
             let generation = old["metadata"].get("generation").and_then(Value::as_i64).unwrap_or(0);
             metadata_mut(&mut new).insert("generation".into(), generation.wrapping_add(1).into());
         }
@@ -85,7 +96,7 @@ impl State {
 }
 
 /// The stored object as the path's version has it, type meta included.
-fn in_version(target: &Target, stored: &Stored) -> Map<String, Value> {
+pub(super) fn in_version(target: &Target, stored: &Stored) -> Map<String, Value> {
     let mut value = Value::Object(stored.value());
     target.version().to_shown(&mut value);
     let Value::Object(mut object) = value else { unreachable!("an object was put in") };
@@ -95,7 +106,7 @@ fn in_version(target: &Target, stored: &Stored) -> Map<String, Value> {
     object
 }
 
-fn check_name(target: &Target, object: &Map<String, Value>) -> Result<(), Failure> {
+pub(super) fn check_name(target: &Target, object: &Map<String, Value>) -> Result<(), Failure> {
     match text(object, "name") {
         name if name == target.name => Ok(()),
         "" => Err(Failure::bad_request(format!(

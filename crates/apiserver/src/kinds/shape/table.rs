@@ -1,7 +1,7 @@
 //! The shapes as they are in memory, read once from `shapes.txt`.
 //!
 //! The head of the file describes it. Everything borrows from its text, and types refer to each other by name: they
-//! go in circles. What the file says about merging is not kept.
+//! go in circles. What the file says about strategic merge patches is used only where nothing is said about lists.
 //!
 //! Invariant: kinds, types and the fields of a type are sorted by their names, as the file is.
 
@@ -24,7 +24,9 @@ pub(super) struct Table {
 pub(super) struct Type {
     /// Its name, as in `core.v1.PodSpec`.
     name: &'static str,
-    fields: Vec<Field>,
+    pub(super) fields: Vec<Field>,
+    /// Whether a value of it is applied as a whole, and not field by field.
+    pub(super) atomic: bool,
 }
 
 /// A field of a struct.
@@ -35,6 +37,31 @@ pub(super) struct Field {
     pub(super) shape: Shape,
     /// The embedded structs that Go holds it in, joined by dots; mostly none.
     pub(super) inline: &'static str,
+    pub(super) merging: Merging,
+    /// Whether Go writes it also where it is empty.
+    pub(super) always: bool,
+    /// What it is where it is left out, if that is a text.
+    pub(super) default: Option<&'static str>,
+}
+
+/// How a value merges with another one in server-side apply.
+#[derive(Debug, Default)]
+pub(super) struct Merging {
+    pub(super) list: Listing,
+    /// Whether a map or struct is applied as a whole; if nothing is said, the type decides.
+    pub(super) atomic: Option<bool>,
+}
+
+/// How the items of a list are told apart.
+#[derive(Debug, Default)]
+pub(super) enum Listing {
+    /// Not at all: the list is applied as a whole.
+    #[default]
+    Atomic,
+    /// By their values.
+    Set,
+    /// By these fields of theirs.
+    Keyed(Vec<&'static str>),
 }
 
 /// What a value has to be. Those with a text have the name that Go gives the type there, if it gives one.
@@ -87,18 +114,52 @@ impl Table {
             let mut word = || words.next().expect("a line must have all of its words");
             if line.starts_with(' ') {
                 let (name, shape) = (word(), Shape::parse(word()));
-                let inline = words.find_map(|word| word.strip_prefix("in:")).unwrap_or_default();
+                let words: Vec<&str> = words.collect();
                 let owner = table.types.last_mut().expect("fields must follow their type");
-                owner.fields.push(Field { name, shape, inline });
+                owner.fields.push(Field {
+                    name,
+                    shape,
+                    inline: said(&words, "in:").unwrap_or_default(),
+                    merging: Merging::parse(&words),
+                    always: words.contains(&"always"),
+                    default: said(&words, "default:"),
+                });
             } else if line.starts_with("kind ") {
                 word();
                 table.kinds.push(((word(), word()), word()));
             } else {
-                table.types.push(Type { name: word(), fields: Vec::new() });
+                let name = word();
+                let atomic = words.any(|word| word == "map:atomic");
+                table.types.push(Type { name, fields: Vec::new(), atomic });
             }
         }
         table
     }
+}
+
+impl Merging {
+    fn parse(words: &[&'static str]) -> Self {
+        let keys = |list: &'static str| Listing::Keyed(list.split(',').collect());
+        // Lists of which only the old patches know how they merge do so in apply, too.
+        let patched = || match said(words, "patch:") {
+            Some("merge" | "merge,retainKeys") => {
+                said(words, "mergekey:").map_or(Listing::Set, keys)
+            }
+            _ => Listing::Atomic,
+        };
+        let list = match said(words, "list:") {
+            Some("set") => Listing::Set,
+            Some("map") => keys(said(words, "keys:").unwrap_or_default()),
+            Some(_) => Listing::Atomic,
+            None => patched(),
+        };
+        Self { list, atomic: said(words, "map:").map(|kind| kind == "atomic") }
+    }
+}
+
+/// What the word with this prefix says.
+fn said(words: &[&'static str], prefix: &str) -> Option<&'static str> {
+    words.iter().find_map(|word| word.strip_prefix(prefix))
 }
 
 impl Type {

@@ -1,0 +1,173 @@
+//! How the fields of custom resources merge in server-side apply, as their schema says.
+
+use serde_json::Value;
+
+use super::node::{Additional, ListKind, MapKind, Node, Type};
+use crate::kinds::BuiltInPlace;
+use crate::place::{Expected, Field, Form, Key, Place};
+
+/// A place in a schema.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SchemaPlace<'a> {
+    node: &'a Node,
+    /// Whether it is a whole object, be it the resource or one inside of it.
+    whole: bool,
+    /// Whether fields that are not declared are kept, here or on the way here.
+    keeps: bool,
+}
+
+impl<'a> SchemaPlace<'a> {
+    pub(super) fn root(node: &'a Node) -> Self {
+        Self { node, whole: true, keeps: node.preserves_unknown }
+    }
+
+    pub(crate) fn form(self, value: &Value) -> Form {
+        let by_value = match value {
+            Value::Array(_) => Expected::List,
+            Value::Object(_) | Value::Null => Expected::Map,
+            _ => Expected::Scalar,
+        };
+        let expected = match self.expected() {
+            Expected::Any => by_value,
+            expected => expected,
+        };
+        match expected {
+            Expected::Map if self.node.map == MapKind::Atomic => Form::Leaf,
+            Expected::Map => Form::Map,
+            Expected::List => match self.node.list.kind {
+                ListKind::Atomic => Form::Leaf,
+                ListKind::Set => Form::Set,
+                ListKind::Map(_) => Form::Keyed,
+            },
+            _ => Form::Leaf,
+        }
+    }
+
+    pub(crate) fn expected(self) -> Expected {
+        match self.node.types.as_slice() {
+            [] => Expected::Any,
+            [Type::Array] => Expected::List,
+            [Type::Object] => Expected::Map,
+            [Type::Boolean] => Expected::Flag,
+            [Type::Integer | Type::Number] => Expected::Number,
+            [Type::String] if self.node.format.is_none() => Expected::Text,
+            _ => Expected::Scalar,
+        }
+    }
+
+    pub(crate) fn field(self, name: &str) -> Option<Field<'a>> {
+        if self.whole {
+            match name {
+                "apiVersion" | "kind" => return Some(Field { place: Place::Text, named: true }),
+                "metadata" => {
+                    let place = Place::BuiltIn(BuiltInPlace::metadata());
+                    return Some(Field { place, named: true });
+                }
+                _ => {}
+            }
+        }
+        if let Some(node) = self.node.properties.get(name) {
+            return Some(Field { place: self.below(node), named: true });
+        }
+        let place = match &self.node.additional {
+            Some(Additional::Schema(node)) => self.below(node),
+            Some(Additional::Allowed) => Place::Open,
+            None if self.keeps || self.node.properties.is_empty() => Place::Open,
+            Some(Additional::Refused) | None => return None,
+        };
+        Some(Field { place, named: false })
+    }
+
+    pub(crate) fn item(self) -> Place<'a> {
+        self.node.items.as_deref().map_or(Place::Open, |node| self.below(node))
+    }
+
+    pub(crate) fn keys(self) -> Vec<Key<'a>> {
+        let ListKind::Map(names) = &self.node.list.kind else { return Vec::new() };
+        let items = self.node.items.as_deref();
+        let default = |name: &str| items?.properties.get(name)?.default.clone();
+        names.iter().map(|name| Key { name, default: default(name) }).collect()
+    }
+
+    fn below(self, node: &'a Node) -> Place<'a> {
+        let keeps = self.keeps || node.preserves_unknown;
+        Place::Custom(Self { node, whole: node.embedded, keeps })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::Schema;
+    use super::*;
+
+    fn schema() -> Schema {
+        let keyed = json!({
+            "type": "array",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["name", "zone"],
+            "items": {
+                "type": "object",
+                "required": ["name"],
+                "properties": {
+                    "name": {"type": "string"},
+                    "zone": {"type": "string", "default": "z"},
+                },
+            },
+        });
+        let text = json!({"type": "string"});
+        let schema = json!({
+            "type": "object",
+            "properties": {"spec": {"type": "object", "properties": {
+                "keyed": keyed,
+                "set": {"type": "array", "x-kubernetes-list-type": "set", "items": text},
+                "list": {"type": "array", "items": text},
+                "atomic": {
+                    "type": "object",
+                    "x-kubernetes-map-type": "atomic",
+                    "additionalProperties": text,
+                },
+                "open": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                "port": {"x-kubernetes-int-or-string": true},
+            }}},
+        });
+        Schema::parse(&schema).expect("the schema must be valid")
+    }
+
+    fn at<'a>(schema: &'a Schema, path: &[&str]) -> Place<'a> {
+        let root = Place::Custom(schema.place());
+        path.iter()
+            .fold(root, |place, name| place.field(name).expect("the field must be declared").place)
+    }
+
+    #[test]
+    fn lists_and_maps_merge_as_the_schema_says() {
+        let schema = schema();
+        let form = |name: &str, value: Value| at(&schema, &["spec", name]).form(&value);
+        assert_eq!(form("keyed", json!([])), Form::Keyed);
+        assert_eq!(form("set", json!([])), Form::Set);
+        assert_eq!(form("list", json!([])), Form::Leaf);
+        assert_eq!(form("atomic", json!({})), Form::Leaf);
+        assert_eq!(form("open", json!({})), Form::Map);
+        assert_eq!(form("port", json!(1)), Form::Leaf);
+    }
+
+    #[test]
+    fn keys_have_the_defaults_of_their_fields() {
+        let schema = schema();
+        let keys = at(&schema, &["spec", "keyed"]).keys();
+        let zone = Key { name: "zone", default: Some(json!("z")) };
+        assert_eq!(keys, [Key { name: "name", default: None }, zone]);
+    }
+
+    #[test]
+    fn metadata_is_that_of_kubernetes_and_other_fields_must_be_declared() {
+        let schema = schema();
+        let finalizers = at(&schema, &["metadata", "finalizers"]);
+        assert_eq!(finalizers.form(&json!([])), Form::Set);
+        assert!(at(&schema, &["spec"]).field("bogus").is_none());
+        let open = at(&schema, &["spec", "open", "any", "thing"]);
+        assert_eq!(open.form(&json!({})), Form::Map);
+    }
+}

@@ -1,0 +1,363 @@
+//! Who manages which fields of an object: `metadata.managedFields`, and how a write changes it.
+//!
+//! A manager that applies says what it wants to manage; one that writes in another way manages what it changed.
+//! A manager loses a field when the field goes, or when another one writes another value to it. Applying the
+//! value of somebody else's field is shared management, applying another value is a conflict.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::compare::{Comparison, applied};
+use super::field_set::FieldSet;
+use super::merge::{merge, remove};
+use crate::field_error::go_quote;
+use crate::place::Place;
+
+/// How many managers may be known from writes other than apply; then the oldest are put together.
+const UPDATERS_MAX: usize = 10;
+
+/// The manager of the fields of managers that were put together.
+const ANCIENT: &str = "ancient-changes";
+
+/// Fields that are nobody's: the identity of an object, and what only the server sets.
+const UNMANAGED: [&[&str]; 12] = [
+    &["apiVersion"],
+    &["kind"],
+    &["metadata"],
+    &["metadata", "name"],
+    &["metadata", "namespace"],
+    &["metadata", "creationTimestamp"],
+    &["metadata", "selfLink"],
+    &["metadata", "uid"],
+    &["metadata", "clusterName"],
+    &["metadata", "generation"],
+    &["metadata", "managedFields"],
+    &["metadata", "resourceVersion"],
+];
+
+/// What a manager does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Operation {
+    Apply,
+    Update,
+}
+
+/// A manager of fields. Its place among others is that of its name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Manager {
+    pub(crate) name: String,
+    pub(crate) operation: Operation,
+    /// The version in which it writes; empty for one that applies, which is the same in all versions.
+    version: String,
+    subresource: String,
+}
+
+/// What a manager manages.
+#[derive(Clone, Debug, PartialEq)]
+struct Holding {
+    version: String,
+    fields: FieldSet,
+    time: Option<String>,
+}
+
+/// All managers of an object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Managers(BTreeMap<Manager, Holding>);
+
+/// What is needed to understand the fields of a kind.
+pub(crate) struct Fields<'a> {
+    /// The places of whole objects, by the `apiVersion` that describes them.
+    pub(crate) places: BTreeMap<String, Place<'a>>,
+    /// The `apiVersion` of the request.
+    pub(crate) version: String,
+    /// What the request cannot write.
+    pub(crate) unwritable: FieldSet,
+}
+
+/// A manager that has other values for these fields.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Conflict {
+    pub(crate) manager: Manager,
+    pub(crate) fields: FieldSet,
+}
+
+impl Operation {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Apply => "Apply",
+            Self::Update => "Update",
+        }
+    }
+}
+
+impl Manager {
+    pub(crate) fn new(name: &str, operation: Operation, version: &str, subresource: &str) -> Self {
+        let name = if name.is_empty() { "unknown" } else { name };
+        let version = if operation == Operation::Apply { "" } else { version };
+        Self {
+            name: name.to_owned(),
+            operation,
+            version: version.to_owned(),
+            subresource: subresource.to_owned(),
+        }
+    }
+
+    /// As conflicts name it.
+    pub(crate) fn shown(&self) -> String {
+        let mut shown = go_quote(&self.name);
+        if !self.subresource.is_empty() {
+            shown = format!("{shown} with subresource {}", go_quote(&self.subresource));
+        }
+        if self.operation == Operation::Update {
+            shown = format!("{shown} using {}", self.version);
+        }
+        shown
+    }
+}
+
+impl<'a> Fields<'a> {
+    /// The place of whole objects in the version of the request.
+    pub(crate) fn place(&self) -> Place<'a> {
+        self.places.get(&self.version).copied().unwrap_or(Place::Open)
+    }
+
+    fn compare(&self, version: &str, old: &Value, new: &Value) -> Option<Comparison> {
+        let comparison = Comparison::new(*self.places.get(version)?, old, new);
+        let is_ours = version == self.version;
+        Some(if is_ours { comparison.without(&self.unwritable) } else { comparison })
+    }
+}
+
+impl Managers {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Reads `metadata.managedFields`; `None` if it is not what the server writes.
+    pub(crate) fn decode(entries: &Value) -> Option<Self> {
+        let mut managers = BTreeMap::new();
+        for entry in entries.as_array()? {
+            let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
+            let operation = match text("operation") {
+                "Apply" => Operation::Apply,
+                "Update" => Operation::Update,
+                _ => return None,
+            };
+            let version = text("apiVersion");
+            if version.is_empty() || text("fieldsType") != "FieldsV1" {
+                return None;
+            }
+            let mut manager = Manager::new("", operation, version, text("subresource"));
+            text("manager").clone_into(&mut manager.name);
+            let fields = entry.get("fieldsV1").map(FieldSet::decode).unwrap_or_default();
+            let time = Some(text("time")).filter(|time| !time.is_empty()).map(str::to_owned);
+            managers.insert(manager, Holding { version: version.to_owned(), fields, time });
+        }
+        Some(Self(managers))
+    }
+
+    /// Writes `metadata.managedFields`: those who apply first, then by time and name.
+    pub(crate) fn encode(&self) -> Value {
+        let mut entries: Vec<(&Manager, &Holding)> = self.0.iter().collect();
+        entries.sort_by_key(|(manager, holding)| {
+            (
+                manager.operation,
+                &holding.time,
+                &manager.name,
+                &holding.version,
+                &manager.subresource,
+            )
+        });
+        entries.into_iter().map(|(manager, holding)| encode(manager, holding)).collect()
+    }
+
+    /// Whether these are the same managers of the same fields, whenever they wrote.
+    pub(crate) fn same_but_for_times(&self, other: &Self) -> bool {
+        let timeless = |managers: &Self| {
+            let mut managers = managers.clone();
+            managers.0.values_mut().for_each(|holding| holding.time = None);
+            managers
+        };
+        timeless(self) == timeless(other)
+    }
+
+    /// An object was written by other means than apply: the manager has what it changed.
+    pub(crate) fn update(
+        &mut self,
+        fields: &Fields<'_>,
+        (old, new): (&Value, &Value),
+        manager: Manager,
+        now: Option<String>,
+    ) {
+        let comparison = self
+            .step(fields, (old, new), None, true)
+            .unwrap_or_else(|_| unreachable!("what is forced has no conflicts"));
+        let written = comparison.written().difference(&FieldSet::of(&UNMANAGED));
+        if written.is_empty() {
+            return;
+        }
+        let version = fields.version.clone();
+        let holding = self.0.entry(manager).or_insert_with(|| Holding {
+            version,
+            fields: FieldSet::default(),
+            time: None,
+        });
+        holding.fields = holding.fields.union(&written);
+        holding.time = now;
+        self.cap();
+    }
+
+    /// Applies a configuration; gives the object as it is then, or nothing if it is as it was.
+    ///
+    /// # Errors
+    /// If others manage fields that would change, and force was not asked for.
+    pub(crate) fn apply(
+        &mut self,
+        fields: &Fields<'_>,
+        (live, config): (&Value, &Value),
+        manager: &Manager,
+        force: bool,
+        now: &str,
+    ) -> Result<Option<Value>, Vec<Conflict>> {
+        let place = fields.place();
+        let merged = merge(place, live, config);
+        let last = self.0.get(manager).cloned();
+        let wanted = Holding {
+            version: fields.version.clone(),
+            fields: applied(place, config).without(&fields.unwritable),
+            time: last.as_ref().and_then(|last| last.time.clone()),
+        };
+        self.0.insert(manager.clone(), wanted);
+        let object = match &last {
+            Some(last) => self.prune(fields, merged, last),
+            None => merged,
+        };
+        self.step(fields, (live, &object), Some(manager), force)?;
+        let changed = object != *live;
+        if let Some(holding) = self.0.get_mut(manager) {
+            holding.fields = holding.fields.difference(&FieldSet::of(&UNMANAGED));
+            if changed {
+                holding.time = Some(now.to_owned());
+            }
+        }
+        self.drop_idle();
+        Ok(changed.then_some(object))
+    }
+
+    /// Takes from all managers but `writer` what another one has written or removed.
+    fn step(
+        &mut self,
+        fields: &Fields<'_>,
+        (old, new): (&Value, &Value),
+        writer: Option<&Manager>,
+        force: bool,
+    ) -> Result<Comparison, Vec<Conflict>> {
+        let mut comparisons: BTreeMap<String, Option<Comparison>> = BTreeMap::new();
+        let mut compare = |version: &str| {
+            let known = comparisons.entry(version.to_owned());
+            known.or_insert_with(|| fields.compare(version, old, new)).clone()
+        };
+        let mut conflicts = Vec::new();
+        let mut left = BTreeMap::new();
+        for (manager, holding) in &self.0 {
+            if Some(manager) == writer {
+                left.insert(manager.clone(), holding.clone());
+                continue;
+            }
+            // Nobody knows what the fields of a version mean that is no more.
+            let Some(comparison) = compare(&holding.version) else { continue };
+            let lost = holding.fields.intersection(&comparison.written());
+            let kept = holding.fields.difference(&lost).difference(&comparison.removed);
+            left.insert(manager.clone(), Holding { fields: kept, ..holding.clone() });
+            if !lost.is_empty() {
+                conflicts.push(Conflict { manager: manager.clone(), fields: lost });
+            }
+        }
+        if !force && !conflicts.is_empty() {
+            return Err(conflicts);
+        }
+        let comparison = compare(&fields.version).unwrap_or_default();
+        self.0 = left;
+        self.drop_idle();
+        Ok(comparison)
+    }
+
+    /// Removes what a manager applied last time and does not apply any more, unless somebody else manages it.
+    fn prune(&self, fields: &Fields<'_>, merged: Value, last: &Holding) -> Value {
+        let Some(&place) = fields.places.get(&last.version) else { return merged };
+        let last = last.fields.with_named(place);
+        let mut left = remove(place, &merged, &last);
+        let mut owned: BTreeMap<&str, FieldSet> = BTreeMap::new();
+        for one in self.0.values() {
+            let of_version = owned.entry(&one.version).or_default();
+            *of_version = of_version.union(&one.fields);
+        }
+        for (version, owned) in owned {
+            let Some(&place) = fields.places.get(version) else { continue };
+            let all = applied(place, &merged).with_named(place);
+            let kept = applied(place, &left).with_named(place).union(&owned.with_named(place));
+            left = remove(place, &merged, &all.difference(&kept));
+        }
+        // What went with the rest although this manager did not apply it comes back.
+        let all = applied(place, &merged).with_named(place);
+        let left = applied(place, &left).with_named(place);
+        remove(place, &merged, &all.difference(&left).intersection(&last))
+    }
+
+    fn drop_idle(&mut self) {
+        self.0.retain(|_, holding| !holding.fields.is_empty());
+    }
+
+    /// Puts the oldest managers of a version together where there are too many.
+    fn cap(&mut self) {
+        let updaters = self.0.iter().filter(|(manager, _)| manager.operation == Operation::Update);
+        let mut updaters: Vec<(Option<String>, Manager)> =
+            updaters.map(|(manager, holding)| (holding.time.clone(), manager.clone())).collect();
+        updaters.sort();
+        let mut count = updaters.len();
+        let mut first: BTreeMap<String, Manager> = BTreeMap::new();
+        for (time, manager) in updaters {
+            if count <= UPDATERS_MAX {
+                return;
+            }
+            let version = manager.version.clone();
+            let Some(oldest) = first.get(&version) else {
+                first.insert(version, manager);
+                continue;
+            };
+            let bucket = Manager::new(ANCIENT, Operation::Update, &version, "");
+            let mut fields = FieldSet::default();
+            for member in [oldest, &manager, &bucket] {
+                if let Some(holding) = self.0.remove(member) {
+                    fields = fields.union(&holding.fields);
+                }
+            }
+            self.0.insert(bucket, Holding { version, fields, time });
+            count -= 1;
+        }
+    }
+}
+
+fn encode(manager: &Manager, holding: &Holding) -> Value {
+    let mut entry = json!({
+        "operation": manager.operation.name(),
+        "apiVersion": holding.version,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": holding.fields.encode(),
+    });
+    let texts = [
+        ("manager", manager.name.as_str()),
+        ("subresource", &manager.subresource),
+        ("time", holding.time.as_deref().unwrap_or_default()),
+    ];
+    let entry_fields: &mut Map<String, Value> =
+        entry.as_object_mut().expect("an entry was just made");
+    for (field, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
+        entry_fields.insert(field.to_owned(), text.into());
+    }
+    entry
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,203 @@
+//! Two objects become one, and one loses fields.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use super::compare::{element, is_nothing};
+use super::field_set::{Element, FieldSet};
+use crate::place::{Form, Place};
+
+/// What is there, with what is applied over it. What is applied wins; what it does not mention stays.
+pub(crate) fn merge(place: Place<'_>, held: &Value, applied: &Value) -> Value {
+    let form = place.form(applied);
+    let alike = form == place.form(held);
+    if form == Form::Leaf || !alike || is_nothing(held) {
+        return applied.clone();
+    }
+    if is_nothing(applied) {
+        return held.clone();
+    }
+    match form {
+        Form::Map => merge_maps(place, held, applied),
+        _ => merge_lists(place, held, applied),
+    }
+}
+
+fn merge_maps(place: Place<'_>, held: &Value, applied: &Value) -> Value {
+    let mut merged = held.as_object().cloned().unwrap_or_default();
+    for (name, applied) in applied.as_object().into_iter().flatten() {
+        let value = match merged.get(name) {
+            Some(held) => merge(place.field_or_open(name).place, held, applied),
+            None => applied.clone(),
+        };
+        merged.insert(name.clone(), value);
+    }
+    Value::Object(merged)
+}
+
+/// Items that both have come in the order in which they are applied. Items that only one has stay where they
+/// are among their neighbours; where both have some, those that are there come first.
+fn merge_lists(place: Place<'_>, held: &Value, applied: &Value) -> Value {
+    let (ours, theirs) = (items(place, held), items(place, applied));
+    let mut known: BTreeMap<&Element, Option<&Value>> = BTreeMap::new();
+    for (element, item) in &ours {
+        // An item that is there twice is not merged with anything.
+        known.entry(element).and_modify(|held| *held = None).or_insert(Some(*item));
+    }
+    let wanted: BTreeSet<&Element> = theirs.iter().map(|(element, _)| element).collect();
+    let mut shared = theirs
+        .iter()
+        .map(|(element, _)| element)
+        .filter(|element| known.contains_key(element))
+        .peekable();
+    let mut left = ours.iter().peekable();
+    let mut merged = Vec::with_capacity(ours.len().max(theirs.len()));
+    for (element, item) in &theirs {
+        // What is there goes first, up to the item whose turn is next; others come where they are applied.
+        while let Some((next, held)) = left.next_if(|(next, _)| shared.peek() != Some(&next)) {
+            if !wanted.contains(next) {
+                merged.push((*held).clone());
+            }
+        }
+        shared.next_if_eq(&element);
+        left.next_if(|(next, _)| next == element);
+        merged.push(match known.get(element).copied().flatten() {
+            Some(held) => merge(place.item(), held, item),
+            None => (*item).clone(),
+        });
+    }
+    let rest = left.filter(|(element, _)| !wanted.contains(element));
+    merged.extend(rest.map(|(_, held)| (*held).clone()));
+    Value::Array(merged)
+}
+
+/// The items of a list with what tells them apart; those that nothing tells apart are left out.
+fn items<'a>(place: Place<'_>, list: &'a Value) -> Vec<(Element, &'a Value)> {
+    let items = list.as_array().into_iter().flatten();
+    items.filter_map(|item| Some((element(place, item).ok()?, item))).collect()
+}
+
+/// The value without these fields. A list or map of which nothing is left is null.
+pub(crate) fn remove(place: Place<'_>, value: &Value, fields: &FieldSet) -> Value {
+    match (place.form(value), value) {
+        (Form::Map, Value::Object(map)) => {
+            let mut left = Map::new();
+            for (name, value) in map {
+                let at = Element::field(name);
+                if fields.has(&at) {
+                    continue;
+                }
+                let value = match fields.below(&at) {
+                    Some(below) => remove(place.field_or_open(name).place, value, below),
+                    None => value.clone(),
+                };
+                left.insert(name.clone(), value);
+            }
+            if left.is_empty() { Value::Null } else { Value::Object(left) }
+        }
+        (Form::Set | Form::Keyed, Value::Array(list)) => {
+            let left: Vec<Value> =
+                list.iter().filter_map(|item| remove_item(place, item, fields)).collect();
+            if left.is_empty() { Value::Null } else { Value::Array(left) }
+        }
+        (Form::Leaf, Value::Array(_) | Value::Object(_)) => Value::Null,
+        _ => value.clone(),
+    }
+}
+
+fn remove_item(place: Place<'_>, item: &Value, fields: &FieldSet) -> Option<Value> {
+    let Ok(at) = element(place, item) else { return Some(item.clone()) };
+    if fields.has(&at) {
+        return None;
+    }
+    Some(match fields.below(&at) {
+        Some(below) => remove(place.item(), item, below),
+        None => item.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::schema::Schema;
+
+    /// A schema of a set, a list of type map and an atomic list.
+    fn schema() -> Schema {
+        let text = json!({"type": "string"});
+        let item = json!({
+            "type": "object",
+            "required": ["name"],
+            "properties": {"name": text, "x": {"type": "integer"}, "y": {"type": "integer"}},
+        });
+        Schema::parse(&json!({"type": "object", "properties": {
+            "set": {"type": "array", "x-kubernetes-list-type": "set", "items": text},
+            "keyed": {
+                "type": "array",
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["name"],
+                "items": item,
+            },
+            "list": {"type": "array", "items": text},
+        }}))
+        .expect("the schema must be valid")
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "tests pass literals")]
+    fn merged(field: &str, held: Value, applied: Value) -> Value {
+        let schema = schema();
+        let place = Place::Custom(schema.place());
+        merge(place, &json!({field: held}), &json!({field: applied}))[field].take()
+    }
+
+    #[test]
+    fn sets_merge_in_the_order_that_is_applied() {
+        let order = |held: &[&str], applied: &[&str]| merged("set", json!(held), json!(applied));
+        assert_eq!(order(&["a", "b"], &["b", "a"]), json!(["b", "a"]));
+        assert_eq!(order(&["a", "b", "c"], &["c", "d"]), json!(["a", "b", "c", "d"]));
+        assert_eq!(order(&["a", "b", "c"], &["d", "b"]), json!(["a", "d", "b", "c"]));
+        assert_eq!(order(&["a", "b"], &["c"]), json!(["a", "b", "c"]));
+        assert_eq!(
+            order(&["1", "a", "2", "b", "3"], &["b", "a"]),
+            json!(["1", "2", "b", "3", "a"])
+        );
+    }
+
+    #[test]
+    fn items_with_the_same_key_become_one() {
+        let merged = merged(
+            "keyed",
+            json!([{"name": "a", "x": 1}, {"name": "b", "x": 1}]),
+            json!([{"name": "b", "y": 2}, {"name": "c"}]),
+        );
+        let expected = json!([{"name": "a", "x": 1}, {"name": "b", "x": 1, "y": 2}, {"name": "c"}]);
+        assert_eq!(merged, expected);
+    }
+
+    #[test]
+    fn atomic_lists_are_replaced_and_nothing_replaces_nothing() {
+        assert_eq!(merged("list", json!(["a"]), json!(["b"])), json!(["b"]));
+        assert_eq!(merged("list", json!(["a"]), json!([])), json!([]));
+        assert_eq!(merged("set", json!(["a"]), json!([])), json!(["a"]));
+        assert_eq!(merged("set", json!(["a"]), json!(null)), json!(["a"]));
+    }
+
+    #[test]
+    fn fields_and_items_are_removed_by_their_paths() {
+        let schema = schema();
+        let object = json!({
+            "set": ["a", "b"],
+            "keyed": [{"name": "a", "x": 1}, {"name": "b"}],
+            "list": ["a"],
+        });
+        let fields = FieldSet::decode(&json!({
+            "f:set": {"v:\"a\"": {}},
+            "f:keyed": {"k:{\"name\":\"a\"}": {"f:x": {}}, "k:{\"name\":\"b\"}": {}},
+            "f:list": {},
+        }));
+        let left = remove(Place::Custom(schema.place()), &object, &fields);
+        assert_eq!(left, json!({"set": ["b"], "keyed": [{"name": "a"}]}));
+    }
+}

@@ -1,0 +1,216 @@
+//! Whose object is it: adoption and release by selector, as all workload controllers do it.
+//!
+//! An object belongs to the controller that its owner reference names by uid. One that nobody controls is adopted by a
+//! controller whose selector matches; one that does not match any more is let go. What has another controller is never
+//! touched.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
+use kube::ResourceExt as _;
+use kube::core::{Selector, SelectorExt as _};
+use windlass::indexer::{Cached, Head, Index, Lister, ObjectKey, Uid};
+use windlass::reconciler::{Context, Error, owner_reference};
+
+use crate::objects::Managed;
+
+/// The index of objects that have no controller, by namespace: what can be adopted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Orphans;
+
+impl Index for Orphans {
+    type View = ();
+    type Value = String;
+
+    fn values(&self, head: &Head, (): ()) -> impl IntoIterator<Item = String> {
+        let is_orphan = head.controller().is_none();
+        is_orphan.then(|| head.namespace().unwrap_or_default().to_owned())
+    }
+}
+
+/// What an object is to a controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// It belongs to it.
+    Ours,
+    /// It belongs to nobody, and is to belong to it.
+    Adopt,
+    /// It belongs to it, and is not to.
+    Release,
+    /// Nothing.
+    Foreign,
+}
+
+/// The selector of a controller; `None` if it would select everything, which nobody means.
+///
+/// # Errors
+/// If it is none. No retry helps.
+pub(crate) fn selector(selector: &LabelSelector) -> Result<Option<Selector>, Error> {
+    let selector =
+        Selector::try_from(selector.clone()).map_err(|error| Error::from(error).terminal())?;
+    Ok(Some(selector).filter(|selector| !selector.selects_all()))
+}
+
+/// What `object` is to the controller `owner`.
+pub(crate) fn claim(object: &ObjectMeta, owner: &ObjectMeta, selector: &Selector) -> Claim {
+    let nothing = BTreeMap::new();
+    let matches = selector.matches(object.labels.as_ref().unwrap_or(&nothing));
+    let owner_is_deleted = owner.deletion_timestamp.is_some();
+    match controller(object) {
+        Some(reference) if Some(&reference.uid) != owner.uid.as_ref() => Claim::Foreign,
+        Some(_) if matches => Claim::Ours,
+        Some(_) if owner_is_deleted => Claim::Foreign,
+        Some(_) => Claim::Release,
+        None if !matches || owner_is_deleted || object.deletion_timestamp.is_some() => {
+            Claim::Foreign
+        }
+        None => Claim::Adopt,
+    }
+}
+
+/// The owner that manages the object.
+pub(crate) fn controller(object: &ObjectMeta) -> Option<&OwnerReference> {
+    object.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
+}
+
+/// The owners whose selector matches an object that has no controller: who may want to adopt it.
+pub(crate) fn adopters<O: Managed, K>(
+    owners: &Lister<O>,
+    object: &Cached<K>,
+    selector_of: fn(&O) -> &LabelSelector,
+) -> Vec<ObjectKey> {
+    let head = object.head();
+    if head.controller().is_some() || head.labels().is_empty() {
+        return Vec::new();
+    }
+    let labels = head.labels().iter().map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let labels = labels.collect();
+    let is_match = |owner: &O| {
+        let selector = selector(selector_of(owner));
+        matches!(selector, Ok(Some(selector)) if selector.matches(&labels))
+    };
+    let owners = owners.in_namespace(head.namespace().unwrap_or_default());
+    // One that does not decode is told of by its own runs.
+    let wanting = owners.iter().filter(|owner| owner.get().is_ok_and(|owner| is_match(&owner)));
+    wanting.map(|owner| owner.key().clone()).collect()
+}
+
+/// What the cache has of objects that belong to `owner`, or may come to. It needs the indexes by owner and of [`Orphans`].
+///
+/// # Errors
+/// If one does not decode.
+pub(crate) fn candidates<O: Managed, K: Managed>(
+    cx: &Context,
+    owner: &O,
+    objects: &Lister<K>,
+) -> Result<Vec<Arc<K>>, Error> {
+    let held = objects.by_owner(&Uid::new(&owner.uid().unwrap_or_default()))?;
+    let orphans = objects.by_index::<Orphans>(cx.key().namespace().unwrap_or_default())?;
+    // One that it owns without being its controller is an orphan, and would come twice.
+    let held = held.iter().filter(|object| object.head().controller().is_some());
+    held.chain(&orphans).map(|object| Ok(object.get()?)).collect()
+}
+
+/// Those of `objects` that belong to `owner`, after adopting and releasing what is to be.
+///
+/// # Errors
+/// If a write fails, also because its object has changed or is gone: then the cache is behind.
+pub(crate) async fn claim_all<O: Managed, K: Managed>(
+    cx: &Context,
+    owner: &O,
+    selector: &Selector,
+    objects: Vec<Arc<K>>,
+) -> Result<Vec<Arc<K>>, Error> {
+    let mut ours = Vec::with_capacity(objects.len());
+    let mut may_adopt = None;
+    for object in objects {
+        match claim(object.meta(), owner.meta(), selector) {
+            Claim::Foreign => {}
+            Claim::Ours => ours.push(object),
+            Claim::Release => {
+                let uid = owner.uid().unwrap_or_default();
+                let mut free = K::clone(&object);
+                free.owner_references_mut().retain(|reference| reference.uid != uid);
+                cx.live().update(&*object, &free).await?;
+            }
+            Claim::Adopt => {
+                // The cache may not know yet that the owner is being deleted, or is another one now.
+                let allowed = match may_adopt {
+                    Some(allowed) => allowed,
+                    None => *may_adopt.insert(is_alive(cx, owner).await?),
+                };
+                if !allowed {
+                    continue;
+                }
+                let mut adopted = K::clone(&object);
+                adopted.owner_references_mut().push(owner_reference(owner)?);
+                ours.push(Arc::new(cx.live().update(&*object, &adopted).await?));
+            }
+        }
+    }
+    Ok(ours)
+}
+
+/// Whether the owner is still the one that we know, and is there to stay.
+async fn is_alive<O: Managed>(cx: &Context, owner: &O) -> Result<bool, Error> {
+    let live = cx.live::<O>().get(cx.key()).await?;
+    Ok(live
+        .is_some_and(|live| live.uid() == owner.uid() && live.meta().deletion_timestamp.is_none()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn meta(value: Value) -> ObjectMeta {
+        serde_json::from_value(value).expect("metadata")
+    }
+
+    fn object(label: &str, owner: Option<&str>) -> ObjectMeta {
+        let owners: Vec<_> = owner
+            .iter()
+            .map(|uid| json!({"apiVersion": "v1", "kind": "X", "name": "x", "uid": uid, "controller": true}))
+            .collect();
+        meta(json!({"labels": {"app": label}, "ownerReferences": owners}))
+    }
+
+    fn claimed(object: &ObjectMeta, owner: &ObjectMeta) -> Claim {
+        let only_web = LabelSelector {
+            match_labels: Some([("app".to_owned(), "web".to_owned())].into()),
+            ..LabelSelector::default()
+        };
+        let selector = selector(&only_web).expect("valid").expect("not everything");
+        claim(object, owner, &selector)
+    }
+
+    #[test]
+    fn owner_is_told_by_uid_and_selector() {
+        let owner = meta(json!({"name": "x", "uid": "1"}));
+        assert_eq!(claimed(&object("web", Some("1")), &owner), Claim::Ours);
+        assert_eq!(claimed(&object("web", Some("2")), &owner), Claim::Foreign);
+        assert_eq!(claimed(&object("web", None), &owner), Claim::Adopt);
+        assert_eq!(claimed(&object("api", Some("1")), &owner), Claim::Release);
+        assert_eq!(claimed(&object("api", None), &owner), Claim::Foreign);
+    }
+
+    #[test]
+    fn nothing_changes_hands_while_one_of_both_is_deleted() {
+        let deleted = "2026-01-01T00:00:00Z";
+        let going = meta(json!({"name": "x", "uid": "1", "deletionTimestamp": deleted}));
+        assert_eq!(claimed(&object("web", Some("1")), &going), Claim::Ours);
+        assert_eq!(claimed(&object("web", None), &going), Claim::Foreign);
+        assert_eq!(claimed(&object("api", Some("1")), &going), Claim::Foreign);
+        let owner = meta(json!({"name": "x", "uid": "1"}));
+        let mut orphan = object("web", None);
+        orphan.deletion_timestamp = going.deletion_timestamp;
+        assert_eq!(claimed(&orphan, &owner), Claim::Foreign);
+    }
+
+    #[test]
+    fn selector_of_everything_selects_nothing() {
+        assert!(selector(&LabelSelector::default()).expect("valid").is_none());
+    }
+}

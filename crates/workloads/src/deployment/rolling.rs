@@ -1,0 +1,190 @@
+//! The next step of a rolling update: pure arithmetic on the sizes of replica sets.
+//!
+//! Two things hold after each step, whatever the pods do meanwhile: the sizes add up to no more than the maximum, or to
+//! what they were; and as long as the statuses say no more than is true, enough pods stay available. A size that was
+//! lowered takes its pods away sooner or later, so of the pods that a status calls available no more are counted than the
+//! size lets live. And pods of a size that was lowered are there until they are not, so they count against the surge as
+//! long as a status has them; upstream looks at sizes alone, and may exceed the surge for a moment.
+
+use super::limits::Limits;
+use crate::objects::ReplicaSet;
+
+/// A replica set in numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Size {
+    /// What it is asked to have.
+    pub(super) replicas: i32,
+    /// What it says that it has.
+    pub(super) observed: i32,
+    /// What it says is available.
+    pub(super) available: i32,
+}
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Nothing, until a pod changes.
+    Rest,
+    /// Give the new replica set this size.
+    ScaleNew(i32),
+    /// Give the old replica sets these sizes, in their order.
+    ScaleOld(Vec<i32>),
+}
+
+/// The next step; `old` from the oldest to the newest.
+pub(super) fn step(limits: &Limits, new: Size, old: &[Size]) -> Step {
+    let target = new_size(limits, new.replicas, occupied(old));
+    if target != new.replicas {
+        return Step::ScaleNew(target);
+    }
+    let sizes = old_sizes(limits, new, old);
+    let is_changed = sizes.iter().zip(old).any(|(size, old)| *size != old.replicas);
+    if is_changed { Step::ScaleOld(sizes) } else { Step::Rest }
+}
+
+/// What old replica sets take of the room for pods: what they are asked to have, or what they still have.
+pub(super) fn occupied<'a>(old: impl IntoIterator<Item = &'a Size>) -> i32 {
+    old.into_iter().map(|size| size.replicas.max(size.observed)).sum()
+}
+
+/// The size of the new replica set: as much as the surge lets it grow beside what the old ones occupy, never more than
+/// desired.
+pub(super) fn new_size(limits: &Limits, replicas: i32, occupied: i32) -> i32 {
+    if replicas >= limits.desired {
+        return limits.desired;
+    }
+    let room = limits.total_max() - occupied - replicas;
+    replicas + room.clamp(0, limits.desired - replicas)
+}
+
+/// The sizes of the old replica sets: first without pods that are not available anyway, then without as many others as
+/// can be missed.
+fn old_sizes(limits: &Limits, new: Size, old: &[Size]) -> Vec<i32> {
+    let mut sizes: Vec<i32> = old.iter().map(|size| size.replicas).collect();
+    let new_unavailable = new.replicas - new.counted();
+    let mut budget = new.replicas + total(old) - limits.available_min() - new_unavailable;
+    if budget <= 0 {
+        return sizes;
+    }
+    for (size, old) in sizes.iter_mut().zip(old) {
+        let taken = (old.replicas - old.counted()).min(budget);
+        *size -= taken;
+        budget -= taken;
+    }
+    let available: i32 = new.counted() + old.iter().map(|size| size.counted()).sum::<i32>();
+    let mut spare = (available - limits.available_min()).max(0);
+    for size in &mut sizes {
+        let taken = (*size).min(spare);
+        *size -= taken;
+        spare -= taken;
+    }
+    sizes
+}
+
+fn total(sets: &[Size]) -> i32 {
+    sets.iter().map(|size| size.replicas).sum()
+}
+
+impl Size {
+    pub(super) fn of(set: &ReplicaSet) -> Self {
+        let observed = set.status.replicas;
+        Self { replicas: set.replicas(), observed, available: set.available() }
+    }
+
+    /// The available pods that its size lets live.
+    fn counted(self) -> i32 {
+        self.available.clamp(0, self.replicas.max(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(desired: i32, surge: i32, unavailable: i32) -> Limits {
+        Limits { desired, surge, unavailable }
+    }
+
+    fn size(replicas: i32, available: i32) -> Size {
+        Size { replicas, observed: replicas, available }
+    }
+
+    #[test]
+    fn new_grows_into_the_surge_before_old_shrinks() {
+        let limits = limits(10, 3, 2);
+        assert_eq!(step(&limits, size(0, 0), &[size(10, 10)]), Step::ScaleNew(3));
+        assert_eq!(step(&limits, size(3, 0), &[size(10, 10)]), Step::ScaleOld(vec![8]));
+        assert_eq!(step(&limits, size(3, 0), &[size(8, 8)]), Step::ScaleNew(5));
+        assert_eq!(step(&limits, size(5, 0), &[size(8, 8)]), Step::Rest);
+        assert_eq!(step(&limits, size(5, 2), &[size(8, 8)]), Step::ScaleOld(vec![6]));
+    }
+
+    #[test]
+    fn status_from_before_a_scale_down_is_not_believed() {
+        // Ten were available before the size became eight.
+        assert_eq!(step(&limits(10, 3, 2), size(5, 0), &[size(8, 10)]), Step::Rest);
+    }
+
+    #[test]
+    fn pods_that_are_not_gone_yet_count_against_the_surge() {
+        let shrinking = Size { replicas: 8, observed: 10, available: 8 };
+        assert_eq!(step(&limits(10, 3, 2), size(3, 0), &[shrinking]), Step::Rest);
+    }
+
+    #[test]
+    fn pods_that_are_not_available_go_first_wherever_they_are() {
+        let limits = limits(4, 1, 0);
+        // The newer of the old ones never became ready; four of the oldest must stay.
+        assert_eq!(
+            step(&limits, size(0, 0), &[size(4, 4), size(1, 0)]),
+            Step::ScaleOld(vec![4, 0])
+        );
+    }
+
+    #[test]
+    fn oldest_shrinks_first() {
+        let limits = limits(6, 0, 2);
+        assert_eq!(
+            step(&limits, size(0, 0), &[size(3, 3), size(3, 3)]),
+            Step::ScaleOld(vec![1, 3])
+        );
+    }
+
+    #[test]
+    fn scaled_down_deployment_takes_from_the_new_set_at_once() {
+        assert_eq!(step(&limits(2, 1, 0), size(5, 5), &[]), Step::ScaleNew(2));
+        assert_eq!(step(&limits(0, 1, 0), size(5, 5), &[]), Step::ScaleNew(0));
+    }
+
+    #[test]
+    fn finished_rollout_rests() {
+        assert_eq!(step(&limits(3, 1, 0), size(3, 3), &[size(0, 0)]), Step::Rest);
+    }
+
+    /// Runs rollouts in which pods become available one at a time, and statuses are behind as long as they can be. The
+    /// pods that a lowered size takes away may be gone already or be there still: both must be within the bounds.
+    #[test]
+    fn every_rollout_ends_within_its_bounds() {
+        for (desired, surge, unavailable) in
+            [(1, 1, 0), (1, 0, 1), (3, 1, 0), (10, 3, 2), (7, 0, 1), (7, 0, 7), (4, 4, 0)]
+        {
+            let limits = limits(desired, surge, unavailable);
+            let (mut new, mut old) = (size(0, 0), size(desired, desired));
+            for turn in 0.. {
+                assert!(turn < 1000, "{limits:?} never ends: {new:?} {old:?}");
+                match step(&limits, new, &[old]) {
+                    Step::ScaleNew(replicas) => new.replicas = replicas,
+                    Step::ScaleOld(sizes) => old.replicas = sizes[0],
+                    Step::Rest if old.observed > old.replicas => {
+                        old = size(old.replicas, old.counted());
+                    }
+                    Step::Rest if new.available < new.replicas => new.available += 1,
+                    Step::Rest => break,
+                }
+                assert!(new.replicas + occupied(&[old]) <= limits.total_max(), "{new:?} {old:?}");
+                assert!(new.available + old.counted() >= limits.available_min(), "{new:?} {old:?}");
+            }
+            assert_eq!((new.available, old.observed), (desired, 0), "{limits:?}");
+        }
+    }
+}

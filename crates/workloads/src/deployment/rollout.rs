@@ -1,0 +1,300 @@
+//! One run for one deployment: what the pure files decide, carried out.
+//!
+//! Every write names the version that it was decided on, and the name of a replica set follows from its template, so a
+//! cache that is behind leads to a conflict and another run, never to a second replica set or a step too many. Of the
+//! status there is one write, at the end.
+
+use jiff::Timestamp;
+use kube::ResourceExt as _;
+use windlass::indexer::{Lister, ObjectKey, Uid};
+use windlass::reconciler::{Action, Class, Context, Error};
+
+use super::limits::Limits;
+use super::proportion::{Share, sizes};
+use super::revision::{
+    REVISION, desired_before, note_newest, note_scale, revision, total_max_before,
+};
+use super::rolling::{Size, Step, new_size, occupied, step};
+use super::sets::Sets;
+use super::status::{counted, deadline_in, is_complete, judge_progress, note_new_set, note_pause};
+use super::template::{is_same, new_replica_set};
+use crate::claim::controller;
+use crate::objects::{Condition, Deployment, Pod, ReplicaSet};
+use crate::pod::is_finished;
+
+/// A deployment in the middle of a run.
+pub(super) struct Rollout<'a> {
+    cx: &'a Context,
+    now: Timestamp,
+    deployment: Deployment,
+    limits: Limits,
+    sets: Sets,
+    /// The conditions as they are to be.
+    conditions: Vec<Condition>,
+}
+
+impl<'a> Rollout<'a> {
+    pub(super) fn new(
+        cx: &'a Context,
+        deployment: Deployment,
+        sets: Vec<ReplicaSet>,
+        now: Timestamp,
+    ) -> Self {
+        let template = &deployment.spec.template;
+        let sets = Sets::of(sets, |set| is_same(&set.spec.template, template));
+        let limits = Limits::of(&deployment);
+        let conditions = deployment.status.conditions.clone();
+        Self { cx, now, deployment, limits, sets, conditions }
+    }
+
+    /// Takes the next step, and says in the status where that leads.
+    pub(super) async fn advance(mut self, pods: &Lister<Pod>) -> Result<Action, Error> {
+        if self.deployment.metadata.deletion_timestamp.is_some() {
+            return self.write_status(false).await;
+        }
+        note_pause(&self.deployment, &mut self.conditions, self.now);
+        let is_paused = self.deployment.spec.paused == Some(true);
+        if is_paused || self.is_being_scaled() {
+            self.prepare_new(false).await?;
+            self.scale().await?;
+            if is_paused {
+                self.clean_up().await?;
+            }
+            return self.write_status(false).await;
+        }
+        if self.deployment.is_recreated() {
+            self.recreate(pods).await?;
+        } else {
+            self.roll().await?;
+        }
+        self.write_status(true).await
+    }
+
+    /// Whether a replica set was last scaled for another number than is asked for now.
+    fn is_being_scaled(&self) -> bool {
+        let active = self.sets.active_at().into_iter().map(|at| &self.sets.all()[at]);
+        active.filter_map(desired_before).any(|desired| desired != self.limits.desired)
+    }
+
+    async fn roll(&mut self) -> Result<(), Error> {
+        self.prepare_new(true).await?;
+        let Some(new) = self.sets.new_at() else { return Ok(()) };
+        let places = self.sets.old_at();
+        let old: Vec<Size> = self.sets.old().map(Size::of).collect();
+        match step(&self.limits, Size::of(&self.sets.all()[new]), &old) {
+            Step::Rest => self.clean_up_if_complete().await,
+            Step::ScaleNew(replicas) => self.resize(new, replicas).await,
+            Step::ScaleOld(sizes) => {
+                for (at, (size, old)) in places.into_iter().zip(sizes.into_iter().zip(old)) {
+                    if size != old.replicas {
+                        self.resize(at, size).await?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    async fn recreate(&mut self, pods: &Lister<Pod>) -> Result<(), Error> {
+        self.prepare_new(false).await?;
+        let old = self.sets.old_active_at();
+        for &at in &old {
+            self.resize(at, 0).await?;
+        }
+        if !old.is_empty() || self.old_pods_are_there(pods)? {
+            return Ok(());
+        }
+        if self.sets.new_at().is_none() {
+            self.prepare_new(true).await?;
+        }
+        if let Some(new) = self.sets.new_at() {
+            self.resize(new, self.limits.desired).await?;
+        }
+        self.clean_up_if_complete().await
+    }
+
+    /// Whether a pod of an old template may still run, also one that is being deleted.
+    fn old_pods_are_there(&self, pods: &Lister<Pod>) -> Result<bool, Error> {
+        for set in self.sets.old() {
+            if set.status.replicas > 0 {
+                return Ok(true);
+            }
+            for pod in &pods.by_owner(&Uid::new(&set.uid().unwrap_or_default()))? {
+                if !is_finished(&*pod.get()?) {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Brings the sizes to what is asked for, without going on with a rollout.
+    async fn scale(&mut self) -> Result<(), Error> {
+        if let Some(at) = self.sets.only_active_or_newest() {
+            return self.resize(at, self.limits.desired).await;
+        }
+        let active = self.sets.active_at();
+        let is_saturated = |set: &ReplicaSet| {
+            let desired = self.limits.desired;
+            set.replicas() == desired
+                && set.available() == desired
+                && desired_before(set) == Some(desired)
+        };
+        if self.sets.newest().is_some_and(is_saturated) {
+            for at in self.sets.old_active_at() {
+                self.resize(at, 0).await?;
+            }
+        } else if !self.deployment.is_recreated() {
+            let share = |&at: &usize| {
+                let set = &self.sets.all()[at];
+                Share { replicas: set.replicas(), total_max_before: total_max_before(set) }
+            };
+            let shares: Vec<Share> = active.iter().map(share).collect();
+            let observed = self.deployment.status.replicas.unwrap_or(0);
+            let sizes = sizes(&self.limits, &shares, observed);
+            for (at, size) in active.into_iter().zip(sizes) {
+                self.resize(at, size).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a replica set its size, and notes what for.
+    async fn resize(&mut self, at: usize, replicas: i32) -> Result<(), Error> {
+        let set = &self.sets.all()[at];
+        let mut sized = set.clone();
+        sized.spec.replicas = Some(replicas);
+        note_scale(&mut sized, &self.limits);
+        let sized = self.cx.live().update(set, &sized).await?;
+        self.tell_scale(&sized, set.replicas());
+        self.sets.replace(at, sized);
+        Ok(())
+    }
+
+    fn tell_scale(&self, set: &ReplicaSet, before: i32) {
+        let (name, now) = (set.name_any(), set.replicas());
+        let direction = match now - before {
+            0 => return,
+            1.. => "up",
+            _ => "down",
+        };
+        let note = format!("Scaled {direction} replica set {name} from {before} to {now}");
+        self.cx.normal(&self.deployment, "ScalingReplicaSet", note);
+    }
+
+    /// Brings the notes on the replica set of the template up to date; without one, makes it if `is_wanted`.
+    async fn prepare_new(&mut self, is_wanted: bool) -> Result<(), Error> {
+        match (self.sets.new_at(), self.sets.newest()) {
+            (Some(at), Some(set)) => {
+                let mut noted = set.clone();
+                note_newest(&mut noted, &self.deployment, self.sets.old());
+                noted.spec.min_ready_seconds = self.deployment.spec.min_ready_seconds;
+                let noted = self.cx.live().update(set, &noted).await?;
+                self.note_new_set(&noted, false);
+                self.sets.replace(at, noted);
+            }
+            _ if is_wanted => self.create_new().await?,
+            _ => return Ok(()),
+        }
+        self.note_revision().await
+    }
+
+    async fn create_new(&mut self) -> Result<(), Error> {
+        let mut set = new_replica_set(&self.deployment)?;
+        let old: Vec<Size> = self.sets.old().map(Size::of).collect();
+        set.spec.replicas = Some(new_size(&self.limits, 0, occupied(&old)));
+        note_newest(&mut set, &self.deployment, self.sets.old());
+        note_scale(&mut set, &self.limits);
+        match self.cx.live().create(&set).await {
+            Ok(created) => {
+                self.tell_scale(&created, 0);
+                self.note_new_set(&created, true);
+                self.sets.add_new(created);
+                Ok(())
+            }
+            Err(error) if error.class() == Class::Conflict => self.meet(&set, error).await,
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The name is taken: by the very replica set, which the cache does not show yet, or by one that has it by chance.
+    async fn meet(&mut self, wanted: &ReplicaSet, refused: Error) -> Result<(), Error> {
+        let namespace = self.cx.key().namespace().unwrap_or_default();
+        let key = ObjectKey::namespaced(namespace, &wanted.name_any());
+        let Some(set) = self.cx.live::<ReplicaSet>().get(&key).await? else {
+            return Err(refused);
+        };
+        let owner = controller(&set.metadata).map(|owner| &owner.uid);
+        if owner == self.deployment.metadata.uid.as_ref()
+            && is_same(&set.spec.template, &self.deployment.spec.template)
+        {
+            self.note_new_set(&set, false);
+            self.sets.add_new(set);
+            return Ok(());
+        }
+        let mut counted = self.deployment.clone();
+        let status = &mut counted.status;
+        status.collision_count = Some(status.collision_count.unwrap_or(0) + 1);
+        self.cx.live().update_status(&self.deployment, &counted).await?;
+        Err(Error::msg(format!(
+            "replica set {} is not of this deployment; the next one gets another name",
+            set.name_any()
+        )))
+    }
+
+    fn note_new_set(&mut self, set: &ReplicaSet, is_created: bool) {
+        let name = set.name_any();
+        note_new_set(&self.deployment, &mut self.conditions, &name, is_created, self.now);
+    }
+
+    /// The deployment has the revision of its newest replica set.
+    async fn note_revision(&mut self) -> Result<(), Error> {
+        let Some(new) = self.sets.newest() else { return Ok(()) };
+        let mut noted = self.deployment.clone();
+        noted.annotations_mut().insert(REVISION.to_owned(), revision(new).to_string());
+        self.deployment = self.cx.live().update(&self.deployment, &noted).await?;
+        Ok(())
+    }
+
+    async fn clean_up_if_complete(&mut self) -> Result<(), Error> {
+        if is_complete(&self.deployment, &self.deployment.status) {
+            self.clean_up().await
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Deletes old replica sets beyond the limit of the history, those of the oldest revisions first.
+    async fn clean_up(&mut self) -> Result<(), Error> {
+        let Some(limit) = self.deployment.spec.revision_history_limit else { return Ok(()) };
+        let mut old: Vec<&ReplicaSet> =
+            self.sets.old().filter(|set| set.metadata.deletion_timestamp.is_none()).collect();
+        let surplus = old.len().saturating_sub(usize::try_from(limit).unwrap_or(0));
+        old.sort_by_key(|set| revision(set));
+        for set in old.into_iter().take(surplus).filter(|set| is_empty(set)) {
+            self.cx.live().delete(set).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes the status; with a judgement of the rollout if one is under way.
+    async fn write_status(self, is_rollout: bool) -> Result<Action, Error> {
+        let Self { deployment, sets, now, .. } = &self;
+        let mut status = counted(deployment, self.conditions.clone(), sets, *now);
+        if is_rollout {
+            judge_progress(deployment, &mut status, sets, *now);
+        }
+        let again = deadline_in(deployment, &status, *now);
+        let mut observed = deployment.clone();
+        observed.status = status;
+        self.cx.live().update_status(deployment, &observed).await?;
+        Ok(again.map_or(Action::Done, Action::RequeueAfter))
+    }
+}
+
+/// Whether a replica set has no pods, is to have none, and knows it.
+fn is_empty(set: &ReplicaSet) -> bool {
+    set.replicas() == 0
+        && set.status.replicas == 0
+        && set.status.observed_generation >= set.metadata.generation
+}

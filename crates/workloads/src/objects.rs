@@ -1,0 +1,281 @@
+//! Deployments, replica sets and pods, with the fields that the controllers read or write.
+//!
+//! The types of `k8s-openapi` have all fields, but other ones in each version of Kubernetes, and which version that is,
+//! is for the program to choose. These are the same for all. Templates and specs of pods are JSON, so that a pod has
+//! everything that its template says. What a type here does not have is not touched: writes are patches of what was
+//! changed, and reads through these types share the informers of those who read whole objects.
+
+use std::borrow::Cow;
+use std::fmt::Debug;
+
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, Time};
+use kube::Resource;
+use kube::api::ObjectMeta;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// What is common to the objects of the controllers.
+pub(crate) trait Managed:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + Clone
+    + Debug
+    + DeserializeOwned
+    + Serialize
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+impl Managed for Deployment {}
+impl Managed for ReplicaSet {}
+impl Managed for Pod {}
+
+/// A Deployment.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(crate) struct Deployment {
+    pub(crate) metadata: ObjectMeta,
+    #[serde(default)]
+    pub(crate) spec: DeploymentSpec,
+    #[serde(default)]
+    pub(crate) status: DeploymentStatus,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DeploymentSpec {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) replicas: Option<i32>,
+    #[serde(default)]
+    pub(crate) selector: LabelSelector,
+    #[serde(default)]
+    pub(crate) template: Value,
+    #[serde(default)]
+    pub(crate) strategy: Strategy,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) min_ready_seconds: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) revision_history_limit: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) progress_deadline_seconds: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) paused: Option<bool>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Strategy {
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub(crate) kind: Option<String>,
+    #[serde(default)]
+    pub(crate) rolling_update: Option<RollingUpdate>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RollingUpdate {
+    pub(crate) max_surge: Option<Amount>,
+    pub(crate) max_unavailable: Option<Amount>,
+}
+
+/// A number of pods, or a percentage.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Amount {
+    Number(i32),
+    Text(String),
+}
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DeploymentStatus {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) observed_generation: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) replicas: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) updated_replicas: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ready_replicas: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) available_replicas: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) unavailable_replicas: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) terminating_replicas: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) collision_count: Option<i32>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) conditions: Vec<Condition>,
+}
+
+/// A condition of a deployment or a pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Condition {
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+    pub(crate) status: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) last_update_time: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) last_transition_time: Option<Time>,
+    /// Lists are written as a whole, so those of others have to be kept whole.
+    #[serde(flatten)]
+    pub(crate) rest: Map<String, Value>,
+}
+
+/// A `ReplicaSet`.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(crate) struct ReplicaSet {
+    pub(crate) metadata: ObjectMeta,
+    #[serde(default)]
+    pub(crate) spec: ReplicaSetSpec,
+    #[serde(default)]
+    pub(crate) status: ReplicaSetStatus,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ReplicaSetSpec {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) replicas: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) min_ready_seconds: Option<i32>,
+    #[serde(default)]
+    pub(crate) selector: LabelSelector,
+    #[serde(default)]
+    pub(crate) template: Value,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ReplicaSetStatus {
+    #[serde(default)]
+    pub(crate) replicas: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) fully_labeled_replicas: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ready_replicas: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) available_replicas: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) terminating_replicas: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) observed_generation: Option<i64>,
+}
+
+/// A Pod.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(crate) struct Pod {
+    pub(crate) metadata: ObjectMeta,
+    #[serde(default)]
+    pub(crate) spec: Value,
+    #[serde(default)]
+    pub(crate) status: PodStatus,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PodStatus {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) phase: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) start_time: Option<Time>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) conditions: Vec<Condition>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) container_statuses: Vec<Value>,
+}
+
+/// Puts a pod on a node.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Binding {
+    pub(crate) metadata: ObjectMeta,
+    pub(crate) target: Value,
+}
+
+macro_rules! resource {
+    ($type:ty, $group:literal, $version:literal, $kind:literal, $plural:literal) => {
+        impl Resource for $type {
+            type DynamicType = ();
+            type Scope = NamespaceResourceScope;
+
+            fn kind((): &()) -> Cow<'_, str> {
+                $kind.into()
+            }
+
+            fn group((): &()) -> Cow<'_, str> {
+                $group.into()
+            }
+
+            fn version((): &()) -> Cow<'_, str> {
+                $version.into()
+            }
+
+            fn plural((): &()) -> Cow<'_, str> {
+                $plural.into()
+            }
+
+            fn meta(&self) -> &ObjectMeta {
+                &self.metadata
+            }
+
+            fn meta_mut(&mut self) -> &mut ObjectMeta {
+                &mut self.metadata
+            }
+        }
+    };
+}
+
+resource!(Deployment, "apps", "v1", "Deployment", "deployments");
+resource!(ReplicaSet, "apps", "v1", "ReplicaSet", "replicasets");
+resource!(Pod, "", "v1", "Pod", "pods");
+
+impl Deployment {
+    /// Whether old pods go before new ones come.
+    pub(crate) fn is_recreated(&self) -> bool {
+        self.spec.strategy.kind.as_deref() == Some("Recreate")
+    }
+}
+
+impl ReplicaSet {
+    /// What it is asked to have.
+    pub(crate) fn replicas(&self) -> i32 {
+        self.spec.replicas.unwrap_or(1)
+    }
+
+    /// What it says is available.
+    pub(crate) fn available(&self) -> i32 {
+        self.status.available_replicas.unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn conditions_of_others_stay_whole() {
+        let condition =
+            json!({"type": "x", "status": "True", "observedGeneration": 3, "more": {"a": 1}});
+        let read: Condition = serde_json::from_value(condition.clone()).expect("a condition");
+        assert_eq!(json!(read), condition);
+    }
+
+    #[test]
+    fn absent_parts_are_no_error() {
+        let set: ReplicaSet = serde_json::from_value(json!({"metadata": {}})).expect("a set");
+        assert_eq!((set.replicas(), set.available()), (1, 0));
+        let _: Deployment = serde_json::from_value(json!({"metadata": {}})).expect("a deployment");
+        let _: Pod = serde_json::from_value(json!({"metadata": {}})).expect("a pod");
+    }
+}

@@ -1,0 +1,142 @@
+//! The controller of replica sets: as many pods as asked for.
+//!
+//! One run looks at the pods that belong to the set, makes or deletes what is missing or too much, and says in the status
+//! what it saw. Which pods go first is [`ranking`]'s to say.
+//!
+//! Pods have generated names, so nothing but counting keeps a set from making one twice, and a cache that is behind counts
+//! wrong. So a run believes the cache only if it shows what the run before has written; otherwise it asks the server.
+
+mod ranking;
+mod status;
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::ResourceExt as _;
+use kube::api::{Api, ListParams, ObjectMeta};
+use serde_json::Value;
+use windlass::indexer::{ByOwner, Lister};
+use windlass::informer::{InformerOptions, SharedInformerFactory};
+use windlass::reconciler::{
+    Action, BuildError, Context, Controller, Error, Reconcile, Watch, owner_reference,
+};
+
+use crate::claim::{Orphans, adopters, candidates, claim_all, controller, selector};
+use crate::clock::Clock;
+use crate::objects::{Pod, PodStatus, ReplicaSet};
+use crate::pod::is_active;
+
+/// Pods that one run makes or deletes at most, so that others get their turn: as upstream.
+const BURST: usize = 500;
+
+/// Makes replica sets true.
+pub(crate) struct ReplicaSets {
+    pods: Lister<Pod>,
+    clock: Clock,
+}
+
+/// The controller, with informers from `factory`.
+///
+/// # Errors
+/// If it does not fit what others ask of the informers.
+pub(crate) fn build(
+    factory: &SharedInformerFactory,
+    workers: usize,
+    clock: Clock,
+) -> Result<Controller<ReplicaSet>, BuildError> {
+    const NAME: &str = "replicaset";
+    let failed = |error| BuildError::Informer { controller: NAME.to_owned(), error };
+    let pods = factory.informer_with::<Pod>(indexed).map_err(failed)?.lister().clone();
+    let sets = factory.lister::<ReplicaSet>().map_err(failed)?;
+    Controller::of(Watch::<ReplicaSet>::new())
+        .name(NAME)
+        .workers(workers)
+        .owns(Watch::<Pod>::new())
+        .watches(Watch::<Pod>::new(), move |pod| adopters(&sets, pod, selector_of))
+        .build(factory, ReplicaSets { pods, clock })
+}
+
+/// By owner, and those that have none.
+pub(crate) fn indexed(options: InformerOptions) -> InformerOptions {
+    options.index(ByOwner).index(Orphans)
+}
+
+fn selector_of(set: &ReplicaSet) -> &LabelSelector {
+    &set.spec.selector
+}
+
+impl Reconcile<ReplicaSet> for ReplicaSets {
+    async fn reconcile(&self, set: Arc<ReplicaSet>, cx: &Context) -> Result<Action, Error> {
+        let Some(selector) = selector(&set.spec.selector)? else { return Ok(Action::Done) };
+        let candidates = self.candidates(&set, cx).await?;
+        let pods = claim_all(cx, &*set, &selector, candidates).await?;
+        let managed = if set.metadata.deletion_timestamp.is_none() {
+            Self::manage(&set, &pods, cx).await
+        } else {
+            Ok(())
+        };
+        // The status is worth writing even if a pod could not be.
+        let (status, later) = status::of(&set, &pods, self.clock.now());
+        let mut observed = ReplicaSet::clone(&set);
+        observed.status = status;
+        cx.live().update_status(&*set, &observed).await?;
+        managed?;
+        Ok(later.map_or(Action::Done, Action::RequeueAfter))
+    }
+}
+
+impl ReplicaSets {
+    /// The pods that belong to the set, or may come to: from the cache, or live if that may lack what was written.
+    async fn candidates(&self, set: &ReplicaSet, cx: &Context) -> Result<Vec<Arc<Pod>>, Error> {
+        // Of a run that failed nobody knows what it has written: the answer may have been lost.
+        if !cx.cache_behind() && cx.attempt() == 1 {
+            return candidates(cx, set, &self.pods);
+        }
+        let pods: Api<Pod> =
+            Api::namespaced(cx.client().clone(), cx.key().namespace().unwrap_or_default());
+        let live = pods.list(&ListParams::default()).await?;
+        let uid = set.metadata.uid.as_ref();
+        let is_candidate =
+            |pod: &Pod| controller(&pod.metadata).is_none_or(|owner| Some(&owner.uid) == uid);
+        Ok(live.items.into_iter().filter(is_candidate).map(Arc::new).collect())
+    }
+
+    /// Makes the pods that are missing, or deletes those that are too many.
+    async fn manage(set: &ReplicaSet, pods: &[Arc<Pod>], cx: &Context) -> Result<(), Error> {
+        let wanted = usize::try_from(set.replicas()).unwrap_or(0);
+        let active: Vec<_> = pods.iter().filter(|pod| is_active(pod)).cloned().collect();
+        for _ in active.len()..wanted.min(active.len() + BURST) {
+            // One after the other: if the server refuses one, it would refuse the others, too.
+            let pod = cx.live().create(&new_pod(set)?).await?;
+            cx.normal(set, "SuccessfulCreate", format!("Created pod: {}", pod.name_any()));
+        }
+        let excess = active.len().saturating_sub(wanted).min(BURST);
+        for pod in ranking::to_delete(active, excess) {
+            cx.live().delete(&*pod).await?;
+            cx.normal(set, "SuccessfulDelete", format!("Deleted pod: {}", pod.name_any()));
+        }
+        Ok(())
+    }
+}
+
+/// A pod of the set's template, without a name of its own.
+fn new_pod(set: &ReplicaSet) -> Result<Pod, Error> {
+    let template = &set.spec.template;
+    let metadata: ObjectMeta = match &template["metadata"] {
+        Value::Null => ObjectMeta::default(),
+        metadata => serde_json::from_value(metadata.clone())?,
+    };
+    Ok(Pod {
+        metadata: ObjectMeta {
+            generate_name: Some(format!("{}-", set.name_any())),
+            namespace: set.namespace(),
+            labels: metadata.labels,
+            annotations: metadata.annotations,
+            finalizers: metadata.finalizers,
+            owner_references: Some(vec![owner_reference(set)?]),
+            ..ObjectMeta::default()
+        },
+        spec: template["spec"].clone(),
+        status: PodStatus::default(),
+    })
+}

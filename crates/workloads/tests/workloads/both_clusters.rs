@@ -1,0 +1,70 @@
+//! The same cases on the embedded server, with our controllers, and on a real kube-apiserver, with those of
+//! kube-controller-manager: both end in the same picture.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::ResourceExt as _;
+use kube::api::{Api, PostParams};
+use serde_json::json;
+use tokio::sync::OnceCell;
+use windlass_testkit::cluster::{REAL_TIER, real_tier_is_on};
+use windlass_testkit::{CLEANUP_CONTROLLERS, RealCluster, RealOptions, WORKLOAD_CONTROLLERS};
+
+use crate::support::{Stage, cases};
+
+/// One real cluster for all cases; it ends with the process.
+static REAL: OnceCell<Arc<RealCluster>> = OnceCell::const_new();
+
+async fn real() -> Stage {
+    let start = || async {
+        let controllers = CLEANUP_CONTROLLERS.into_iter().chain(WORKLOAD_CONTROLLERS);
+        RealCluster::start(RealOptions::new().controllers(controllers)).await.map(Arc::new)
+    };
+    let cluster = REAL.get_or_try_init(start).await;
+    let cluster = cluster.unwrap_or_else(|error| panic!("{REAL_TIER} is set, but: {error}"));
+    let client = cluster.client().expect("a client");
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let namespace = json!({"metadata": {"generateName": "workloads-"}});
+    let namespace = serde_json::from_value(namespace).expect("a namespace");
+    let namespace = namespaces.create(&PostParams::default(), &namespace).await;
+    Stage::real(client, namespace.expect("a namespace").name_any())
+}
+
+macro_rules! same_on_both {
+    ($($case:ident),* $(,)?) => {$(
+        #[tokio::test]
+        async fn $case() {
+            if !real_tier_is_on() {
+                println!("skipped on a real kube-apiserver: run `cargo xtask test --real`");
+                return;
+            }
+            let (embedded, real) = (Stage::embedded().await, real().await);
+            cases::$case(&embedded).await;
+            cases::$case(&real).await;
+            assert_eq!(embedded.picture().await, real.picture().await, "embedded, then real");
+            embedded.end().await;
+            real.end().await;
+        }
+    )*};
+}
+
+same_on_both! {
+    created_becomes_ready,
+    scaled_up_and_down,
+    rolled_by_percent,
+    rolled_with_surge_only,
+    rolled_without_surge,
+    recreated,
+    rolled_back,
+    history_is_bounded,
+    deletion_cascades,
+    deleted_pod_is_replaced,
+    orphan_is_adopted,
+    pod_that_does_not_match_any_more_is_released,
+    paused_deployment_scales_but_does_not_roll,
+    rollout_that_hangs_exceeds_its_deadline,
+    pods_are_available_after_their_minimum,
+    scaled_in_the_middle_of_a_rollout,
+    taken_name_leads_to_another,
+}

@@ -1,0 +1,164 @@
+//! All of the workloads on the embedded server, on the paused clock.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use windlass::informer::SharedInformerFactory;
+use windlass_testkit::TestCluster;
+use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule};
+use windlass_workloads::Workloads;
+
+use crate::support::watcher::Watcher;
+use crate::support::{DEPLOYMENTS, PODS, Stage, cases};
+
+/// One test for each case.
+macro_rules! embedded {
+    ($($case:ident),* $(,)?) => {$(
+        #[tokio::test(start_paused = true)]
+        async fn $case() {
+            let stage = Stage::embedded().await;
+            cases::$case(&stage).await;
+            stage.end().await;
+        }
+    )*};
+}
+
+embedded! {
+    created_becomes_ready,
+    scaled_up_and_down,
+    rolled_by_percent,
+    rolled_with_surge_only,
+    rolled_without_surge,
+    recreated,
+    rolled_back,
+    history_is_bounded,
+    deletion_cascades,
+    deleted_pod_is_replaced,
+    orphan_is_adopted,
+    pod_that_does_not_match_any_more_is_released,
+    paused_deployment_scales_but_does_not_roll,
+    rollout_that_hangs_exceeds_its_deadline,
+    pods_are_available_after_their_minimum,
+    scaled_in_the_middle_of_a_rollout,
+    taken_name_leads_to_another,
+}
+
+/// Three replicas of something, and all pods that were ever made for it.
+async fn pods_made(cluster: &TestCluster) -> usize {
+    let stage = Stage::on(cluster).await;
+    let (sender, made) = std::sync::mpsc::channel();
+    let watcher = Watcher::begin(&stage, PODS, move |pods| {
+        for name in pods.keys() {
+            sender.send(name.clone()).expect("the test listens");
+        }
+        None
+    })
+    .await;
+    let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {
+        "replicas": 3,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "web", "image": "web"}]},
+        },
+    }});
+    stage.create(DEPLOYMENTS, deployment).await;
+    stage.until_complete("web").await;
+    watcher.end();
+    stage.end().await;
+    made.try_iter().collect::<BTreeSet<String>>().len()
+}
+
+#[tokio::test(start_paused = true)]
+async fn cache_that_is_behind_leads_to_no_pod_too_many() {
+    // Events of pods are late, by more than a run waits for them. Those of replica sets are not, and each is a run.
+    let cluster = TestCluster::embedded();
+    let late = Fault::DelayEvent(Duration::from_secs(6));
+    let server = cluster.server().expect("embedded");
+    server.faults().add(FaultRule::new(late).resource("pods"));
+    assert_eq!(pods_made(&cluster).await, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_answer_leads_to_no_pod_too_many() {
+    // The pod is made, but its replica set is told that the connection broke; and the event is late as well.
+    let cluster = TestCluster::embedded();
+    let server = cluster.server().expect("embedded");
+    let late = Fault::DelayEvent(Duration::from_secs(6));
+    server.faults().add(FaultRule::new(late).resource("pods"));
+    server.faults().add(FaultRule::new(Fault::LoseAnswer).resource("pods").verb("create").times(1));
+    assert_eq!(pods_made(&cluster).await, 3);
+}
+
+/// Writes fail at random, before or after they were made; what comes of it is the same.
+#[tokio::test(start_paused = true)]
+async fn writes_that_fail_at_random_lead_to_the_same_end() {
+    let expected = rolled_and_scaled(&TestCluster::embedded()).await;
+    for seed in 0..5 {
+        println!("seed {seed}");
+        let server = ApiServer::builder().seed(seed).build();
+        for fault in [Fault::LoseAnswer, Fault::Fail { code: 500, retry_after: None }] {
+            // Not those of the test itself, which writes deployments.
+            let rule = FaultRule::new(fault).resource("pods").resource("replicasets");
+            let rule = rule.verb("create").verb("patch").verb("delete").chance(0.15);
+            server.faults().add(rule);
+        }
+        assert_eq!(rolled_and_scaled(&TestCluster::on(server)).await, expected);
+    }
+}
+
+/// What a rollout and scaling lead to.
+async fn rolled_and_scaled(cluster: &TestCluster) -> Value {
+    let stage = Stage::on(cluster).await;
+    cases::rolled_back(&stage).await;
+    stage.patch(DEPLOYMENTS, "web", json!({"spec": {"replicas": 6}})).await;
+    stage.until_complete("web").await;
+    stage.patch(DEPLOYMENTS, "web", json!({"spec": {"replicas": 3}})).await;
+    stage.until_complete("web").await;
+    let picture = stage.picture().await;
+    stage.end().await;
+    picture
+}
+
+#[tokio::test(start_paused = true)]
+async fn informers_are_those_of_everybody() {
+    let cluster = TestCluster::embedded();
+    let factory = SharedInformerFactory::new(cluster.client().expect("a client"));
+    let pods = factory.informer::<Pod>().expect("an informer");
+    let stop = CancellationToken::new();
+    let meanwhile = async {
+        pods.synced().await.expect("synced");
+        let watched = factory.status().into_iter().map(|informer| informer.resource.to_string());
+        assert_eq!(watched.count(), 3);
+        stop.cancel();
+    };
+    let (ran, ()) = tokio::join!(Workloads::new(&factory).run(stop.clone()), meanwhile);
+    ran.expect("it stops");
+}
+
+#[tokio::test(start_paused = true)]
+async fn caches_that_are_never_complete_end_all_controllers() {
+    let cluster = TestCluster::embedded();
+    let failing = FaultRule::new(Fault::Fail { code: 403, retry_after: None });
+    let server = cluster.server().expect("embedded");
+    server.faults().add(failing.resource("replicasets"));
+    let factory = SharedInformerFactory::new(cluster.client().expect("a client"));
+    let ran = Workloads::new(&factory).run(CancellationToken::new()).await;
+    let error = ran.expect_err("no replica set can be listed").to_string();
+    assert!(error.contains("replicasets") && error.contains("list and watch"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_answers_lead_to_no_second_replica_set() {
+    let cluster = TestCluster::embedded();
+    let server = cluster.server().expect("embedded");
+    server
+        .faults()
+        .add(FaultRule::new(Fault::LoseAnswer).resource("replicasets").verb("create").times(1));
+    let stage = Stage::on(&cluster).await;
+    cases::created_becomes_ready(&stage).await;
+    stage.end().await;
+}
