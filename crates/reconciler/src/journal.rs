@@ -7,6 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use foldhash::fast::RandomState;
 use tokio::time::Instant;
 use windlass_indexer::ObjectKey;
 
@@ -86,7 +87,7 @@ pub(crate) struct Journal {
 
 #[derive(Debug, Default)]
 struct Pages {
-    runs: HashMap<ObjectKey, Page>,
+    runs: HashMap<ObjectKey, Page, RandomState>,
     /// Keys in the order of their last runs, with the number of that run; stale where it is not the last.
     order: VecDeque<(ObjectKey, u64)>,
     written: u64,

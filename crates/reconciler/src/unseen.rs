@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use foldhash::fast::RandomState;
 use windlass_indexer::ObjectKey;
 
 use crate::write::Write;
@@ -20,14 +21,14 @@ pub(crate) struct Unseen {
 
 #[derive(Debug)]
 struct State {
-    writes: HashMap<ObjectKey, Vec<Write>>,
+    writes: HashMap<ObjectKey, Vec<Write>, RandomState>,
     /// How many keys lead to the next sweep.
     sweep_at: usize,
 }
 
 impl Unseen {
     pub(crate) fn new() -> Self {
-        Self { state: Mutex::new(State { writes: HashMap::new(), sweep_at: SWEEP_MIN }) }
+        Self { state: Mutex::new(State { writes: HashMap::default(), sweep_at: SWEEP_MIN }) }
     }
 
     /// A run of `key` has written. `is_seen` tells of a write whether nobody has to wait for it.

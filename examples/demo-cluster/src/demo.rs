@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use windlass::informer::ClientStack;
-use windlass_apiserver::{ApiServer, Fault, FaultRule};
+use windlass_apiserver::{ApiServer, Fault, FaultId, FaultRule};
 
 use crate::objects::{APPS, create_all, new_pod, new_pod_group, pod_groups};
 use crate::step::{Chooser, PodName, Step};
@@ -248,7 +248,8 @@ impl Life {
             OUTAGE.as_secs()
         );
         let refuse = Fault::Fail { code: 503, retry_after: None };
-        let rule = self.server.faults().add(FaultRule::new(refuse).verb("watch"));
+        let rule = FaultRule::new(refuse).verb("watch");
+        let _outage = Outage { id: self.server.faults().add(rule), server: self.server.clone() };
         self.server.restore(&self.server.snapshot());
         let pods = Api::<Pod>::all(self.client.clone()).list(&ListParams::default()).await?;
         if let Some(pod) = pods.items.first() {
@@ -258,12 +259,23 @@ impl Life {
         }
         self.server.compact();
         sleep(OUTAGE).await;
-        self.server.faults().remove(rule);
         Ok(())
     }
 
     fn pods(&self, namespace: &str) -> Api<Pod> {
         Api::namespaced(self.client.clone(), namespace)
+    }
+}
+
+/// A fault that ends with this, also when the demo is ended in the middle of it.
+struct Outage {
+    server: ApiServer,
+    id: FaultId,
+}
+
+impl Drop for Outage {
+    fn drop(&mut self) {
+        self.server.faults().remove(self.id);
     }
 }
 
