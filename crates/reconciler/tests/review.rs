@@ -906,3 +906,122 @@ async fn missing_cache_of_metadata_is_told_in_words_that_compile() {
     running.end().await.expect("it stops");
     assert!(!told.contains("Secret>>"), "{told}");
 }
+
+/// recording.rs: what is written through the client after the run has ended goes to a log that nobody reads any more. It
+/// is not waited for; and whoever keeps the client, in a field or in a task, makes that log grow for ever.
+#[tokio::test(start_paused = true)]
+async fn what_a_task_of_a_run_writes_after_it_is_waited_for_too() {
+    let (cluster, client) = cluster().await;
+    secrets_come_late(&cluster, Duration::from_secs(2));
+    let (said, mut runs) = mpsc::channel(100);
+    let (lent, mut clients) = mpsc::channel(100);
+    let lender = does(move |_: Arc<ConfigMap>, cx: &Context| {
+        let (said, lent) = (said.clone(), lent.clone());
+        Box::pin(async move {
+            let held = cx.lister::<Secret>()?.get("default/made")?.is_some();
+            lent.send(cx.client().clone()).await?;
+            said.send((held, cx.cache_behind())).await?;
+            Ok(Action::Done)
+        })
+    });
+    let running = run_with(client.clone(), |builder| builder.reads(Watch::<Secret>::new()), lender);
+    assert_eq!(runs.recv().await, Some((false, false)));
+    let kept = clients.recv().await.expect("a client");
+    while running.controller.runs(&key("default/one")).is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let secrets: Api<Secret> = Api::namespaced(kept, "default");
+    secrets.create(&PostParams::default(), &secret("made")).await.expect("created");
+    touch(&client, "one", "yes").await;
+    let (held, is_behind) = runs.recv().await.expect("another run");
+    running.end().await.expect("it stops");
+    assert!(held || is_behind, "the cache lacks it, and nobody says so");
+}
+
+/// error.rs `told`: what the server answered and could not be decoded is shown with its content, in the log and in the
+/// journal. A user's own `Api` from `Context::client` ends here whenever a type does not fit.
+#[test]
+fn answer_that_does_not_decode_is_told_without_its_content() {
+    let cause = serde_json::from_value::<u32>(json!("hunter2")).expect_err("no number");
+    let told = Error::from(kube::Error::SerdeError(cause)).to_string();
+    assert!(!told.contains("hunter2"), "{told}");
+}
+
+/// controller.rs `run`: the queue of a controller that ran is shut down. Who runs it again, as after a cache that was not
+/// complete in time, is told that it ran and was stopped, and nothing is reconciled.
+#[tokio::test(start_paused = true)]
+async fn controller_that_is_run_again_runs_or_says_that_it_cannot() {
+    let (cluster, client) = cluster().await;
+    let server = cluster.server().expect("embedded");
+    let failing = FaultRule::new(Fault::Fail { code: 503, retry_after: None });
+    let fault = server.faults().add(failing.resource("configmaps"));
+    let factory = SharedInformerFactory::new(client);
+    let runs = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&runs);
+    let counter = does(move |_: Arc<ConfigMap>, _: &Context| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async { Ok(Action::Done) })
+    });
+    let controller =
+        Controller::of(Watch::<ConfigMap>::new()).build(&factory, counter).expect("a controller");
+    controller.run(CancellationToken::new()).await.expect_err("the cache is not complete");
+    server.faults().remove(fault);
+    let again = timeout(LONG, controller.run(CancellationToken::new())).await;
+    let has_run = runs.load(Ordering::Relaxed) > 0;
+    assert!(has_run || matches!(again, Ok(Err(_))), "nothing ran, and it says {again:?}");
+}
+
+/// worker.rs `settle` does not ask the policy about `Cause::Timer`, though it is a cause that wakes keys.
+#[tokio::test(start_paused = true)]
+async fn policy_is_asked_about_timers_too() {
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(10);
+    let again = does(move |_: Arc<ConfigMap>, _: &Context| {
+        let said = said.clone();
+        Box::pin(async move {
+            let _ = said.send(()).await;
+            Ok(Action::RequeueAfter(Duration::from_secs(1)))
+        })
+    });
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let asks = Arc::clone(&asked);
+    let policy = move |_: &ObjectKey, cause: &Cause| {
+        asks.lock().expect("not poisoned").push(cause.clone());
+        Priority::Normal
+    };
+    let running = run_with(client, |builder| builder.priority(policy), again);
+    for _ in 0..3 {
+        runs.recv().await.expect("a run");
+    }
+    drop(runs);
+    running.end().await.expect("it stops");
+    let asked = asked.lock().expect("not poisoned").clone();
+    assert!(asked.contains(&Cause::Timer), "{asked:?}");
+}
+
+/// recording.rs does not remember a write whose answer was lost, so the next run reads a cache that may lack it, and
+/// `cache_behind` says that nothing is missing (fault 14: treated as unknown): it is made twice.
+#[tokio::test(start_paused = true)]
+async fn write_whose_answer_was_lost_is_unknown_to_the_next_run() {
+    let (cluster, client) = cluster().await;
+    secrets_come_late(&cluster, Duration::from_secs(2));
+    let lost = FaultRule::new(Fault::LoseAnswer).verb("create").resource("secrets").times(1);
+    cluster.server().expect("embedded").faults().add(lost);
+    let (said, mut runs) = mpsc::channel(100);
+    let maker = does(move |_: Arc<ConfigMap>, cx: &Context| {
+        let said = said.clone();
+        Box::pin(async move {
+            let held = cx.lister::<Secret>()?.get("default/made")?.is_some();
+            said.send((held, cx.cache_behind())).await?;
+            if !held && !cx.cache_behind() {
+                cx.live().create(&secret("made")).await?;
+            }
+            Ok(Action::Done)
+        })
+    });
+    let running = run_with(client, |builder| builder.reads(Watch::<Secret>::new()), maker);
+    assert_eq!(runs.recv().await, Some((false, false)));
+    let (held, is_behind) = runs.recv().await.expect("another run");
+    running.end().await.expect("it stops");
+    assert!(held || is_behind, "the cache lacks what was made, and nobody says so");
+}
