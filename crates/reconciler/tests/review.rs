@@ -692,11 +692,21 @@ async fn status_that_is_the_same_is_not_written() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     let runs = running.controller.runs(&key("default/one"));
     running.end().await.expect("it stops");
-    let writes: Vec<_> = runs[0].writes.iter().map(ToString::to_string).collect();
-    assert_eq!(writes, Vec::<String>::new());
+    let told: Vec<_> = runs[0].writes.iter().map(ToString::to_string).collect();
+    assert_eq!(told, Vec::<String>::new());
 }
 
 // ---- sources, the queue, the end -------------------------------------------------------------------------------------
+
+/// Says that it ran.
+struct Teller(mpsc::Sender<()>);
+
+impl Reconcile<Deployment> for Teller {
+    async fn reconcile(&self, _: Arc<Deployment>, _: &Context) -> Result<Action, Error> {
+        self.0.send(()).await?;
+        Ok(Action::Done)
+    }
+}
 
 /// owner.rs passes over children of a namesake that was there before. If the new owner met the old child ("exists, and is
 /// not mine") and rests, nothing tells it that the old child is gone; controller-runtime maps by name for that reason.
@@ -716,15 +726,6 @@ async fn new_owner_runs_when_the_child_of_its_namesake_goes() {
     sets.create(&PostParams::default(), &set).await.expect("created");
     deployments.delete("web", &DeleteParams::default()).await.expect("deleted");
     deployments.create(&PostParams::default(), &deployment("web")).await.expect("made again");
-
-    struct Teller(mpsc::Sender<()>);
-
-    impl Reconcile<Deployment> for Teller {
-        async fn reconcile(&self, _: Arc<Deployment>, _: &Context) -> Result<Action, Error> {
-            self.0.send(()).await?;
-            Ok(Action::Done)
-        }
-    }
 
     let (said, mut runs) = mpsc::channel(10);
     let factory = SharedInformerFactory::new(client);
@@ -958,12 +959,13 @@ async fn controller_that_is_run_again_runs_or_says_that_it_cannot() {
     let factory = SharedInformerFactory::new(client);
     let runs = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&runs);
-    let counter = does(move |_: Arc<ConfigMap>, _: &Context| {
+    let reconciler = does(move |_: Arc<ConfigMap>, _: &Context| {
         counted.fetch_add(1, Ordering::Relaxed);
         Box::pin(async { Ok(Action::Done) })
     });
-    let controller =
-        Controller::of(Watch::<ConfigMap>::new()).build(&factory, counter).expect("a controller");
+    let controller = Controller::of(Watch::<ConfigMap>::new())
+        .build(&factory, reconciler)
+        .expect("a controller");
     controller.run(CancellationToken::new()).await.expect_err("the cache is not complete");
     server.faults().remove(fault);
     let again = timeout(LONG, controller.run(CancellationToken::new())).await;
