@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -227,7 +228,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ControllerBuilder<K> {
             factory: factory.clone(),
             queue: queue.clone(),
             controller: controller.as_str().into(),
-            priority: self.priority,
+            priority: Arc::clone(&self.priority),
             primary: (primary.resource().clone(), primary.lister().reader().clone()),
         };
         let sources = Sources::default();
@@ -248,15 +249,17 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ControllerBuilder<K> {
             reconciler: Box::new(reconciler),
             objects: primary.lister().clone(),
             queue,
+            priority: self.priority,
             timeout: self.timeout,
             journal: Journal::default(),
-            unseen: Unseen::new(),
+            unseen: Arc::new(Unseen::new()),
             tally: Tally::default(),
         };
         Ok(Controller {
             work: Arc::new(work),
             wiring,
             streams: Mutex::new(self.streams),
+            has_run: AtomicBool::new(false),
             workers: self.workers,
             sync_timeout: self.sync_timeout,
         })

@@ -75,9 +75,9 @@ impl Cause {
 
     /// Marks it if one of `writes` led to it.
     pub(crate) fn ascribe<'w>(&mut self, mut writes: impl Iterator<Item = &'w Write>) {
-        if let Self::Changed { resource, object, version, by_us, .. } = self {
+        if let Self::Changed { resource, object, change, version, by_us } = self {
             *by_us = writes.any(|write| {
-                write.is_of(resource) && write.key() == object && write.led_to(version)
+                write.is_of(resource) && write.key() == object && write.led_to(*change, version)
             });
         }
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -37,6 +38,7 @@ pub struct Controller<K> {
     pub(crate) work: Arc<Work<K>>,
     pub(crate) wiring: Wiring,
     pub(crate) streams: Mutex<Vec<KeyStream>>,
+    pub(crate) has_run: AtomicBool,
     pub(crate) workers: usize,
     pub(crate) sync_timeout: Duration,
 }
@@ -70,8 +72,11 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Controller<K> {
     /// A controller runs once.
     ///
     /// # Errors
-    /// If a cache is not complete in time, or an informer or a stream breaks.
+    /// If a cache is not complete in time, or an informer or a stream breaks; if it ran before.
     pub async fn run(&self, stop: CancellationToken) -> Result<(), RunError> {
+        if self.has_run.swap(true, Ordering::Relaxed) {
+            return Err(RunError::AlreadyRan);
+        }
         self.wiring.factory.start();
         let ran = tokio::select! {
             () = stop.cancelled() => Ok(()),
@@ -88,6 +93,8 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Controller<K> {
 
     /// Runs the workers until they are to stop, or something breaks that they depend on.
     async fn work_until(&self, stop: &CancellationToken) -> Result<(), RunError> {
+        // Cancelled also if something breaks: no key is begun on caches that nobody keeps up to date.
+        let stop = &stop.child_token();
         let mut workers = JoinSet::new();
         for _ in 0..self.workers {
             let (work, stop) = (Arc::clone(&self.work), stop.clone());
@@ -114,6 +121,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Controller<K> {
                 },
             }
         };
+        stop.cancel();
         self.work.queue.shut_down();
         streams.shutdown().await;
         while let Some(ended) = workers.join_next().await {

@@ -68,6 +68,10 @@ impl Error {
         Self { source, said: None }
     }
 
+    pub(crate) fn undecodable(error: DecodeError) -> Self {
+        error.into()
+    }
+
     /// No retry helps: the object has to change first.
     #[must_use]
     pub fn terminal(self) -> Self {

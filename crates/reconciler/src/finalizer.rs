@@ -88,9 +88,10 @@ where
             (false, false) => {
                 let mut new = K::clone(&object);
                 new.finalizers_mut().push(self.finalizer.clone());
-                cx.live().update(&*object, &new).await?;
-                // That was a change, and so leads to the next run, with the finalizer in the cache.
-                Ok(Action::Done)
+                // The server has it now, so that side effects may begin. No event is waited for: a predicate may pass
+                // it over.
+                let written = cx.live().update(&*object, &new).await?;
+                self.inner.reconcile(Arc::new(written), cx).await
             }
             (true, false) => Ok(Action::Done),
             (true, true) => {

@@ -13,7 +13,8 @@ use windlass_indexer::ObjectKey;
 
 use crate::cause::Cause;
 use crate::error::Class;
-use crate::write::Write;
+use crate::verdict::Verdict;
+use crate::write::{Verb, Write};
 
 /// How many runs of a key are kept.
 pub const RUNS_PER_KEY: usize = 8;
@@ -79,6 +80,37 @@ pub enum Outcome {
     },
 }
 
+impl Outcome {
+    /// What a verdict leads to. When it is tried again is not known before it is settled.
+    pub(crate) fn of(verdict: &Verdict) -> Self {
+        let retry_in = Duration::ZERO;
+        match verdict {
+            Verdict::Done => Self::Done,
+            Verdict::RequeueAfter(delay) => Self::RequeueAfter(*delay),
+            Verdict::Failed {
+                class: class @ (Class::Terminal | Class::Undecodable),
+                message,
+                ..
+            } => Self::Terminal { class: *class, message: message.clone() },
+            Verdict::Failed { class, message, .. } => {
+                Self::Failed { class: *class, message: message.clone(), retry_in }
+            }
+            Verdict::Panicked(message) => Self::Panicked { message: message.clone(), retry_in },
+            Verdict::TimedOut => Self::TimedOut { retry_in },
+        }
+    }
+
+    /// It was settled when it is tried again.
+    pub(crate) fn is_retried_in(&mut self, delay: Duration) {
+        match self {
+            Self::Failed { retry_in, .. }
+            | Self::Panicked { retry_in, .. }
+            | Self::TimedOut { retry_in } => *retry_in = delay,
+            Self::Done | Self::RequeueAfter(_) | Self::Terminal { .. } => {}
+        }
+    }
+}
+
 /// The last runs, by key.
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
@@ -98,14 +130,32 @@ struct Page {
     runs: VecDeque<Run>,
     /// The number of the last one.
     last: u64,
-    /// How many runs in a row wrote something, and were woken by nothing but that.
+    /// How many runs in a row wrote what the run before had written, and were woken by nothing but that.
     circles: u64,
 }
 
+/// What there is to say about a run, among those of its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Noted {
+    /// Its number.
+    pub(crate) number: u64,
+    /// Whether it ended exactly as the one before.
+    pub(crate) is_repeated: bool,
+    pub(crate) circles: Option<Circles>,
+}
+
+/// Runs of a key that wake themselves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Circles {
+    /// How many in a row.
+    pub(crate) runs: u64,
+    /// What the last one wrote again.
+    pub(crate) write: String,
+}
+
 impl Journal {
-    /// Notes a run. Returns how many runs of the key in a row have written something, and were woken by nothing but
-    /// what the runs before them wrote.
-    pub(crate) fn write(&self, key: &ObjectKey, run: Run) -> u64 {
+    /// Notes a run.
+    pub(crate) fn write(&self, key: &ObjectKey, run: Run) -> Noted {
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         pages.written += 1;
         let number = pages.written;
@@ -114,19 +164,30 @@ impl Journal {
             last: 0,
             circles: 0,
         });
+        let before = page.runs.back();
+        let is_repeated = before.is_some_and(|before| before.outcome == run.outcome);
+        let again = before.and_then(|before| written_again(before, &run)).map(Write::to_string);
+        page.circles = if again.is_some() { page.circles + 1 } else { 0 };
+        let circles = again.map(|write| Circles { runs: page.circles, write });
         if page.runs.len() == RUNS_PER_KEY {
             page.runs.pop_front();
         }
-        let is_circle = !run.writes.is_empty()
-            && !run.causes.is_empty()
-            && run.causes.iter().all(Cause::is_by_us);
-        page.circles = if is_circle { page.circles + 1 } else { 0 };
-        let circles = page.circles;
         page.runs.push_back(run);
         page.last = number;
         pages.order.push_back((key.clone(), number));
         pages.trim();
-        circles
+        Noted { number, is_repeated, circles }
+    }
+
+    /// It was settled when the key is tried again, if that run is still the last one.
+    pub(crate) fn is_retried_in(&self, key: &ObjectKey, number: u64, delay: Duration) {
+        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(page) = pages.runs.get_mut(key)
+            && page.last == number
+            && let Some(run) = page.runs.back_mut()
+        {
+            run.outcome.is_retried_in(delay);
+        }
     }
 
     /// Marks the causes that runs of the same key have led to.
@@ -144,16 +205,28 @@ impl Journal {
     }
 }
 
+/// What a run wrote again that the run before it had written, if nothing but writes like that woke it. Timers do not
+/// count, since they wake nobody before their time. What is made is not written again: the next one is another.
+fn written_again<'r>(before: &Run, run: &'r Run) -> Option<&'r Write> {
+    let is_own = |cause: &Cause| cause.is_by_us() || *cause == Cause::Timer;
+    let woke_itself = run.causes.iter().any(Cause::is_by_us) && run.causes.iter().all(is_own);
+    let mut changed = run.writes.iter().filter(|write| write.verb != Verb::Create);
+    let again =
+        changed.find(|write| before.writes.iter().any(|before| before.is_same_place(write)));
+    again.filter(|_| woke_itself)
+}
+
 impl Pages {
     fn trim(&mut self) {
-        while self.runs.len() > KEYS_MAX || self.order.len() > 2 * KEYS_MAX {
+        if self.order.len() > 2 * KEYS_MAX {
+            let runs = &self.runs;
+            self.order
+                .retain(|(key, number)| runs.get(key).is_some_and(|page| page.last == *number));
+        }
+        while self.runs.len() > KEYS_MAX {
             let Some((key, number)) = self.order.pop_front() else { return };
             if self.runs.get(&key).is_some_and(|page| page.last == number) {
-                if self.runs.len() > KEYS_MAX {
-                    self.runs.remove(&key);
-                } else {
-                    self.order.push_back((key, number));
-                }
+                self.runs.remove(&key);
             }
         }
     }

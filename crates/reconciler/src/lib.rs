@@ -94,6 +94,7 @@ mod source;
 mod tally;
 mod target;
 mod unseen;
+mod verdict;
 mod watch;
 mod wiring;
 mod worker;

@@ -2,30 +2,84 @@
 //!
 //! It is a client around a client: requests go on as they are, and of the answer to a write, which is small, the
 //! head is read in passing. So it sees whatever a reconciler writes, by whichever way, and adds nothing to reads.
-//! A write whose answer was lost is not remembered: nobody knows whether it was made.
+//! A write whose answer was lost, or that was cancelled under way, may have been made or not: it is noted as unknown.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use http::{Method, Request, Response};
 use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
 use tower::service_fn;
+use windlass_indexer::ObjectKey;
 
 use crate::target::Target;
+use crate::unseen::Unseen;
 use crate::write::{Verb, Write};
 
-/// What was written so far. Clones are the same log.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct WriteLog(Arc<Mutex<Vec<Write>>>);
+/// What a run has written so far. Clones are the same log.
+#[derive(Clone, Debug)]
+pub(crate) struct WriteLog(Arc<Log>);
+
+#[derive(Debug)]
+struct Log {
+    key: ObjectKey,
+    entries: Mutex<Entries>,
+    /// Where writes go that come after the run.
+    unseen: Weak<Unseen>,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    writes: Vec<Write>,
+    has_unknown: bool,
+    is_closed: bool,
+}
 
 impl WriteLog {
-    pub(crate) fn note(&self, write: Write) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(write);
+    pub(crate) fn new(key: ObjectKey, unseen: &Arc<Unseen>) -> Self {
+        Self(Arc::new(Log { key, entries: Mutex::default(), unseen: Arc::downgrade(unseen) }))
     }
 
-    pub(crate) fn take(&self) -> Vec<Write> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Notes a write; `None` for one that was perhaps made.
+    fn note(&self, write: Option<Write>) {
+        let mut entries = self.lock();
+        if entries.is_closed {
+            drop(entries);
+            if let Some(unseen) = self.0.unseen.upgrade() {
+                unseen.put_late(&self.0.key, write.as_ref());
+            }
+            return;
+        }
+        match write {
+            Some(write) => entries.writes.push(write),
+            None => entries.has_unknown = true,
+        }
+    }
+
+    /// Ends it with the run. Returns what was written, and whether more perhaps was.
+    pub(crate) fn close(&self) -> (Vec<Write>, bool) {
+        let mut entries = self.lock();
+        entries.is_closed = true;
+        (std::mem::take(&mut entries.writes), entries.has_unknown)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        self.0.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A write under way. If it ends without an answer, it is unknown whether it was made.
+struct UnderWay<'a> {
+    log: &'a WriteLog,
+    is_answered: bool,
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.log.note(None);
+        }
     }
 }
 
@@ -38,8 +92,15 @@ pub(crate) fn recording(inner: Client, log: WriteLog) -> Client {
             match tracked(&request) {
                 None => inner.send(request).await,
                 Some((verb, target)) => {
+                    let mut under_way = UnderWay { log: &log, is_answered: false };
                     let answer = inner.send(request).await?;
-                    noted(answer, verb, target, &log).await
+                    // Of what a server answers when it has trouble itself, nobody knows what came before.
+                    if answer.status().is_server_error() {
+                        return Ok(answer);
+                    }
+                    let answer = noted(answer, verb, target, &log).await?;
+                    under_way.is_answered = true;
+                    Ok(answer)
                 }
             }
         }
@@ -74,7 +135,7 @@ async fn noted(
     let (parts, body) = answer.into_parts();
     let bytes = body.collect().await?.to_bytes();
     if let Some(write) = Write::of(verb, target, &bytes) {
-        log.note(write);
+        log.note(Some(write));
     }
     Ok(Response::from_parts(parts, Body::from(bytes)))
 }

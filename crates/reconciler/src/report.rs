@@ -4,17 +4,17 @@
 
 use std::time::Duration;
 
-use windlass_indexer::ObjectKey;
-
 use crate::Context;
 use crate::error::Class;
-use crate::journal::Outcome;
+use crate::journal::{Circles, Outcome};
 
 /// How many runs in a row that wake themselves are a loop, for the first time; then each ten times as many.
 const LOOP_AT: u64 = 10;
 
 /// How a run ended.
-pub(crate) fn report(cx: &Context, outcome: &Outcome, took: Duration) {
+///
+/// A failure that is final is told once, however often the object is shown again.
+pub(crate) fn report(cx: &Context, outcome: &Outcome, took: Duration, is_repeated: bool) {
     let (controller, key, attempt) = (cx.controller(), cx.key(), cx.attempt());
     match outcome {
         Outcome::Done | Outcome::RequeueAfter(_) => {
@@ -32,6 +32,9 @@ pub(crate) fn report(cx: &Context, outcome: &Outcome, took: Duration) {
                 controller, %key, attempt, %class, ?retry_in,
                 "reconcile failed: {message}{}", advice(*class)
             );
+        }
+        Outcome::Terminal { class, message } if is_repeated => {
+            tracing::debug!(controller, %key, attempt, %class, "reconcile failed as before: {message}");
         }
         Outcome::Terminal { class, message } => {
             tracing::error!(
@@ -66,9 +69,9 @@ fn advice(class: Class) -> &'static str {
 }
 
 /// A key that its own writes wake. Returns whether it is a loop from now on.
-pub(crate) fn report_circles(controller: &str, key: &ObjectKey, runs: u64, write: &str) -> bool {
-    let is_due = runs >= LOOP_AT && is_power_of_ten(runs);
-    if is_due {
+pub(crate) fn report_circles(cx: &Context, circles: &Circles) -> bool {
+    let (controller, key, runs, write) = (cx.controller(), cx.key(), circles.runs, &*circles.write);
+    if runs >= LOOP_AT && is_power_of_ten(runs) {
         tracing::warn!(
             controller, %key, runs, write,
             "a hot loop: every run writes something that wakes the key again; write only what differs (no time of \

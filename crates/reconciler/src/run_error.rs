@@ -31,6 +31,9 @@ pub enum RunError {
     /// An informer broke, by a bug, or by a transform or an index that panicked.
     #[error(transparent)]
     Broke(InformerFailure),
+    /// A controller runs once.
+    #[error("the controller ran before: build another one to run it again")]
+    AlreadyRan,
     /// A stream of keys panicked.
     #[error("a stream of keys panicked")]
     StreamPanicked,

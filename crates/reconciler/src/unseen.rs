@@ -1,12 +1,12 @@
-//! Writes that caches may not show yet, by the key whose run made them.
+//! Writes that caches may not show yet, by the key whose runs made them.
 //!
-//! They are forgotten when the key runs again and has waited for them, and otherwise once the caches show them. A key
-//! whose caches do not come after runs every five seconds at most, so that what is remembered of it grows slowly.
+//! They are forgotten when the caches show them: when the key runs again, which waits for them, or when there are many.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use foldhash::fast::RandomState;
+use tokio::time::Instant;
 use windlass_indexer::ObjectKey;
 
 use crate::write::Write;
@@ -21,44 +21,90 @@ pub(crate) struct Unseen {
 
 #[derive(Debug)]
 struct State {
-    writes: HashMap<ObjectKey, Vec<Write>, RandomState>,
+    keys: HashMap<ObjectKey, Pending, RandomState>,
     /// How many keys lead to the next sweep.
     sweep_at: usize,
 }
 
+/// What the runs of a key have written.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    pub(crate) writes: Vec<Write>,
+    /// Whether a write was perhaps made: its answer was lost.
+    pub(crate) has_unknown: bool,
+    /// When the last of them was noted.
+    pub(crate) since: Instant,
+}
+
 impl Unseen {
     pub(crate) fn new() -> Self {
-        Self { state: Mutex::new(State { writes: HashMap::default(), sweep_at: SWEEP_MIN }) }
+        Self { state: Mutex::new(State { keys: HashMap::default(), sweep_at: SWEEP_MIN }) }
     }
 
     /// A run of `key` has written. `is_seen` tells of a write whether nobody has to wait for it.
-    pub(crate) fn put(&self, key: &ObjectKey, writes: &[Write], is_seen: impl Fn(&Write) -> bool) {
-        if writes.is_empty() {
+    pub(crate) fn put(
+        &self,
+        key: &ObjectKey,
+        writes: &[Write],
+        has_unknown: bool,
+        is_seen: impl Fn(&Write) -> bool,
+    ) {
+        if writes.is_empty() && !has_unknown {
             return;
         }
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.writes.entry(key.clone()).or_default().extend_from_slice(writes);
-        if state.writes.len() >= state.sweep_at {
-            state.writes.retain(|_, writes| !writes.iter().all(&is_seen));
-            state.sweep_at = SWEEP_MIN.max(2 * state.writes.len());
+        let mut state = self.lock();
+        state.add(key, writes, has_unknown);
+        if state.keys.len() >= state.sweep_at {
+            let is_wanted =
+                |pending: &Pending| pending.has_unknown || !pending.writes.iter().all(&is_seen);
+            state.keys.retain(|_, pending| is_wanted(pending));
+            state.sweep_at = SWEEP_MIN.max(2 * state.keys.len());
         }
+    }
+
+    /// Somebody whom a run has left its client to has written after it.
+    pub(crate) fn put_late(&self, key: &ObjectKey, write: Option<&Write>) {
+        let writes = write.map_or(&[][..], std::slice::from_ref);
+        self.lock().add(key, writes, write.is_none());
     }
 
     /// What was taken, and is still not seen.
-    pub(crate) fn put_back(&self, key: &ObjectKey, writes: Vec<Write>) {
-        if writes.is_empty() {
+    pub(crate) fn put_back(&self, key: &ObjectKey, pending: Pending) {
+        if pending.writes.is_empty() && !pending.has_unknown {
             return;
         }
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.writes.entry(key.clone()).or_default().splice(0..0, writes);
+        let mut state = self.lock();
+        let held = state.keys.entry(key.clone()).or_insert_with(|| Pending::new(pending.since));
+        held.has_unknown |= pending.has_unknown;
+        held.writes.splice(0..0, pending.writes);
     }
 
     /// What the runs of a key have written since it was asked last.
-    pub(crate) fn take(&self, key: &ObjectKey) -> Vec<Write> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.writes.is_empty() {
-            return Vec::new();
+    pub(crate) fn take(&self, key: &ObjectKey) -> Option<Pending> {
+        let mut state = self.lock();
+        if state.keys.is_empty() {
+            return None;
         }
-        state.writes.remove(key).unwrap_or_default()
+        state.keys.remove(key)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn add(&mut self, key: &ObjectKey, writes: &[Write], has_unknown: bool) {
+        let now = Instant::now();
+        let pending = self.keys.entry(key.clone()).or_insert_with(|| Pending::new(now));
+        pending.writes.extend_from_slice(writes);
+        pending.has_unknown |= has_unknown;
+        pending.since = now;
+    }
+}
+
+impl Pending {
+    fn new(since: Instant) -> Self {
+        Self { writes: Vec::new(), has_unknown: false, since }
     }
 }

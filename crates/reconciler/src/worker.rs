@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use serde::de::DeserializeOwned;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use windlass_indexer::{Lister, ObjectKey};
-use windlass_workqueue::{Add, Lease};
+use windlass_workqueue::{Add, Lease, MAX_DELAY};
 
+use crate::Context;
 use crate::cause::Cause;
 use crate::context::Tools;
 use crate::controller::Queue;
@@ -21,12 +22,20 @@ use crate::reconcile::ErasedReconcile;
 use crate::recording::WriteLog;
 use crate::report::{report, report_circles};
 use crate::tally::Tally;
-use crate::unseen::Unseen;
+use crate::unseen::{Pending, Unseen};
+use crate::verdict::Verdict;
+use crate::wiring::PriorityPolicy;
 use crate::write::Write;
-use crate::{Action, Context};
 
-/// How long a run waits for caches to show what the run before it has written.
+/// How long after a write its key still waits for the caches to show it.
 const CACHE_WAIT: Duration = Duration::from_secs(5);
+
+/// How much of that a worker waits along, since it mostly takes no longer. After that the key is put aside, so that a
+/// watch that is late does not keep other keys waiting.
+const WORKER_WAIT: Duration = Duration::from_millis(100);
+
+/// How long a key that was put aside stays there.
+const ASIDE: Duration = Duration::from_millis(100);
 
 /// What all workers of a controller have.
 pub(crate) struct Work<K> {
@@ -34,48 +43,81 @@ pub(crate) struct Work<K> {
     pub(crate) reconciler: Box<dyn ErasedReconcile<K>>,
     pub(crate) objects: Lister<K>,
     pub(crate) queue: Queue,
+    pub(crate) priority: PriorityPolicy,
     pub(crate) timeout: Option<Duration>,
     pub(crate) journal: Journal,
-    pub(crate) unseen: Unseen,
+    pub(crate) unseen: Arc<Unseen>,
     pub(crate) tally: Tally,
 }
 
-/// How a call of the reconciler ended.
-enum Ended {
-    Returned(Result<Action, Error>),
-    /// With what the panic said.
-    Panicked(String),
-    TimedOut,
-}
+/// A key in the hands of a worker.
+type Taken = Lease<ObjectKey, Cause>;
 
 impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
     /// Takes keys until the queue is shut down and empty. From when `stop` is cancelled on, none of them is run:
     /// whoever comes next sees every object again.
     pub(crate) async fn drain(&self, stop: &CancellationToken) {
         while let Some(lease) = self.queue.get().await {
-            if !stop.is_cancelled() {
-                self.run(lease).await;
+            let caught_up = match self.unseen.take(lease.key()) {
+                None => Some((lease, false)),
+                Some(pending) => {
+                    stop.run_until_cancelled(self.catch_up(lease, pending)).await.flatten()
+                }
+            };
+            if let Some((lease, is_behind)) = caught_up
+                && !stop.is_cancelled()
+            {
+                self.run(lease, is_behind).await;
             }
         }
     }
 
-    async fn run(&self, lease: Lease<ObjectKey, Cause>) {
-        let queued = lease.queued();
-        let is_behind = self.caught_up(lease.key()).await.is_err();
-        let started = Instant::now();
-        let mut causes: Vec<Cause> = lease.causes().cloned().collect();
-        self.journal.ascribe(lease.key(), &mut causes);
-        let cx = Context {
-            tools: Arc::clone(&self.tools),
-            key: lease.key().clone(),
-            causes,
-            causes_omitted: lease.causes_omitted(),
-            attempt: self.queue.failures(lease.key()) + 1,
-            deadline: self.timeout.map(|timeout| started + timeout),
-            is_behind,
-            log: WriteLog::default(),
-            recording: OnceLock::new(),
-        };
+    /// Waits for the caches to show what the last runs of a key have written. Returns the key, and whether they still do
+    /// not; nothing, if it was put aside until later.
+    async fn catch_up(&self, lease: Taken, mut pending: Pending) -> Option<(Taken, bool)> {
+        let waited = timeout_at(pending.since + WORKER_WAIT, async {
+            for write in &pending.writes {
+                for behind in self.tools.sources.behind(write) {
+                    behind.seen(&write.written).await;
+                }
+            }
+        });
+        if waited.await.is_ok() {
+            return Some((lease, pending.has_unknown));
+        }
+        pending.writes.retain(|write| !self.is_seen(write));
+        let is_over = Instant::now() >= pending.since + CACHE_WAIT;
+        // Whether an answer that was lost was one to a write is told once: nobody can know more later.
+        pending.has_unknown &= !is_over;
+        self.unseen.put_back(lease.key(), pending);
+        if is_over {
+            return Some((lease, true));
+        }
+        self.put_aside(lease);
+        None
+    }
+
+    fn is_seen(&self, write: &Write) -> bool {
+        self.tools.sources.behind(write).is_empty()
+    }
+
+    /// Gives a key back for a while, with its causes.
+    fn put_aside(&self, lease: Taken) {
+        let (key, priority) = (lease.key().clone(), lease.priority());
+        let causes: Vec<Cause> = lease.causes().cloned().collect();
+        // Its failures are kept.
+        drop(lease);
+        let aside = || Add::after(ASIDE).priority(priority);
+        // A queue that is shut down has no later.
+        let _ = self.queue.add_with(key.clone(), aside());
+        for cause in causes {
+            let _ = self.queue.add_with(key.clone(), aside().cause(cause));
+        }
+    }
+
+    async fn run(&self, lease: Taken, is_behind: bool) {
+        let (started, queued) = (Instant::now(), lease.queued());
+        let cx = self.context(&lease, started, is_behind);
         let span = tracing::info_span!(
             "reconcile",
             controller = cx.controller(),
@@ -83,111 +125,91 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
             attempt = cx.attempt,
             cause = cx.causes.last().map(tracing::field::display),
         );
-        let ended = self.call(&cx).instrument(span).await;
-        let (took, writes) = (started.elapsed(), cx.log.take());
-        // Before the key may run again.
-        self.unseen.put(&cx.key, &writes, |write| self.tools.sources.behind(write).is_empty());
-        let outcome = self.settle(lease, ended);
+        let verdict = self.call(&cx).instrument(span).await;
+        let took = started.elapsed();
+        let mut outcome = Outcome::of(&verdict);
+        // All of this before the key may run again, on another worker.
+        let (writes, has_unknown) = cx.log.close();
+        self.unseen.put(&cx.key, &writes, has_unknown, |write| self.is_seen(write));
+        let (causes, attempt) = (cx.causes.clone(), cx.attempt);
+        let run = Run { started, queued, took, attempt, causes, outcome: outcome.clone(), writes };
+        let noted = self.journal.write(&cx.key, run);
+        if let Some(retry_in) = self.settle(lease, &verdict) {
+            outcome.is_retried_in(retry_in);
+            self.journal.is_retried_in(&cx.key, noted.number, retry_in);
+        }
         self.tally.count(&outcome, took, is_behind);
-        report(&cx, &outcome, took);
-        let Context { key, causes, attempt, .. } = cx;
-        let last_write = writes.last().map(Write::to_string);
-        let run = Run { started, queued, took, attempt, causes, outcome, writes };
-        let circles = self.journal.write(&key, run);
-        if let Some(write) = last_write
-            && report_circles(&self.tools.controller, &key, circles, &write)
+        report(&cx, &outcome, took, noted.is_repeated);
+        if let Some(circles) = noted.circles
+            && report_circles(&cx, &circles)
         {
             self.tally.hot_loop();
         }
     }
 
-    /// Waits for the caches to show what the last run of a key has written, for a while.
-    async fn caught_up(&self, key: &ObjectKey) -> Result<(), tokio::time::error::Elapsed> {
-        let mut writes = self.unseen.take(key);
-        if writes.is_empty() {
-            return Ok(());
+    fn context(&self, lease: &Taken, started: Instant, is_behind: bool) -> Context {
+        let mut causes: Vec<Cause> = lease.causes().cloned().collect();
+        self.journal.ascribe(lease.key(), &mut causes);
+        Context {
+            tools: Arc::clone(&self.tools),
+            key: lease.key().clone(),
+            causes,
+            causes_omitted: lease.causes_omitted(),
+            attempt: self.queue.failures(lease.key()) + 1,
+            deadline: self.timeout.map(|timeout| started + timeout),
+            is_behind,
+            log: WriteLog::new(lease.key().clone(), &self.unseen),
+            recording: OnceLock::new(),
         }
-        let waited = timeout(CACHE_WAIT, async {
-            for write in &writes {
-                for behind in self.tools.sources.behind(write) {
-                    behind.seen(&write.written).await;
-                }
-            }
-        });
-        let waited = waited.await;
-        if waited.is_err() {
-            // The run after the next has to be told as well, as long as they are not seen.
-            writes.retain(|write| !self.tools.sources.behind(write).is_empty());
-            self.unseen.put_back(key, writes);
-        }
-        waited
     }
 
-    /// Calls the reconciler, within its time, and catches its panic.
-    async fn call(&self, cx: &Context) -> Ended {
-        // By its handle, which leaves the hot set to those who read: most objects have changed before they run again.
-        let object = self.objects.cached(cx.key()).map(|object| object.get());
+    /// Calls the reconciler, within its time. Whatever of the user's panics, as its error when it is shown, is caught.
+    async fn call(&self, cx: &Context) -> Verdict {
         let called = async {
-            match object {
+            // By its handle, which leaves the hot set to those who read: most objects have changed before they run
+            // again.
+            match self.objects.cached(cx.key()).map(|object| object.get()) {
                 Some(Ok(object)) => self.reconciler.reconcile(object, cx).await,
                 None => self.reconciler.absent(cx).await,
-                Some(Err(error)) => Err(error.into()),
+                Some(Err(error)) => Err(Error::undecodable(error)),
             }
         };
-        let caught = AssertUnwindSafe(called).catch_unwind();
-        let ended = match self.timeout {
-            Some(limit) => match timeout(limit, caught).await {
-                Ok(ended) => ended,
-                Err(_) => return Ended::TimedOut,
-            },
-            None => caught.await,
+        let judged = async {
+            match self.timeout {
+                None => Verdict::of(called.await),
+                Some(limit) => match timeout(limit, called).await {
+                    Ok(returned) => Verdict::of(returned),
+                    Err(_) => Verdict::TimedOut,
+                },
+            }
         };
-        match ended {
-            Ok(returned) => Ended::Returned(returned),
-            Err(panic) => Ended::Panicked(said(&*panic)),
-        }
+        let caught = AssertUnwindSafe(judged).catch_unwind().await;
+        caught.unwrap_or_else(|panic| Verdict::panicked(&*panic))
     }
 
-    /// Does with the key what the outcome asks for.
-    fn settle(&self, lease: Lease<ObjectKey, Cause>, ended: Ended) -> Outcome {
-        let error = match ended {
-            Ended::Returned(Ok(Action::Done)) => {
-                lease.finish();
-                return Outcome::Done;
-            }
-            Ended::Returned(Ok(Action::RequeueAfter(delay))) => {
+    /// Does with the key what the verdict asks for. Returns when it is tried again, if it is.
+    fn settle(&self, lease: Taken, verdict: &Verdict) -> Option<Duration> {
+        match verdict {
+            Verdict::Done => lease.finish(),
+            Verdict::RequeueAfter(delay) => {
                 let key = lease.key().clone();
                 lease.finish();
+                let priority = (self.priority)(&key, &Cause::Timer);
+                let add =
+                    Add::after((*delay).min(MAX_DELAY)).priority(priority).cause(Cause::Timer);
                 // A queue that is shut down has no later.
-                let _ = self.queue.add_with(key, Add::after(delay).cause(Cause::Timer));
-                return Outcome::RequeueAfter(delay);
+                let _ = self.queue.add_with(key, add);
             }
-            Ended::Panicked(message) => {
-                let retry_in = lease.retry().unwrap_or_default();
-                return Outcome::Panicked { message, retry_in };
-            }
-            Ended::TimedOut => {
-                return Outcome::TimedOut { retry_in: lease.retry().unwrap_or_default() };
-            }
-            Ended::Returned(Err(error)) => error,
-        };
-        let (class, message) = (error.class(), error.to_string());
-        if matches!(class, Class::Terminal | Class::Undecodable) {
             // The failures stay, to be seen; the next event is the next try.
-            drop(lease);
-            return Outcome::Terminal { class, message };
+            Verdict::Failed { class: Class::Terminal | Class::Undecodable, .. } => drop(lease),
+            Verdict::Failed { delay: Some(delay), .. } => {
+                let delay = (*delay).min(MAX_DELAY);
+                return Some(lease.retry_after(delay).map_or(Duration::ZERO, |()| delay));
+            }
+            Verdict::Failed { .. } | Verdict::Panicked(_) | Verdict::TimedOut => {
+                return Some(lease.retry().unwrap_or_default());
+            }
         }
-        let retry_in = match error.delay() {
-            Some(delay) => lease.retry_after(delay).map(|()| delay),
-            None => lease.retry(),
-        };
-        Outcome::Failed { class, message, retry_in: retry_in.unwrap_or_default() }
+        None
     }
-}
-
-/// What a panic said.
-fn said(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("something that is no text").to_owned()
 }

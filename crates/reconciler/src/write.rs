@@ -6,6 +6,7 @@ use serde::Deserialize;
 use windlass_indexer::{HeadParser, Interner, ObjectKey, ResourceVersion, Uid};
 use windlass_informer::{Resource, Written};
 
+use crate::cause::Change;
 use crate::target::Target;
 
 /// Something that a run wrote, and the server took.
@@ -78,10 +79,21 @@ impl Write {
         }
     }
 
-    /// Whether it led to this version. A deletion that is done leads to one that its answer does not tell, but
-    /// the object is never changed again.
-    pub(crate) fn led_to(&self, version: &ResourceVersion) -> bool {
-        self.version().is_none_or(|of| of == version)
+    /// Whether it led to this change of its object. A deletion that is done leads to a version that its answer does
+    /// not tell.
+    pub(crate) fn led_to(&self, change: Change, version: &ResourceVersion) -> bool {
+        match self.version() {
+            Some(of) => of == version,
+            None => change == Change::Deleted,
+        }
+    }
+
+    /// Whether both wrote the same part of the same object.
+    pub(crate) fn is_same_place(&self, other: &Self) -> bool {
+        self.key() == other.key()
+            && self.group == other.group
+            && self.plural == other.plural
+            && self.subresource == other.subresource
     }
 
     /// Whether it is of this resource, in whatever version of its group.

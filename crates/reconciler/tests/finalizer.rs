@@ -58,7 +58,12 @@ async fn object_goes_only_after_its_cleanup_succeeded() {
             api.create(&PostParams::default(), &object).await.expect("created");
             assert_eq!(heard.recv().await.as_deref(), Some("reconcile true"));
             api.delete("one", &DeleteParams::default()).await.expect("deleted");
-            assert_eq!(heard.recv().await.as_deref(), Some("cleanup"));
+            // The finalizer itself was a change, which may have led to one more run.
+            let mut next = heard.recv().await;
+            while next.as_deref() == Some("reconcile true") {
+                next = heard.recv().await;
+            }
+            assert_eq!(next.as_deref(), Some("cleanup"));
             assert_eq!(heard.recv().await.as_deref(), Some("cleanup"));
             while api.get_opt("one").await.expect("an answer").is_some() {
                 tokio::task::yield_now().await;
