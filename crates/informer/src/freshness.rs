@@ -30,16 +30,20 @@ pub enum Written {
 #[derive(Clone)]
 pub struct Freshness {
     engine: Arc<Engine>,
-    /// What is watched of the resource, as far as that can be told from labels.
+    /// What is watched of the resource, as far as that can be told from labels. Which objects fields select is known to
+    /// the server only: what they leave out is waited for as well, until the watch has come past it.
     labels: Selector,
-    /// Whether fields select, too: which objects they mean is known to the server only.
-    by_fields: bool,
 }
 
 impl Freshness {
     pub(crate) fn new(engine: Arc<Engine>) -> Self {
-        let (labels, by_fields) = engine.selection();
-        Self { engine, labels, by_fields }
+        let (labels, _) = engine.selection();
+        Self { engine, labels }
+    }
+
+    /// Whether both tell of the cache of one informer.
+    pub fn is_of_same_cache(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.engine, &other.engine)
     }
 
     /// What the informer is of.
@@ -60,8 +64,7 @@ impl Freshness {
                 !is_older
             }
             (Written::Object(wanted), None) => {
-                self.by_fields
-                    || !self.labels.matches(wanted.labels())
+                !self.labels.matches(wanted.labels())
                     || self.engine.has_passed(wanted.namespace(), wanted.version())
             }
         }
