@@ -242,12 +242,12 @@ impl Engine {
         Ok(())
     }
 
-    /// What is watched of the resource: by labels, and whether by fields as well.
-    pub(crate) fn selection(&self) -> (Selector, bool) {
+    /// What is watched of the resource: by labels, and by fields as they were given.
+    pub(crate) fn selection(&self) -> (Selector, String) {
         let options = lock(&self.options);
         // A source of the user's has its own ways, and need not know selectors.
         let labels = options.labels.parse().unwrap_or_default();
-        (labels, !options.fields.is_empty())
+        (labels, options.fields.clone())
     }
 
     /// Whether everything up to a version has arrived, or never will, because the namespace is not watched.

@@ -32,14 +32,29 @@ pub struct Freshness {
     engine: Arc<Engine>,
     /// What is watched of the resource, as far as that can be told from labels.
     labels: Selector,
-    /// Whether fields select, too: which objects they mean is known to the server only.
-    by_fields: bool,
+    /// And as far as fields tell it that every object has. What others leave out is known to the server only, and is
+    /// waited for until the watch has come past it.
+    names: Vec<NameRule>,
+}
+
+/// One requirement of a field selector, on a name or a namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct NameRule {
+    is_namespace: bool,
+    /// Whether it has to be the value, or anything but that.
+    is_equal: bool,
+    value: String,
 }
 
 impl Freshness {
     pub(crate) fn new(engine: Arc<Engine>) -> Self {
-        let (labels, by_fields) = engine.selection();
-        Self { engine, labels, by_fields }
+        let (labels, fields) = engine.selection();
+        Self { engine, labels, names: name_rules(&fields) }
+    }
+
+    /// Whether both tell of the cache of one informer.
+    pub fn is_of_same_cache(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.engine, &other.engine)
     }
 
     /// What the informer is of.
@@ -60,8 +75,8 @@ impl Freshness {
                 !is_older
             }
             (Written::Object(wanted), None) => {
-                self.by_fields
-                    || !self.labels.matches(wanted.labels())
+                !self.labels.matches(wanted.labels())
+                    || !self.names.iter().all(|rule| rule.is_met(wanted.key()))
                     || self.engine.has_passed(wanted.namespace(), wanted.version())
             }
         }
@@ -82,6 +97,36 @@ impl Freshness {
     }
 }
 
+impl NameRule {
+    /// `None` if it is on another field.
+    fn parse(requirement: &str) -> Option<Self> {
+        let (field, value) = requirement.split_once('=')?;
+        let (field, is_equal) =
+            field.strip_suffix('!').map_or((field, true), |field| (field, false));
+        let is_namespace = match field {
+            "metadata.namespace" => true,
+            "metadata.name" => false,
+            _ => return None,
+        };
+        let value = value.strip_prefix('=').unwrap_or(value).to_owned();
+        Some(Self { is_namespace, is_equal, value })
+    }
+
+    fn is_met(&self, key: &ObjectKey) -> bool {
+        let held = if self.is_namespace { key.namespace().unwrap_or_default() } else { key.name() };
+        (held == self.value) == self.is_equal
+    }
+}
+
+/// What a field selector asks of names. No name has a comma or anything else that would stand behind a backslash; a
+/// selector with one is left to the server as a whole.
+fn name_rules(fields: &str) -> Vec<NameRule> {
+    if fields.contains('\\') {
+        return Vec::new();
+    }
+    fields.split(',').filter_map(NameRule::parse).collect()
+}
+
 impl Written {
     /// Which object it is about.
     pub fn key(&self) -> &ObjectKey {
@@ -95,5 +140,36 @@ impl Written {
 impl fmt::Debug for Freshness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Freshness").field(self.resource()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selects(fields: &str, key: &str) -> bool {
+        let key = key.parse().expect("a key");
+        name_rules(fields).iter().all(|rule| rule.is_met(&key))
+    }
+
+    #[test]
+    fn names_are_known_without_the_server() {
+        let cases = [
+            ("metadata.name=web", true),
+            ("metadata.name==web", true),
+            ("metadata.name!=web", false),
+            ("metadata.name=db", false),
+            ("metadata.name!=db,metadata.namespace=shop", true),
+            ("metadata.name=web,metadata.namespace!=shop", false),
+            // It may be among what is watched, for all that is known here.
+            ("", true),
+            ("spec.nodeName=one", true),
+            ("spec.nodeName=one,metadata.name=db", false),
+            (r"spec.nodeName=a\,metadata.name=db", true),
+        ];
+        for (fields, expected) in cases {
+            assert_eq!(selects(fields, "shop/web"), expected, "{fields}");
+        }
+        assert!(!selects("metadata.namespace=shop", "node"));
     }
 }

@@ -6,14 +6,14 @@ use std::sync::{Arc, OnceLock};
 use kube::Client;
 use tokio::time::Instant;
 use windlass_indexer::{Lister, ObjectKey};
-use windlass_informer::Scope;
+use windlass_informer::{Resource, Scope};
 
 use crate::Error;
 use crate::cause::Cause;
 use crate::live::Live;
 use crate::recorder::Recorder;
 use crate::recording::{WriteLog, recording};
-use crate::source::Sources;
+use crate::source::{NoLister, Sources};
 
 /// One run: which key, why, for which time in a row, and until when; and what it reads and writes with.
 ///
@@ -63,16 +63,40 @@ impl Context {
     /// Reads the cache of a type that the controller watches, owns or reads.
     ///
     /// # Errors
-    /// If it does none of these; the error says what to add.
+    /// If it does none of these, or has several caches of the type; the error says what to do.
     pub fn lister<T: 'static>(&self) -> Result<Lister<T>, Error> {
-        self.tools.sources.lister().ok_or_else(|| {
-            let name = std::any::type_name::<T>();
-            let name = name.rsplit("::").next().unwrap_or(name);
-            Error::msg(format!(
-                "the controller {:?} has no cache of {name}: add .reads(Watch::<{name}>::new()) to its builder, \
+        self.tools.sources.lister(None).map_err(|why| self.no_lister::<T>(&why))
+    }
+
+    /// Reads the cache of a resource that the controller watches, owns or reads as a type: for one that fits several,
+    /// as a dynamic one does.
+    ///
+    /// # Errors
+    /// If it does none of these, or has several caches of both; the error says what to do.
+    pub fn lister_of<T: 'static>(&self, resource: &Resource) -> Result<Lister<T>, Error> {
+        self.tools.sources.lister(Some(resource)).map_err(|why| self.no_lister::<T>(&why))
+    }
+
+    fn no_lister<T>(&self, why: &NoLister) -> Error {
+        let (controller, name) = (self.controller(), short_name(std::any::type_name::<T>()));
+        Error::msg(match why {
+            NoLister::Missing => format!(
+                "the controller {controller:?} has no cache of {name}: add .reads({}) to its builder, \
                  or .owns or .watches",
-                self.controller()
-            ))
+                watch_of(&name)
+            ),
+            NoLister::Several(of) if of.len() > 1 => {
+                let of: Vec<_> = of.iter().map(Resource::to_string).collect();
+                format!(
+                    "the controller {controller:?} has caches of several resources as {name} ({}): say which, by \
+                     lister_of",
+                    of.join(", ")
+                )
+            }
+            NoLister::Several(_) => format!(
+                "the controller {controller:?} has several caches of {name}, with different options: watch it once, \
+                 or give the reconciler the lister that it is to read, from SharedInformerFactory::informer_with"
+            ),
         })
     }
 
@@ -133,5 +157,51 @@ impl fmt::Debug for Context {
             .field("causes", &self.causes)
             .field("attempt", &self.attempt)
             .finish_non_exhaustive()
+    }
+}
+
+/// The name of a type without the paths in it, also of those in its brackets.
+fn short_name(name: &str) -> String {
+    let is_of_path = |char: char| char.is_alphanumeric() || matches!(char, '_' | ':');
+    let mut short = String::new();
+    let mut rest = name;
+    while let Some(first) = rest.chars().next() {
+        let path = rest.find(|char| !is_of_path(char)).unwrap_or(rest.len());
+        let (part, after) = rest.split_at(path.max(first.len_utf8()));
+        short.push_str(part.rsplit("::").next().unwrap_or(part));
+        rest = after;
+    }
+    short
+}
+
+/// How a type is watched, as it is written.
+fn watch_of(name: &str) -> String {
+    let metadata = name.strip_prefix("PartialObjectMeta<").and_then(|name| name.strip_suffix('>'));
+    match (name, metadata) {
+        // What it is of is not known from the type.
+        ("DynamicObject", _) | (_, Some("DynamicObject")) => {
+            format!("Watch::<{name}>::of(resource)")
+        }
+        (_, Some(of)) => format!("Watch::metadata_of::<{of}>()"),
+        (_, None) => format!("Watch::<{name}>::new()"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn watches_are_told_as_they_are_written() {
+        let cases = [
+            ("k8s_openapi::api::core::v1::Secret", "Watch::<Secret>::new()"),
+            ("Foo", "Watch::<Foo>::new()"),
+            ("kube_core::PartialObjectMeta<core::v1::Secret>", "Watch::metadata_of::<Secret>()"),
+            ("a::Object<b::Spec, c::d::Status>", "Watch::<Object<Spec, Status>>::new()"),
+            ("kube_core::dynamic::DynamicObject", "Watch::<DynamicObject>::of(resource)"),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(watch_of(&short_name(name)), expected);
+        }
     }
 }

@@ -208,6 +208,8 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Controller<K> {
             };
             match timeout_at(deadline, synced).await {
                 Ok(true) => {}
+                // Somebody took it away meanwhile, and so nobody waits for it.
+                Ok(false) if source.is_removed() => {}
                 Ok(false) => return Err(RunError::stopped(source.resource())),
                 Err(_) => return Err(RunError::not_synced(&source.status(), self.sync_timeout)),
             }

@@ -3,11 +3,17 @@
 //! An [`Error`] is made of any error by `?`. What it means is told by its chain of causes: a conflict, a server
 //! that wants to be left alone, missing rights. Who knows better says so, by [`Error::terminal`] and
 //! [`Error::retry_after`].
+//!
+//! What it shows is fit for a log: nothing of an answer that could not be decoded, which may be a Secret. Only an error
+//! that hides its cause, and repeats what that says, cannot be seen through.
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::io;
 use std::time::Duration;
 
+use kube::core::Status;
+use serde_json::error::Category;
 use windlass_indexer::DecodeError;
 
 /// Why a run failed.
@@ -30,10 +36,11 @@ pub struct Error {
     said: Option<Said>,
 }
 
-/// What the reconciler itself says about an error.
+/// What is said about an error by who knows more than its causes tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Said {
     Terminal,
+    Undecodable,
     RetryAfter(Duration),
 }
 
@@ -49,7 +56,8 @@ pub enum Class {
     Forbidden,
     /// The server did not answer, or had trouble itself: 5xx, a broken connection, a timeout.
     Transient,
-    /// The object cannot be decoded as its type. It is not retried before its next version.
+    /// The object that is reconciled cannot be decoded as its type. It is not retried before its next version. Another
+    /// object that cannot is [`Other`](Self::Other): nothing wakes the key when that one is mended.
     Undecodable,
     /// The reconciler said that no retry helps. The next change of the object is the next try.
     Terminal,
@@ -68,8 +76,9 @@ impl Error {
         Self { source, said: None }
     }
 
+    /// The object that is reconciled cannot be decoded.
     pub(crate) fn undecodable(error: DecodeError) -> Self {
-        error.into()
+        Self { source: Box::new(error), said: Some(Said::Undecodable) }
     }
 
     /// No retry helps: the object has to change first.
@@ -86,17 +95,20 @@ impl Error {
 
     /// What kind of failure it is.
     pub fn class(&self) -> Class {
-        if self.said == Some(Said::Terminal) {
-            return Class::Terminal;
+        match self.said {
+            Some(Said::Terminal) => Class::Terminal,
+            Some(Said::Undecodable) => Class::Undecodable,
+            Some(Said::RetryAfter(_)) | None => {
+                chain(&*self.source).find_map(class_of).unwrap_or(Class::Other)
+            }
         }
-        chain(&*self.source).find_map(class_of).unwrap_or(Class::Other)
     }
 
     /// How long the next run is to wait at least, if the reconciler or the server said so.
     pub fn delay(&self) -> Option<Duration> {
         match self.said {
             Some(Said::RetryAfter(delay)) => Some(delay),
-            Some(Said::Terminal) => None,
+            Some(Said::Terminal | Said::Undecodable) => None,
             None => chain(&*self.source).find_map(server_delay),
         }
     }
@@ -109,48 +121,105 @@ impl Error {
 
 /// An error and its causes.
 fn chain<'a>(
-    error: &'a (dyn StdError + Send + Sync + 'static),
+    error: &'a (dyn StdError + 'static),
 ) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
-    let first: &(dyn StdError + 'static) = error;
-    std::iter::successors(Some(first), |error| (*error).source())
+    std::iter::successors(Some(error), |error| (*error).source())
 }
 
 fn class_of(error: &(dyn StdError + 'static)) -> Option<Class> {
-    if error.is::<DecodeError>() {
-        return Some(Class::Undecodable);
-    }
-    if error.is::<tokio::time::error::Elapsed>() {
-        return Some(Class::Transient);
-    }
-    match error.downcast_ref::<kube::Error>()? {
-        kube::Error::Api(status) => Some(match status.code {
+    if let Some(status) = status_in(error) {
+        return Some(match status.code {
             409 => Class::Conflict,
             429 => Class::Throttled,
             401 | 403 => Class::Forbidden,
             500.. => Class::Transient,
             _ => Class::Other,
-        }),
-        kube::Error::HyperError(_) | kube::Error::Service(_) | kube::Error::ReadEvents(_) => {
-            Some(Class::Transient)
-        }
-        _ => None,
+        });
     }
+    let is_of_kube = matches!(
+        error.downcast_ref(),
+        Some(kube::Error::HyperError(_) | kube::Error::Service(_) | kube::Error::ReadEvents(_))
+    );
+    let is_transient = is_of_kube
+        || error.is::<tokio::time::error::Elapsed>()
+        || is_held_by(kube::Error::HyperError, error)
+        || error.downcast_ref().is_some_and(is_of_connection);
+    is_transient.then_some(Class::Transient)
+}
+
+/// The answer of the server that an error is. One that is transparent to kube's has the status itself as its cause.
+fn status_in<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a Status> {
+    if let Some(error) = error.downcast_ref::<kube::Error>() {
+        return match error {
+            kube::Error::Api(status) => Some(status),
+            _ => None,
+        };
+    }
+    let boxed = error.downcast_ref::<Box<Status>>().map(|status| &**status);
+    boxed.or_else(|| error.downcast_ref())
+}
+
+/// Whether an error is of the type that a variant of kube's holds. So no crate has to be named that kube uses within.
+fn is_held_by<T: StdError + 'static>(
+    _variant: fn(T) -> kube::Error,
+    error: &(dyn StdError + 'static),
+) -> bool {
+    error.is::<T>()
+}
+
+/// Whether it is the trouble of a connection, and not of a file.
+fn is_of_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{
+        BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, HostUnreachable,
+        NetworkDown, NetworkUnreachable, NotConnected, TimedOut, UnexpectedEof,
+    };
+    matches!(
+        error.kind(),
+        BrokenPipe
+            | ConnectionAborted
+            | ConnectionRefused
+            | ConnectionReset
+            | HostUnreachable
+            | NetworkDown
+            | NetworkUnreachable
+            | NotConnected
+            | TimedOut
+            | UnexpectedEof
+    )
 }
 
 fn server_delay(error: &(dyn StdError + 'static)) -> Option<Duration> {
-    let kube::Error::Api(status) = error.downcast_ref::<kube::Error>()? else { return None };
-    let seconds = status.details.as_ref()?.retry_after_seconds;
+    let seconds = status_in(error)?.details.as_ref()?.retry_after_seconds;
     (seconds > 0).then(|| Duration::from_secs(u64::from(seconds)))
 }
 
-/// What an error says, for a log line. kube's shows all that the server answered; its message is meant for people.
+/// What an error says, for a log line. Most errors repeat their causes, so those are made fit for it wherever they are.
 fn told(error: &(dyn StdError + 'static)) -> String {
-    match error.downcast_ref::<kube::Error>() {
-        Some(kube::Error::Api(status)) if !status.message.is_empty() => {
-            format!("{} ({})", status.message, status.code)
+    let mut text = error.to_string();
+    for cause in chain(error) {
+        if let Some(status) = status_in(cause).filter(|status| !status.message.is_empty()) {
+            // kube's shows all that the server answered; its message is meant for people.
+            let fit = format!("{} ({})", status.message, status.code);
+            text = text.replace(&kube::Error::Api(status.clone().boxed()).to_string(), &fit);
+            if cause.is::<Status>() || cause.is::<Box<Status>>() {
+                text = text.replace(&status.to_string(), &fit);
+            }
+        } else if let Some(error) = cause.downcast_ref::<serde_json::Error>() {
+            text = text.replace(&error.to_string(), &place(error));
         }
-        _ => error.to_string(),
     }
+    text
+}
+
+/// Where JSON is wrong, and not what stands there.
+fn place(error: &serde_json::Error) -> String {
+    let what = match error.classify() {
+        Category::Io => return "JSON could not be read or written".to_owned(),
+        Category::Syntax => "no valid JSON",
+        Category::Data => "a value of the wrong type or form",
+        Category::Eof => "JSON that ends too early",
+    };
+    format!("{what} at line {} column {}", error.line(), error.column())
 }
 
 /// A sentence.

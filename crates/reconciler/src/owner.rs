@@ -1,6 +1,6 @@
 //! From an object to the one that owns it.
 
-use windlass_indexer::{Head, ObjectKey, Reader};
+use windlass_indexer::{Head, ObjectKey, Reader, Uid};
 use windlass_informer::Resource;
 
 /// Finds the controller owner of objects, if it is of one resource.
@@ -18,6 +18,21 @@ impl OwnerMapper {
 
     /// The key of the owner. An owner of the same name, but another uid, is not meant: it came after.
     pub(crate) fn key(&self, head: &Head) -> Option<ObjectKey> {
+        let (key, uid) = self.named(head)?;
+        match self.owners.get(&key) {
+            Some(present) if present.head().uid() != uid => None,
+            _ => Some(key),
+        }
+    }
+
+    /// The key of the owner of something that is gone. An owner of the same name that came after is meant, too: what
+    /// was in its way is not there any more.
+    pub(crate) fn key_of_gone(&self, head: &Head) -> Option<ObjectKey> {
+        self.named(head).map(|(key, _)| key)
+    }
+
+    /// The owner, by its key and its uid.
+    fn named<'h>(&self, head: &'h Head) -> Option<(ObjectKey, &'h Uid)> {
         let reference = head.controller()?;
         let group = reference.api_version.rsplit_once('/').map_or("", |(group, _)| group);
         if group != self.owner.group() || reference.kind != self.owner.kind() {
@@ -28,9 +43,6 @@ impl OwnerMapper {
             Some(namespace) => ObjectKey::namespaced(namespace, reference.name),
             None => ObjectKey::cluster(reference.name),
         };
-        match self.owners.get(&key) {
-            Some(present) if present.head().uid() != reference.uid => None,
-            _ => Some(key),
-        }
+        Some((key, reference.uid))
     }
 }

@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
 use windlass_indexer::Lister;
 use windlass_informer::{Freshness, InformerStatus, Registration, Resource, SharedInformer};
 
@@ -24,6 +25,16 @@ pub(crate) struct Source {
     freshness: Freshness,
     /// `None` if it is only read.
     registration: Option<Registration>,
+    removed: CancellationToken,
+}
+
+/// Why there is no lister to give.
+#[derive(Debug)]
+pub(crate) enum NoLister {
+    /// The controller has no such cache.
+    Missing,
+    /// It has several, and they are not the same: of these resources.
+    Several(Vec<Resource>),
 }
 
 /// An informer whose type is forgotten.
@@ -52,14 +63,36 @@ impl Source {
     where
         T: DeserializeOwned + Send + Sync + 'static,
     {
-        Self { freshness: informer.freshness(), informer: Box::new(informer), registration }
+        let (freshness, informer) = (informer.freshness(), Box::new(informer));
+        Self { informer, freshness, registration, removed: CancellationToken::new() }
     }
 
-    /// Waits until the cache is complete, and its events have reached the queue. `false` if it has stopped.
+    /// Waits until the cache is complete, and its events have reached the queue. `false` if it has stopped, or was
+    /// [removed](Self::is_removed).
     pub(crate) async fn synced(&self) -> bool {
-        match &self.registration {
-            Some(registration) => registration.synced().await,
-            None => self.informer.synced().await,
+        let synced = async {
+            match &self.registration {
+                Some(registration) => registration.synced().await,
+                None => self.informer.synced().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.removed.cancelled() => false,
+            synced = synced => synced,
+        }
+    }
+
+    /// Whether the controller does not use it any more.
+    pub(crate) fn is_removed(&self) -> bool {
+        self.removed.is_cancelled()
+    }
+
+    /// Ends it, also for those who still hold it. Whoever waits for it does so in vain, and is told.
+    fn remove(&self) {
+        self.removed.cancel();
+        if let Some(registration) = &self.registration {
+            registration.remove();
         }
     }
 
@@ -70,13 +103,16 @@ impl Source {
     pub(crate) fn resource(&self) -> &Resource {
         self.freshness.resource()
     }
+
+    /// Whether it is of the same informer.
+    fn is_same_cache(&self, other: &Self) -> bool {
+        self.freshness.is_of_same_cache(&other.freshness)
+    }
 }
 
 impl Drop for Source {
     fn drop(&mut self) {
-        if let Some(registration) = &self.registration {
-            registration.remove();
-        }
+        self.remove();
     }
 }
 
@@ -108,6 +144,9 @@ impl Sources {
         let removed = place.map(|place| list.sources.remove(place));
         // Its end runs code of the user's, and so comes without the lock.
         drop(list);
+        if let Some((_, source)) = &removed {
+            source.remove();
+        }
         removed.is_some()
     }
 
@@ -115,11 +154,25 @@ impl Sources {
         self.read().sources.iter().map(|(_, source)| Arc::clone(source)).collect()
     }
 
-    /// The lister of a type.
-    pub(crate) fn lister<T: 'static>(&self) -> Option<Lister<T>> {
+    /// The lister of a type, if there is no doubt which; of one resource, if that is named.
+    pub(crate) fn lister<T: 'static>(&self, of: Option<&Resource>) -> Result<Lister<T>, NoLister> {
         let list = self.read();
-        let mut listers = list.sources.iter().map(|(_, source)| source.informer.lister());
-        listers.find_map(|lister| lister.downcast_ref::<Lister<T>>().cloned())
+        let sources = list.sources.iter().map(|(_, source)| &**source);
+        let asked_for = sources.filter(|source| of.is_none_or(|of| of == source.resource()));
+        let listers = asked_for.filter_map(|source| {
+            let lister = source.informer.lister().downcast_ref::<Lister<T>>()?;
+            Some((source, lister))
+        });
+        let listers: Vec<_> = listers.collect();
+        let Some((first, lister)) = listers.first() else { return Err(NoLister::Missing) };
+        let is_same = |(source, _): &(&Source, _)| source.is_same_cache(first);
+        if listers.iter().all(is_same) {
+            return Ok(Lister::clone(lister));
+        }
+        let mut resources: Vec<_> = listers.iter().map(|(of, _)| of.resource().clone()).collect();
+        resources.sort_unstable();
+        resources.dedup();
+        Err(NoLister::Several(resources))
     }
 
     /// Those whose caches should show a write, and do not.

@@ -19,7 +19,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// What a path is about. Names in paths are not escaped: Kubernetes allows nothing in them that has to be,
+    /// What a path is about; nothing, if it is a [way to another server](is_way_through). Names in paths are not escaped: Kubernetes allows nothing in them that has to be,
     /// but for a few kinds that nobody writes from a controller.
     pub(crate) fn of(path: &str) -> Option<Self> {
         let mut parts = path.split('/').filter(|part| !part.is_empty()).peekable();
@@ -40,6 +40,9 @@ impl Target {
         if is_within {
             rest.drain(..2);
         }
+        if rest.get(2).is_some_and(|subresource| is_way_through(subresource)) {
+            return None;
+        }
         let mut rest = rest.into_iter().map(str::to_owned);
         Some(Self {
             group: group.to_owned(),
@@ -58,6 +61,11 @@ impl Target {
             None => ObjectKey::cluster(name),
         })
     }
+}
+
+/// Whether what is sent to a subresource goes to somebody else. What comes back need not end, and is no object.
+fn is_way_through(subresource: &str) -> bool {
+    matches!(subresource, "proxy" | "exec" | "attach" | "portforward" | "log")
 }
 
 #[cfg(test)]
@@ -101,5 +109,16 @@ mod tests {
         for path in ["/version", "/api", "/apis/apps/v1", "/openapi/v3", ""] {
             assert_eq!(told(path), None, "{path}");
         }
+    }
+
+    #[test]
+    fn ways_to_other_servers_are_about_nothing() {
+        for way in ["proxy", "proxy/api/v1/nodes/one", "exec", "attach", "portforward", "log"] {
+            let path = format!("/api/v1/namespaces/shop/pods/web/{way}");
+            assert_eq!(told(&path), None, "{path}");
+        }
+        // These are only names.
+        assert!(told("/api/v1/namespaces/log/pods/proxy").is_some());
+        assert!(told("/api/v1/nodes/exec/status").is_some());
     }
 }

@@ -64,24 +64,30 @@ impl<T> Watch<T> {
         }
     }
 
-    /// The informer, made otherwise: namespaces, selectors, layout.
+    /// The informer, made otherwise: namespaces, selectors, layout. Called again, it changes what it has become.
     pub fn options(
         mut self,
         change: impl FnOnce(InformerOptions) -> InformerOptions + Send + 'static,
     ) -> Self {
-        self.options = Box::new(change);
-        self
-    }
-
-    /// Only events that pass are worth a run.
-    pub fn when(mut self, predicate: Predicate<T>) -> Self {
-        self.predicate = Some(predicate);
+        let before = self.options;
+        self.options = Box::new(|options| change(before(options)));
         self
     }
 
     /// What is watched.
     pub fn resource(&self) -> &Resource {
         &self.resource
+    }
+}
+
+impl<T: 'static> Watch<T> {
+    /// Only events that pass are worth a run. Called again, they have to pass both.
+    pub fn when(mut self, predicate: Predicate<T>) -> Self {
+        self.predicate = Some(match self.predicate.take() {
+            Some(before) => before.and(predicate),
+            None => predicate,
+        });
+        self
     }
 }
 

@@ -1,5 +1,10 @@
 //! How events become keys: the handler that a controller adds to each of its informers.
+//!
+//! Predicates, mappers and policies are the user's, and may panic. No key is lost by that if it can be told which: an
+//! event whose predicate panics counts, and a key whose policy panics is as urgent as others. An event whose mapper
+//! panics leads nowhere, which is told.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
@@ -55,7 +60,16 @@ impl Wiring {
     {
         let (owner, owners) = self.primary.clone();
         let mapper = OwnerMapper::new(owner, owners);
-        self.watches(watch, move |object| mapper.key(object.head()))
+        let (informer, predicate) = watch.open(&self.factory)?;
+        self.attach(
+            informer,
+            predicate,
+            move |event, object| match event {
+                Event::Deleted { .. } => mapper.key_of_gone(object.head()),
+                Event::Added { .. } | Event::Updated { .. } => mapper.key(object.head()),
+            },
+            LooksBack::Yes,
+        )
     }
 
     /// Wakes what `keys` says.
@@ -84,25 +98,54 @@ impl Wiring {
         T: DeserializeOwned + Send + Sync + 'static,
         I: IntoIterator<Item = ObjectKey>,
     {
-        let (queue, priority) = (self.queue.clone(), Arc::clone(&self.priority));
-        let resource = informer.resource().clone();
+        self.attach(informer, predicate, move |_, object| keys(object), looks_back)
+    }
+
+    /// The same, with keys that depend on the event, too. They are asked for an object of it.
+    fn attach<T, I>(
+        &self,
+        informer: SharedInformer<T>,
+        predicate: Option<Predicate<T>>,
+        keys: impl Fn(&Event<T>, &Cached<T>) -> I + Send + Sync + 'static,
+        looks_back: LooksBack,
+    ) -> Result<Source, InformerError>
+    where
+        T: DeserializeOwned + Send + Sync + 'static,
+        I: IntoIterator<Item = ObjectKey>,
+    {
+        let (waker, resource) = (self.waker(), informer.resource().clone());
         let handler = move |event: Event<T>| {
-            if predicate.as_ref().is_some_and(|predicate| !predicate.passes(&event)) {
+            let passes = |predicate: &Predicate<T>| {
+                let passes = caught(|| predicate.passes(&event));
+                passes.unwrap_or_else(|| {
+                    waker.complain(&resource, event.key(), "predicate", "the event counts");
+                    true
+                })
+            };
+            if !predicate.as_ref().is_none_or(passes) {
                 return;
             }
-            let cause = Cause::of(&resource, &event);
-            let mut woken: Vec<ObjectKey> = keys(event.object()).into_iter().collect();
+            let mapped = |object: &Cached<T>| {
+                let keys = caught(|| keys(&event, object).into_iter().collect::<Vec<_>>());
+                keys.unwrap_or_else(|| {
+                    let lost = "what the event leads to is not reconciled";
+                    waker.complain(&resource, event.key(), "mapper", lost);
+                    Vec::new()
+                })
+            };
+            let mut woken = mapped(event.object());
             if let Event::Updated { old, .. } = &event
                 && looks_back == LooksBack::Yes
                 && !event.is_resync()
             {
-                woken.extend(keys(old));
+                woken.extend(mapped(old));
                 // Mostly it leads to the same, which is one cause and not two.
                 woken.sort_unstable();
                 woken.dedup();
             }
+            let cause = Cause::of(&resource, &event);
             for key in woken {
-                wake(&queue, &priority, key, cause.clone());
+                waker.wake(key, cause.clone());
             }
         };
         let options = HandlerOptions::new().name(format!("controller {}", self.controller));
@@ -112,14 +155,47 @@ impl Wiring {
 
     /// Puts a key into the queue.
     pub(crate) fn wake(&self, key: ObjectKey, cause: Cause) {
-        wake(&self.queue, &self.priority, key, cause);
+        self.waker().wake(key, cause);
+    }
+
+    fn waker(&self) -> Waker {
+        Waker {
+            queue: self.queue.clone(),
+            controller: Arc::clone(&self.controller),
+            priority: Arc::clone(&self.priority),
+        }
     }
 }
 
-fn wake(queue: &Queue, priority: &PriorityPolicy, key: ObjectKey, cause: Cause) {
-    let priority = priority(&key, &cause);
-    // A queue that is shut down takes nothing: the controller has stopped.
-    let _ = queue.add_with(key, Add::now().priority(priority).cause(cause));
+/// The part of the wiring that handlers have. They must not hold the factory, which holds them.
+struct Waker {
+    queue: Queue,
+    controller: Arc<str>,
+    priority: PriorityPolicy,
+}
+
+impl Waker {
+    fn wake(&self, key: ObjectKey, cause: Cause) {
+        let priority = caught(|| (self.priority)(&key, &cause)).unwrap_or_else(|| {
+            let controller = &*self.controller;
+            tracing::error!(controller, %key, %cause, "the priority policy panicked; the key is as urgent as others");
+            Priority::Normal
+        });
+        // A queue that is shut down takes nothing: the controller has stopped.
+        let _ = self.queue.add_with(key, Add::now().priority(priority).cause(cause));
+    }
+
+    /// Code of the user's has panicked over an event.
+    fn complain(&self, resource: &Resource, object: &ObjectKey, what: &str, so: &str) {
+        let controller = &*self.controller;
+        tracing::error!(controller, %resource, %object, "the {what} of a watch panicked; {so}");
+    }
+}
+
+/// What code of the user's returns; `None` if it panics, which the panic hook has shown.
+fn caught<R>(call: impl FnOnce() -> R) -> Option<R> {
+    // It is only lent what is immutable; its own state after a panic is its own affair.
+    catch_unwind(AssertUnwindSafe(call)).ok()
 }
 
 /// What was there before, or has not changed, lets others pass.
