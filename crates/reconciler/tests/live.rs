@@ -204,7 +204,7 @@ async fn write_lists(cx: &Context) -> Result<(), Error> {
     let old = poor.get(&web).await?.expect("it is there");
     let mut new = old.clone();
     let containers = &mut new.known.spec.template.spec.containers;
-    containers[0].image = "web:2".to_owned();
+    containers[0].image.push_str(":2");
     containers.swap(0, 1);
     containers.push(Image { name: "new".to_owned(), image: "new".to_owned() });
     poor.update(&old, &new).await?;
