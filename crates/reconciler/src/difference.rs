@@ -2,7 +2,9 @@
 //!
 //! Nothing is written by PUT from a typed object: fields that the type does not know would be erased. A merge patch
 //! of the difference touches only what was changed, and names the version that it was made from, so that it fails
-//! with a conflict instead of undoing what somebody else did.
+//! with a conflict instead of undoing what somebody else did. Lists it replaces as a whole: see [`lists`].
+
+pub(crate) mod lists;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -25,23 +27,32 @@ use serde_json::{Map, Value};
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 ///
+/// A merge patch replaces lists as a whole. If the elements of a list have fields that the type `K` does not know, and
+/// the list differs, these fields are erased; [`Live::update`](crate::Live::update) keeps them, for it reads the object
+/// first.
+///
 /// # Errors
 /// If one of them cannot be written as JSON.
 pub fn difference<K: Serialize>(old: &K, new: &K) -> Result<Option<Value>, serde_json::Error> {
     let (old, new) = (serde_json::to_value(old)?, serde_json::to_value(new)?);
     let Some(mut patch) = merge(&old, &new) else { return Ok(None) };
-    let version = old.pointer("/metadata/resourceVersion");
-    if let (Some(version), Some(patch)) = (version, patch.as_object_mut()) {
-        let metadata = patch.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
-        if let Some(metadata) = metadata.as_object_mut() {
-            metadata.insert("resourceVersion".to_owned(), version.clone());
-        }
+    if let Some(version) = old.pointer("/metadata/resourceVersion") {
+        set_version(&mut patch, version.clone());
     }
     Ok(Some(patch))
 }
 
-/// RFC 7396, backwards.
-fn merge(old: &Value, new: &Value) -> Option<Value> {
+/// Makes the server refuse the patch of an object that has another version.
+pub(crate) fn set_version(patch: &mut Value, version: Value) {
+    let Some(patch) = patch.as_object_mut() else { return };
+    let metadata = patch.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+    if let Some(metadata) = metadata.as_object_mut() {
+        metadata.insert("resourceVersion".to_owned(), version);
+    }
+}
+
+/// RFC 7396, backwards: what is to be merged into `old` to get `new`.
+pub(crate) fn merge(old: &Value, new: &Value) -> Option<Value> {
     let (Value::Object(old), Value::Object(new)) = (old, new) else {
         return (old != new).then(|| new.clone());
     };

@@ -1,24 +1,42 @@
 //! Objects at the server, read and written by the rules of a controller.
 //!
 //! Nothing is replaced: a PUT of a typed object would erase the fields that the type does not know. What is written
-//! is a difference, with the version that it was made from, or applied by the server, field by field.
+//! is a difference, with the version that it was made from, or applied by the server, field by field. No error shows
+//! what is in an object.
 
 use std::fmt;
 use std::marker::PhantomData;
 
 use http::Request;
 use kube::api::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions};
-use kube::core::Request as Requests;
+use kube::core::{Request as Requests, Status};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use windlass_indexer::ObjectKey;
 use windlass_informer::{Resource, Scope};
 
-use crate::{Context, Error, difference};
+use crate::difference::lists::{Unmatched, carry_over, replaces_objects};
+use crate::difference::{merge, set_version};
+use crate::{Context, Error};
 
 /// How often a change is tried again on what somebody else has written meanwhile.
 const CONFLICTS_MAX: u32 = 10;
+
+/// The part of an object that is written on its own.
+const STATUS: &str = "status";
+
+/// What only the server writes in the metadata. Who applies says what is to be, not what was read.
+const SERVER_METADATA: [&str; 8] = [
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
 
 /// Reads and writes objects of one type at the server. See [`Context::live`].
 ///
@@ -40,7 +58,6 @@ const CONFLICTS_MAX: u32 = 10;
 /// ```
 pub struct Live<'a, T> {
     cx: &'a Context,
-    resource: Resource,
     object: PhantomData<fn() -> T>,
 }
 
@@ -54,19 +71,28 @@ pub struct Incomplete {
     advice: &'static str,
 }
 
-/// What the server answered is not an object of the type. Its content is not shown.
+/// The type and JSON do not fit together. What is in it is not shown.
 #[derive(Debug, thiserror::Error)]
-#[error("the answer of the server is no {kind}: {problem:?} at line {line}, column {column}")]
+#[error("{what} {kind}: {problem:?} at line {line}, column {column}")]
 struct Undecodable {
+    what: &'static str,
     kind: String,
     problem: serde_json::error::Category,
     line: usize,
     column: usize,
 }
 
+/// A list of an object cannot be changed without a loss.
+#[derive(Debug, thiserror::Error)]
+#[error("a {kind} cannot be updated, patch it yourself: {problem}")]
+struct Lossy {
+    kind: String,
+    problem: Unmatched,
+}
+
 impl<'a, T: kube::Resource<DynamicType = (), Scope: Scope>> Live<'a, T> {
     pub(crate) fn new(cx: &'a Context) -> Self {
-        Self { cx, resource: Resource::of::<T>(), object: PhantomData }
+        Self { cx, object: PhantomData }
     }
 }
 
@@ -78,96 +104,100 @@ where
     ///
     /// # Errors
     /// As the server answers.
-    pub async fn get(&self, key: &ObjectKey) -> Result<Option<T>, Error> {
-        let request = self.requests(key.namespace()).get(key.name(), &GetParams::default());
-        match self.send(request).await {
-            Ok(object) => Ok(Some(object)),
-            Err(error) if is_not_found(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
+    pub async fn get(self, key: &ObjectKey) -> Result<Option<T>, Error> {
+        self.read(key.namespace(), key.name()).await?.map(|text| Self::decode(&text)).transpose()
     }
 
     /// Makes an object. One that is there already is a conflict.
     ///
     /// # Errors
     /// As the server answers; if a namespaced object has no namespace.
-    pub async fn create(&self, object: &T) -> Result<T, Error> {
-        let body = serde_json::to_vec(object)?;
+    pub async fn create(self, object: &T) -> Result<T, Error> {
+        let body = Self::body(object)?.to_string().into_bytes();
         let parameters =
             PostParams { field_manager: Some(self.manager()), ..PostParams::default() };
-        self.send(self.requests(self.namespace(object)?).create(&parameters, body)).await
+        self.write(Self::requests(Self::namespace(object)?).create(&parameters, body)).await
     }
 
     /// Makes the fields that `object` has as they are in it, whoever had written them before, and makes the object
     /// if it is not there: server-side apply, in the controller's name. Fields that it applied before and that
-    /// `object` no longer has, go.
+    /// `object` no longer has, go. The status is left alone, and so is what only the server writes.
     ///
     /// # Errors
     /// As the server answers; if the object has no name, or a namespaced one no namespace.
-    pub async fn apply(&self, object: &T) -> Result<T, Error> {
-        let mut body = self.body(object)?;
+    pub async fn apply(self, object: &T) -> Result<T, Error> {
+        let mut body = Self::body(object)?;
+        if let Some(fields) = body.as_object_mut() {
+            fields.remove(STATUS);
+        }
         if let Some(metadata) = body.pointer_mut("/metadata").and_then(Value::as_object_mut) {
-            // Who applies says what is to be, not what was read.
-            metadata.remove("managedFields");
-            metadata.remove("resourceVersion");
+            metadata.retain(|field, _| !SERVER_METADATA.contains(&field.as_str()));
         }
         let parameters = PatchParams::apply(&self.manager()).force();
-        let requests = self.requests(self.namespace(object)?);
-        let name = self.name(object, "applied")?;
-        self.send(requests.patch(name, &parameters, &Patch::Apply(body))).await
+        let requests = Self::requests(Self::namespace(object)?);
+        let name = Self::name(object, "applied")?;
+        self.write(requests.patch(name, &parameters, &Patch::Apply(body))).await
     }
 
     /// Writes what is in `new` otherwise than in `old`, where `old` is what was read. If somebody has written the
     /// object since then, that is a conflict; if nothing differs, nothing is sent. The status is left alone by kinds
     /// whose status is a part of its own: see [`update_status`](Self::update_status).
     ///
-    /// # Errors
-    /// As the server answers; if `old` was not read from a server.
-    pub async fn update(&self, old: &T, new: &T) -> Result<T, Error> {
-        self.write_difference(old, new, None).await
-    }
-
-    /// As [`update`](Self::update), of the status, and of that alone.
+    /// Fields that the type does not know stay, also those within lists: if a list of objects differs, the object is
+    /// read first, and what the elements have beyond the type is sent along.
     ///
     /// # Errors
-    /// As the server answers; if `old` was not read from a server.
-    pub async fn update_status(&self, old: &T, new: &T) -> Result<T, Error> {
-        self.write_difference(old, new, Some("status")).await
+    /// As the server answers; if `old` was not read from a server; if it has only a part of the elements that a list
+    /// has at the server, and that list differs.
+    pub async fn update(self, old: &T, new: &T) -> Result<T, Error> {
+        self.write_difference(old, new, None, None).await
+    }
+
+    /// As [`update`](Self::update), of the status, and of that alone: nothing else that differs is sent.
+    ///
+    /// # Errors
+    /// As for [`update`](Self::update).
+    pub async fn update_status(self, old: &T, new: &T) -> Result<T, Error> {
+        self.write_difference(old, new, Some(STATUS), None).await
     }
 
     /// Reads the object, changes it, and writes what differs; if somebody else has written meanwhile, again from the
     /// beginning. `None` if it is not there.
     ///
     /// # Errors
-    /// As the server answers; a conflict, if others keep writing.
+    /// As for [`update`](Self::update); a conflict, if others keep writing.
     pub async fn modify(
-        &self,
+        self,
         key: &ObjectKey,
-        mut change: impl FnMut(&mut T) + Send,
+        change: impl FnMut(&mut T) + Send,
     ) -> Result<Option<T>, Error>
     where
         T: Clone,
     {
-        let mut conflicts = 0;
-        loop {
-            let Some(old) = self.get(key).await? else { return Ok(None) };
-            let mut new = old.clone();
-            change(&mut new);
-            match self.update(&old, &new).await {
-                Ok(object) => return Ok(Some(object)),
-                Err(error) if is_not_found(&error) => return Ok(None),
-                Err(error) if is_conflict(&error) && conflicts < CONFLICTS_MAX => conflicts += 1,
-                Err(error) => return Err(error),
-            }
-        }
+        self.modify_part(key, change, None).await
+    }
+
+    /// As [`modify`](Self::modify), of the status, and of that alone.
+    ///
+    /// # Errors
+    /// As for [`modify`](Self::modify).
+    pub async fn modify_status(
+        self,
+        key: &ObjectKey,
+        change: impl FnMut(&mut T) + Send,
+    ) -> Result<Option<T>, Error>
+    where
+        T: Clone,
+    {
+        self.modify_part(key, change, Some(STATUS)).await
     }
 
     /// Deletes this object, and not another one that has its name meanwhile. One that is gone is fine.
     ///
     /// # Errors
     /// As the server answers; if the object was not read from a server.
-    pub async fn delete(&self, object: &T) -> Result<(), Error> {
-        let uid = object.meta().uid.clone().ok_or_else(|| self.unread("deleted", "a uid"))?;
+    pub async fn delete(self, object: &T) -> Result<(), Error> {
+        let uid = object.meta().uid.clone().ok_or_else(|| Self::unread("deleted", "a uid"))?;
         let preconditions = Preconditions { uid: Some(uid), resource_version: None };
         self.delete_with(object, &DeleteParams::default().preconditions(preconditions)).await
     }
@@ -176,9 +206,9 @@ where
     ///
     /// # Errors
     /// As the server answers.
-    pub async fn delete_with(&self, object: &T, parameters: &DeleteParams) -> Result<(), Error> {
-        let name = self.name(object, "deleted")?;
-        let request = self.requests(self.namespace(object)?).delete(name, parameters);
+    pub async fn delete_with(self, object: &T, parameters: &DeleteParams) -> Result<(), Error> {
+        let name = Self::name(object, "deleted")?;
+        let request = Self::requests(Self::namespace(object)?).delete(name, parameters);
         let request = request.map_err(kube::Error::BuildRequest)?;
         match self.cx.client().request_text(request).await {
             Ok(_) => Ok(()),
@@ -196,91 +226,187 @@ where
     }
 
     /// Whether this object is gone, though another may have its name.
-    async fn is_gone(&self, object: &T) -> Result<bool, Error> {
-        let name = self.name(object, "looked up")?;
-        let request = self.requests(self.namespace(object)?).get(name, &GetParams::default());
-        match self.send::<T>(request).await {
-            Ok(present) => Ok(present.meta().uid != object.meta().uid),
-            Err(error) if is_not_found(&error) => Ok(true),
-            Err(error) => Err(error),
+    async fn is_gone(self, object: &T) -> Result<bool, Error> {
+        let name = Self::name(object, "looked up")?;
+        let Some(text) = self.read(Self::namespace(object)?, name).await? else { return Ok(true) };
+        Ok(Self::decode(&text)?.meta().uid != object.meta().uid)
+    }
+
+    async fn modify_part(
+        self,
+        key: &ObjectKey,
+        mut change: impl FnMut(&mut T) + Send,
+        part: Option<&'static str>,
+    ) -> Result<Option<T>, Error>
+    where
+        T: Clone,
+    {
+        let mut conflicts = 0;
+        loop {
+            let Some(text) = self.read(key.namespace(), key.name()).await? else { return Ok(None) };
+            let old = Self::decode(&text)?;
+            let mut new = old.clone();
+            change(&mut new);
+            match self.write_difference(&old, &new, part, Some(text)).await {
+                Ok(object) => return Ok(Some(object)),
+                Err(error) if is_not_found(&error) => return Ok(None),
+                Err(error) if is_conflict(&error) && conflicts < CONFLICTS_MAX => conflicts += 1,
+                Err(error) => return Err(error),
+            }
         }
     }
 
-    async fn write_difference(&self, old: &T, new: &T, part: Option<&str>) -> Result<T, Error> {
-        if old.meta().resource_version.is_none() {
-            return Err(self.unread("updated", "a version").into());
-        }
-        let name = self.name(old, "updated")?;
-        let Some(patch) = difference(old, new)? else {
+    /// Of the whole object or of a part. `text` is what `old` was decoded from, if that is at hand.
+    async fn write_difference(
+        self,
+        old: &T,
+        new: &T,
+        part: Option<&'static str>,
+        text: Option<String>,
+    ) -> Result<T, Error> {
+        let version = old.meta().resource_version.as_deref();
+        let version = version.ok_or_else(|| Self::unread("updated", "a version"))?;
+        let name = Self::name(old, "updated")?;
+        let (was, is) = (Self::encode(old)?, Self::encode(new)?);
+        let Some(mut patch) = merge(within(&was, part), within(&is, part)) else {
             // To be had again from its own JSON, so that no type has to be `Clone`.
-            return Ok(serde_json::from_value(serde_json::to_value(old)?)?);
+            return serde_json::from_value(was)
+                .map_err(|error| misfit::<T>("no copy can be made of this", &error).into());
         };
-        let requests = self.requests(self.namespace(old)?);
+        if replaces_objects(&patch, within(&was, part)) {
+            let raw = self.raw(old, name, version, text).await?;
+            carry_over(&mut patch, within(&was, part), within(&raw, part))
+                .map_err(|problem| Lossy { kind: kind::<T>(), problem })?;
+        }
+        if let Some(part) = part {
+            patch = json!({ part: patch });
+        }
+        set_version(&mut patch, version.into());
+        let requests = Self::requests(Self::namespace(old)?);
         let parameters =
             PatchParams { field_manager: Some(self.manager()), ..PatchParams::default() };
         let patch = Patch::Merge(patch);
-        self.send(match part {
+        self.write(match part {
             None => requests.patch(name, &parameters, &patch),
             Some(part) => requests.patch_subresource(part, name, &parameters, &patch),
         })
         .await
     }
 
-    async fn send<R: DeserializeOwned>(
-        &self,
-        request: Result<Request<Vec<u8>>, kube::core::request::Error>,
-    ) -> Result<R, Error> {
-        let request = request.map_err(kube::Error::BuildRequest)?;
-        // Not by the client's own decoding, which logs what it cannot decode.
-        let answer = self.cx.client().request_text(request).await?;
-        Ok(serde_json::from_str(&answer).map_err(|error| Undecodable {
-            kind: self.resource.kind().to_owned(),
-            problem: error.classify(),
-            line: error.line(),
-            column: error.column(),
-        })?)
+    /// The object as the server has it, with what the type does not know. A conflict, if that is not `version`.
+    async fn raw(
+        self,
+        object: &T,
+        name: &str,
+        version: &str,
+        text: Option<String>,
+    ) -> Result<Value, Error> {
+        let text = match text {
+            Some(text) => text,
+            None => self.text(Self::get_request(Self::namespace(object)?, name)).await?,
+        };
+        let raw: Value = serde_json::from_str(&text)
+            .map_err(|error| misfit::<T>("the answer of the server is no", &error))?;
+        if raw.pointer("/metadata/resourceVersion").and_then(Value::as_str) == Some(version) {
+            return Ok(raw);
+        }
+        let message = format!("the {} has been written since version {version}", kind::<T>());
+        let status = Status::failure(&message, "Conflict").with_code(409);
+        Err(kube::Error::Api(status.boxed()).into())
     }
 
-    fn requests(&self, namespace: Option<&str>) -> Requests {
-        Requests::new(self.resource.path(namespace))
+    /// The object as the server writes it; `None` if it is not there.
+    async fn read(self, namespace: Option<&str>, name: &str) -> Result<Option<String>, Error> {
+        match self.text(Self::get_request(namespace, name)).await {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if is_not_found(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn write(self, request: BuiltRequest) -> Result<T, Error> {
+        Self::decode(&self.text(request).await?)
+    }
+
+    async fn text(self, request: BuiltRequest) -> Result<String, Error> {
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        // Not by the client's own decoding, which logs what it cannot decode.
+        Ok(self.cx.client().request_text(request).await?)
+    }
+
+    fn decode(text: &str) -> Result<T, Error> {
+        serde_json::from_str(text)
+            .map_err(|error| misfit::<T>("the answer of the server is no", &error).into())
+    }
+
+    fn encode(object: &T) -> Result<Value, Undecodable> {
+        serde_json::to_value(object)
+            .map_err(|error| misfit::<T>("no JSON can be made of this", &error))
+    }
+
+    fn get_request(namespace: Option<&str>, name: &str) -> BuiltRequest {
+        Self::requests(namespace).get(name, &GetParams::default())
+    }
+
+    fn requests(namespace: Option<&str>) -> Requests {
+        Requests::new(T::url_path(&(), namespace))
     }
 
     /// The object as JSON, with the type that it does not carry itself.
-    fn body(&self, object: &T) -> Result<Value, Error> {
-        let mut body = serde_json::to_value(object)?;
+    fn body(object: &T) -> Result<Value, Undecodable> {
+        let mut body = Self::encode(object)?;
         if let Some(fields) = body.as_object_mut() {
-            fields.insert("apiVersion".to_owned(), self.resource.api_version().into());
-            fields.insert("kind".to_owned(), self.resource.kind().into());
+            fields.insert("apiVersion".to_owned(), T::api_version(&()).into());
+            fields.insert("kind".to_owned(), kind::<T>().into());
         }
         Ok(body)
     }
 
     /// Where the object is. Only what is in namespaces has one.
-    fn namespace<'o>(&self, object: &'o T) -> Result<Option<&'o str>, Incomplete> {
+    fn namespace(object: &T) -> Result<Option<&str>, Incomplete> {
         let namespace = object.meta().namespace.as_deref();
-        if self.resource.is_namespaced() && namespace.is_none() {
-            return Err(self.lacks("written", "a namespace", "set metadata.namespace"));
+        if T::Scope::NAMESPACED && namespace.is_none() {
+            return Err(Self::lacks("written", "a namespace", "set metadata.namespace"));
         }
-        Ok(namespace.filter(|_| self.resource.is_namespaced()))
+        Ok(namespace.filter(|_| T::Scope::NAMESPACED))
     }
 
-    fn name<'o>(&self, object: &'o T, done: &'static str) -> Result<&'o str, Incomplete> {
+    fn name<'o>(object: &'o T, done: &'static str) -> Result<&'o str, Incomplete> {
         let name = object.meta().name.as_deref();
-        name.ok_or_else(|| self.lacks(done, "a name", "set metadata.name"))
+        name.ok_or_else(|| Self::lacks(done, "a name", "set metadata.name"))
     }
 
-    fn unread(&self, done: &'static str, lacks: &'static str) -> Incomplete {
-        self.lacks(done, lacks, "pass the object as it was read")
+    fn unread(done: &'static str, lacks: &'static str) -> Incomplete {
+        Self::lacks(done, lacks, "pass the object as it was read")
     }
 
-    fn lacks(&self, done: &'static str, lacks: &'static str, advice: &'static str) -> Incomplete {
-        Incomplete { kind: self.resource.kind().to_owned(), done, lacks, advice }
+    fn lacks(done: &'static str, lacks: &'static str, advice: &'static str) -> Incomplete {
+        Incomplete { kind: kind::<T>(), done, lacks, advice }
     }
 
     /// In whose name fields are written.
-    fn manager(&self) -> String {
+    fn manager(self) -> String {
         self.cx.controller().to_owned()
     }
+}
+
+type BuiltRequest = Result<Request<Vec<u8>>, kube::core::request::Error>;
+
+fn kind<T: kube::Resource<DynamicType = ()>>() -> String {
+    T::kind(&()).into_owned()
+}
+
+/// A part of an object, or all of it.
+fn within<'v>(object: &'v Value, part: Option<&str>) -> &'v Value {
+    part.map_or(object, |part| &object[part])
+}
+
+fn misfit<T: kube::Resource<DynamicType = ()>>(
+    what: &'static str,
+    error: &serde_json::Error,
+) -> Undecodable {
+    let (line, column) = (error.line(), error.column());
+    Undecodable { what, kind: kind::<T>(), problem: error.classify(), line, column }
 }
 
 fn code(error: &Error) -> Option<u16> {
@@ -298,8 +424,16 @@ fn is_conflict(error: &Error) -> bool {
     code(error) == Some(409)
 }
 
-impl<T> fmt::Debug for Live<'_, T> {
+impl<T> Clone for Live<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Live<'_, T> {}
+
+impl<T: kube::Resource<DynamicType = (), Scope: Scope>> fmt::Debug for Live<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Live").field(&self.resource).finish()
+        f.debug_tuple("Live").field(&Resource::of::<T>()).finish()
     }
 }

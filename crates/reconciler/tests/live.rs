@@ -2,13 +2,16 @@
 
 mod stage;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::core::v1::{ConfigMap, Container, Namespace};
 use kube::ResourceExt as _;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::ObjectMeta;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use windlass_indexer::ObjectKey;
@@ -78,7 +81,7 @@ async fn whole_life(cx: &Context) -> Result<(), Error> {
     assert_eq!(live.update(&made, &other).await.expect_err("it is old").class(), Class::Conflict);
 
     let one = key("default/new");
-    let modified = live.modify(&one, |object| {
+    let modified = cx.live::<ConfigMap>().modify(&one, |object| {
         object.data.get_or_insert_default().insert("c".into(), "3".into());
     });
     let modified = modified.await?.expect("it is there");
@@ -119,23 +122,115 @@ async fn status_is_written_alone() {
     .await;
 }
 
-async fn write_status(cx: &Context) -> Result<(), Error> {
-    let live = cx.live::<Deployment>();
-    let deployment = serde_json::from_value(json!({
+fn deployment() -> Result<Deployment, Error> {
+    Ok(serde_json::from_value(json!({
         "metadata": {"name": "web", "namespace": "default"},
         "spec": {"selector": {"matchLabels": {"app": "web"}}, "replicas": 2, "template": {
             "metadata": {"labels": {"app": "web"}},
-            "spec": {"containers": [{"name": "web", "image": "web"}]},
+            "spec": {"containers": [
+                {"name": "web", "image": "web", "env": [{"name": "LEVEL", "value": "1"}]},
+                {"name": "log", "image": "log", "command": ["tail"]},
+            ]},
         }},
-    }))?;
-    let made: Deployment = live.create(&deployment).await?;
+    }))?)
+}
+
+async fn write_status(cx: &Context) -> Result<(), Error> {
+    let live = cx.live::<Deployment>();
+    let made = live.create(&deployment()?).await?;
     let mut new = made.clone();
     new.spec.replicas = Some(7);
+    new.labels_mut().insert("not".into(), "status".into());
+    let same = live.update_status(&made, &new).await?;
+    assert_eq!(same.resource_version(), made.resource_version(), "the status is the same");
     new.status.get_or_insert_default().observed_generation = Some(1);
     let written = live.update_status(&made, &new).await?;
-    assert_eq!(written.spec.replicas, Some(2));
+    assert_eq!((written.spec.replicas, written.labels().len()), (Some(2), 0));
     assert_eq!(written.status.as_ref().and_then(|status| status.observed_generation), Some(1));
-    live.delete(&written).await
+
+    let (web, none) = (key("default/web"), key("default/none"));
+    let modified = live.modify_status(&web, |web| {
+        web.spec.replicas = Some(7);
+        web.status.get_or_insert_default().replicas = Some(3);
+    });
+    let modified = modified.await?.expect("it is there");
+    let status = modified.status.as_ref().expect("a status");
+    assert_eq!(
+        (modified.spec.replicas, status.replicas, status.observed_generation),
+        (Some(2), Some(3), Some(1))
+    );
+    assert!(live.modify_status(&none, |_| ()).await?.is_none());
+    live.delete(&modified).await
+}
+
+#[tokio::test]
+async fn fields_within_lists_that_the_type_does_not_know_stay() {
+    on_each_cluster(async |cluster| {
+        within_a_run(&cluster, |cx| Box::pin(write_lists(cx))).await.expect("everything goes");
+    })
+    .await;
+}
+
+/// What somebody knows of a `Deployment` to whom containers are a name and an image.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+struct Images {
+    spec: ImagesSpec,
+}
+
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+struct ImagesSpec {
+    template: ImagesTemplate,
+}
+
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+struct ImagesTemplate {
+    spec: ImagesPod,
+}
+
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+struct ImagesPod {
+    containers: Vec<Image>,
+}
+
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+struct Image {
+    name: String,
+    image: String,
+}
+
+async fn write_lists(cx: &Context) -> Result<(), Error> {
+    let (full, poor) = (cx.live::<Deployment>(), cx.live::<Seen<Deployment, Images>>());
+    let (made, web) = (full.create(&deployment()?).await?, key("default/web"));
+    let old = poor.get(&web).await?.expect("it is there");
+    let mut new = old.clone();
+    let containers = &mut new.known.spec.template.spec.containers;
+    containers[0].image.push_str(":2");
+    containers.swap(0, 1);
+    containers.push(Image { name: "new".to_owned(), image: "new".to_owned() });
+    poor.update(&old, &new).await?;
+
+    let mut expected = made.clone();
+    let now = full.get(&web).await?.expect("it is there");
+    let (expected, now) = (containers_of(&mut expected), containers_of(&mut now.clone()).clone());
+    expected[0].image = Some("web:2".to_owned());
+    expected.swap(0, 1);
+    assert_eq!(now[..2], expected[..]);
+    assert_eq!(now[2].name, "new");
+
+    // Made from what is no longer there: this is found out before anything is sent.
+    let late = poor.update(&old, &new).await.expect_err("it is old");
+    assert_eq!(late.class(), Class::Conflict);
+    let modified = poor.modify(&web, |web| {
+        web.known.spec.template.spec.containers.retain(|container| container.name != "log");
+    });
+    modified.await?.expect("it is there");
+    let mut now = full.get(&web).await?.expect("it is there");
+    assert_eq!(containers_of(&mut now)[0], expected[1]);
+    full.delete(&now).await
+}
+
+fn containers_of(deployment: &mut Deployment) -> &mut Vec<Container> {
+    &mut deployment.spec.template.spec.as_mut().expect("a pod").containers
 }
 
 #[tokio::test]
@@ -156,49 +251,61 @@ async fn fields_that_the_type_does_not_know_stay() {
     .await;
 }
 
-/// A `ConfigMap` as somebody sees it who knows less of it.
+/// An object of type `K` as somebody sees it who knows only `S` of it.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-struct Poor {
-    metadata: kube::core::ObjectMeta,
-    data: BTreeMap<String, String>,
+struct Seen<K, S> {
+    metadata: ObjectMeta,
+    #[serde(flatten)]
+    known: S,
+    #[serde(skip)]
+    of: PhantomData<fn() -> K>,
 }
 
-impl kube::Resource for Poor {
+impl<K: kube::Resource<DynamicType = ()>, S> kube::Resource for Seen<K, S> {
     type DynamicType = ();
-    type Scope = kube::core::NamespaceResourceScope;
+    type Scope = K::Scope;
 
-    fn kind((): &()) -> std::borrow::Cow<'_, str> {
-        "ConfigMap".into()
+    fn kind((): &()) -> Cow<'_, str> {
+        K::kind(&())
     }
 
-    fn group((): &()) -> std::borrow::Cow<'_, str> {
-        "".into()
+    fn group((): &()) -> Cow<'_, str> {
+        K::group(&())
     }
 
-    fn version((): &()) -> std::borrow::Cow<'_, str> {
-        "v1".into()
+    fn version((): &()) -> Cow<'_, str> {
+        K::version(&())
     }
 
-    fn plural((): &()) -> std::borrow::Cow<'_, str> {
-        "configmaps".into()
+    fn plural((): &()) -> Cow<'_, str> {
+        K::plural(&())
     }
 
-    fn meta(&self) -> &kube::core::ObjectMeta {
+    fn meta(&self) -> &ObjectMeta {
         &self.metadata
     }
 
-    fn meta_mut(&mut self) -> &mut kube::core::ObjectMeta {
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
         &mut self.metadata
     }
 }
 
+/// What somebody knows of a `ConfigMap` who has never heard of binary data.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+struct Data {
+    data: BTreeMap<String, String>,
+}
+
 async fn write_poorly(cx: &Context) -> Result<(), Error> {
-    let (live, rich) = (cx.live::<Poor>(), key("default/rich"));
-    let changed = live.modify(&rich, |object| {
-        object.data.insert("a".into(), "2".into());
+    let rich = key("default/rich");
+    let changed = cx.live::<Seen<ConfigMap, Data>>().modify(&rich, |object| {
+        object.known.data.insert("a".into(), "2".into());
     });
-    changed.await?.expect("it is there");
-    Ok(())
+    let mut changed = changed.await?.expect("it is there");
+    // It does not say what it is; that is added.
+    changed.metadata = config_map("poor").metadata;
+    let made = cx.live().create(&changed).await?;
+    cx.live().delete(&made).await
 }
 
 #[tokio::test]
@@ -327,4 +434,76 @@ async fn apply_twice(cx: &Context) -> Result<BTreeMap<String, String>, Error> {
     api(cx.client()).patch("applied", &PatchParams::default(), &theirs).await?;
     object.data.get_or_insert_default().remove("b");
     Ok(live.apply(&object).await?.data.unwrap_or_default())
+}
+
+#[tokio::test]
+async fn what_was_read_can_be_applied() {
+    on_each_cluster(async |cluster| {
+        within_a_run(&cluster, |cx| Box::pin(apply_again(cx))).await.expect("everything goes");
+    })
+    .await;
+}
+
+/// It has a status, a uid and more that only the server writes; applied after it is gone, none of that is back.
+async fn apply_again(cx: &Context) -> Result<(), Error> {
+    let live = cx.live::<Deployment>();
+    let (made, mut new) = (live.create(&deployment()?).await?, deployment()?);
+    new.status.get_or_insert_default().observed_generation = Some(7);
+    let old = live.update_status(&made, &new).await?;
+    let applied = live.apply(&old).await?;
+    assert_eq!(applied.uid(), old.uid());
+    live.delete(&old).await?;
+    let again = live.apply(&old).await?;
+    assert_ne!(again.uid(), old.uid());
+    assert_eq!(again.status.as_ref().and_then(|status| status.observed_generation), None);
+    live.delete(&again).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn error_does_not_show_what_cannot_be_decoded() {
+    let cluster = TestCluster::embedded();
+    let told = within_a_run(&cluster, |cx| Box::pin(read_wrongly(cx))).await;
+    for told in told.expect("it is made") {
+        assert!(told.contains("ConfigMap: Data at line "), "{told}");
+        assert!(!told.contains("hidden"), "{told}");
+    }
+}
+
+/// What somebody believes to know of a `ConfigMap`.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+struct Numbers {
+    data: BTreeMap<String, u32>,
+}
+
+/// Cannot be read from what it writes, nor, if so wished, be written.
+#[derive(Debug, serde::Deserialize)]
+struct OneWay {
+    #[serde(default)]
+    is_mute: bool,
+}
+
+impl serde::Serialize for OneWay {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.is_mute {
+            return Err(serde::ser::Error::custom("hidden"));
+        }
+        BTreeMap::from([("is_mute", "hidden")]).serialize(serializer)
+    }
+}
+
+async fn read_wrongly(cx: &Context) -> Result<[String; 4], Error> {
+    let (mut object, wrong) = (config_map("wrong"), key("default/wrong"));
+    object.data = Some([("a".into(), "hidden".into())].into());
+    cx.live().create(&object).await?;
+    let live = cx.live::<Seen<ConfigMap, OneWay>>();
+    let mut one_way = live.get(&wrong).await?.expect("it is there");
+    let copied = live.update(&one_way, &one_way).await.map(drop);
+    one_way.known.is_mute = true;
+    let told = [
+        cx.live::<Seen<ConfigMap, Numbers>>().get(&wrong).await.map(drop),
+        copied,
+        live.apply(&one_way).await.map(drop),
+        live.create(&one_way).await.map(drop),
+    ];
+    Ok(told.map(|result| result.expect_err("it does not fit").to_string()))
 }
