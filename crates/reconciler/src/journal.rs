@@ -190,10 +190,17 @@ impl Journal {
         }
     }
 
-    /// Marks the causes that runs of the same key have led to.
-    pub(crate) fn ascribe(&self, key: &ObjectKey, causes: &mut [Cause]) {
+    /// Marks the causes that runs of the same key have led to, and takes out a timer that has not rung yet: the key
+    /// was woken before.
+    pub(crate) fn ascribe(&self, key: &ObjectKey, causes: &mut Vec<Cause>, now: Instant) {
         let pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(page) = pages.runs.get(key) else { return };
+        if let Some(Run { started, took, outcome: Outcome::RequeueAfter(delay), .. }) =
+            page.runs.back()
+            && now.saturating_duration_since(*started) < took.saturating_add(*delay)
+        {
+            causes.retain(|cause| *cause != Cause::Timer);
+        }
         for cause in causes {
             cause.ascribe(page.runs.iter().flat_map(|run| &run.writes));
         }
@@ -205,11 +212,10 @@ impl Journal {
     }
 }
 
-/// What a run wrote again that the run before it had written, if nothing but writes like that woke it. Timers do not
-/// count, since they wake nobody before their time. What is made is not written again: the next one is another.
+/// What a run wrote again that the run before it had written, if nothing but writes like that woke it. What is made is not
+/// written again: the next one is another.
 fn written_again<'r>(before: &Run, run: &'r Run) -> Option<&'r Write> {
-    let is_own = |cause: &Cause| cause.is_by_us() || *cause == Cause::Timer;
-    let woke_itself = run.causes.iter().any(Cause::is_by_us) && run.causes.iter().all(is_own);
+    let woke_itself = !run.causes.is_empty() && run.causes.iter().all(Cause::is_by_us);
     let mut changed = run.writes.iter().filter(|write| write.verb != Verb::Create);
     let again =
         changed.find(|write| before.writes.iter().any(|before| before.is_same_place(write)));

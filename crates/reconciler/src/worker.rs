@@ -149,7 +149,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
 
     fn context(&self, lease: &Taken, started: Instant, is_behind: bool) -> Context {
         let mut causes: Vec<Cause> = lease.causes().cloned().collect();
-        self.journal.ascribe(lease.key(), &mut causes);
+        self.journal.ascribe(lease.key(), &mut causes, started);
         Context {
             tools: Arc::clone(&self.tools),
             key: lease.key().clone(),

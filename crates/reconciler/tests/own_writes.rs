@@ -131,7 +131,7 @@ async fn every_run_is_told_until_the_cache_shows_what_an_earlier_one_wrote() {
                 // A second time it would be there already, and the run would fail.
                 cx.live().create(&secret("made")).await?;
             }
-            Ok(if is_cached { Action::Done } else { Action::RequeueAfter(Duration::ZERO) })
+            Ok(if is_cached { Action::Done } else { Action::RequeueAfter(Duration::from_secs(4)) })
         })
     });
     let late = Fault::DelayEvent(Duration::from_secs(12));

@@ -1,4 +1,4 @@
-//! What a review found: each test fails as long as what its comment says is wrong.
+//! What once was wrong: each comment tells what the code did, and where, before the test was written.
 
 mod stage;
 
@@ -286,7 +286,7 @@ impl StdError for SlowToGo {}
 
 impl Drop for SlowToGo {
     fn drop(&mut self) {
-        let _ = self.0.lock().expect("not poisoned").recv_timeout(Duration::from_secs(10));
+        let _ = self.0.lock().expect("not poisoned").recv();
     }
 }
 
@@ -312,8 +312,8 @@ async fn run_is_in_the_journal_before_the_key_runs_again() {
     });
     let running = run_with(client, |builder| builder.workers(2), writer);
     runs.recv().await.expect("a run");
+    go.send(()).expect("it waits, or will");
     let causes = runs.recv().await.expect("another run");
-    go.send(()).expect("it waits");
     running.end().await.expect("it stops");
     assert!(causes.iter().any(Cause::is_by_us), "{causes:?}");
 }
@@ -498,9 +498,9 @@ async fn run_that_panics_while_it_is_cancelled_does_not_end_the_controller() {
     });
     let running = run_with(client, |builder| builder.timeout(Duration::from_secs(1)), hang);
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let counted = running.controller.status().counts.timed_out;
+    let counts = running.controller.status().counts;
     running.end().await.expect("it stops");
-    assert!(counted > 0);
+    assert!(counts.timed_out + counts.panicked > 1, "{counts:?}");
 }
 
 /// worker.rs `settle` ignores that the queue refuses a delay of more than a hundred years: `retry_after(MAX)` is
