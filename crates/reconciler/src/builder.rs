@@ -242,6 +242,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ControllerBuilder<K> {
             controller: Arc::clone(&wiring.controller),
             client: factory.client().clone(),
             sources,
+            unseen: Arc::new(Unseen::new()),
             recorder: Recorder::new(factory.client().clone(), Arc::clone(&wiring.controller)),
         };
         let work = Work {
@@ -252,7 +253,6 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ControllerBuilder<K> {
             priority: self.priority,
             timeout: self.timeout,
             journal: Journal::default(),
-            unseen: Arc::new(Unseen::new()),
             tally: Tally::default(),
         };
         Ok(Controller {

@@ -14,6 +14,7 @@ use crate::live::Live;
 use crate::recorder::Recorder;
 use crate::recording::{WriteLog, recording};
 use crate::source::{NoLister, Sources};
+use crate::unseen::Unseen;
 
 /// One run: which key, why, for which time in a row, and until when; and what it reads and writes with.
 ///
@@ -28,9 +29,8 @@ pub struct Context {
     pub(crate) attempt: u32,
     pub(crate) deadline: Option<Instant>,
     pub(crate) is_behind: bool,
-    pub(crate) log: WriteLog,
-    /// Made when it is first asked for: most runs write nothing.
-    pub(crate) recording: OnceLock<Client>,
+    /// A client, and what is written through it. Made when it is first asked for: most runs write nothing.
+    pub(crate) recording: OnceLock<(Client, WriteLog)>,
 }
 
 /// What all runs of a controller have.
@@ -38,6 +38,7 @@ pub(crate) struct Tools {
     pub(crate) controller: Arc<str>,
     pub(crate) client: Client,
     pub(crate) sources: Sources,
+    pub(crate) unseen: Arc<Unseen>,
     pub(crate) recorder: Recorder,
 }
 
@@ -49,7 +50,11 @@ impl Context {
 
     /// Asks the server, and writes to it. What this run writes through it, the next run of this key sees.
     pub fn client(&self) -> &Client {
-        self.recording.get_or_init(|| recording(self.tools.client.clone(), self.log.clone()))
+        let make = || {
+            let log = WriteLog::new(self.key.clone(), &self.tools.unseen);
+            (recording(self.tools.client.clone(), log.clone()), log)
+        };
+        &self.recording.get_or_init(make).0
     }
 
     /// Reads and writes objects of a type at the server, by the rules of a controller.

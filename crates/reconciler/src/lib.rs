@@ -36,8 +36,8 @@
 //!   [workers](ControllerBuilder::workers).
 //! - Before the first run, the caches of all of its sources are complete.
 //! - The caches show what the last run of the same key has written, by whichever way, as long as it was written through
-//!   [`Context::client`] or [`Context::live`]. If a cache has not caught up within 5 seconds, the run begins anyway, and
-//!   [`Context::cache_behind`] says so. Deleting a collection is not tracked. *Within* a run the cache does not wait: what
+//!   [`Context::client`] or [`Context::live`]. If a cache has not caught up within 5 seconds, or if the answer to a write was
+//!   lost, the run begins anyway, and [`Context::cache_behind`] says so. Deleting a collection is not tracked. *Within* a run the cache does not wait: what
 //!   was just written is in the answer to the write.
 //! - What follows on a run is in the table of [`Reconcile`].
 //!

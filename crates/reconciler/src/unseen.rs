@@ -3,6 +3,7 @@
 //! They are forgotten when the caches show them: when the key runs again, which waits for them, or when there are many.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use foldhash::fast::RandomState;
@@ -17,6 +18,8 @@ const SWEEP_MIN: usize = 1_024;
 #[derive(Debug)]
 pub(crate) struct Unseen {
     state: Mutex<State>,
+    /// How many keys there are, to be looked at without the lock: mostly there are none.
+    count: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -38,7 +41,8 @@ pub(crate) struct Pending {
 
 impl Unseen {
     pub(crate) fn new() -> Self {
-        Self { state: Mutex::new(State { keys: HashMap::default(), sweep_at: SWEEP_MIN }) }
+        let state = State { keys: HashMap::default(), sweep_at: SWEEP_MIN };
+        Self { state: Mutex::new(state), count: AtomicUsize::new(0) }
     }
 
     /// A run of `key` has written. `is_seen` tells of a write whether nobody has to wait for it.
@@ -60,12 +64,15 @@ impl Unseen {
             state.keys.retain(|_, pending| is_wanted(pending));
             state.sweep_at = SWEEP_MIN.max(2 * state.keys.len());
         }
+        self.count.store(state.keys.len(), Ordering::Release);
     }
 
     /// Somebody whom a run has left its client to has written after it.
     pub(crate) fn put_late(&self, key: &ObjectKey, write: Option<&Write>) {
         let writes = write.map_or(&[][..], std::slice::from_ref);
-        self.lock().add(key, writes, write.is_none());
+        let mut state = self.lock();
+        state.add(key, writes, write.is_none());
+        self.count.store(state.keys.len(), Ordering::Release);
     }
 
     /// What was taken, and is still not seen.
@@ -77,15 +84,19 @@ impl Unseen {
         let held = state.keys.entry(key.clone()).or_insert_with(|| Pending::new(pending.since));
         held.has_unknown |= pending.has_unknown;
         held.writes.splice(0..0, pending.writes);
+        self.count.store(state.keys.len(), Ordering::Release);
     }
 
     /// What the runs of a key have written since it was asked last.
     pub(crate) fn take(&self, key: &ObjectKey) -> Option<Pending> {
-        let mut state = self.lock();
-        if state.keys.is_empty() {
+        // A key that is taken after its run has ended sees what that run has put here: the queue's lock is between.
+        if self.count.load(Ordering::Acquire) == 0 {
             return None;
         }
-        state.keys.remove(key)
+        let mut state = self.lock();
+        let taken = state.keys.remove(key);
+        self.count.store(state.keys.len(), Ordering::Release);
+        taken
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

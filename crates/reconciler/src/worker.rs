@@ -19,10 +19,9 @@ use crate::controller::Queue;
 use crate::error::{Class, Error};
 use crate::journal::{Journal, Outcome, Run};
 use crate::reconcile::ErasedReconcile;
-use crate::recording::WriteLog;
-use crate::report::{report, report_circles};
+use crate::report::RunOf;
 use crate::tally::Tally;
-use crate::unseen::{Pending, Unseen};
+use crate::unseen::Pending;
 use crate::verdict::Verdict;
 use crate::wiring::PriorityPolicy;
 use crate::write::Write;
@@ -46,7 +45,6 @@ pub(crate) struct Work<K> {
     pub(crate) priority: PriorityPolicy,
     pub(crate) timeout: Option<Duration>,
     pub(crate) journal: Journal,
-    pub(crate) unseen: Arc<Unseen>,
     pub(crate) tally: Tally,
 }
 
@@ -58,7 +56,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
     /// whoever comes next sees every object again.
     pub(crate) async fn drain(&self, stop: &CancellationToken) {
         while let Some(lease) = self.queue.get().await {
-            let caught_up = match self.unseen.take(lease.key()) {
+            let caught_up = match self.tools.unseen.take(lease.key()) {
                 None => Some((lease, false)),
                 Some(pending) => {
                     stop.run_until_cancelled(self.catch_up(lease, pending)).await.flatten()
@@ -89,7 +87,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
         let is_over = Instant::now() >= pending.since + CACHE_WAIT;
         // Whether an answer that was lost was one to a write is told once: nobody can know more later.
         pending.has_unknown &= !is_over;
-        self.unseen.put_back(lease.key(), pending);
+        self.tools.unseen.put_back(lease.key(), pending);
         if is_over {
             return Some((lease, true));
         }
@@ -129,19 +127,21 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
         let took = started.elapsed();
         let mut outcome = Outcome::of(&verdict);
         // All of this before the key may run again, on another worker.
-        let (writes, has_unknown) = cx.log.close();
-        self.unseen.put(&cx.key, &writes, has_unknown, |write| self.is_seen(write));
-        let (causes, attempt) = (cx.causes.clone(), cx.attempt);
+        let log = cx.recording.get().map(|(_, log)| log.close());
+        let (writes, has_unknown) = log.unwrap_or_default();
+        self.tools.unseen.put(&cx.key, &writes, has_unknown, |write| self.is_seen(write));
+        let Context { key, causes, attempt, .. } = cx;
         let run = Run { started, queued, took, attempt, causes, outcome: outcome.clone(), writes };
-        let noted = self.journal.write(&cx.key, run);
+        let noted = self.journal.write(&key, run);
         if let Some(retry_in) = self.settle(lease, &verdict) {
             outcome.is_retried_in(retry_in);
-            self.journal.is_retried_in(&cx.key, noted.number, retry_in);
+            self.journal.is_retried_in(&key, noted.number, retry_in);
         }
         self.tally.count(&outcome, took, is_behind);
-        report(&cx, &outcome, took, noted.is_repeated);
+        let of = RunOf { controller: &self.tools.controller, key: &key, attempt };
+        of.report(&outcome, took, noted.is_repeated);
         if let Some(circles) = noted.circles
-            && report_circles(&cx, &circles)
+            && of.report_circles(&circles)
         {
             self.tally.hot_loop();
         }
@@ -158,7 +158,6 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
             attempt: self.queue.failures(lease.key()) + 1,
             deadline: self.timeout.map(|timeout| started + timeout),
             is_behind,
-            log: WriteLog::new(lease.key().clone(), &self.unseen),
             recording: OnceLock::new(),
         }
     }
