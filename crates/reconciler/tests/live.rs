@@ -20,7 +20,8 @@ use windlass_testkit::{TestCluster, on_each_cluster};
 
 use stage::{api, config_map, create, does, run};
 
-/// Calls `body` in a run, once, and returns what it returns.
+/// Calls `body` in a run, once, and returns what it returns. The tests share the real server, so each has a run and
+/// objects of its own.
 async fn within_a_run<R, F>(cluster: &TestCluster, body: F) -> R
 where
     R: Send + 'static,
@@ -29,12 +30,14 @@ where
         + 'static,
 {
     let client = cluster.client().expect("a client");
-    create(&client, "the-run").await;
+    let mut own = config_map("the-run-");
+    own.metadata.generate_name = own.metadata.name.take();
+    let own = api(&client).create(&PostParams::default(), &own).await.expect("created");
     let (said, result) = oneshot::channel();
     // Both are gone after the first run, however that ends.
     let once = std::sync::Mutex::new(Some((body, said)));
     let once = does(move |object: Arc<ConfigMap>, cx: &Context| {
-        let is_it = object.name_any() == "the-run";
+        let is_it = object.uid() == own.uid();
         let once = is_it.then(|| once.lock().expect("not poisoned").take()).flatten();
         Box::pin(async move {
             if let Some((body, said)) = once {
@@ -122,9 +125,9 @@ async fn status_is_written_alone() {
     .await;
 }
 
-fn deployment() -> Result<Deployment, Error> {
+fn deployment(name: &str) -> Result<Deployment, Error> {
     Ok(serde_json::from_value(json!({
-        "metadata": {"name": "web", "namespace": "default"},
+        "metadata": {"name": name, "namespace": "default"},
         "spec": {"selector": {"matchLabels": {"app": "web"}}, "replicas": 2, "template": {
             "metadata": {"labels": {"app": "web"}},
             "spec": {"containers": [
@@ -137,7 +140,7 @@ fn deployment() -> Result<Deployment, Error> {
 
 async fn write_status(cx: &Context) -> Result<(), Error> {
     let live = cx.live::<Deployment>();
-    let made = live.create(&deployment()?).await?;
+    let made = live.create(&deployment("status")?).await?;
     let mut new = made.clone();
     new.spec.replicas = Some(7);
     new.labels_mut().insert("not".into(), "status".into());
@@ -148,7 +151,7 @@ async fn write_status(cx: &Context) -> Result<(), Error> {
     assert_eq!((written.spec.replicas, written.labels().len()), (Some(2), 0));
     assert_eq!(written.status.as_ref().and_then(|status| status.observed_generation), Some(1));
 
-    let (web, none) = (key("default/web"), key("default/none"));
+    let (web, none) = (key("default/status"), key("default/none"));
     let modified = live.modify_status(&web, |web| {
         web.spec.replicas = Some(7);
         web.status.get_or_insert_default().replicas = Some(3);
@@ -200,7 +203,7 @@ struct Image {
 
 async fn write_lists(cx: &Context) -> Result<(), Error> {
     let (full, poor) = (cx.live::<Deployment>(), cx.live::<Seen<Deployment, Images>>());
-    let (made, web) = (full.create(&deployment()?).await?, key("default/web"));
+    let (made, web) = (full.create(&deployment("lists")?).await?, key("default/lists"));
     let old = poor.get(&web).await?.expect("it is there");
     let mut new = old.clone();
     let containers = &mut new.known.spec.template.spec.containers;
@@ -447,7 +450,7 @@ async fn what_was_read_can_be_applied() {
 /// It has a status, a uid and more that only the server writes; applied after it is gone, none of that is back.
 async fn apply_again(cx: &Context) -> Result<(), Error> {
     let live = cx.live::<Deployment>();
-    let (made, mut new) = (live.create(&deployment()?).await?, deployment()?);
+    let (made, mut new) = (live.create(&deployment("again")?).await?, deployment("again")?);
     new.status.get_or_insert_default().observed_generation = Some(7);
     let old = live.update_status(&made, &new).await?;
     let applied = live.apply(&old).await?;
