@@ -16,7 +16,7 @@ use crate::recording::{WriteLog, recording};
 use crate::source::{NoLister, Sources};
 use crate::unseen::Unseen;
 
-/// One run: which key, why, for which time in a row, and until when; and what it reads and writes with.
+/// One run: which key, why, which attempt it is, and until when; and what it reads and writes with.
 ///
 /// There are two ways to read, and the name says which it is: a [lister](Self::lister) reads a cache, which costs
 /// nothing and may be a moment behind; [`live`](Self::live) asks the server. The cache shows what the *last* run of
@@ -137,7 +137,7 @@ impl Context {
         self.causes_omitted
     }
 
-    /// The how-manieth try this is since the last success: 1 for the first.
+    /// Which attempt this is since the last success: 1 for the first.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }

@@ -32,7 +32,7 @@ pub struct Run {
     pub queued: Duration,
     /// How long it took.
     pub took: Duration,
-    /// The how-manieth try it was.
+    /// Which attempt it was.
     pub attempt: u32,
     /// Why it ran.
     pub causes: Vec<Cause>,

@@ -3,9 +3,8 @@
 //! ```
 //! use std::sync::Arc;
 //! use k8s_openapi::api::core::v1::ConfigMap;
-//! use tokio_util::sync::CancellationToken;
 //! use windlass_informer::SharedInformerFactory;
-//! use windlass_reconciler::{Action, Context, Controller, Error, Predicate, Reconcile, Watch};
+//! use windlass_reconciler::{Action, Context, Controller, Error, Reconcile, Watch, stop_on_signal};
 //!
 //! /// Notes on every ConfigMap how many entries it has.
 //! struct Counter;
@@ -23,7 +22,7 @@
 //! async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
 //!     let factory = SharedInformerFactory::new(client);
 //!     let controller = Controller::of(Watch::<ConfigMap>::new()).workers(2).build(&factory, Counter)?;
-//!     controller.run(CancellationToken::new()).await?;
+//!     controller.run(stop_on_signal()?).await?;
 //!     Ok(())
 //! }
 //! ```
@@ -41,11 +40,15 @@
 //!   was just written is in the answer to the write.
 //! - What follows on a run is in the table of [`Reconcile`].
 //!
+//! What reconcilers share, as clients of other services, are fields of the type that implements [`Reconcile`].
+//!
 //! # When something goes wrong
 //!
-//! An [`Error`] is made of any error by `?`, and classed by what caused it ([`Class`]): conflicts start anew without a
+//! An [`Error`] is made of any error by `?` (of `anyhow`'s by `Error::boxed(error.into())`, since that is none; beside the
+//! prelude, import its trait as `use anyhow::Context as _`), and classed by what caused it ([`Class`]): conflicts start anew without a
 //! fuss, throttling waits as long as the server asks for, an object that does not decode rests until it changes. Panics
-//! and runs that [take too long](ControllerBuilder::timeout) are caught, and tried again. Every failure is one log line with
+//! and runs that take longer than a [timeout](ControllerBuilder::timeout), if there is one, are caught, and tried again; without
+//! one, a run that lasts a minute is mentioned in the log. Every failure is one log line with
 //! the controller, the key, what is wrong and what to do.
 //!
 //! [`Controller::runs`] tells the last runs of a key: why each ran, what it wrote and how it ended. [`Controller::status`]
@@ -62,13 +65,31 @@
 //! | `.OwnsMetadata`, `builder.OnlyMetadata` | `.owns(Watch::metadata_of::<Secret>())` |
 //! | `.WithEventFilter(predicate.GenerationChangedPredicate{})` | `Watch::new().when(Predicate::generation_changed())` |
 //! | `.WatchesRawSource(source.Channel(ch, h))` | `.stream("name", stream)` |
+//! | `MaxConcurrentReconciles`, `UsePriorityQueue` | `.workers(n)`, `.priority(policy)`, which has a default |
 //! | `ctrl.Result{RequeueAfter: d}` | `Action::RequeueAfter(d)` |
 //! | `reconcile.TerminalError(err)` | `error.terminal()` |
 //! | `req`, then `r.Get(ctx, req.NamespacedName, &foo)` | the object is handed over; [`Reconcile::absent`] if there is none |
+//! | `r.Get`, `r.List` of other kinds | [`Context::lister`], after `.reads(Watch::<T>::new())` |
+//! | `r.Status().Update(ctx, &foo)` | `cx.live().update_status(&old, &new)` |
+//! | `controllerutil.CreateOrUpdate` | `cx.live().apply_owned(object, &owner)`, or `modify` |
 //! | `controllerutil.SetControllerReference` | [`set_owner`] |
+//! | `ctrl.SetupSignalHandler()` | [`stop_on_signal`] |
 //! | `controllerutil.AddFinalizer` and a branch | [`Finalized`] |
 //! | `r.Recorder.Event(foo, "Normal", …)` | [`Context::normal`], [`Context::warning`] |
 //! | `expectations` against a stale cache | nothing to do: see above |
+//!
+//! # Beside kube-runtime
+//!
+//! | there | here |
+//! |---|---|
+//! | `Controller::new(api, config)` | `Controller::of(Watch::<Foo>::new())`, with a factory that all controllers share |
+//! | `.run(reconcile, error_policy, context)` | `.build(&factory, reconciler)?.run(stop)`; the context is the reconciler's fields |
+//! | `error_policy` | the limiter, and what the [`Error`] says: `terminal`, `retry_after` |
+//! | `Action::requeue(d)`, `Action::await_change()` | `Action::RequeueAfter(d)`, `Action::Done` |
+//! | `finalizer(&api, name, object, …)` | [`Finalized`] |
+//! | `reflector::Store` | [`Context::lister`], [`Controller::lister`] |
+//! | `predicate_filter` | [`Watch::when`] |
+//! | `shutdown_on_signal()` | [`stop_on_signal`] |
 
 mod action;
 mod builder;
@@ -90,6 +111,7 @@ mod recorder;
 mod recording;
 mod report;
 mod run_error;
+mod signal;
 mod source;
 mod tally;
 mod target;
@@ -121,6 +143,7 @@ pub use predicate::Predicate;
 pub use reconcile::Reconcile;
 pub use recorder::{Occurrence, Recorder, RecorderBuilder, RecorderStatus, WallClock};
 pub use run_error::RunError;
+pub use signal::stop_on_signal;
 pub use source::SourceId;
 pub use tally::Counts;
 pub use watch::Watch;

@@ -18,7 +18,7 @@ use windlass_informer::{Resource, Scope};
 
 use crate::difference::lists::{Unmatched, carry_over, replaces_objects};
 use crate::difference::{merge, set_version};
-use crate::{Context, Error};
+use crate::{Context, Error, is_controlled_by, set_owner};
 
 /// How often a change is tried again on what somebody else has written meanwhile.
 const CONFLICTS_MAX: u32 = 10;
@@ -82,6 +82,16 @@ struct Undecodable {
     column: usize,
 }
 
+/// An object that is to be owned belongs to somebody else.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the {kind} {name:?} is there already, and belongs to somebody else: delete it, or choose another name"
+)]
+struct Foreign {
+    kind: String,
+    name: String,
+}
+
 /// A list of an object cannot be changed without a loss.
 #[derive(Debug, thiserror::Error)]
 #[error("a {kind} cannot be updated, patch it yourself: {problem}")]
@@ -137,6 +147,26 @@ where
         let requests = Self::requests(Self::namespace(object)?);
         let name = Self::name(object, "applied")?;
         self.write(requests.patch(name, &parameters, &Patch::Apply(body))).await
+    }
+
+    /// As [`apply`](Self::apply), of an object that belongs to `owner`: that is noted on it, so that it goes with its owner,
+    /// and it is left alone if it is there already as somebody else's. What another makes under this name between that look
+    /// and the write is not noticed.
+    ///
+    /// # Errors
+    /// As the server answers; if the object is somebody else's; if it cannot be owned by `owner`.
+    pub async fn apply_owned<O>(self, mut object: T, owner: &O) -> Result<T, Error>
+    where
+        O: kube::Resource<DynamicType = ()> + Sync,
+    {
+        let (namespace, name) = (Self::namespace(&object)?, Self::name(&object, "applied")?);
+        let present =
+            self.read(namespace, name).await?.map(|text| Self::decode(&text)).transpose()?;
+        if present.is_some_and(|present: T| !is_controlled_by(present.meta(), owner)) {
+            return Err(Foreign { kind: kind::<T>(), name: name.to_owned() }.into());
+        }
+        set_owner(&mut object, owner)?;
+        self.apply(&object).await
     }
 
     /// Writes what is in `new` otherwise than in `old`, where `old` is what was read. If somebody has written the

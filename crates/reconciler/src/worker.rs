@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use serde::de::DeserializeOwned;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use windlass_indexer::{Lister, ObjectKey};
@@ -35,6 +35,9 @@ const WORKER_WAIT: Duration = Duration::from_millis(100);
 
 /// How long a key that was put aside stays there.
 const ASIDE: Duration = Duration::from_millis(100);
+
+/// A run that takes longer is mentioned in the log, then after twice the time, and so on.
+const LONG: Duration = Duration::from_mins(1);
 
 /// What all workers of a controller have.
 pub(crate) struct Work<K> {
@@ -174,6 +177,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
             }
         };
         let judged = async {
+            let called = told_while_it_lasts(cx, called);
             match self.timeout {
                 None => Verdict::of(called.await),
                 Some(limit) => match timeout(limit, called).await {
@@ -210,5 +214,26 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
             }
         }
         None
+    }
+}
+
+/// Says of a run that takes long that it does. Nothing else would, if it has no timeout.
+async fn told_while_it_lasts<R>(cx: &Context, called: impl Future<Output = R>) -> R {
+    tokio::pin!(called);
+    let mut pause = LONG;
+    loop {
+        tokio::select! {
+            // First, so that the many runs that need not wait need no timer.
+            biased;
+            returned = &mut called => return returned,
+            () = sleep(pause) => {
+                tracing::warn!(
+                    controller = cx.controller(), key = %cx.key(), attempt = cx.attempt(),
+                    "the reconciler has been running for {} s more, and its worker with it: look for what it awaits \
+                     without a limit, or set one by ControllerBuilder::timeout", pause.as_secs()
+                );
+                pause = pause.saturating_mul(2);
+            }
+        }
     }
 }

@@ -65,6 +65,17 @@ async fn reconciler_that_hangs_is_cancelled_and_named() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn reconciler_that_hangs_without_a_timeout_is_mentioned() {
+    let (log, _guard) = Log::start();
+    let (_cluster, client) = cluster().await;
+    let hang = does(|_, _| Box::pin(std::future::pending()));
+    let running = run(client, hang);
+    let line = line(&log, "has been running").await;
+    assert_has(&line, &["WARN", "default/one", "60 s", "ControllerBuilder::timeout"]);
+    drop(running);
+}
+
+#[tokio::test(start_paused = true)]
 async fn reconciler_that_wakes_itself_is_found_out_with_the_write() {
     let (log, _guard) = Log::start();
     let (_cluster, client) = cluster().await;

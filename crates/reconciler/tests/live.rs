@@ -510,3 +510,28 @@ async fn read_wrongly(cx: &Context) -> Result<[String; 4], Error> {
     ];
     Ok(told.map(|result| result.expect_err("it does not fit").to_string()))
 }
+
+#[tokio::test]
+async fn object_of_somebody_else_is_not_taken_over() {
+    on_each_cluster(async |cluster| {
+        let told = within_a_run(&cluster, |cx| Box::pin(apply_owned(cx))).await.expect("everything goes");
+        assert_eq!(
+            told,
+            "the ConfigMap \"not-ours\" is there already, and belongs to somebody else: delete it, or choose another name"
+        );
+    })
+    .await;
+}
+
+/// Applies an object of its own, twice, and one that is not.
+async fn apply_owned(cx: &Context) -> Result<String, Error> {
+    let live = cx.live::<ConfigMap>();
+    let owner = live.create(&config_map("the-owner")).await?;
+    for _ in 0..2 {
+        let applied = live.apply_owned(config_map("ours"), &owner).await?;
+        assert!(windlass_reconciler::is_controlled_by(&applied.metadata, &owner));
+    }
+    live.create(&config_map("not-ours")).await?;
+    let refused = live.apply_owned(config_map("not-ours"), &owner).await;
+    Ok(refused.expect_err("it is somebody else's").to_string())
+}

@@ -8,9 +8,8 @@ use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use kube::{CustomResource, CustomResourceExt as _, ResourceExt as _};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tokio_util::sync::CancellationToken;
 use windlass::prelude::*;
-use windlass::reconciler::{install_definition, set_owner};
+use windlass::reconciler::{install_definition, stop_on_signal};
 
 /// What users write.
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -28,8 +27,8 @@ impl Reconcile<Page> for Publisher {
         let mut map = ConfigMap { data, ..ConfigMap::default() };
         map.metadata.name = Some(page.name_any());
         map.metadata.namespace = page.namespace();
-        set_owner(&mut map, &*page)?; // it goes with its page, and a change of it leads back here
-        cx.live::<ConfigMap>().apply(&map).await?;
+        // It goes with its page, and a change of it leads back here. What is somebody else's is left alone.
+        cx.live().apply_owned(map, &*page).await?;
         cx.normal(&*page, "Published", "the page is a ConfigMap");
         println!("{} is published", cx.key());
         Ok(Action::Done)
@@ -39,6 +38,7 @@ impl Reconcile<Page> for Publisher {
 /// On the cluster of `--kubeconfig FILE`, or on an API server in this process, with a page to begin with.
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
+    tracing_subscriber::fmt().with_env_filter("warn").init();
     let kubeconfig = std::env::args().skip_while(|arg| arg != "--kubeconfig").nth(1);
     let client = if let Some(path) = &kubeconfig {
         let (file, options) = (Kubeconfig::read_from(path)?, KubeConfigOptions::default());
@@ -55,5 +55,5 @@ async fn main() -> anyhow::Result<()> {
     let controller = Controller::of(Watch::<Page>::new())
         .owns(Watch::<ConfigMap>::new())
         .build(&factory, Publisher)?;
-    Ok(controller.run(CancellationToken::new()).await?) // until Ctrl-C
+    Ok(controller.run(stop_on_signal()?).await?)
 }
