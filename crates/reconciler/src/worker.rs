@@ -1,6 +1,7 @@
 //! What a worker does with a key: wait for the caches, call the reconciler, settle the outcome, note the run.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -176,18 +177,26 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
                 Some(Err(error)) => Err(Error::undecodable(error)),
             }
         };
+        // Dropping a run that took too long is code of the user's, too: if that panics, it was still too long.
+        let is_over = AtomicBool::new(false);
         let judged = async {
             let called = told_while_it_lasts(cx, called);
-            match self.timeout {
-                None => Verdict::of(called.await),
-                Some(limit) => match timeout(limit, called).await {
-                    Ok(returned) => Verdict::of(returned),
-                    Err(_) => Verdict::TimedOut,
-                },
+            let Some(limit) = self.timeout else { return Verdict::of(called.await) };
+            // Pinned, so that it is dropped after this is noted.
+            tokio::pin! {
+                let limited = timeout(limit, called);
             }
+            if let Ok(returned) = limited.as_mut().await {
+                return Verdict::of(returned);
+            }
+            is_over.store(true, Ordering::Relaxed);
+            Verdict::TimedOut
         };
         let caught = AssertUnwindSafe(judged).catch_unwind().await;
-        caught.unwrap_or_else(|panic| Verdict::panicked(&*panic))
+        caught.unwrap_or_else(|panic| {
+            let is_over = is_over.load(Ordering::Relaxed);
+            if is_over { Verdict::TimedOut } else { Verdict::panicked(&*panic) }
+        })
     }
 
     /// Does with the key what the verdict asks for. Returns when it is tried again, if it is.
