@@ -13,6 +13,7 @@ use windlass_informer::{InformerError, SharedInformerFactory};
 use windlass_workqueue::{Group, InvalidConfig, Priority, RateLimiter, WorkQueue};
 
 use crate::Reconcile;
+use crate::baton::Baton;
 use crate::cause::Cause;
 use crate::context::Tools;
 use crate::controller::{Controller, KeyStream};
@@ -250,6 +251,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ControllerBuilder<K> {
             reconciler: Box::new(reconciler),
             objects: primary.lister().clone(),
             queue,
+            baton: Baton::default(),
             priority: self.priority,
             timeout: self.timeout,
             journal: Journal::default(),

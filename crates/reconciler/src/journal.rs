@@ -3,6 +3,7 @@
 //! Bounded twice: so many runs for each key, and so many keys; beyond that, the key that ran longest ago is
 //! forgotten.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -119,17 +120,21 @@ pub(crate) struct Journal {
 
 #[derive(Debug, Default)]
 struct Pages {
-    runs: HashMap<ObjectKey, Page, RandomState>,
+    /// Boxed, so that a table that grows moves little.
+    runs: HashMap<ObjectKey, Box<Page>, RandomState>,
     /// Keys in the order of their last runs, with the number of that run; stale where it is not the last.
     order: VecDeque<(ObjectKey, u64)>,
     written: u64,
 }
 
+/// The runs of a key.
 #[derive(Debug)]
 struct Page {
-    runs: VecDeque<Run>,
+    /// The ones before the last: mostly there are none, and so they are apart.
+    before: VecDeque<Run>,
+    last: Run,
     /// The number of the last one.
-    last: u64,
+    number: u64,
     /// How many runs in a row wrote what the run before had written, and were woken by nothing but that.
     circles: u64,
 }
@@ -159,34 +164,29 @@ impl Journal {
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         pages.written += 1;
         let number = pages.written;
-        let page = pages.runs.entry(key.clone()).or_insert_with(|| Page {
-            runs: VecDeque::with_capacity(1),
-            last: 0,
-            circles: 0,
-        });
-        let before = page.runs.back();
-        let is_repeated = before.is_some_and(|before| before.outcome == run.outcome);
-        let again = before.and_then(|before| written_again(before, &run)).map(Write::to_string);
-        page.circles = if again.is_some() { page.circles + 1 } else { 0 };
-        let circles = again.map(|write| Circles { runs: page.circles, write });
-        if page.runs.len() == RUNS_PER_KEY {
-            page.runs.pop_front();
-        }
-        page.runs.push_back(run);
-        page.last = number;
+        let (is_repeated, again) = match pages.runs.entry(key.clone()) {
+            Entry::Occupied(page) => page.into_mut().write(run, number),
+            Entry::Vacant(place) => {
+                let page = Page { before: VecDeque::new(), last: run, number, circles: 0 };
+                place.insert(Box::new(page));
+                (false, None)
+            }
+        };
         pages.order.push_back((key.clone(), number));
-        pages.trim();
-        Noted { number, is_repeated, circles }
+        let forgotten = pages.trim();
+        drop(pages);
+        // What it wrote and why it ran is let go of without the lock.
+        drop(forgotten);
+        Noted { number, is_repeated, circles: again }
     }
 
     /// It was settled when the key is tried again, if that run is still the last one.
     pub(crate) fn is_retried_in(&self, key: &ObjectKey, number: u64, delay: Duration) {
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(page) = pages.runs.get_mut(key)
-            && page.last == number
-            && let Some(run) = page.runs.back_mut()
+            && page.number == number
         {
-            run.outcome.is_retried_in(delay);
+            page.last.outcome.is_retried_in(delay);
         }
     }
 
@@ -195,20 +195,19 @@ impl Journal {
     pub(crate) fn ascribe(&self, key: &ObjectKey, causes: &mut Vec<Cause>, now: Instant) {
         let pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(page) = pages.runs.get(key) else { return };
-        if let Some(Run { started, took, outcome: Outcome::RequeueAfter(delay), .. }) =
-            page.runs.back()
+        if let Run { started, took, outcome: Outcome::RequeueAfter(delay), .. } = &page.last
             && now.saturating_duration_since(*started) < took.saturating_add(*delay)
         {
             causes.retain(|cause| *cause != Cause::Timer);
         }
         for cause in causes {
-            cause.ascribe(page.runs.iter().flat_map(|run| &run.writes));
+            cause.ascribe(page.runs().flat_map(|run| &run.writes));
         }
     }
 
     pub(crate) fn read(&self, key: &ObjectKey) -> Vec<Run> {
         let pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
-        pages.runs.get(key).map(|page| page.runs.iter().cloned().collect()).unwrap_or_default()
+        pages.runs.get(key).map(|page| page.runs().cloned().collect()).unwrap_or_default()
     }
 }
 
@@ -222,18 +221,42 @@ fn written_again<'r>(before: &Run, run: &'r Run) -> Option<&'r Write> {
     again.filter(|_| woke_itself)
 }
 
+impl Page {
+    /// Notes another run. Returns whether it ended as the last one did, and how often it has gone in circles.
+    fn write(&mut self, run: Run, number: u64) -> (bool, Option<Circles>) {
+        let is_repeated = self.last.outcome == run.outcome;
+        let again = written_again(&self.last, &run).map(Write::to_string);
+        self.circles = if again.is_some() { self.circles + 1 } else { 0 };
+        if self.before.len() == RUNS_PER_KEY - 1 {
+            self.before.pop_front();
+        }
+        self.before.push_back(std::mem::replace(&mut self.last, run));
+        self.number = number;
+        (is_repeated, again.map(|write| Circles { runs: self.circles, write }))
+    }
+
+    /// The oldest first.
+    fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.before.iter().chain([&self.last])
+    }
+}
+
 impl Pages {
-    fn trim(&mut self) {
+    /// Forgets the key that ran longest ago, if there are too many. Returns what was known of it.
+    fn trim(&mut self) -> Option<Box<Page>> {
         if self.order.len() > 2 * KEYS_MAX {
             let runs = &self.runs;
             self.order
-                .retain(|(key, number)| runs.get(key).is_some_and(|page| page.last == *number));
+                .retain(|(key, number)| runs.get(key).is_some_and(|page| page.number == *number));
         }
         while self.runs.len() > KEYS_MAX {
-            let Some((key, number)) = self.order.pop_front() else { return };
-            if self.runs.get(&key).is_some_and(|page| page.last == number) {
-                self.runs.remove(&key);
+            let (key, number) = self.order.pop_front()?;
+            if let Entry::Occupied(page) = self.runs.entry(key)
+                && page.get().number == number
+            {
+                return Some(page.remove());
             }
         }
+        None
     }
 }

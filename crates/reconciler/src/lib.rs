@@ -92,6 +92,7 @@
 //! | `shutdown_on_signal()` | [`stop_on_signal`] |
 
 mod action;
+mod baton;
 mod builder;
 mod cause;
 mod conditions;

@@ -14,6 +14,7 @@ use windlass_indexer::{Lister, ObjectKey};
 use windlass_workqueue::{Add, Lease, MAX_DELAY};
 
 use crate::Context;
+use crate::baton::Baton;
 use crate::cause::Cause;
 use crate::context::Tools;
 use crate::controller::Queue;
@@ -46,6 +47,7 @@ pub(crate) struct Work<K> {
     pub(crate) reconciler: Box<dyn ErasedReconcile<K>>,
     pub(crate) objects: Lister<K>,
     pub(crate) queue: Queue,
+    pub(crate) baton: Baton,
     pub(crate) priority: PriorityPolicy,
     pub(crate) timeout: Option<Duration>,
     pub(crate) journal: Journal,
@@ -59,18 +61,29 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
     /// Takes keys until the queue is shut down and empty. From when `stop` is cancelled on, none of them is run:
     /// whoever comes next sees every object again.
     pub(crate) async fn drain(&self, stop: &CancellationToken) {
-        while let Some(lease) = self.queue.get().await {
-            let caught_up = match self.tools.unseen.take(lease.key()) {
-                None => Some((lease, false)),
-                Some(pending) => {
-                    stop.run_until_cancelled(self.catch_up(lease, pending)).await.flatten()
-                }
+        let mut kept = None;
+        loop {
+            let turn = match kept {
+                Some(turn) => turn,
+                None => self.baton.take().await,
             };
-            if let Some((lease, is_behind)) = caught_up
-                && !stop.is_cancelled()
-            {
-                self.run(lease, is_behind).await;
+            let Some(lease) = self.queue.get().await else { return };
+            kept = self.baton.carry(turn, self.serve(lease, stop)).await;
+        }
+    }
+
+    /// Runs a key when the caches show what its last runs have written, unless it is put aside until then.
+    async fn serve(&self, lease: Taken, stop: &CancellationToken) {
+        let caught_up = match self.tools.unseen.take(lease.key()) {
+            None => Some((lease, false)),
+            Some(pending) => {
+                stop.run_until_cancelled(self.catch_up(lease, pending)).await.flatten()
             }
+        };
+        if let Some((lease, is_behind)) = caught_up
+            && !stop.is_cancelled()
+        {
+            self.run(lease, is_behind).await;
         }
     }
 
