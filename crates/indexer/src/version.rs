@@ -157,6 +157,24 @@ impl fmt::Debug for ResourceVersion {
 /// Where the dashes of a UUID are.
 const DASHES: [usize; 4] = [8, 13, 18, 23];
 
+/// Where the two digits of each of its bytes begin.
+const DIGITS: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
+
+/// What a byte is worth as a digit; [`NO_DIGIT`] if it is none.
+const WORTH: [u8; 256] = {
+    let mut worth = [NO_DIGIT; 256];
+    let digits = b"0123456789abcdef";
+    let mut value = 0;
+    while value < 16 {
+        worth[digits[value as usize] as usize] = value;
+        value += 1;
+    }
+    worth
+};
+
+/// More than any digit, in bits that no digit has.
+const NO_DIGIT: u8 = 0xf0;
+
 impl Uid {
     /// From the text that the server gave.
     pub fn new(text: &str) -> Self {
@@ -178,24 +196,16 @@ impl Uid {
 
 /// The bytes of a UUID in lower case with its dashes, which is the only form that comes back as it was.
 fn parse_uuid(text: &[u8]) -> Option<[u8; 16]> {
-    let digit = |byte: u8| match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
-    };
-    if text.len() != 36 || DASHES.iter().any(|dash| text[*dash] != b'-') {
-        return None;
-    }
-    let mut uuid = [0; 16];
-    let mut at = 0;
-    for byte in &mut uuid {
-        if DASHES.contains(&at) {
-            at += 1;
-        }
-        *byte = digit(text[at])? << 4 | digit(text[at + 1])?;
-        at += 2;
-    }
-    Some(uuid)
+    let text: &[u8; 36] = text.try_into().ok()?;
+    // Looked at once, at the end, since every object has one that is right.
+    let mut seen = 0;
+    let uuid = DIGITS.map(|at| {
+        let [high, low] = [text[at], text[at + 1]].map(|byte| WORTH[usize::from(byte)]);
+        seen |= high | low;
+        high << 4 | low
+    });
+    let is_uuid = seen < NO_DIGIT && DASHES.iter().all(|dash| text[*dash] == b'-');
+    is_uuid.then_some(uuid)
 }
 
 impl fmt::Display for Uid {

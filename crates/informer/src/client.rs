@@ -8,7 +8,7 @@
 //! - `rate`: at most so many requests a second, if asked for;
 //! - `observe`: what became of each request, if someone wants to know;
 //! - `timeout`: an answer in time, or an error;
-//! - kube's own: TLS, credentials, the server's address.
+//! - kube's own: TLS, credentials, the server's address; for watches the same over HTTP/2.
 //!
 //! kube's retries are off. They repeat whatever was answered with 429, 503 or 504, watches and writes
 //! included, up to 15 times over minutes. That hides from a reflector that the server is in trouble, and it
@@ -22,7 +22,11 @@ mod observe;
 mod rate;
 mod timeout;
 mod verb;
+#[cfg(feature = "rustls")]
+mod watches;
 
+#[cfg(feature = "rustls")]
+use std::cell::Cell;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -44,6 +48,8 @@ use observe::Observe;
 pub use observe::{FinishedRequest, RequestObserver, RequestOutcome};
 use rate::Rate;
 use timeout::Timeout;
+#[cfg(feature = "rustls")]
+use watches::Watches;
 
 /// A service of the stack, with its type erased.
 pub type HttpService = BoxService<Request<Body>, Response<ResponseBody>, BoxError>;
@@ -138,7 +144,9 @@ impl ClientStack {
     /// A client of the server that a configuration names, with its credentials. It has to be called in a
     /// tokio runtime, and the client belongs to that.
     ///
-    /// The feature `rustls` (on by default) is needed for `https`, with ring as its cryptography.
+    /// The feature `rustls` (on by default) is needed for `https`, with ring as its cryptography. With it, watches go over
+    /// HTTP/2 if the server knows that, each on a connection of its own: less of the CPU time of an informer is the
+    /// connection's then. Not through a proxy, and not with credentials that a program fetches.
     ///
     /// # Panics
     /// Outside of a runtime; and if other crates give rustls a second provider of cryptography, unless one was
@@ -153,8 +161,20 @@ impl ClientStack {
             self.user_agent = own.clone();
             config.headers.retain(|(name, _)| name != USER_AGENT);
         }
+        // A layer is called once, which its type does not say.
+        #[cfg(feature = "rustls")]
+        let watches = Cell::new(
+            watches::is_possible(&config).then(|| watches::service(&config)).transpose()?,
+        );
+        let lowest = |others| {
+            #[cfg(feature = "rustls")]
+            if let Some(watches) = watches.take() {
+                return erase(Watches::new(watches, others));
+            }
+            others
+        };
         let builder = ClientBuilder::try_from(config).map_err(|error| ConnectError::new(&error))?;
-        Ok(builder.with_layer(&layer_fn(|inner| self.wrap(erase(inner)))).build())
+        Ok(builder.with_layer(&layer_fn(|inner| self.wrap(lowest(erase(inner))))).build())
     }
 
     /// A client of any service, such as the embedded API server's. It has to be called in a tokio runtime,

@@ -248,7 +248,8 @@ async fn told_while_it_lasts<R>(cx: &Context, called: impl Future<Output = R>) -
             // First, so that the many runs that need not wait need no timer.
             biased;
             returned = &mut called => return returned,
-            () = sleep(pause) => {
+            // Made when it is polled, and so mostly not at all.
+            () = async { sleep(pause).await } => {
                 tracing::warn!(
                     controller = cx.controller(), key = %cx.key(), attempt = cx.attempt(),
                     "the reconciler has been running for {} s more, and its worker with it: look for what it awaits \

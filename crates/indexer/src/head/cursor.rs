@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use memchr::memchr2;
+
 /// Brackets inside of each other, beyond which an object is refused. It is the depth that `serde_json` takes.
 const DEPTH_MAX: usize = 128;
 
@@ -142,7 +144,7 @@ impl<'a> Cursor<'a> {
         let mut has_escapes = false;
         loop {
             let rest = &self.bytes[self.at..];
-            match rest.iter().position(|byte| matches!(byte, b'"' | b'\\')) {
+            match memchr2(b'"', b'\\', rest) {
                 Some(length) if rest[length] == b'"' => {
                     self.at += length + 1;
                     return Ok(has_escapes);

@@ -26,6 +26,14 @@ impl ConnectError {
     pub(super) fn new(error: &kube::Error) -> Self {
         Self { message: message_of(error) }
     }
+
+    /// The name that its certificate is to have is none.
+    #[cfg(feature = "rustls")]
+    pub(super) fn server_name(name: &str) -> Self {
+        Self {
+            message: format!("its tls-server-name {name:?} is neither a host name nor an address"),
+        }
+    }
 }
 
 /// An error and its causes in one line, without secrets.

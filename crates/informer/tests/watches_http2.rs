@@ -1,0 +1,113 @@
+//! The way of watches to a real server: over HTTP/2 where it knows that, however many there are.
+
+use std::sync::{Arc, Mutex};
+
+use futures::future::try_join_all;
+use http::{Request, Response, Version};
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use windlass_informer::ClientStack;
+use windlass_testkit::cluster::real_tier_is_on;
+use windlass_testkit::{RealCluster, RealOptions, TestCluster};
+
+const CONFIGS: &str = "/api/v1/namespaces/default/configmaps";
+const WATCH: &str = "/api/v1/namespaces/default/configmaps?watch=true&sendInitialEvents=true\
+    &allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=60";
+
+async fn get(client: &kube::Client, uri: &str) -> Response<Body> {
+    let request = Request::get(uri).body(Body::empty()).expect("a request");
+    let answer = client.send(request).await.expect("an answer");
+    assert_eq!(answer.status(), 200);
+    answer
+}
+
+/// The protocols of a list and of a watch, of which the first event was read.
+async fn versions(config: kube::Config) -> [Version; 2] {
+    let client = ClientStack::new().connect(config).expect("a client");
+    let list = get(&client, CONFIGS).await;
+    let mut watch = get(&client, WATCH).await;
+    let frame = watch.body_mut().frame().await.expect("a first event").expect("no error");
+    // An object, or the mark behind none.
+    assert!(frame.into_data().is_ok_and(|data| data.starts_with(br#"{"type":""#)));
+    [list.version(), watch.version()]
+}
+
+#[tokio::test]
+async fn watch_is_read_over_http_2_and_all_else_is_not() {
+    if !real_tier_is_on() {
+        return;
+    }
+    let cluster = TestCluster::real().await.expect("a real cluster");
+    let real = cluster.control_plane().expect("it is real");
+    assert_eq!(versions(real.config()).await, [Version::HTTP_11, Version::HTTP_2]);
+}
+
+#[tokio::test]
+async fn server_without_http_2_is_watched_as_well() {
+    if !real_tier_is_on() {
+        return;
+    }
+    let options = RealOptions::new().apiserver_flag("--disable-http2-serving");
+    let real = RealCluster::start(options).await.expect("a cluster");
+    assert_eq!(versions(real.config()).await, [Version::HTTP_11, Version::HTTP_11]);
+}
+
+/// A server bounds the streams of a connection, and requests above the bound would wait for one to end.
+#[tokio::test]
+async fn watches_do_not_wait_for_each_other() {
+    if !real_tier_is_on() {
+        return;
+    }
+    let cluster = TestCluster::real().await.expect("a real cluster");
+    let real = cluster.control_plane().expect("it is real");
+    let client = ClientStack::new().connect(real.config()).expect("a client");
+    let open = |_| async {
+        let mut watch = get(&client, WATCH).await;
+        let frame = watch.body_mut().frame().await.expect("a first event");
+        frame.map(|_| watch)
+    };
+    let watches = try_join_all((0..300).map(open)).await.expect("all begin");
+    assert_eq!(watches.len(), 300);
+}
+
+#[tokio::test]
+async fn credentials_of_a_watch_are_not_logged() {
+    if !real_tier_is_on() {
+        return;
+    }
+    let cluster = TestCluster::real().await.expect("a real cluster");
+    let real = cluster.control_plane().expect("it is real");
+    let log = Log::default();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
+        .with_writer(log.clone())
+        .finish();
+    // For the tasks of connections, too: they are on this thread.
+    let _guard = tracing::subscriber::set_default(subscriber);
+    versions(real.config()).await;
+    let text = String::from_utf8_lossy(&log.0.lock().expect("no panic")).into_owned();
+    assert!(!text.is_empty() && !text.contains(real.admin_token()), "{text}");
+}
+
+/// What was logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("no panic").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> tracing_subscriber::fmt::MakeWriter<'a> for Log {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
