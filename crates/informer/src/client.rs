@@ -78,6 +78,7 @@ pub struct ClientStack {
     rate: Option<(NonZeroU32, NonZeroU32)>,
     observer: Option<Arc<dyn RequestObserver>>,
     user_agent: HeaderValue,
+    http2_watches: bool,
     /// The first is the outermost.
     layers: Vec<Arc<dyn Fn(HttpService) -> HttpService + Send + Sync>>,
 }
@@ -95,6 +96,7 @@ impl ClientStack {
             rate: None,
             observer: None,
             user_agent: headers::USER_AGENT_DEFAULT,
+            http2_watches: true,
             layers: Vec::new(),
         }
     }
@@ -127,6 +129,13 @@ impl ClientStack {
         Self { user_agent, ..self }
     }
 
+    /// Whether watches go over HTTP/2, if the server knows that, each on a connection of its own. By default they do, because
+    /// less of an informer's CPU time is the connection's then. Not without the feature `rustls`, not through a proxy, and
+    /// not with credentials that a program fetches. kube's debug spans of requests are not around them.
+    pub fn http2_watches(self, wanted: bool) -> Self {
+        Self { http2_watches: wanted, ..self }
+    }
+
     /// Adds a layer below those added before and above all of the stack's own: it sees requests before they
     /// wait for anything, and answers last.
     pub fn layer<L, S, B>(mut self, layer: L) -> Self
@@ -144,9 +153,7 @@ impl ClientStack {
     /// A client of the server that a configuration names, with its credentials. It has to be called in a
     /// tokio runtime, and the client belongs to that.
     ///
-    /// The feature `rustls` (on by default) is needed for `https`, with ring as its cryptography. With it, watches go over
-    /// HTTP/2 if the server knows that, each on a connection of its own: less of the CPU time of an informer is the
-    /// connection's then. Not through a proxy, and not with credentials that a program fetches.
+    /// The feature `rustls` (on by default) is needed for `https`, with ring as its cryptography.
     ///
     /// # Panics
     /// Outside of a runtime; and if other crates give rustls a second provider of cryptography, unless one was
@@ -161,11 +168,14 @@ impl ClientStack {
             self.user_agent = own.clone();
             config.headers.retain(|(name, _)| name != USER_AGENT);
         }
+        let builder =
+            ClientBuilder::try_from(config.clone()).map_err(|error| ConnectError::new(&error))?;
         // A layer is called once, which its type does not say.
         #[cfg(feature = "rustls")]
-        let watches = Cell::new(
-            watches::is_possible(&config).then(|| watches::service(&config)).transpose()?,
-        );
+        let watches = {
+            let is_wanted = self.http2_watches && watches::is_possible(&config);
+            Cell::new(is_wanted.then(|| watches::service(&config)).transpose()?)
+        };
         let lowest = |others| {
             #[cfg(feature = "rustls")]
             if let Some(watches) = watches.take() {
@@ -173,7 +183,6 @@ impl ClientStack {
             }
             others
         };
-        let builder = ClientBuilder::try_from(config).map_err(|error| ConnectError::new(&error))?;
         Ok(builder.with_layer(&layer_fn(|inner| self.wrap(lowest(erase(inner))))).build())
     }
 

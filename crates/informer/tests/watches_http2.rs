@@ -22,8 +22,8 @@ async fn get(client: &kube::Client, uri: &str) -> Response<Body> {
 }
 
 /// The protocols of a list and of a watch, of which the first event was read.
-async fn versions(config: kube::Config) -> [Version; 2] {
-    let client = ClientStack::new().connect(config).expect("a client");
+async fn versions(stack: ClientStack, config: kube::Config) -> [Version; 2] {
+    let client = stack.connect(config).expect("a client");
     let list = get(&client, CONFIGS).await;
     let mut watch = get(&client, WATCH).await;
     let frame = watch.body_mut().frame().await.expect("a first event").expect("no error");
@@ -39,7 +39,30 @@ async fn watch_is_read_over_http_2_and_all_else_is_not() {
     }
     let cluster = TestCluster::real().await.expect("a real cluster");
     let real = cluster.control_plane().expect("it is real");
-    assert_eq!(versions(real.config()).await, [Version::HTTP_11, Version::HTTP_2]);
+    let stack = ClientStack::new();
+    assert_eq!(versions(stack.clone(), real.config()).await, [Version::HTTP_11, Version::HTTP_2]);
+    let stack = stack.http2_watches(false);
+    assert_eq!(versions(stack, real.config()).await, [Version::HTTP_11, Version::HTTP_11]);
+}
+
+#[tokio::test]
+async fn name_of_the_certificate_counts_for_watches_as_well() {
+    if !real_tier_is_on() {
+        return;
+    }
+    let cluster = TestCluster::real().await.expect("a real cluster");
+    let real = cluster.control_plane().expect("it is real");
+    let connect = |name: &str| {
+        let mut config = real.config();
+        config.tls_server_name = Some(name.to_owned());
+        ClientStack::new().connect(config)
+    };
+    let watch = || Request::get(WATCH).body(Body::empty()).expect("a request");
+    let client = connect("localhost").expect("a client");
+    assert_eq!(client.send(watch()).await.expect("an answer").version(), Version::HTTP_2);
+    let client = connect("somebody.else").expect("a client");
+    client.send(watch()).await.map(drop).expect_err("the certificate has another name");
+    assert!(connect("no name").is_err());
 }
 
 #[tokio::test]
@@ -49,7 +72,8 @@ async fn server_without_http_2_is_watched_as_well() {
     }
     let options = RealOptions::new().apiserver_flag("--disable-http2-serving");
     let real = RealCluster::start(options).await.expect("a cluster");
-    assert_eq!(versions(real.config()).await, [Version::HTTP_11, Version::HTTP_11]);
+    let versions = versions(ClientStack::new(), real.config()).await;
+    assert_eq!(versions, [Version::HTTP_11, Version::HTTP_11]);
 }
 
 /// A server bounds the streams of a connection, and requests above the bound would wait for one to end.
@@ -84,7 +108,7 @@ async fn credentials_of_a_watch_are_not_logged() {
         .finish();
     // For the tasks of connections, too: they are on this thread.
     let _guard = tracing::subscriber::set_default(subscriber);
-    versions(real.config()).await;
+    versions(ClientStack::new(), real.config()).await;
     let text = String::from_utf8_lossy(&log.0.lock().expect("no panic")).into_owned();
     assert!(!text.is_empty() && !text.contains(real.admin_token()), "{text}");
 }

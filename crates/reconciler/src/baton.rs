@@ -1,16 +1,18 @@
 //! Who takes the next key: one worker at a time, which goes on alone while that is enough.
 //!
 //! Most runs look at caches, find that all is well, and take a few microseconds. To spread those over cores costs more
-//! than they do: the queue and the objects move between caches with them, which was a fifth of the CPU time of 50,000
+//! than they do: the queue and the objects move between caches with them, which was a sixth of the CPU time of 50,000
 //! such runs. So the worker that has the baton takes a key, and hands the baton on
 //! - when its run has to wait for something, so that another worker takes the next key meanwhile;
 //! - before its run, as long as runs are not brief: what computes shall use all cores.
 //!
-//! So a run that computes for long, among brief ones, keeps the keys behind it waiting, twice at most: the next ones
-//! begin without the baton.
+//! So a run that computes for long, after many brief ones, keeps the keys behind it waiting while it does. How many do,
+//! before the others are spread, depends on how long they take: see [`Baton::judge`].
 
+use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::sync::{Mutex, MutexGuard};
@@ -19,16 +21,22 @@ use tokio::time::Instant;
 /// A run that computes for longer is worth another core.
 const BRIEF: Duration = Duration::from_micros(50);
 
-/// With so much trust in the next run to be brief, a worker keeps the baton. A brief run adds one.
-const ENOUGH: u32 = 8;
+/// One that computes for longer was no interruption.
+const LONG: Duration = Duration::from_millis(1);
 
-/// More trust than this is not gathered; a long run takes half of it, since it may have been an interruption.
-const MOST: u32 = 2 * ENOUGH - 1;
+/// With so much trust in the next run to be brief, a worker keeps the baton.
+const ENOUGH: i32 = 8;
+
+/// More trust than this is not gathered.
+const MOST: i32 = 15;
+
+/// Less than this is not left.
+const LEAST: i32 = -64;
 
 #[derive(Debug, Default)]
 pub(crate) struct Baton {
     held: Mutex<()>,
-    trust: AtomicU32,
+    trust: AtomicI32,
 }
 
 /// The right to take the next key.
@@ -46,27 +54,62 @@ impl Baton {
         turn: Turn<'b>,
         work: impl Future<Output = ()>,
     ) -> Option<Turn<'b>> {
-        // Several workers may change it at once, and then some of that is lost, which does no harm.
-        let trust = self.trust.load(Ordering::Relaxed);
-        let turn = (trust >= ENOUGH).then_some(turn);
-        let mut work = pin!(work);
-        let began = Instant::now();
-        let is_pending = futures::poll!(work.as_mut()).is_pending();
-        let is_brief = began.elapsed() <= BRIEF;
-        let trust = if is_brief { MOST.min(trust + 1) } else { trust / 2 };
-        self.trust.store(trust, Ordering::Relaxed);
-        if is_pending {
-            drop(turn);
-            work.await;
-            return None;
+        let mut turn = Some(turn);
+        if self.trust.load(Ordering::Relaxed) < ENOUGH {
+            turn = None;
+            step_back().await;
         }
+        let mut work = pin!(work);
+        let mut is_first = true;
+        poll_fn(|cx| {
+            if !std::mem::take(&mut is_first) {
+                return work.as_mut().poll(cx);
+            }
+            let began = Instant::now();
+            let polled = work.as_mut().poll(cx);
+            self.judge(began.elapsed());
+            if polled.is_pending() {
+                turn = None;
+            }
+            polled
+        })
+        .await;
         turn
     }
+
+    /// A run has computed for so long before it ended, or had to wait. A brief one adds a little trust. One that was
+    /// not takes half of it, since it may have been interrupted; one that was long takes so much that as many brief ones
+    /// must follow, until a worker goes on alone again.
+    fn judge(&self, computed: Duration) {
+        let trust = self.trust.load(Ordering::Relaxed);
+        let trust = match computed {
+            computed if computed <= BRIEF => MOST.min(trust + 1),
+            computed if computed <= LONG => trust.min(trust / 2),
+            _ => LEAST,
+        };
+        // Of what several workers change at once some is lost, which does no harm.
+        self.trust.store(trust, Ordering::Relaxed);
+    }
+}
+
+/// Lets whoever was woken run first. tokio has put him where only this thread finds him, and this one where all do; so
+/// if this goes on computing, it does so on another thread.
+async fn step_back() {
+    let mut has_stepped_back = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut has_stepped_back, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 #[cfg(test)]
 mod tests {
     use std::future::{pending, ready};
+    use std::sync::Arc;
 
     use futures::FutureExt as _;
 
@@ -113,15 +156,32 @@ mod tests {
                 break kept;
             }
         };
-        let compute = || async {
+        let compute = async {
             let began = Instant::now();
-            while began.elapsed() <= BRIEF {}
+            while began.elapsed() <= LONG {}
         };
-        drop(baton.carry(turn, compute()).await);
-        let turn = baton.take().await;
-        drop(baton.carry(turn, compute()).await);
+        drop(baton.carry(turn, compute).await);
         let turn = baton.take().await;
         assert!(baton.carry(turn, async { assert!(is_free(&baton)) }).await.is_none());
+    }
+
+    /// Each waits, without letting go of its thread, for the other to begin.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn runs_that_compute_overlap() {
+        let (baton, begun) = (Arc::new(Baton::default()), Arc::new(AtomicI32::new(0)));
+        let mut workers = tokio::task::JoinSet::new();
+        for _ in 0..2 {
+            let (baton, begun) = (Arc::clone(&baton), Arc::clone(&begun));
+            workers.spawn(async move {
+                let turn = baton.take().await;
+                let work = async {
+                    begun.fetch_add(1, Ordering::Relaxed);
+                    while begun.load(Ordering::Relaxed) < 2 {}
+                };
+                drop(baton.carry(turn, work).await);
+            });
+        }
+        workers.join_all().await;
     }
 
     #[tokio::test(start_paused = true)]

@@ -6,9 +6,10 @@
 //! cost beside its objects: 27,000 switches between threads for 50,000 of them. Over HTTP/2 the connection puts aside
 //! what has arrived, and the reader takes all of it when it comes.
 //!
-//! Each has its own connection, as over HTTP/1.1, because a server bounds how many streams one may have (250, unless it
+//! Each has its own connection, as over HTTP/1.1, because a server bounds how many streams one may have (100, unless it
 //! is told otherwise, and fewer than some have namespaces), and because what becomes of one watch must not be
-//! another's affair: a connection that has died would be found again by whoever watches next.
+//! another's affair: a connection that has died would be found again by whoever watches next. So every attempt is a
+//! handshake, shortened by what TLS remembers of the last one.
 //!
 //! A server that does not know HTTP/2 says so as the connection is made, and is talked to by HTTP/1.1.
 
@@ -20,6 +21,7 @@ use http::uri::Scheme;
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
+use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -28,14 +30,20 @@ use tower::{BoxError, Service, ServiceBuilder, service_fn};
 
 use super::{ConnectError, HttpService, ResponseBody, erase, verb};
 
-/// What a server may send before it is read. A reader that lags holds so much more in memory.
+/// What a server may send of a watch before it is read. A reader that lags holds so much more in memory.
 const WINDOW: u32 = 2 << 20;
+
+/// The same for its connection, which has no other stream, and so is never what bounds it. But h2 ends a connection on
+/// which many small frames wait to be read, beyond half of this.
+const CONNECTION_WINDOW: u32 = 16 << 20;
 
 /// After so long without anything from the server, it is asked whether it is there. As client-go does.
 const PING_AFTER: Duration = Duration::from_secs(30);
 
 /// By then it must have said so.
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
+
+type Connector = TimeoutConnector<HttpsConnector<HttpConnector>>;
 
 /// Sends watches one way, and all other requests another.
 pub(super) struct Watches<S> {
@@ -92,15 +100,16 @@ pub(super) fn service(config: &kube::Config) -> Result<HttpService, ConnectError
     let mut builder = legacy::Builder::new(TokioExecutor::new());
     builder
         .timer(TokioTimer::new())
+        .retry_canceled_requests(false)
         .http2_initial_stream_window_size(WINDOW)
-        .http2_initial_connection_window_size(WINDOW)
+        .http2_initial_connection_window_size(CONNECTION_WINDOW)
         .http2_keep_alive_interval(PING_AFTER)
         .http2_keep_alive_timeout(PING_TIMEOUT);
     let alone = service_fn(move |request: Request<Body>| {
         let client: legacy::Client<_, Body> = builder.build(connector.clone());
         async move {
             let answer = client.request(request).await?;
-            // The connection is the client's, and ends with it.
+            // With nobody who could send another request, hyper would not ask whether the server is there.
             let hold = move |frame| {
                 let _ = &client;
                 frame
@@ -117,10 +126,10 @@ pub(super) fn service(config: &kube::Config) -> Result<HttpService, ConnectError
     Ok(erase(layered))
 }
 
-fn connector(config: &kube::Config) -> Result<HttpsConnector<HttpConnector>, ConnectError> {
+/// As kube makes its own, but for the protocol.
+fn connector(config: &kube::Config) -> Result<Connector, ConnectError> {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
-    connector.set_connect_timeout(config.connect_timeout);
     connector.set_nodelay(true);
     let tls = config.rustls_client_config().map_err(|error| ConnectError::new(&error))?;
     let mut builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_only();
@@ -128,5 +137,11 @@ fn connector(config: &kube::Config) -> Result<HttpsConnector<HttpConnector>, Con
         let name = name.clone().try_into().map_err(|_| ConnectError::server_name(name))?;
         builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name));
     }
-    Ok(builder.enable_http1().enable_http2().wrap_connector(connector))
+    let https = builder.enable_http1().enable_http2().wrap_connector(connector);
+    let mut connector = TimeoutConnector::new(https);
+    connector.set_connect_timeout(config.connect_timeout);
+    connector.set_read_timeout(config.read_timeout);
+    connector.set_write_timeout(config.write_timeout);
+    connector.set_reset_reader_on_write(config.reset_reader_on_write);
+    Ok(connector)
 }
