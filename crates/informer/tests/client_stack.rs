@@ -370,6 +370,28 @@ async fn credentials_are_sent_and_never_shown() {
     assert_private(&error);
 }
 
+/// Over HTTP/2, which is only spoken with a real server.
+#[tokio::test]
+async fn credentials_of_a_watch_are_never_shown() {
+    if !windlass_testkit::cluster::real_tier_is_on() {
+        return;
+    }
+    let cluster = TestCluster::real().await.expect("a real cluster");
+    let real = cluster.control_plane().expect("it is real");
+    let log = Log::default();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
+        .with_writer(log.clone())
+        .finish();
+    // For the tasks of connections, too: they are on this thread.
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let client = ClientStack::new().connect(real.config()).expect("a client");
+    let answer = client.send(get(WATCH)).await.expect("an answer");
+    assert_eq!((answer.status(), answer.version()), (StatusCode::OK, http::Version::HTTP_2));
+    drop(answer);
+    assert!(!log.text().is_empty() && !log.text().contains(real.admin_token()), "{}", log.text());
+}
+
 #[tokio::test]
 async fn the_output_of_a_credential_command_is_never_shown() {
     let kubeconfig = format!(

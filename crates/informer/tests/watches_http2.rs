@@ -1,7 +1,5 @@
 //! The way of watches to a real server: over HTTP/2 where it knows that, however many there are.
 
-use std::sync::{Arc, Mutex};
-
 use futures::future::try_join_all;
 use http::{Request, Response, Version};
 use http_body_util::BodyExt as _;
@@ -92,46 +90,4 @@ async fn watches_do_not_wait_for_each_other() {
     };
     let watches = try_join_all((0..300).map(open)).await.expect("all begin");
     assert_eq!(watches.len(), 300);
-}
-
-#[tokio::test]
-async fn credentials_of_a_watch_are_not_logged() {
-    if !real_tier_is_on() {
-        return;
-    }
-    let cluster = TestCluster::real().await.expect("a real cluster");
-    let real = cluster.control_plane().expect("it is real");
-    let log = Log::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
-        .with_writer(log.clone())
-        .finish();
-    // For the tasks of connections, too: they are on this thread.
-    let _guard = tracing::subscriber::set_default(subscriber);
-    versions(ClientStack::new(), real.config()).await;
-    let text = String::from_utf8_lossy(&log.0.lock().expect("no panic")).into_owned();
-    assert!(!text.is_empty() && !text.contains(real.admin_token()), "{text}");
-}
-
-/// What was logged.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().expect("no panic").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> tracing_subscriber::fmt::MakeWriter<'a> for Log {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
-    }
 }
