@@ -340,12 +340,7 @@ fn assert_private(what: impl std::fmt::Debug + std::fmt::Display) {
 
 #[tokio::test]
 async fn credentials_are_sent_and_never_shown() {
-    let log = Log::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
-        .with_writer(log.clone())
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let (log, _guard) = Log::start();
 
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -378,13 +373,7 @@ async fn credentials_of_a_watch_are_never_shown() {
     }
     let cluster = TestCluster::real().await.expect("a real cluster");
     let real = cluster.control_plane().expect("it is real");
-    let log = Log::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
-        .with_writer(log.clone())
-        .finish();
-    // For the tasks of connections, too: they are on this thread.
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let (log, _guard) = Log::start();
     let client = ClientStack::new().connect(real.config()).expect("a client");
     let answer = client.send(get(WATCH)).await.expect("an answer");
     assert_eq!((answer.status(), answer.version()), (StatusCode::OK, http::Version::HTTP_2));
@@ -420,6 +409,16 @@ fn the_debug_output_of_a_stack_shows_settings_only() {
 struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
+    /// Of this thread, where the tasks of a test's connections are as well.
+    fn start() -> (Self, tracing::subscriber::DefaultGuard) {
+        let log = Self::default();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
+            .with_writer(log.clone())
+            .finish();
+        (log, tracing::subscriber::set_default(subscriber))
+    }
+
     fn text(&self) -> String {
         String::from_utf8_lossy(&self.0.lock().expect("no panic")).into_owned()
     }

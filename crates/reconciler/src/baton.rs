@@ -78,8 +78,8 @@ impl Baton {
     }
 
     /// A run has computed for so long before it ended, or had to wait. A brief one adds a little trust. One that was
-    /// not takes half of it, since it may have been interrupted; one that was long takes so much that as many brief ones
-    /// must follow, until a worker goes on alone again.
+    /// not takes half of it, since it may have been interrupted. A long one takes all, and more: so many brief ones must
+    /// follow before a worker goes on alone again that one in a few dozen is enough to prevent it.
     fn judge(&self, computed: Duration) {
         let trust = self.trust.load(Ordering::Relaxed);
         let trust = match computed {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn worker_goes_on_alone_trusting() {
+    async fn worker_goes_on_alone_after_brief_runs() {
         let baton = trusting().await;
         let turn = baton.take().await;
         let kept = baton.carry(turn, async { assert!(!is_free(&baton)) }).await;
@@ -165,22 +165,33 @@ mod tests {
         assert!(baton.carry(turn, async { assert!(is_free(&baton)) }).await.is_none());
     }
 
-    /// Each waits, without letting go of its thread, for the other to begin.
+    /// Both wait for the baton, and then each, without letting go of its thread, for the other to begin.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn runs_that_compute_overlap() {
-        let (baton, begun) = (Arc::new(Baton::default()), Arc::new(AtomicI32::new(0)));
+        let baton = Arc::new(Baton::default());
+        let [waiting, begun] = [(); 2].map(|()| Arc::new(AtomicI32::new(0)));
+        let turn = baton.take().await;
         let mut workers = tokio::task::JoinSet::new();
         for _ in 0..2 {
-            let (baton, begun) = (Arc::clone(&baton), Arc::clone(&begun));
+            let (baton, waiting) = (Arc::clone(&baton), Arc::clone(&waiting));
+            let begun = Arc::clone(&begun);
             workers.spawn(async move {
+                waiting.fetch_add(1, Ordering::Relaxed);
                 let turn = baton.take().await;
                 let work = async {
                     begun.fetch_add(1, Ordering::Relaxed);
-                    while begun.load(Ordering::Relaxed) < 2 {}
+                    let since = Instant::now();
+                    while begun.load(Ordering::Relaxed) < 2 {
+                        assert!(since.elapsed() < Duration::from_mins(1), "the other never began");
+                    }
                 };
                 drop(baton.carry(turn, work).await);
             });
         }
+        while waiting.load(Ordering::Relaxed) < 2 {
+            tokio::task::yield_now().await;
+        }
+        drop(turn);
         workers.join_all().await;
     }
 

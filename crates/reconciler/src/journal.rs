@@ -164,7 +164,7 @@ impl Journal {
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         pages.written += 1;
         let number = pages.written;
-        let (is_repeated, again) = match pages.runs.entry(key.clone()) {
+        let (is_repeated, circles) = match pages.runs.entry(key.clone()) {
             Entry::Occupied(page) => page.into_mut().write(run, number),
             Entry::Vacant(place) => {
                 let page = Page { before: VecDeque::new(), last: run, number, circles: 0 };
@@ -177,7 +177,7 @@ impl Journal {
         drop(pages);
         // What it wrote and why it ran is let go of without the lock.
         drop(forgotten);
-        Noted { number, is_repeated, circles: again }
+        Noted { number, is_repeated, circles }
     }
 
     /// It was settled when the key is tried again, if that run is still the last one.
