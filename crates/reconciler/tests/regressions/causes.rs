@@ -1,0 +1,183 @@
+//! Why it ran.
+
+use super::*;
+
+/// worker.rs `settle` gives every key that asks to be run again the cause `Timer` at once, before the time has come. Its
+/// own write then wakes it with [Timer, Changed by us], which is no circle for journal.rs: no reconciler that returns
+/// `RequeueAfter` is ever found to be in a hot loop; and the run is told of a timer that has not rung.
+#[tokio::test(start_paused = true)]
+async fn hot_loop_is_found_also_if_the_runs_ask_for_another_in_an_hour() {
+    let (log, _guard) = Log::start();
+    let (_cluster, client) = cluster().await;
+    let (said, mut ran) = mpsc::channel(1);
+    let counter = does(move |object: Arc<ConfigMap>, cx: &Context| {
+        let said = said.clone();
+        Box::pin(async move {
+            let _ = said.send(cx.causes().to_vec()).await;
+            let mut new = ConfigMap::clone(&object);
+            let data = new.data.get_or_insert_default();
+            let runs = data.get("runs").and_then(|runs| runs.parse().ok()).unwrap_or(0u32);
+            data.insert("runs".to_owned(), (runs + 1).to_string());
+            cx.live().update(&*object, &new).await?;
+            Ok(Action::RequeueAfter(Duration::from_hours(1)))
+        })
+    });
+    let running = run(client, counter);
+    let mut last = Vec::new();
+    for _ in 0..50 {
+        last = ran.recv().await.expect("a run");
+    }
+    drop(ran);
+    let (found, loops) =
+        (log.lines("hot loop").len(), running.controller.status().counts.hot_loops);
+    running.end().await.expect("it stops");
+    assert!(!last.contains(&Cause::Timer), "no hour has passed: {last:?}");
+    assert_eq!((found, loops), (1, 1));
+}
+
+/// journal.rs counts circles over whatever is written. A controller that makes one child in each run, and is woken by
+/// it, comes to an end; it is told to be a hot loop at the tenth.
+#[tokio::test(start_paused = true)]
+async fn making_one_child_after_the_other_is_no_loop() {
+    let (log, _guard) = Log::start();
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(100);
+    let maker = does(move |object: Arc<ConfigMap>, cx: &Context| {
+        let said = said.clone();
+        Box::pin(async move {
+            let made = cx.lister::<Secret>()?.in_namespace("default").iter().count();
+            if made < 15 {
+                let mut child = secret(&format!("made-{made}"));
+                windlass_reconciler::set_owner(&mut child, &*object)?;
+                cx.live().create(&child).await?;
+            }
+            said.send(made).await?;
+            Ok(Action::Done)
+        })
+    });
+    let running = run_with(client, |builder| builder.owns(Watch::<Secret>::new()), maker);
+    while runs.recv().await.expect("a run") < 15 {}
+    let found = log.lines("hot loop");
+    running.end().await.expect("it stops");
+    assert_eq!(found, Vec::<String>::new());
+}
+
+/// write.rs `led_to`: a deletion leads to every version of its key, for as long as the journal knows of it. What
+/// somebody else makes under the same name is told to be our own write.
+#[tokio::test(start_paused = true)]
+async fn what_others_make_after_our_deletion_is_not_by_us() {
+    let (_cluster, client) = cluster().await;
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), "default");
+    secrets.create(&PostParams::default(), &secret("old")).await.expect("created");
+    let (said, mut runs) = mpsc::channel(100);
+    let deleter = does(move |_: Arc<ConfigMap>, cx: &Context| {
+        let said = said.clone();
+        Box::pin(async move {
+            if let Some(old) = cx.lister::<Secret>()?.get("default/old")?
+                && old.labels().is_empty()
+            {
+                cx.live().delete(&*old).await?;
+            }
+            said.send(cx.causes().to_vec()).await?;
+            Ok(Action::Done)
+        })
+    });
+    let to_one = |_: &Cached<Secret>| Some(key("default/one"));
+    let running =
+        run_with(client, |builder| builder.watches(Watch::<Secret>::new(), to_one), deleter);
+    while let Ok(Some(_)) = timeout(Duration::from_secs(1), runs.recv()).await {}
+    let mut theirs = secret("old");
+    theirs.metadata.labels = Some(BTreeMap::from([("made".to_owned(), "others".to_owned())]));
+    secrets.create(&PostParams::default(), &theirs).await.expect("created");
+    let causes = runs.recv().await.expect("a run");
+    running.end().await.expect("it stops");
+    assert!(!causes[0].is_by_us(), "{}", causes[0]);
+}
+
+/// Is not dropped before it is let go: as an error that holds a connection may.
+#[derive(Debug)]
+struct SlowToGo(Mutex<std::sync::mpsc::Receiver<()>>);
+
+impl fmt::Display for SlowToGo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("slow to go")
+    }
+}
+
+impl StdError for SlowToGo {}
+
+impl Drop for SlowToGo {
+    fn drop(&mut self) {
+        let _ = self.0.lock().expect("not poisoned").recv();
+    }
+}
+
+/// worker.rs `run`: the key may run again from `settle` on, and the journal has the run only after it, and after the log
+/// line and the end of the user's error. Another worker then does not find the write that woke it: `by_us` is wrong, the
+/// count of circles begins anew, and the runs come into the journal in the wrong order.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn run_is_in_the_journal_before_the_key_runs_again() {
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(100);
+    let (go, gate) = std::sync::mpsc::channel();
+    let gate = Mutex::new(Some(gate));
+    let writer = does(move |object: Arc<ConfigMap>, cx: &Context| {
+        let (said, gate) = (said.clone(), gate.lock().expect("not poisoned").take());
+        Box::pin(async move {
+            said.send(cx.causes().to_vec()).await?;
+            let Some(gate) = gate else { return Ok(Action::Done) };
+            let mut new = ConfigMap::clone(&object);
+            new.labels_mut().insert("seen".to_owned(), "yes".to_owned());
+            cx.live().update(&*object, &new).await?;
+            Err(SlowToGo(Mutex::new(gate)).into())
+        })
+    });
+    let running = run_with(client, |builder| builder.workers(2), writer);
+    runs.recv().await.expect("a run");
+    go.send(()).expect("it waits, or will");
+    let causes = runs.recv().await.expect("another run");
+    running.end().await.expect("it stops");
+    assert!(causes.iter().any(Cause::is_by_us), "{causes:?}");
+}
+
+/// journal.rs `trim` moves keys that ran long ago to the end of the order when it drops stale entries. After that, the
+/// key that ran last is forgotten, and not the one that ran longest ago.
+#[tokio::test(start_paused = true)]
+async fn key_that_ran_longest_ago_is_forgotten_first() {
+    struct Often(AtomicU32);
+
+    impl Reconcile<ConfigMap> for Often {
+        async fn reconcile(&self, _: Arc<ConfigMap>, _: &Context) -> Result<Action, Error> {
+            Ok(Action::Done)
+        }
+
+        async fn absent(&self, key: &ObjectKey, _: &Context) -> Result<Action, Error> {
+            let is_again = key.name() == "often" && self.0.fetch_add(1, Ordering::Relaxed) < 10_001;
+            Ok(if is_again { Action::RequeueAfter(Duration::ZERO) } else { Action::Done })
+        }
+    }
+
+    let cluster = TestCluster::embedded();
+    let (keys, mut asked) = mpsc::channel::<ObjectKey>(20_000);
+    let asked = stream::poll_fn(move |cx| asked.poll_recv(cx));
+    let client = cluster.client().expect("a client");
+    let running = run_with(client, |b| b.stream("test", asked), Often(AtomicU32::new(0)));
+    let ran = async |number: u64| {
+        while running.controller.status().counts.runs() < number {
+            tokio::task::yield_now().await;
+        }
+    };
+    for number in 0..windlass_reconciler::KEYS_MAX - 1 {
+        keys.send(key(&format!("default/k{number}"))).await.expect("it is listened to");
+    }
+    ran(9_999).await;
+    keys.send(key("default/often")).await.expect("it is listened to");
+    ran(9_999 + 10_002).await;
+    keys.send(key("default/new")).await.expect("it is listened to");
+    ran(9_999 + 10_003).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let known = |name: &str| !running.controller.runs(&key(name)).is_empty();
+    let (often, oldest) = (known("default/often"), known("default/k0"));
+    running.end().await.expect("it stops");
+    assert_eq!((often, oldest), (true, false));
+}
