@@ -227,6 +227,7 @@ impl fmt::Debug for ClientStack {
             .field("request_timeout", &self.request_timeout)
             .field("rate", &self.rate)
             .field("user_agent", &self.user_agent)
+            .field("http2_watches", &self.http2_watches)
             .field("layers", &self.layers.len())
             .finish_non_exhaustive()
     }
