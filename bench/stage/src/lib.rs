@@ -1,6 +1,6 @@
 //! What the benchmarks have in common whose contestants are measured on a stage.
 //!
-//! A stage is a process that holds a filled kube-apiserver and measures contestants, one process at a time,
+//! A stage is a process that holds a filled kube-apiserver and measures contestants, each a process of its own,
 //! from outside: their CPU time and memory are read from the system, the same way for every language. A
 //! contestant does as the stage says, a line at a time, and answers by lines:
 //!
@@ -40,7 +40,7 @@ pub use memory::trim;
 pub use play::{Start, play};
 pub use process::{Contestant, MAX_WAIT, Memory};
 pub use program::program;
-pub use serve::{Measured, Stage, serve};
+pub use serve::{Entrant, Measured, Stage, serve};
 pub use server::{Server, Turns};
 pub use write::{create, each, manager, replace, send};
 

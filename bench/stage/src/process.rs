@@ -49,12 +49,11 @@ pub struct Memory {
 }
 
 impl Contestant {
-    /// Starts the program and waits until it is ready. Its log is written into `folder`.
+    /// Starts the program and waits until it is ready. What it writes to its standard error goes into the file `log`.
     ///
     /// # Errors
     /// If the program does not start, or ends before it is ready.
-    pub async fn start(program: &Path, arguments: &[String], folder: &Path) -> Result<Self> {
-        let log = folder.join("contestant.log");
+    pub async fn start(program: &Path, arguments: &[String], log: PathBuf) -> Result<Self> {
         let began = Instant::now();
         let mut child = Command::new(program)
             .args(arguments)
@@ -252,7 +251,7 @@ mod tests {
 
     async fn script(folder: &Path, text: &str) -> Result<Contestant> {
         let arguments = ["-c".to_owned(), text.to_owned()];
-        Contestant::start(Path::new("sh"), &arguments, folder).await
+        Contestant::start(Path::new("sh"), &arguments, folder.join("contestant.log")).await
     }
 
     #[tokio::test]

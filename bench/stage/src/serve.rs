@@ -1,11 +1,11 @@
 //! The program of a stage: it measures what it is asked to.
 //!
 //! `cargo xtask bench` starts it once, because filling takes longer than everything else. It says `ready`, reads
-//! one [`Request`] in JSON per line, and answers each by one line of JSON for each metric and then an empty line.
-//! It ends with its input.
+//! one [`Request`] in JSON per line, and answers each by one line of JSON for each metric of each contestant and
+//! then an empty line. It ends with its input.
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -31,13 +31,12 @@ pub trait Stage: Sized {
     /// Starts a server and fills it with so many objects; so many of them change in the cases with changes.
     fn start(objects: usize, changes: usize) -> impl Future<Output = Result<Self>>;
 
-    /// Runs a case once with a new process.
+    /// Runs a case once, with a new process for each contestant, and returns what it measured of each.
     fn measure(
         &mut self,
         case: Self::Case,
-        who: &str,
-        program: &Path,
-    ) -> impl Future<Output = Result<Measured>>;
+        entrants: &[Entrant],
+    ) -> impl Future<Output = Result<Vec<Measured>>>;
 }
 
 /// Holds a kube-apiserver full of objects, and measures contestants on it.
@@ -51,13 +50,21 @@ struct Options {
     changes: u32,
 }
 
+/// Who is to be measured.
+#[derive(Debug, Deserialize)]
+pub struct Entrant {
+    /// The contestant's name.
+    pub who: String,
+    /// The program that has it.
+    pub program: PathBuf,
+}
+
 /// One run that is asked for.
 #[derive(Debug, Deserialize)]
 struct Request {
     case: Value,
-    who: String,
-    /// The contestant's program.
-    program: PathBuf,
+    /// One, or those that run at the same time.
+    entrants: Vec<Entrant>,
 }
 
 /// The `main` of a stage.
@@ -74,20 +81,32 @@ async fn run<S: Stage>(options: &Options) -> Result<()> {
     while let Some(line) = requests.next_line().await? {
         let request: Request =
             serde_json::from_str(&line).with_context(|| format!("this is no request: {line}"))?;
-        let Request { case, who, program } = &request;
+        let Request { case, entrants } = &request;
         let known = S::Case::deserialize(case).with_context(|| format!("{case} is no case"))?;
-        let measured = stage.measure(known, who, program).await;
-        let measured = measured.with_context(|| format!("{who} gave no result for {case}"))?;
-        say(&lines(S::SUITE, case, who, measured))?;
+        let measured = stage.measure(known, entrants).await;
+        let measured = measured.with_context(|| format!("no result for {case}"))?;
+        let whos = entrants.iter().map(|entrant| entrant.who.as_str());
+        say(&lines(S::SUITE, case, whos.zip(measured)))?;
     }
     Ok(())
 }
 
-/// One line for each metric, and an empty one.
-fn lines(suite: &str, case: &Value, who: &str, measured: Measured) -> String {
-    let line = |(metric, value): (&str, f64)| json!({"suite": suite, "case": case, "who": who, "metric": metric, "value": value});
-    let lines = measured.into_iter().map(|metric| format!("{}\n", line(metric)));
-    lines.chain(["\n".to_owned()]).collect()
+/// One line for each metric of everyone, and an empty one.
+fn lines<'w>(
+    suite: &str,
+    case: &Value,
+    measured: impl IntoIterator<Item = (&'w str, Measured)>,
+) -> String {
+    let mut lines = String::new();
+    for (who, metrics) in measured {
+        for (metric, value) in metrics {
+            let line =
+                json!({"suite": suite, "case": case, "who": who, "metric": metric, "value": value});
+            lines += &line.to_string();
+            lines.push('\n');
+        }
+    }
+    lines + "\n"
 }
 
 /// Writes at once, also where the output is a pipe.
@@ -103,10 +122,14 @@ mod tests {
 
     #[test]
     fn metrics_are_lines_of_json_and_end_with_an_empty_one() {
-        let shown = lines("s", &json!("storm"), "w", vec![("cpu_s", 1.5), ("wall_s", 2.0)]);
+        let shown = lines(
+            "s",
+            &json!("storm"),
+            [("v", vec![("cpu_s", 1.5)]), ("w", vec![("wall_s", 2.0)])],
+        );
         assert_eq!(
             shown,
-            "{\"case\":\"storm\",\"metric\":\"cpu_s\",\"suite\":\"s\",\"value\":1.5,\"who\":\"w\"}\n\
+            "{\"case\":\"storm\",\"metric\":\"cpu_s\",\"suite\":\"s\",\"value\":1.5,\"who\":\"v\"}\n\
              {\"case\":\"storm\",\"metric\":\"wall_s\",\"suite\":\"s\",\"value\":2.0,\"who\":\"w\"}\n\n"
         );
     }

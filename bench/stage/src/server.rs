@@ -7,6 +7,7 @@ use http::Request;
 use windlass_testkit::{RealCluster, RealOptions};
 
 use crate::process::{Contestant, quiet};
+use crate::serve::Entrant;
 
 /// A kube-apiserver with etcd.
 pub struct Server {
@@ -68,8 +69,7 @@ impl Server {
     /// If the program does not start, or is not ready.
     pub async fn contestant(
         &self,
-        program: &Path,
-        who: &str,
+        Entrant { who, program }: &Entrant,
         kubeconfig: &Path,
         objects: usize,
         flags: &[&str],
@@ -79,7 +79,9 @@ impl Server {
         let objects = objects.to_string();
         let common = ["--who", who, "--kubeconfig", kubeconfig, "--objects", &objects];
         let arguments: Vec<_> = common.iter().chain(flags).map(|&word| word.to_owned()).collect();
-        Contestant::start(program, &arguments, self.cluster.folder()).await
+        let log = self.cluster.folder().join(format!("{who}.log"));
+        let started = Contestant::start(program, &arguments, log).await;
+        started.with_context(|| format!("{who} was not ready"))
     }
 }
 

@@ -89,7 +89,8 @@ fn measure(plan: &Plan, program: &str, options: &Options) -> Result<Results> {
         let held = hold(group, &runs, program, options.objects)?;
         let one = |run: &Run| {
             let asked = (SUITE, run.case, run.who);
-            program::read(&command(program, run, &held), asked, run.part.metrics())
+            let command = command(program, run, &held);
+            Ok(vec![program::read(&command, asked, run.part.metrics())?])
         };
         rounds::measure(group.name(), options.rounds, |_| runs.clone(), &mut results, one)?;
     }

@@ -28,29 +28,24 @@ pub(super) const SUITE: Suite = Suite {
     meant_for: targets::OBJECTS,
 };
 
-/// From the start of the process until every object has run, and changes at a steady pace.
+/// From the start of the process until every object has run; changes at a steady pace; and the same for all
+/// contestants at once.
 const CASES: &[Case] = &[
-    Case {
-        name: "storm",
-        metrics: &[
-            Metric::CpuS,
-            Metric::WallS,
-            Metric::PeakMb,
-            Metric::SettledMb,
-            Metric::ResidentMb,
-        ],
-    },
-    Case {
-        name: "changes",
-        metrics: &[
-            Metric::CpuS,
-            Metric::CpuUsPerEvent,
-            Metric::WallS,
-            Metric::P50Us,
-            Metric::P99Us,
-            Metric::PeakMb,
-        ],
-    },
+    Case::in_turn("storm", STORM),
+    Case::in_turn("changes", CHANGES),
+    Case::at_once("latency", CHANGES),
+];
+
+const STORM: &[Metric] =
+    &[Metric::CpuS, Metric::WallS, Metric::PeakMb, Metric::SettledMb, Metric::ResidentMb];
+
+const CHANGES: &[Metric] = &[
+    Metric::CpuS,
+    Metric::CpuUsPerEvent,
+    Metric::WallS,
+    Metric::P50Us,
+    Metric::P99Us,
+    Metric::PeakMb,
 ];
 
 /// What to measure, and what to do with it; everything, three times, by default.

@@ -42,19 +42,10 @@ pub(super) const SUITE: Suite = Suite {
 /// A first list of all pods, the same with a handler that reads every pod, updates at a steady pace, and a second
 /// list after a watch that cannot be resumed.
 const CASES: &[Case] = &[
-    Case { name: "sync", metrics: SYNC },
-    Case { name: "sync-read", metrics: SYNC },
-    Case {
-        name: "burst",
-        metrics: &[
-            Metric::CpuS,
-            Metric::CpuUsPerEvent,
-            Metric::P50Us,
-            Metric::P99Us,
-            Metric::PeakMb,
-        ],
-    },
-    Case { name: "relist", metrics: &[Metric::CpuS, Metric::PeakMb, Metric::ResidentMb] },
+    Case::in_turn("sync", SYNC),
+    Case::in_turn("sync-read", SYNC),
+    Case::in_turn("burst", BURST),
+    Case::in_turn("relist", &[Metric::CpuS, Metric::PeakMb, Metric::ResidentMb]),
 ];
 
 const SYNC: &[Metric] = &[
@@ -65,6 +56,9 @@ const SYNC: &[Metric] = &[
     Metric::ResidentMb,
     Metric::BytesPerObject,
 ];
+
+const BURST: &[Metric] =
+    &[Metric::CpuS, Metric::CpuUsPerEvent, Metric::P50Us, Metric::P99Us, Metric::PeakMb];
 
 /// What to measure, and what to do with it; everything, three times, by default.
 #[derive(Args, Debug)]

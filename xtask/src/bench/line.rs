@@ -102,29 +102,47 @@ pub(super) type Measured = BTreeMap<Metric, f64>;
 /// Reads what a process printed that was asked to run `case` of `suite` for `who`.
 ///
 /// # Errors
-/// If a line is not a [`Line`], is about something else than what was asked for, repeats a metric or has
-/// a value that cannot be; or if one of the `required` metrics is missing.
+/// As [`parse_all`].
 pub(super) fn parse(
     output: &str,
     (suite, case, who): (&str, &str, Who),
     required: &[Metric],
 ) -> Result<Measured> {
-    let mut measured = Measured::new();
+    let all = parse_all(output, (suite, case, &[who]), required)?;
+    Ok(all.into_iter().flatten().collect())
+}
+
+/// Reads what a process printed that was asked to run `case` of `suite` for everyone of `whos`; what it measured
+/// stands in their order.
+///
+/// # Errors
+/// If a line is not a [`Line`], is about something else than what was asked for, repeats a metric or has
+/// a value that cannot be; or if one of the `required` metrics is missing for someone.
+pub(super) fn parse_all(
+    output: &str,
+    (suite, case, whos): (&str, &str, &[Who]),
+    required: &[Metric],
+) -> Result<Vec<Measured>> {
+    let mut all = vec![Measured::new(); whos.len()];
     for text in output.lines().filter(|text| !text.trim().is_empty()) {
         let line: Line = serde_json::from_str(text)
             .with_context(|| format!("this line is not a metric: {text}"))?;
-        if (line.suite.as_str(), line.case.as_str(), line.who) != (suite, case, who) {
-            bail!("this line is not about {suite}, {case}, {who}: {text}");
-        }
+        let whose = whos.iter().position(|&who| who == line.who);
+        let is_asked = line.suite == suite && line.case == case;
+        let Some(whose) = whose.filter(|_| is_asked) else {
+            bail!("this line is not about {suite}, {case}, {}: {text}", names(whos));
+        };
         ensure!(line.value >= 0.0, "a value must not be negative: {text}");
-        if measured.insert(line.metric, line.value).is_some() {
+        if all[whose].insert(line.metric, line.value).is_some() {
             bail!("this metric was printed before: {text}");
         }
     }
-    for metric in required {
-        ensure!(measured.contains_key(metric), "the metric `{metric}` is missing");
+    for (who, measured) in whos.iter().zip(&all) {
+        for metric in required {
+            ensure!(measured.contains_key(metric), "the metric `{metric}` of {who} is missing");
+        }
     }
-    Ok(measured)
+    Ok(all)
 }
 
 impl Line {
@@ -155,6 +173,11 @@ impl Who {
     pub(super) fn is_go(self) -> bool {
         matches!(self, Self::ClientGo | Self::ControllerRuntime)
     }
+}
+
+/// The names of several.
+pub(super) fn names(whos: &[Who]) -> String {
+    whos.iter().map(|who| who.name()).collect::<Vec<_>>().join(", ")
 }
 
 impl fmt::Display for Who {
@@ -211,6 +234,18 @@ mod tests {
     }
 
     #[test]
+    fn metrics_of_several_are_told_apart() {
+        let both = format!("{}{GOOD}", GOOD.replace("client-go", "windlass").replace("0.5", "1.5"));
+        let asked = ("queue", "dup-w4", &[Who::ClientGo, Who::Windlass][..]);
+        let all = parse_all(&both, asked, &[Metric::CpuS]).expect("good lines");
+        let throughputs: Vec<_> =
+            all.iter().map(|measured| measured[&Metric::Throughput]).collect();
+        assert_eq!(throughputs, [2_500_000.5, 2_500_001.5]);
+        let error = parse_all(GOOD, asked, &[Metric::CpuS]).expect_err("one said nothing");
+        assert_eq!(error.to_string(), "the metric `cpu_s` of windlass is missing");
+    }
+
+    #[test]
     fn text_that_is_not_json_is_shown_in_the_complaint() {
         let complaint = complaint("panicked at src/main.rs\n");
         assert!(complaint.starts_with("this line is not a metric: panicked at"), "{complaint}");
@@ -248,7 +283,7 @@ mod tests {
     #[test]
     fn missing_metric_is_named() {
         let error = parse(GOOD, ASKED, &[Metric::PeakMb]).expect_err("peak_mb must be missed");
-        assert_eq!(error.to_string(), "the metric `peak_mb` is missing");
+        assert_eq!(error.to_string(), "the metric `peak_mb` of client-go is missing");
         parse("", ASKED, &[Metric::PeakMb]).expect_err("printing nothing must not pass");
     }
 

@@ -7,7 +7,7 @@ use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use super::line::Who;
+use super::line::{Who, names};
 use crate::process::Stopwatch;
 
 /// Shows the progress of rounds that all consist of the same runs.
@@ -39,12 +39,12 @@ impl Progress {
     }
 
     /// Shows that a run begins: the `index`th of the `round`th round, both from zero.
-    pub(super) fn begins(&mut self, round: u32, index: usize, case: &'static str, who: Who) {
+    pub(super) fn begins(&mut self, round: u32, index: usize, case: &'static str, whos: &[Who]) {
         let is_repeated = self.last_shown.replace((round, case)) == Some((round, case));
         if is_repeated && !self.on_terminal {
             return;
         }
-        let who = if self.on_terminal { format!(", {who}") } else { String::new() };
+        let who = if self.on_terminal { format!(", {}", names(whos)) } else { String::new() };
         let left = rest(&self.durations, self.rounds - round - 1, index)
             .map_or_else(String::new, |rest| format!(", about {} left", Spoken(rest)));
         let line = format!(

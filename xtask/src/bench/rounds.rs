@@ -7,20 +7,20 @@ use super::progress::Progress;
 use super::results::Results;
 use crate::process::Stopwatch;
 
-/// One process of a round.
+/// One run of a round: a process, or several at the same time.
 pub(super) trait Run {
     /// The case's name.
     fn case(&self) -> &'static str;
 
     /// Who is measured.
-    fn who(&self) -> Who;
+    fn whos(&self) -> Vec<Who>;
 
     /// How many keys, objects or events it has.
     fn items(&self) -> u32;
 }
 
-/// Makes all rounds of `runs`, each in the order of that round, and collects what `measure` returns; `what` is in
-/// the heading, unless it is empty.
+/// Makes all rounds of `runs`, each in the order of that round, and collects what `measure` returns for everyone of
+/// a run; `what` is in the heading, unless it is empty.
 ///
 /// # Errors
 /// The first of `measure`.
@@ -29,18 +29,20 @@ pub(super) fn measure<R: Run>(
     rounds: u32,
     runs: impl Fn(u32) -> Vec<R>,
     results: &mut Results,
-    mut measure: impl FnMut(&R) -> Result<Measured>,
+    mut measure: impl FnMut(&R) -> Result<Vec<Measured>>,
 ) -> Result<()> {
     let count = runs(0).len();
     let blank = if what.is_empty() { "" } else { " " };
-    println!("==> measure{blank}{what}: {rounds} × {count} processes, one after the other");
+    println!("==> measure{blank}{what}: {rounds} × {count} runs, one after the other");
     let mut progress = Progress::start(rounds, count);
     for round in 0..rounds {
         for (index, run) in runs(round).iter().enumerate() {
-            progress.begins(round, index, run.case(), run.who());
+            let whos = run.whos();
+            progress.begins(round, index, run.case(), &whos);
             let watch = Stopwatch::start();
-            let measured = measure(run)?;
-            results.add(run.case(), run.who(), run.items(), measured);
+            for (who, measured) in whos.into_iter().zip(measure(run)?) {
+                results.add(run.case(), who, run.items(), measured);
+            }
             progress.ended(index, watch.elapsed());
         }
     }
@@ -68,8 +70,8 @@ mod tests {
             "case"
         }
 
-        fn who(&self) -> Who {
-            *self
+        fn whos(&self) -> Vec<Who> {
+            vec![*self]
         }
 
         fn items(&self) -> u32 {
@@ -88,7 +90,7 @@ mod tests {
         let mut results = Results::default();
         measure("", 2, runs, &mut results, |&who| {
             seen.push(who);
-            Ok(Measured::from([(Metric::CpuS, 1.0)]))
+            Ok(vec![Measured::from([(Metric::CpuS, 1.0)])])
         })
         .expect("nothing fails");
         assert_eq!(seen, [Who::Windlass, Who::ClientGo, Who::ClientGo, Who::Windlass]);

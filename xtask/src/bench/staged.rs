@@ -110,7 +110,7 @@ impl Suite {
         println!("==> fill a kube-apiserver: {size}, {}", self.filling);
         let mut stage = Stage::start(&programs.stage, items, self.changes(items))?;
         let mut results = Results::default();
-        let one = |run: &Run| self.measure(*run, &mut stage, programs.of(run.who), items);
+        let one = |run: &Run| self.measure(run, &mut stage, &programs, items);
         rounds::measure("", options.rounds, |round| plan.round(round), &mut results, one)?;
         drop(stage);
 
@@ -120,7 +120,7 @@ impl Suite {
             json::write(
                 path,
                 self.name,
-                plan.runs().map(|run| (run.case.name, run.who)),
+                plan.entries().map(|entry| (entry.case.name, entry.who)),
                 &results,
             )?;
         }
@@ -159,15 +159,26 @@ impl Suite {
     }
 
     /// Lets the stage make one run.
-    fn measure(&self, run: Run, stage: &mut Stage, program: &str, items: u32) -> Result<Measured> {
-        let (case, who) = (run.case.name, run.who);
-        let text = stage.measure(case, who, program);
-        let asked = (self.name, case, who);
-        text.and_then(|text| line::parse(&text, asked, run.case.metrics)).with_context(|| {
+    fn measure(
+        &self,
+        Run { case, whos, .. }: &Run,
+        stage: &mut Stage,
+        programs: &Programs,
+        items: u32,
+    ) -> Result<Vec<Measured>> {
+        let text = stage.measure(case.name, whos.iter().map(|&who| (who, programs.of(who))));
+        let asked = (self.name, case.name, whos.as_slice());
+        text.and_then(|text| line::parse_all(&text, asked, case.metrics)).with_context(|| {
+            let only: Vec<_> = whos.iter().map(|who| format!("--who {who}")).collect();
             format!(
-                "{who} gave no result for {case}; repeat it alone with: \
-                 cargo xtask bench {} --rounds 1 --{} {items} --case {case} --who {who}",
-                self.name, self.items
+                "{} gave no result for {}; repeat it alone with: \
+                 cargo xtask bench {} --rounds 1 --{} {items} --case {} {}",
+                line::names(whos),
+                case.name,
+                self.name,
+                self.items,
+                case.name,
+                only.join(" ")
             )
         })
     }

@@ -1,22 +1,16 @@
 //! The server with its objects, and how they change.
 
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde_json::json;
 use windlass_bench_controller::name;
 use windlass_bench_stage::{
-    Measured, NEVER, Server, Stage, Turns, create, each, fill, now_nanos, replace,
+    Entrant, Measured, NEVER, Server, Stage, Turns, create, each, fill, now_nanos, replace,
 };
 
 use super::case::Case;
 use super::object::{MANAGER, NAMESPACES, namespace, object, path};
-
-/// The time between two changes: 500 a second. A change takes server, etcd and writer between one and two
-/// milliseconds of CPU time, so that at 1,000 a second two cores are full, the pace is not kept, and a latency tells
-/// how long the contestant waited for a core.
-const PACE: Duration = Duration::from_millis(2);
 
 /// Changes that are under way at once.
 const CONCURRENCY: usize = 16;
@@ -43,8 +37,8 @@ impl Stage for Objects {
         Ok(objects)
     }
 
-    async fn measure(&mut self, case: Case, who: &str, program: &Path) -> Result<Measured> {
-        case.measure(self, who, program).await
+    async fn measure(&mut self, case: Case, entrants: &[Entrant]) -> Result<Vec<Measured>> {
+        case.measure(self, entrants).await
     }
 }
 
@@ -66,9 +60,9 @@ impl Objects {
         Ok(())
     }
 
-    /// Changes these objects, one every [`PACE`]; each carries the time of its sending.
-    pub(crate) async fn change(&self, indexes: &[usize]) -> Result<()> {
-        each(indexes.iter().copied(), CONCURRENCY, Some(PACE), |index| {
+    /// Changes these objects, one every `pace`; each carries the time of its sending.
+    pub(crate) async fn change(&self, indexes: &[usize], pace: Duration) -> Result<()> {
+        each(indexes.iter().copied(), CONCURRENCY, Some(pace), |index| {
             let client = self.server.client.clone();
             async move {
                 let object = object(index, now_nanos());

@@ -10,7 +10,7 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 use serde::Deserialize;
 use tokio::time::Instant;
-use windlass_bench_stage::{Contestant, Measured, Memory, count};
+use windlass_bench_stage::{Contestant, Entrant, Measured, Memory, count};
 
 use super::door::Door;
 use super::pods::Pods;
@@ -46,24 +46,19 @@ struct Synced {
 
 impl Case {
     /// Runs the case once with a new process.
-    pub(crate) async fn measure(
-        self,
-        pods: &mut Pods,
-        who: &str,
-        program: &Path,
-    ) -> Result<Measured> {
+    pub(crate) async fn measure(self, pods: &mut Pods, entrant: &Entrant) -> Result<Measured> {
         match self {
-            Self::Sync => sync(pods, who, program, false).await,
-            Self::SyncRead => sync(pods, who, program, true).await,
-            Self::Burst => burst(pods, who, program).await,
-            Self::Relist => relist(pods, who, program).await,
+            Self::Sync => sync(pods, entrant, false).await,
+            Self::SyncRead => sync(pods, entrant, true).await,
+            Self::Burst => burst(pods, entrant).await,
+            Self::Relist => relist(pods, entrant).await,
         }
     }
 }
 
-async fn sync(pods: &Pods, who: &str, program: &Path, reads: bool) -> Result<Measured> {
+async fn sync(pods: &Pods, entrant: &Entrant, reads: bool) -> Result<Measured> {
     let kubeconfig = pods.server.cluster.kubeconfig_path();
-    let mut synced = Synced::start(pods, who, program, kubeconfig, reads).await?;
+    let mut synced = Synced::start(pods, entrant, kubeconfig, reads).await?;
     let resident = synced.contestant.trimmed().await?;
     let Synced { contestant, before, settled, cpu_s, wall_s } = synced;
     contestant.end().await?;
@@ -78,9 +73,9 @@ async fn sync(pods: &Pods, who: &str, program: &Path, reads: bool) -> Result<Mea
     ])
 }
 
-async fn burst(pods: &mut Pods, who: &str, program: &Path) -> Result<Measured> {
+async fn burst(pods: &mut Pods, entrant: &Entrant) -> Result<Measured> {
     let kubeconfig = pods.server.cluster.kubeconfig_path();
-    let synced = Synced::start(pods, who, program, kubeconfig, false).await?;
+    let synced = Synced::start(pods, entrant, kubeconfig, false).await?;
     let Synced { mut contestant, .. } = synced;
     let turn = pods.turns.take(pods.updates);
     pods.server.quiet().await?;
@@ -103,9 +98,9 @@ async fn burst(pods: &mut Pods, who: &str, program: &Path) -> Result<Measured> {
     ])
 }
 
-async fn relist(pods: &mut Pods, who: &str, program: &Path) -> Result<Measured> {
+async fn relist(pods: &mut Pods, entrant: &Entrant) -> Result<Measured> {
     let door = Door::new(pods.server.cluster.kubeconfig_path()).await?;
-    let mut synced = Synced::start(pods, who, program, &door.kubeconfig, false).await?;
+    let mut synced = Synced::start(pods, entrant, &door.kubeconfig, false).await?;
     let resident = synced.contestant.trimmed().await?;
     let mut contestant = synced.contestant;
     let turn = pods.turns.take(pods.count / CHANGED);
@@ -130,16 +125,9 @@ async fn relist(pods: &mut Pods, who: &str, program: &Path) -> Result<Measured> 
 
 impl Synced {
     /// Starts a contestant and lets it fill its cache.
-    async fn start(
-        pods: &Pods,
-        who: &str,
-        program: &Path,
-        kubeconfig: &Path,
-        reads: bool,
-    ) -> Result<Self> {
+    async fn start(pods: &Pods, entrant: &Entrant, kubeconfig: &Path, reads: bool) -> Result<Self> {
         let flags: &[&str] = if reads { &["--read"] } else { &[] };
-        let mut contestant =
-            pods.server.contestant(program, who, kubeconfig, pods.count, flags).await?;
+        let mut contestant = pods.server.contestant(entrant, kubeconfig, pods.count, flags).await?;
         let before = contestant.memory()?;
 
         let (cpu, began) = (contestant.cpu()?, Instant::now());

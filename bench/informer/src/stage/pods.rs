@@ -1,13 +1,14 @@
 //! The server with its pods, and what the cases ask of it.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
-use windlass_bench_stage::{MAX_WAIT, Measured, NEVER, Server, Stage, Turns, create, fill};
+use windlass_bench_stage::{
+    Entrant, MAX_WAIT, Measured, NEVER, Server, Stage, Turns, create, fill,
+};
 
 use super::case::Case;
 use super::pod::{CREATOR, Pod};
@@ -38,8 +39,12 @@ impl Stage for Pods {
         Ok(pods)
     }
 
-    async fn measure(&mut self, case: Case, who: &str, program: &Path) -> Result<Measured> {
-        case.measure(self, who, program).await
+    async fn measure(&mut self, case: Case, entrants: &[Entrant]) -> Result<Vec<Measured>> {
+        let mut measured = Vec::new();
+        for entrant in entrants {
+            measured.push(case.measure(self, entrant).await?);
+        }
+        Ok(measured)
     }
 }
 

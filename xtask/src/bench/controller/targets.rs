@@ -16,7 +16,8 @@ const CPU: f64 = 0.5;
 /// Peak memory, beside the better peer's.
 const PEAK: f64 = 0.6;
 
-/// The latency that 99 % of the changes do not exceed, beside the better peer's.
+/// The latency that 99 % of the changes do not exceed, beside the better peer's. It is judged where everybody watches
+/// the same changes: one after the other, they differ by what the server and the machine were doing meanwhile.
 const LATENCY: f64 = 1.0;
 
 /// All targets, in the order in which they are shown.
@@ -27,7 +28,8 @@ pub(super) fn all() -> Vec<Target> {
         ("storm", Measure::Wall, None),
         ("changes", Measure::CpuPerEvent, Some(CPU)),
         ("changes", Measure::Peak, Some(PEAK)),
-        ("changes", Measure::P99, Some(LATENCY)),
+        ("changes", Measure::P99, None),
+        ("latency", Measure::P99, Some(LATENCY)),
     ];
     // The better peer is the one beside whom the ratio is higher: held beside both is held beside it.
     let beside = |(case, measure, bound): (_, _, Option<f64>)| {
@@ -67,8 +69,8 @@ mod tests {
                 "changes CPU per event <= 0.50 kube-runtime",
                 "changes peak memory <= 0.60 controller-runtime",
                 "changes peak memory <= 0.60 kube-runtime",
-                "changes p99 latency <= 1.00 controller-runtime",
-                "changes p99 latency <= 1.00 kube-runtime",
+                "latency p99 latency <= 1.00 controller-runtime",
+                "latency p99 latency <= 1.00 kube-runtime",
             ]
         );
     }

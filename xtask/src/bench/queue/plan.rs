@@ -123,8 +123,8 @@ impl rounds::Run for Run {
         self.case
     }
 
-    fn who(&self) -> Who {
-        self.who
+    fn whos(&self) -> Vec<Who> {
+        vec![self.who]
     }
 
     fn items(&self) -> u32 {

@@ -1,8 +1,8 @@
 //! What one round runs: every case for every contestant, each as a process of its own.
 //!
 //! The contestants of a case run directly after one another, so that a comparison within a round compares
-//! neighbours. Every round begins with another of them: who comes first meets the server as it is after
-//! another case, or after a restart.
+//! neighbours; or, where the case says so, at the same time. Every round begins with another of them: who comes first
+//! meets the server as it is after another case, or after a restart.
 
 use anyhow::{Context, Result};
 
@@ -17,6 +17,8 @@ pub(in super::super) struct Case {
     pub(in super::super) name: &'static str,
     /// What the stage measures.
     pub(in super::super) metrics: &'static [Metric],
+    /// Whether its contestants run at the same time.
+    at_once: bool,
 }
 
 /// The cases and contestants of a run.
@@ -28,12 +30,31 @@ pub(in super::super) struct Plan {
     items: u32,
 }
 
-/// One process.
+/// A contestant in a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct Run {
+pub(in super::super) struct Entry {
     pub(in super::super) case: &'static Case,
     pub(in super::super) who: Who,
+}
+
+/// Contestants that run a case at the same time; mostly it is one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) struct Run {
+    pub(in super::super) case: &'static Case,
+    pub(in super::super) whos: Vec<Who>,
     items: u32,
+}
+
+impl Case {
+    /// A case whose contestants run one after the other.
+    pub(in super::super) const fn in_turn(name: &'static str, metrics: &'static [Metric]) -> Self {
+        Self { name, metrics, at_once: false }
+    }
+
+    /// A case whose contestants run at the same time.
+    pub(in super::super) const fn at_once(name: &'static str, metrics: &'static [Metric]) -> Self {
+        Self { name, metrics, at_once: true }
+    }
 }
 
 impl Plan {
@@ -62,20 +83,22 @@ impl Plan {
         })
     }
 
-    /// All runs of a round, in the order in which they are shown.
-    pub(in super::super) fn runs(&self) -> impl Iterator<Item = Run> {
-        let items = self.items;
-        let all = move |&case| self.whos.iter().map(move |&who| Run { case, who, items });
+    /// Everyone in every case, in the order in which they are shown.
+    pub(in super::super) fn entries(&self) -> impl Iterator<Item = Entry> {
+        let all = |&case| self.whos.iter().map(move |&who| Entry { case, who });
         self.cases.iter().flat_map(all)
     }
 
     /// All runs of this round, in the order in which they are made.
     pub(super) fn round(&self, round: u32) -> Vec<Run> {
-        let mut runs: Vec<_> = self.runs().collect();
-        for neighbours in runs.chunks_mut(self.whos.len()) {
-            neighbours.rotate_left(round as usize % self.whos.len());
-        }
-        runs
+        let mut whos = self.whos.clone();
+        whos.rotate_left(round as usize % self.whos.len());
+        let of = |&case: &&'static Case| {
+            let together = if case.at_once { whos.len() } else { 1 };
+            let run = |whos: &[Who]| Run { case, whos: whos.to_vec(), items: self.items };
+            whos.chunks(together).map(run).collect::<Vec<_>>()
+        };
+        self.cases.iter().flat_map(of).collect()
     }
 
     /// Whether it runs a contestant that is written in Go.
@@ -96,8 +119,8 @@ impl rounds::Run for Run {
         self.case.name
     }
 
-    fn who(&self) -> Who {
-        self.who
+    fn whos(&self) -> Vec<Who> {
+        self.whos.clone()
     }
 
     fn items(&self) -> u32 {
@@ -107,10 +130,10 @@ impl rounds::Run for Run {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::line::names;
     use super::*;
 
-    const CASES: &[Case] =
-        &[Case { name: "sync", metrics: &[] }, Case { name: "sync-read", metrics: &[] }];
+    const CASES: &[Case] = &[Case::in_turn("sync", &[]), Case::at_once("sync-read", &[])];
     const WHOS: &[Who] = &[Who::ClientGo, Who::KubeRuntime, Who::Windlass];
 
     fn plan(parts: &[&str], names: &[&str]) -> Result<Plan> {
@@ -119,14 +142,18 @@ mod tests {
         Plan::new((CASES, WHOS), 1000, &parts, &names)
     }
 
-    fn shown(runs: impl IntoIterator<Item = Run>) -> Vec<String> {
-        runs.into_iter().map(|run| format!("{} {}", run.case.name, run.who)).collect()
+    fn shown(runs: &[Run]) -> Vec<String> {
+        runs.iter().map(|run| format!("{}: {}", run.case.name, names(&run.whos))).collect()
+    }
+
+    fn entries(plan: &Plan) -> Vec<String> {
+        plan.entries().map(|Entry { case, who }| format!("{} {who}", case.name)).collect()
     }
 
     #[test]
     fn every_contestant_runs_every_case() {
         let plan = plan(&[], &[]).expect("everything");
-        let shown = shown(plan.runs());
+        let shown = entries(&plan);
         assert_eq!(shown.len(), 2 * 3);
         assert_eq!(shown[2..4], ["sync windlass", "sync-read client-go"]);
         assert!(plan.needs_go());
@@ -135,13 +162,11 @@ mod tests {
     #[test]
     fn rounds_begin_with_another_contestant_each() {
         let plan = plan(&[], &["client-go", "windlass"]).expect("some");
-        let first =
-            ["sync client-go", "sync windlass", "sync-read client-go", "sync-read windlass"];
-        assert_eq!(shown(plan.round(0)), first);
-        let second =
-            ["sync windlass", "sync client-go", "sync-read windlass", "sync-read client-go"];
-        assert_eq!(shown(plan.round(1)), second);
-        assert_eq!(shown(plan.round(2)), first);
+        let first = ["sync: client-go", "sync: windlass", "sync-read: client-go, windlass"];
+        assert_eq!(shown(&plan.round(0)), first);
+        let second = ["sync: windlass", "sync: client-go", "sync-read: windlass, client-go"];
+        assert_eq!(shown(&plan.round(1)), second);
+        assert_eq!(shown(&plan.round(2)), first);
     }
 
     #[test]
@@ -158,7 +183,7 @@ mod tests {
     #[test]
     fn plan_without_go_needs_none() {
         let plan = plan(&["read"], &["windlass"]).expect("one");
-        assert_eq!(shown(plan.runs()), ["sync-read windlass"]);
+        assert_eq!(entries(&plan), ["sync-read windlass"]);
         assert!(!plan.needs_go());
     }
 }

@@ -1,4 +1,4 @@
-//! The process that holds the filled server and measures contestants on it, one after the other.
+//! The process that holds the filled server and measures contestants on it.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -28,12 +28,18 @@ impl Stage {
         Self::spawn(&mut command)
     }
 
-    /// Measures one run, and returns what the process printed for it.
+    /// Measures one run of contestants with their programs, and returns what the process printed for it.
     ///
     /// # Errors
     /// If the process fails; it has said why on its standard error.
-    pub(super) fn measure(&mut self, case: &str, who: Who, program: &str) -> Result<String> {
-        let request = json!({"case": case, "who": who, "program": program});
+    pub(super) fn measure<'p>(
+        &mut self,
+        case: &str,
+        entrants: impl IntoIterator<Item = (Who, &'p str)>,
+    ) -> Result<String> {
+        let entrant = |(who, program)| json!({"who": who, "program": program});
+        let entrants: Vec<_> = entrants.into_iter().map(entrant).collect();
+        let request = json!({"case": case, "entrants": entrants});
         let input = self.input.as_mut().context("the stage must be open")?;
         writeln!(input, "{request}").context("the stage has ended (see above)")?;
         let mut text = String::new();
@@ -83,7 +89,7 @@ mod tests {
     use super::*;
 
     fn measure(stage: &mut Stage) -> Result<String> {
-        stage.measure("sync-read", Who::KubeRuntime, "/p")
+        stage.measure("sync-read", [(Who::KubeRuntime, "/p")])
     }
 
     fn stage(script: &str) -> Result<Stage> {
@@ -97,7 +103,7 @@ mod tests {
         let answer = measure(&mut stage).expect("an answer");
         assert_eq!(
             answer,
-            "{\"case\":\"sync-read\",\"program\":\"/p\",\"who\":\"kube-runtime\"}\n"
+            "{\"case\":\"sync-read\",\"entrants\":[{\"program\":\"/p\",\"who\":\"kube-runtime\"}]}\n"
         );
         assert_eq!(measure(&mut stage).expect("another"), "two\n");
     }

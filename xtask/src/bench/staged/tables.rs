@@ -4,7 +4,7 @@ use super::super::line::{Metric, Who};
 use super::super::results::{Measure, Results};
 use super::super::rounds;
 use super::super::table::{Column, Table, number};
-use super::plan::{Plan, Run};
+use super::plan::{Entry, Plan};
 
 /// A table of some cases, and what its columns mean.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub(super) fn medians(
         .collect();
     let times = rounds::spoken(rounds);
     format!(
-        "{tables}Medians of {times}; every value is from a process of its own, and the contestants take turns.
+        "{tables}Medians of {times}; every value is from a process of its own. Contestants take turns, but where they run at the same time.
 ratio: to {base}, of what stands left of it, taken within each round; the median of those counts.
 "
     )
@@ -56,14 +56,14 @@ fn table(section: &Section, plan: &Plan, results: &Results, base: Who) -> Option
     columns.extend(section.cells.iter().map(|cell| Column::Right(cell.heading())));
     let mut table = Table::new(&columns);
     let mut case = None;
-    for run in plan.runs().filter(|run| section.cases.contains(&run.case.name)) {
-        let is_first = case.replace(run.case.name) != Some(run.case.name);
+    for entry in plan.entries().filter(|entry| section.cases.contains(&entry.case.name)) {
+        let is_first = case.replace(entry.case.name) != Some(entry.case.name);
         if is_first {
             table.gap();
         }
-        let name = if is_first { run.case.name } else { "" };
-        let mut cells = vec![name.to_owned(), run.who.to_string()];
-        cells.extend(section.cells.iter().map(|cell| cell.shown(run, results, base)));
+        let name = if is_first { entry.case.name } else { "" };
+        let mut cells = vec![name.to_owned(), entry.who.to_string()];
+        cells.extend(section.cells.iter().map(|cell| cell.shown(entry, results, base)));
         table.row(cells);
     }
     case.map(|_| table)
@@ -77,8 +77,8 @@ impl Cell {
         }
     }
 
-    fn shown(&self, run: Run, results: &Results, base: Who) -> String {
-        let (case, who) = (run.case.name, run.who);
+    fn shown(&self, Entry { case, who }: Entry, results: &Results, base: Who) -> String {
+        let case = case.name;
         match *self {
             Self::Median(_, metric, unit, decimals) => {
                 let median = results.series(case, who).and_then(|series| series.median(metric));
@@ -98,10 +98,10 @@ impl Cell {
 #[cfg(test)]
 pub(in super::super) fn imagined(plan: &Plan, share: f64) -> Results {
     let mut results = Results::default();
-    for run in plan.runs() {
-        let value = if run.who == Who::Windlass { 8.0 * share } else { 8.0 };
-        let measured = run.case.metrics.iter().map(|&metric| (metric, value)).collect();
-        results.add(run.case.name, run.who, 1000, measured);
+    for Entry { case, who } in plan.entries() {
+        let value = if who == Who::Windlass { 8.0 * share } else { 8.0 };
+        let measured = case.metrics.iter().map(|&metric| (metric, value)).collect();
+        results.add(case.name, who, 1000, measured);
     }
     results
 }
