@@ -338,6 +338,7 @@ impl<K, C> Ledger<K, C> {
 
     #[inline(never)]
     fn free_retired(&mut self) {
+        self.slots.touch(self.retired.iter().map(|&id| self.slots[id].hash()));
         for id in self.retired.drain(..) {
             let slot = &mut self.slots[id];
             slot.set_retired(false);
@@ -366,6 +367,11 @@ impl<K, C> Ledger<K, C> {
 }
 
 impl<K: Eq + Hash + Clone, C> Ledger<K, C> {
+    /// Says which keys will be added next, so that looking them up is fast.
+    pub(crate) fn announce(&self, hashes: impl Iterator<Item = KeyHash>) {
+        self.slots.touch(hashes);
+    }
+
     /// The key shall run at `due`, or as soon as a worker is free.
     #[inline]
     pub(crate) fn add(&mut self, arrival: Arrival<K, C>, due: Option<Stamp>) {

@@ -176,6 +176,7 @@ mod shared;
 mod slots;
 mod snapshot;
 mod sync;
+mod table;
 mod waiting;
 
 pub use add::Add;

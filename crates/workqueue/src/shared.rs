@@ -324,6 +324,7 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
     fn apply_intake(&self, core: &mut Core<K, C>) {
         let Core { ledger, buffer, .. } = core;
         self.intake.lock().swap(buffer, &self.filter);
+        ledger.announce(buffer.iter().map(|arrival| arrival.hash));
         for arrival in buffer.drain(..) {
             // What was due before goes before.
             ledger.promote_due(arrival.at);

@@ -1,14 +1,12 @@
 //! Every key that the queue knows, each in a numbered slot.
 //!
 //! The other structures of the queue hold slot numbers, so a key is stored once and cloned once a run.
-//! Beside the slots stands a hash table of their numbers; a slot remembers the hash of its key, so that the
-//! table grows, and loses an entry, without a look at any key.
-
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
+//! Beside the slots stands a [table](crate::table) of their numbers by the hashes of their keys; a slot remembers its own,
+//! so that a key is hashed once.
 
 use crate::Priority;
 use crate::clock::Stamp;
+use crate::table::Table;
 
 /// The number of a slot.
 pub(crate) type SlotId = u32;
@@ -67,7 +65,7 @@ pub(crate) enum Pending {
 
 #[derive(Debug)]
 pub(crate) struct Slots<K> {
-    table: HashTable<SlotId>,
+    table: Table,
     all: Vec<Slot<K>>,
     free: Vec<SlotId>,
 }
@@ -81,16 +79,11 @@ impl KeyHash {
     pub(crate) fn bits(self) -> u32 {
         self.0
     }
-
-    /// The table takes its tag from the top bits and the bucket from the bottom ones.
-    fn spread(self) -> u64 {
-        u64::from(self.0) << 32 | u64::from(self.0)
-    }
 }
 
 impl<K> Slots<K> {
     pub(crate) fn new() -> Self {
-        Self { table: HashTable::new(), all: Vec::new(), free: Vec::new() }
+        Self { table: Table::new(), all: Vec::new(), free: Vec::new() }
     }
 
     /// Forgets a key. It must neither run nor have a run ahead.
@@ -98,11 +91,13 @@ impl<K> Slots<K> {
         let slot = &mut self.all[id as usize];
         let hash = slot.hash;
         slot.key = None;
-        self.table
-            .find_entry(hash.spread(), |&other| other == id)
-            .expect("a slot in use must be in the table")
-            .remove();
+        self.table.remove(hash, id);
         self.free.push(id);
+    }
+
+    /// Fetches what looking up these keys needs, all at the same time.
+    pub(crate) fn touch(&self, hashes: impl Iterator<Item = KeyHash>) {
+        self.table.touch(hashes);
     }
 
     /// The slots in use, in the order of their numbers.
@@ -114,26 +109,22 @@ impl<K> Slots<K> {
 
 impl<K: Eq> Slots<K> {
     pub(crate) fn find(&self, key: &K, hash: KeyHash) -> Option<SlotId> {
-        self.table.find(hash.spread(), |&id| self.all[id as usize].is_of(key, hash)).copied()
+        self.table.find(hash, |id| self.all[id as usize].is_of(key))
     }
 
     /// The slot of `key`, a fresh one if there is none yet.
     pub(crate) fn find_or_insert(&mut self, key: K, hash: KeyHash) -> SlotId {
         let Self { table, all, free } = self;
-        let entry = table.entry(
-            hash.spread(),
-            |&id| all[id as usize].is_of(&key, hash),
-            |&id| all[id as usize].hash.spread(),
-        );
-        let vacant = match entry {
-            Entry::Occupied(occupied) => return *occupied.get(),
-            Entry::Vacant(vacant) => vacant,
+        let vacancy = match table.find_or_vacancy(hash, |id| all[id as usize].is_of(&key)) {
+            Ok(id) => return id,
+            Err(vacancy) => vacancy,
         };
         let slot = Slot::new(key, hash);
         let id = free.pop().unwrap_or_else(|| {
-            SlotId::try_from(all.len()).expect("a queue must hold fewer than 2^32 keys")
+            let id = SlotId::try_from(all.len()).ok().filter(|&id| id < SlotId::MAX);
+            id.expect("a queue must hold fewer than 2^32 keys")
         });
-        vacant.insert(id);
+        table.fill(vacancy, id);
         if id as usize == all.len() {
             all.push(slot);
         } else {
@@ -179,11 +170,11 @@ impl<K> Slot<K> {
         !self.is_running() && self.pending == Pending::None
     }
 
-    fn is_of(&self, key: &K, hash: KeyHash) -> bool
+    fn is_of(&self, key: &K) -> bool
     where
         K: Eq,
     {
-        self.hash == hash && self.key.as_ref() == Some(key)
+        self.key.as_ref() == Some(key)
     }
 
     pub(crate) fn hash(&self) -> KeyHash {
