@@ -8,7 +8,8 @@
 //!
 //! Invariants:
 //! - A worker becomes a sleeper with both the ledger and the intake locked and nothing to do in either;
-//!   whoever then brings something, under either lock, sees the sleeper.
+//!   whoever then brings something, under either lock, sees the sleeper. It listens already before, so that
+//!   two rings for two sleepers are never taken for one.
 //! - A producer first marks the intake as occupied and then reads the count of rings; a woken worker first
 //!   takes its ring back and then reads the mark. These four are sequentially consistent, so if the producer
 //!   did not ring because of that ring, the worker sees the mark, and waits for the lock of the intake.
@@ -20,6 +21,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 use crate::clock::Stamp;
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
@@ -107,9 +109,9 @@ impl Doorbell {
         self.rings.store(0, Ordering::Relaxed);
     }
 
-    /// Sleeps until the bell rings for this sleeper. Dropped half-way, it passes its ring on.
-    pub(crate) async fn sleep(&self) {
-        self.bell.notified().await;
+    /// Waits for a ring, from its first poll or [`enable`](Notified::enable) on. Dropped half-way, it passes its ring on.
+    pub(crate) fn listen(&self) -> Notified<'_> {
+        self.bell.notified()
     }
 
     /// The caller is awake, and about to look.

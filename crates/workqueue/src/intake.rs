@@ -38,8 +38,8 @@ pub(crate) struct Intake<K, C> {
 
 /// Which keys the intake may hold, for a worker that has not locked it: a yes may be wrong, a no is not.
 ///
-/// Bits are set and cleared with the intake locked. They are read without: an add that returned before
-/// the reader began has set its bit, and one that has not returned may be taken to come later.
+/// Bits are set and cleared with the intake locked. They are read without: of an add that happened before, in the
+/// sense of the memory model, a reader sees the bit, and any other may be taken to come later.
 #[repr(align(128))]
 pub(crate) struct Filter {
     words: [AtomicU64; FILTER_WORDS],

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use crate::intake::Reason;
 use crate::observer::{Load, Observer, Probed};
 use crate::shared::{Closed, Core, Look, Shared};
 use crate::snapshot::{KeyStatus, Snapshot, Waiting};
+use crate::sync::interlude;
 use crate::{Builder, InvalidConfig, Lease};
 
 /// A work queue: a set of keys that somebody shall look after, handed to workers one key at a time.
@@ -122,10 +124,18 @@ where
         // A worker that never has to wait still lets others run.
         tokio::task::coop::consume_budget().await;
         loop {
-            match self.shared.look() {
+            if let Some(lease) = self.try_get() {
+                return Some(lease);
+            }
+            let mut ring = pin!(self.shared.listen());
+            ring.as_mut().enable();
+            match self.shared.look_or_lie_down() {
                 Look::Taken(taken) => return Some(Lease::new(Arc::clone(&self.shared), taken)),
                 Look::ShutDown => return None,
-                Look::Sleep(until) => self.shared.sleep(until).await,
+                Look::Sleep(until) => {
+                    interlude();
+                    self.shared.sleep(ring, until).await;
+                }
             }
         }
     }

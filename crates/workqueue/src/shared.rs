@@ -11,9 +11,11 @@
 //! of the sleeping workers, the timekeeper, sleeps no longer than until the first of them is due.
 
 use std::hash::{BuildHasher, Hash};
+use std::pin::Pin;
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 use crate::clock::{Clock, Stamp};
 use crate::doorbell::Doorbell;
@@ -24,7 +26,7 @@ use crate::observer::{Load, Probed, SharedObserver};
 use crate::priority::Group;
 use crate::running::RunId;
 use crate::slots::KeyHash;
-use crate::sync::{Lock, MutexGuard};
+use crate::sync::{BriefGuard, BriefLock, Lock};
 
 /// Says which group a key takes turns in.
 pub(crate) type GroupOf<K> = Box<dyn Fn(&K) -> Group + Send + Sync>;
@@ -34,8 +36,8 @@ pub(crate) struct Shared<K, C> {
     pub(crate) clock: Clock,
     pub(crate) group_of: Option<GroupOf<K>>,
     pub(crate) observer: Option<SharedObserver>,
-    core: Lock<Core<K, C>>,
-    intake: Lock<Intake<K, C>>,
+    core: BriefLock<Core<K, C>>,
+    intake: BriefLock<Intake<K, C>>,
     filter: Filter,
     pub(crate) limiter: Lock<Box<dyn RateLimiter<K>>>,
     doorbell: Doorbell,
@@ -86,8 +88,8 @@ impl<K, C> Shared<K, C> {
             clock: Clock::new(),
             group_of,
             observer,
-            core: Lock::new(core),
-            intake: Lock::new(Intake::new()),
+            core: BriefLock::new(core),
+            intake: BriefLock::new(Intake::new()),
             filter: Filter::new(),
             limiter: Lock::new(limiter),
             doorbell: Doorbell::new(),
@@ -116,26 +118,31 @@ impl<K, C> Shared<K, C> {
         self.core.lock().shut_down
     }
 
-    /// Sleeps as [`Look::Sleep`] said; then the worker looks again. Dropped half-way, it hands its duties
-    /// to another sleeper.
-    pub(crate) async fn sleep(&self, until: Option<Stamp>) {
+    /// Listens for the bell. A worker does so before it [looks or lies down](Self::look_or_lie_down).
+    pub(crate) fn listen(&self) -> Notified<'_> {
+        self.doorbell.listen()
+    }
+
+    /// Sleeps as [`Look::Sleep`] said, listening with `ring`; then the worker looks again. Dropped half-way, it hands
+    /// its duties to another sleeper.
+    pub(crate) async fn sleep(&self, ring: Pin<&mut Notified<'_>>, until: Option<Stamp>) {
         let mut sleeper = Sleeper { shared: self, timekeeper: until.is_some(), woken: false };
         if let Some(until) = until {
             tokio::select! {
                 biased;
-                () = self.doorbell.sleep() => {}
+                () = ring => {}
                 () = self.rearm.notified() => {}
                 () = tokio::time::sleep_until(self.clock.instant(until)) => {}
             }
         } else {
-            self.doorbell.sleep().await;
+            ring.await;
         }
         sleeper.woken = true;
     }
 
     /// Unlocks, and tells everyone who has something to do now.
     #[inline]
-    fn unlock_and_ring(&self, core: MutexGuard<'_, Core<K, C>>) {
+    fn unlock_and_ring(&self, core: BriefGuard<'_, Core<K, C>>) {
         let ring = self.doorbell.has_sleepers()
             && core.wants_worker()
             && self.doorbell.claim_chained_ring();
@@ -236,13 +243,11 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
     }
 
     /// Takes a key for a worker, or counts the worker among the sleepers.
-    #[inline]
-    pub(crate) fn look(&self) -> Look<K, C> {
+    pub(crate) fn look_or_lie_down(&self) -> Look<K, C> {
         let now = self.clock.now();
         let mut core = self.core.lock();
         loop {
             if let Some(taken) = self.take(&mut core, now) {
-                self.doorbell.note_taken(now);
                 self.unlock_and_ring(core);
                 return Look::Taken(taken);
             }
@@ -261,16 +266,19 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
     }
 
     /// Takes a key if one is ready.
+    #[inline]
     pub(crate) fn try_take(&self) -> Option<Taken<K, C>> {
         let now = self.clock.now();
         let mut core = self.core.lock();
         let taken = self.take(&mut core, now);
-        self.unlock_and_ring(core);
+        if taken.is_some() {
+            self.unlock_and_ring(core);
+        }
         taken
     }
 
     /// Locks the ledger with everything applied that has happened up to now.
-    pub(crate) fn settled(&self) -> MutexGuard<'_, Core<K, C>> {
+    pub(crate) fn settled(&self) -> BriefGuard<'_, Core<K, C>> {
         let mut core = self.core.lock();
         self.apply_intake(&mut core);
         let now = self.clock.now();
@@ -301,6 +309,15 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
 
     #[inline]
     fn take(&self, core: &mut Core<K, C>, now: Stamp) -> Option<Taken<K, C>> {
+        let taken = self.take_next(core, now);
+        if taken.is_some() {
+            self.doorbell.note_taken(now);
+        }
+        taken
+    }
+
+    #[inline]
+    fn take_next(&self, core: &mut Core<K, C>, now: Stamp) -> Option<Taken<K, C>> {
         let is_due = core.ledger.next_due().is_some_and(|due| due <= now);
         let is_in_order = !is_due || core.ledger.due_can_wait();
         if is_in_order && !self.doorbell.has_sleepers() && self.filter.is_plain() {

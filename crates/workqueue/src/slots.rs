@@ -95,7 +95,7 @@ impl<K> Slots<K> {
         self.free.push(id);
     }
 
-    /// Fetches what looking up these keys needs, all at the same time.
+    /// Fetches the table's places of these keys, all at the same time.
     pub(crate) fn touch(&self, hashes: impl Iterator<Item = KeyHash>) {
         self.table.touch(hashes);
     }

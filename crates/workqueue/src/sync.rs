@@ -4,27 +4,40 @@
 //! lock. Hence a rule: a unit test that touches a whole queue runs under the explorer, and tests that
 //! need tokio's paused clock live in `tests/`, where the crate is compiled with the real locks.
 
-#[cfg(test)]
-use shuttle::sync as imp;
 #[cfg(not(test))]
-use std::sync as imp;
+mod imp {
+    pub(crate) use spin::mutex::SpinMutex as BriefMutex;
+    pub(crate) use spin::mutex::SpinMutexGuard as BriefGuard;
+    pub(crate) use std::sync::{Mutex, MutexGuard, atomic};
+
+    pub(crate) fn interlude() {}
+}
 
 #[cfg(test)]
-use imp::Mutex;
-#[cfg(test)]
-pub(crate) use imp::MutexGuard;
+mod imp {
+    pub(crate) use shuttle::sync::{Mutex as BriefMutex, MutexGuard as BriefGuard};
+    pub(crate) use shuttle::sync::{Mutex, MutexGuard, atomic};
+    pub(crate) use shuttle::thread::yield_now as interlude;
+}
+
+use std::sync::PoisonError;
+
 pub(crate) use imp::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-#[cfg(not(test))]
-use spin::mutex::SpinMutex as Mutex;
-#[cfg(not(test))]
-pub(crate) use spin::mutex::SpinMutexGuard as MutexGuard;
+/// Where other threads may do anything, which the explorer would not try: it lets them at locks and atomics only.
+pub(crate) use imp::interlude;
+pub(crate) use imp::{BriefGuard, MutexGuard};
 pub(crate) use std::sync::Arc;
+
+/// A mutex that ignores poisoning. For what may take long, such as code of the user's.
+#[derive(Debug)]
+pub(crate) struct Lock<T>(imp::Mutex<T>);
 
 /// A mutex that spins, does not know poisoning, and does not share a cache line with its neighbours.
 ///
-/// The critical sections are tens of nanoseconds long, so that sleeping on a lock does not pay. And a lock on which
-/// nobody sleeps is left by a plain store: the system's is left by an exchange, which waits until all that was written
-/// under the lock has come from the other core.
+/// Nearly all critical sections are tens of nanoseconds long, so that sleeping on a lock does not pay. And a lock on
+/// which nobody sleeps is left by a plain store: the system's is left by an exchange, which waits until all that was
+/// written under the lock has come from the other core. Those who meet one of the few long sections (a snapshot, a table
+/// that grows) sleep between their attempts.
 ///
 /// User code under the lock is kept out of changes, so that a lease can end while its thread panics: hashing, grouping
 /// and limiters run before, a key is cloned before, observers are called after, and their panics caught. What is left
@@ -32,28 +45,38 @@ pub(crate) use std::sync::Arc;
 /// calls the queue (it waits for itself).
 #[derive(Debug)]
 #[repr(align(128))]
-pub(crate) struct Lock<T>(Mutex<T>);
+pub(crate) struct BriefLock<T>(imp::BriefMutex<T>);
 
 impl<T> Lock<T> {
     pub(crate) fn new(value: T) -> Self {
-        Self(Mutex::new(value))
+        Self(imp::Mutex::new(value))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> BriefLock<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(imp::BriefMutex::new(value))
     }
 
     #[inline]
-    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+    pub(crate) fn lock(&self) -> BriefGuard<'_, T> {
         self.try_lock().unwrap_or_else(|| self.wait())
     }
 }
 
 #[cfg(not(test))]
-impl<T> Lock<T> {
+impl<T> BriefLock<T> {
     #[inline]
-    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+    pub(crate) fn try_lock(&self) -> Option<BriefGuard<'_, T>> {
         self.0.try_lock()
     }
 
     #[cold]
-    fn wait(&self) -> MutexGuard<'_, T> {
+    fn wait(&self) -> BriefGuard<'_, T> {
         let mut backoff = Backoff::new();
         loop {
             backoff.pause();
@@ -65,25 +88,28 @@ impl<T> Lock<T> {
 }
 
 #[cfg(test)]
-impl<T> Lock<T> {
-    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+impl<T> BriefLock<T> {
+    pub(crate) fn try_lock(&self) -> Option<BriefGuard<'_, T>> {
         self.0.try_lock().ok()
     }
 
-    fn wait(&self) -> MutexGuard<'_, T> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn wait(&self) -> BriefGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// How long to wait between two attempts at a contended lock.
+/// How long to wait between two attempts at a contended lock: several times with the processor's pauses, a tenth of a
+/// millisecond in all, and then a sleep, because the holder was preempted or is at something long; and so on.
 #[cfg(not(test))]
 struct Backoff {
-    attempts: u32,
+    pauses: u32,
+    spins: u32,
+    sleep: std::time::Duration,
 }
 
 #[cfg(not(test))]
 impl Backoff {
-    /// Attempts after some pauses of the processor: a tenth of a millisecond in all.
+    /// Attempts before a sleep.
     const SPINS: u32 = 10;
 
     /// Pauses before the first attempt; doubled each time up to the maximum.
@@ -96,30 +122,28 @@ impl Backoff {
     /// The most pauses before an attempt.
     const PAUSES_MAX: u32 = 256;
 
-    /// Attempts after letting another thread run, which may be the holder: it must have been preempted.
-    const YIELDS: u32 = 10;
-
-    /// The sleep before every further attempt, should the holder have less right to run than this thread.
+    /// The first sleep; doubled each time up to the maximum.
     const SLEEP: std::time::Duration = std::time::Duration::from_micros(50);
 
+    /// The longest sleep.
+    const SLEEP_MAX: std::time::Duration = std::time::Duration::from_millis(1);
+
     fn new() -> Self {
-        Self { attempts: 0 }
+        Self { pauses: Self::PAUSES, spins: 0, sleep: Self::SLEEP }
     }
 
     fn pause(&mut self) {
-        match self.attempts {
-            attempts @ ..Self::SPINS => {
-                for _ in 0..(Self::PAUSES << attempts).min(Self::PAUSES_MAX) {
-                    std::hint::spin_loop();
-                }
+        if self.spins < Self::SPINS {
+            for _ in 0..self.pauses {
+                std::hint::spin_loop();
             }
-            attempts if attempts < Self::SPINS + Self::YIELDS => std::thread::yield_now(),
-            #[expect(
-                clippy::disallowed_methods,
-                reason = "the holder is a thread of the system, not a task"
-            )]
-            _ => std::thread::sleep(Self::SLEEP),
+            self.pauses = (2 * self.pauses).min(Self::PAUSES_MAX);
+            self.spins += 1;
+            return;
         }
-        self.attempts = self.attempts.saturating_add(1);
+        #[expect(clippy::disallowed_methods, reason = "it waits for a thread, not for a task")]
+        std::thread::sleep(self.sleep);
+        self.sleep = (2 * self.sleep).min(Self::SLEEP_MAX);
+        self.spins = 0;
     }
 }
