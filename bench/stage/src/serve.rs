@@ -84,7 +84,7 @@ async fn run<S: Stage>(options: &Options) -> Result<()> {
         let Request { case, entrants } = &request;
         let known = S::Case::deserialize(case).with_context(|| format!("{case} is no case"))?;
         let measured = stage.measure(known, entrants).await;
-        let measured = measured.with_context(|| format!("no result for {case}"))?;
+        let measured = measured.with_context(|| format!("no result for {case} of {entrants:?}"))?;
         let whos = entrants.iter().map(|entrant| entrant.who.as_str());
         say(&lines(S::SUITE, case, whos.zip(measured)))?;
     }

@@ -33,7 +33,7 @@ pub(super) const SUITE: Suite = Suite {
 const CASES: &[Case] = &[
     Case::in_turn("storm", STORM),
     Case::in_turn("changes", CHANGES),
-    Case::at_once("latency", CHANGES),
+    Case::at_once("side-by-side", CHANGES),
 ];
 
 const STORM: &[Metric] =

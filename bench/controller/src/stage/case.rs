@@ -1,7 +1,7 @@
 //! The cases: what is done with contestants, and what is measured of them.
 //!
-//! Every run begins with a process that starts and reconciles every object, while the machine has nothing else to
-//! do. It has settled when it takes no more CPU time, so what it puts off until after the last run counts as well.
+//! Every run begins with processes that start and reconcile every object, one after the other, while nothing changes. A
+//! contestant has settled when it takes no more CPU time, so what it puts off until after the last run counts as well.
 
 use std::time::Duration;
 
@@ -12,14 +12,6 @@ use windlass_bench_stage::{Contestant, Entrant, Measured, count};
 
 use super::objects::Objects;
 
-/// The time between two changes that one contestant watches: 500 a second. A change takes server, etcd and writer
-/// between one and two milliseconds of CPU time, so that at 1,000 a second two cores are full, the pace is not kept,
-/// and a latency tells how long the contestant waited for a core.
-const PACE: Duration = Duration::from_millis(2);
-
-/// The time between two changes that all contestants watch, which together take as much again: 250 a second.
-const PACE_FOR_ALL: Duration = Duration::from_millis(4);
-
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -28,9 +20,8 @@ pub(crate) enum Case {
     Storm,
     /// Changes at a steady pace, until each has led to a run.
     Changes,
-    /// Changes that all contestants watch at the same time, so that whatever delays the server or the machine
-    /// delays all of them.
-    Latency,
+    /// The same changes for all contestants at the same time.
+    SideBySide,
 }
 
 impl Case {
@@ -40,21 +31,16 @@ impl Case {
         objects: &mut Objects,
         entrants: &[Entrant],
     ) -> Result<Vec<Measured>> {
-        let mut measured = Vec::new();
         match self {
             Self::Storm => {
+                let mut measured = Vec::new();
                 for entrant in entrants {
                     measured.push(storm(objects, entrant).await?);
                 }
+                Ok(measured)
             }
-            Self::Changes => {
-                for alone in entrants.chunks(1) {
-                    measured.extend(changes(objects, alone, PACE).await?);
-                }
-            }
-            Self::Latency => measured = changes(objects, entrants, PACE_FOR_ALL).await?,
+            Self::Changes | Self::SideBySide => changes(objects, entrants).await,
         }
-        Ok(measured)
     }
 }
 
@@ -73,53 +59,54 @@ async fn storm(objects: &Objects, entrant: &Entrant) -> Result<Measured> {
     ])
 }
 
-/// Changes objects, one every `pace`, while these contestants watch.
-async fn changes(
-    objects: &mut Objects,
-    entrants: &[Entrant],
-    pace: Duration,
-) -> Result<Vec<Measured>> {
+/// Changes objects while all of these contestants watch.
+async fn changes(objects: &mut Objects, entrants: &[Entrant]) -> Result<Vec<Measured>> {
     let mut contestants = Vec::new();
     for entrant in entrants {
         contestants.push(reconciled(objects, entrant).await?.0);
     }
     let turn = objects.turns.take(objects.changes);
     objects.server.quiet().await?;
-    let mut before = Vec::new();
     for contestant in &mut contestants {
         contestant.expect(turn.len()).await?;
-        contestant.settle().await?;
         contestant.forget_peak()?;
-        before.push(contestant.cpu()?);
     }
+    let before = settled(&contestants).await?;
 
     let began = Instant::now();
-    objects.change(&turn, pace).await?;
+    objects.change(&turn).await?;
     let mut seen = Vec::new();
     for (contestant, Entrant { who, .. }) in contestants.iter_mut().zip(entrants) {
         let latencies = contestant.seen().await;
-        let latencies = latencies.with_context(|| format!("{who} missed changes"))?;
-        seen.push((latencies, began.elapsed().as_secs_f64()));
+        seen.push(latencies.with_context(|| format!("{who} missed changes"))?);
     }
+    let wall_s = began.elapsed().as_secs_f64();
+    let after = settled(&contestants).await?;
 
     let mut measured = Vec::new();
-    for ((contestant, before), ([p50_us, p99_us], wall_s)) in
-        contestants.into_iter().zip(before).zip(seen)
-    {
-        contestant.settle().await?;
-        let cpu_s = contestant.cpu_since(before)?;
-        let peak_mb = contestant.memory()?.peak_mb;
-        contestant.end().await?;
+    for (index, [p50_us, p99_us]) in seen.into_iter().enumerate() {
+        let cpu_s = after[index].saturating_sub(before[index]).as_secs_f64();
         measured.push(vec![
             ("cpu_s", cpu_s),
             ("cpu_us_per_event", cpu_s * 1e6 / count(turn.len())),
             ("wall_s", wall_s),
             ("p50_us", p50_us),
             ("p99_us", p99_us),
-            ("peak_mb", peak_mb),
+            ("peak_mb", contestants[index].memory()?.peak_mb),
         ]);
     }
+    for contestant in contestants {
+        contestant.end().await?;
+    }
     Ok(measured)
+}
+
+/// The CPU times of contestants at one moment, when all of them have settled.
+async fn settled(contestants: &[Contestant]) -> Result<Vec<Duration>> {
+    for contestant in contestants {
+        contestant.settle().await?;
+    }
+    contestants.iter().map(Contestant::cpu).collect()
 }
 
 /// Starts a contestant, and waits until every object has run and it has settled. Returns also the seconds from the

@@ -42,7 +42,7 @@ the reconciler, with what the server takes for it; peak: from the first change o
 ",
     },
     Section {
-        cases: &["latency"],
+        cases: &["side-by-side"],
         cells: &[
             Cell::Median("p50 ms", Metric::P50Us, 1e3, 2),
             Cell::Median("p99 ms", Metric::P99Us, 1e3, 2),
@@ -52,8 +52,8 @@ the reconciler, with what the server takes for it; peak: from the first change o
             Cell::Median("wall s", Metric::WallS, 1.0, 1),
         ],
         note: "\
-{changes} changes, 250 a second, which all contestants watch at the same time: what delays the server or the
-machine delays all of them.
+the same with all contestants at the same time, each in its process: what delays the server or the machine
+delays all of them.
 ",
     },
 ];
@@ -87,7 +87,7 @@ mod tests {
         assert!(shown.contains("meant for 50,000 objects; this run had 1,000."), "{shown}");
         assert_eq!(
             line(&shown, &["latency", "kube-runtime", "held"]),
-            "p99 latency latency windlass kube-runtime <= 1.00 0.50 0.50 to 0.50 held"
+            "p99 latency side-by-side windlass kube-runtime <= 1.00 0.50 0.50 to 0.50 held"
         );
         assert!(line(&shown, &["wall", "kube-runtime"]).ends_with("(for information)"), "{shown}");
     }

@@ -29,7 +29,7 @@ pub(super) fn all() -> Vec<Target> {
         ("changes", Measure::CpuPerEvent, Some(CPU)),
         ("changes", Measure::Peak, Some(PEAK)),
         ("changes", Measure::P99, None),
-        ("latency", Measure::P99, Some(LATENCY)),
+        ("side-by-side", Measure::P99, Some(LATENCY)),
     ];
     // The better peer is the one beside whom the ratio is higher: held beside both is held beside it.
     let beside = |(case, measure, bound): (_, _, Option<f64>)| {
@@ -69,8 +69,8 @@ mod tests {
                 "changes CPU per event <= 0.50 kube-runtime",
                 "changes peak memory <= 0.60 controller-runtime",
                 "changes peak memory <= 0.60 kube-runtime",
-                "latency p99 latency <= 1.00 controller-runtime",
-                "latency p99 latency <= 1.00 kube-runtime",
+                "side-by-side p99 latency <= 1.00 controller-runtime",
+                "side-by-side p99 latency <= 1.00 kube-runtime",
             ]
         );
     }

@@ -4,7 +4,7 @@
 //! neighbours; or, where the case says so, at the same time. Every round begins with another of them: who comes first
 //! meets the server as it is after another case, or after a restart.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::super::cases;
 use super::super::line::{Metric, Who};
@@ -59,10 +59,11 @@ impl Case {
 
 impl Plan {
     /// The runs with so many objects, of those `cases` that contain one of `parts`, for those of `whos` that are in
-    /// `names`; of all, if there are none.
+    /// `names`; of all, if there are none. Cases whose contestants run at the same time are left out where these are not
+    /// all of them.
     ///
     /// # Errors
-    /// If a part is in no case, or a name is no contestant's.
+    /// If a part is in no case, a name is no contestant's, or nothing is left.
     pub(in super::super) fn new(
         (cases, whos): (&'static [Case], &[Who]),
         items: u32,
@@ -76,11 +77,15 @@ impl Plan {
             })?;
         }
         let is_chosen = |who: &Who| names.is_empty() || names.iter().any(|name| name == who.name());
-        Ok(Self {
-            cases: cases::chosen(cases, |case| case.name, parts)?,
-            whos: whos.iter().copied().filter(is_chosen).collect(),
-            items,
-        })
+        let chosen: Vec<_> = whos.iter().copied().filter(is_chosen).collect();
+        let mut cases = cases::chosen(cases, |case| case.name, parts)?;
+        // With fewer contestants beside it, a contestant would meet another load under the same name.
+        cases.retain(|case| !case.at_once || chosen.len() == whos.len());
+        ensure!(
+            !cases.is_empty(),
+            "--who leaves nothing to run: the contestants of these cases run at the same time"
+        );
+        Ok(Self { cases, whos: chosen, items })
     }
 
     /// Everyone in every case, in the order in which they are shown.
@@ -133,7 +138,7 @@ mod tests {
     use super::super::super::line::names;
     use super::*;
 
-    const CASES: &[Case] = &[Case::in_turn("sync", &[]), Case::at_once("sync-read", &[])];
+    const CASES: &[Case] = &[Case::in_turn("sync", &[]), Case::at_once("beside", &[])];
     const WHOS: &[Who] = &[Who::ClientGo, Who::KubeRuntime, Who::Windlass];
 
     fn plan(parts: &[&str], names: &[&str]) -> Result<Plan> {
@@ -155,24 +160,26 @@ mod tests {
         let plan = plan(&[], &[]).expect("everything");
         let shown = entries(&plan);
         assert_eq!(shown.len(), 2 * 3);
-        assert_eq!(shown[2..4], ["sync windlass", "sync-read client-go"]);
+        assert_eq!(shown[2..4], ["sync windlass", "beside client-go"]);
         assert!(plan.needs_go());
     }
 
     #[test]
     fn rounds_begin_with_another_contestant_each() {
-        let plan = plan(&[], &["client-go", "windlass"]).expect("some");
-        let first = ["sync: client-go", "sync: windlass", "sync-read: client-go, windlass"];
-        assert_eq!(shown(&plan.round(0)), first);
-        let second = ["sync: windlass", "sync: client-go", "sync-read: windlass, client-go"];
-        assert_eq!(shown(&plan.round(1)), second);
-        assert_eq!(shown(&plan.round(2)), first);
+        let plan = plan(&[], &[]).expect("everything");
+        let alone = ["sync: client-go", "sync: kube-runtime", "sync: windlass"];
+        let beside = ["beside: client-go, kube-runtime, windlass"];
+        assert_eq!(shown(&plan.round(0)), [&alone[..], &beside].concat());
+        assert_eq!(shown(&plan.round(3)), shown(&plan.round(0)));
+        let alone = ["sync: kube-runtime", "sync: windlass", "sync: client-go"];
+        let beside = ["beside: kube-runtime, windlass, client-go"];
+        assert_eq!(shown(&plan.round(1)), [&alone[..], &beside].concat());
     }
 
     #[test]
     fn unknown_names_are_refused_with_the_known_ones() {
         let error = plan(&["stop"], &[]).expect_err("there is no such case");
-        assert!(error.to_string().ends_with("sync, sync-read"), "{error:#}");
+        assert!(error.to_string().ends_with("sync, beside"), "{error:#}");
         let error = plan(&[], &["windlass-arcstr"]).expect_err("this is a queue");
         assert_eq!(
             error.to_string(),
@@ -182,8 +189,18 @@ mod tests {
 
     #[test]
     fn plan_without_go_needs_none() {
-        let plan = plan(&["read"], &["windlass"]).expect("one");
-        assert_eq!(entries(&plan), ["sync-read windlass"]);
+        let plan = plan(&["sync"], &["windlass"]).expect("one");
+        assert_eq!(entries(&plan), ["sync windlass"]);
         assert!(!plan.needs_go());
+    }
+
+    #[test]
+    fn contestants_that_run_at_the_same_time_are_all_there_or_none() {
+        let some = plan(&[], &["client-go", "windlass"]).expect("the other case");
+        assert_eq!(entries(&some), ["sync client-go", "sync windlass"]);
+        let all = plan(&["beside"], &["windlass", "kube-runtime", "client-go"]).expect("all");
+        assert_eq!(entries(&all).len(), 3);
+        let error = plan(&["beside"], &["windlass"]).expect_err("nothing is left");
+        assert!(error.to_string().contains("at the same time"), "{error:#}");
     }
 }

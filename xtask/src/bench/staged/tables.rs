@@ -44,7 +44,7 @@ pub(super) fn medians(
         .collect();
     let times = rounds::spoken(rounds);
     format!(
-        "{tables}Medians of {times}; every value is from a process of its own. Contestants take turns, but where they run at the same time.
+        "{tables}Medians of {times}; every value is from a process of its own.
 ratio: to {base}, of what stands left of it, taken within each round; the median of those counts.
 "
     )
