@@ -47,6 +47,7 @@ impl Stamp {
     }
 
     /// Whether this is more than `delay` after the stamp with these bits.
+    #[inline]
     pub(crate) fn is_after(self, earlier: u64, delay: Duration) -> bool {
         self > Self(earlier).after(delay)
     }

@@ -86,6 +86,7 @@ impl Doorbell {
     }
 
     /// A worker took a key.
+    #[inline]
     pub(crate) fn note_taken(&self, now: Stamp) {
         if now.is_after(self.taken_at.load(Ordering::Relaxed), NOTE_PERIOD) {
             self.taken_at.store(now.to_bits(), Ordering::Relaxed);

@@ -101,16 +101,16 @@ impl<K, C> Ledger<K, C> {
     /// A run is over.
     #[inline]
     pub(crate) fn done(&mut self, run: RunId, now: Stamp) {
-        let run = self.running.end(run);
-        let slot = &mut self.slots[run.slot];
+        let (id, started) = self.running.end(run);
+        let slot = &mut self.slots[id];
         slot.set_running(false);
         match slot.pending {
-            Pending::None => self.retire(run.slot),
-            Pending::PassedOver => self.back_to_front(run.slot),
+            Pending::None => self.retire(id),
+            Pending::PassedOver => self.back_to_front(id),
             Pending::InLine | Pending::Waiting => {}
         }
         if let Some(observer) = &self.observer {
-            observer.tell(|observer| observer.finished(now.since(run.started).duration()));
+            observer.tell(|observer| observer.finished(now.since(started).duration()));
         }
     }
 
@@ -435,8 +435,7 @@ impl<K: Eq + Hash + Clone, C> Ledger<K, C> {
         let (queued, priority) = (now.since(slot.since), slot.asked);
         let causes = self.causes.get_mut(id as usize).filter(|causes| !causes.is_empty());
         let causes = causes.map(|causes| Arc::new(std::mem::take(causes)));
-        let run = Run { slot: id, started: now, priority, causes: causes.clone() };
-        let run = self.running.start(run);
+        let run = self.running.start(id, now, priority, causes.clone());
         if let Some(observer) = &self.observer {
             observer.tell(|observer| observer.started(queued.duration(), self.ready));
         }

@@ -1,7 +1,7 @@
 //! The runs that are under way.
 //!
 //! As many entries as there are workers at most, so a scan at the time of asking is cheap, and a run costs
-//! next to nothing.
+//! next to nothing: its entry is written field by field where it stands.
 
 use crate::Priority;
 use crate::causes::Causes;
@@ -18,11 +18,13 @@ pub(crate) struct Run<C> {
     pub(crate) started: Stamp,
     pub(crate) priority: Priority,
     pub(crate) causes: Option<Arc<Causes<C>>>,
+    /// If not, the entry is free, and the rest means nothing.
+    is_under_way: bool,
 }
 
 #[derive(Debug)]
 pub(crate) struct Running<C> {
-    runs: Vec<Option<Run<C>>>,
+    runs: Vec<Run<C>>,
     free: Vec<RunId>,
 }
 
@@ -32,28 +34,56 @@ impl<C> Running<C> {
     }
 
     #[inline]
-    pub(crate) fn start(&mut self, run: Run<C>) -> RunId {
-        if let Some(id) = self.free.pop() {
-            self.runs[id as usize] = Some(run);
-            return id;
-        }
-        let id = RunId::try_from(self.runs.len()).expect("fewer than 2^32 leases must be out");
-        self.runs.push(Some(run));
+    pub(crate) fn start(
+        &mut self,
+        slot: SlotId,
+        started: Stamp,
+        priority: Priority,
+        causes: Option<Arc<Causes<C>>>,
+    ) -> RunId {
+        let id = self.free.pop().unwrap_or_else(|| self.make_room());
+        let run = &mut self.runs[id as usize];
+        run.slot = slot;
+        run.started = started;
+        run.priority = priority;
+        run.causes = causes;
+        run.is_under_way = true;
         id
     }
 
-    pub(crate) fn get_mut(&mut self, id: RunId) -> &mut Run<C> {
-        self.runs[id as usize].as_mut().expect("a run must be under way until it ends")
+    #[cold]
+    fn make_room(&mut self) -> RunId {
+        let id = RunId::try_from(self.runs.len()).expect("fewer than 2^32 leases must be out");
+        self.runs.push(Run {
+            slot: 0,
+            started: Stamp::default(),
+            priority: Priority::Normal,
+            causes: None,
+            is_under_way: false,
+        });
+        id
     }
 
     #[inline]
-    pub(crate) fn end(&mut self, id: RunId) -> Run<C> {
+    pub(crate) fn get_mut(&mut self, id: RunId) -> &mut Run<C> {
+        let run = &mut self.runs[id as usize];
+        assert!(run.is_under_way, "a run must be under way until it ends");
+        run
+    }
+
+    /// Ends a run; returns its slot, and when it was started.
+    #[inline]
+    pub(crate) fn end(&mut self, id: RunId) -> (SlotId, Stamp) {
+        let run = self.get_mut(id);
+        run.is_under_way = false;
+        run.causes = None;
+        let ended = (run.slot, run.started);
         self.free.push(id);
-        self.runs[id as usize].take().expect("a run must end once")
+        ended
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Run<C>> {
-        self.runs.iter().flatten()
+        self.runs.iter().filter(|run| run.is_under_way)
     }
 
     pub(crate) fn len(&self) -> usize {
