@@ -13,8 +13,10 @@
 //! - A producer first marks the intake as occupied and then reads the count of rings; a woken worker first
 //!   takes its ring back and then reads the mark. These four are sequentially consistent, so if the producer
 //!   did not ring because of that ring, the worker sees the mark, and waits for the lock of the intake.
-//! - The count of rings may be too high when a ring finds nobody; it is set right whenever a worker lies
-//!   down, because then there is nothing to ring for.
+//! - While somebody sleeps, the count of rings is at most the number of rings that have yet to wake somebody:
+//!   so who does not ring because of the count can rely on a wake-up that is still to come. It may be lower, when
+//!   a worker lies down, which sets it to zero because there is nothing to ring for, or is woken by something else;
+//!   that costs a wake-up in vain. A ring that finds nobody is kept for the next who listens.
 
 use std::num::NonZeroUsize;
 use std::sync::LazyLock;
@@ -24,11 +26,14 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
 use crate::clock::Stamp;
-use crate::sync::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{AtomicU64, AtomicUsize, Ordering, interlude};
 
 /// More workers than this cannot run at once.
-static RINGS_MAX: LazyLock<usize> =
-    LazyLock::new(|| std::thread::available_parallelism().map_or(2, NonZeroUsize::get));
+static RINGS_MAX: LazyLock<usize> = LazyLock::new(|| {
+    // The explorer must meet the same everywhere.
+    let known = if cfg!(test) { None } else { std::thread::available_parallelism().ok() };
+    known.map_or(2, NonZeroUsize::get)
+});
 
 /// When no key has been taken for this long, one ring is not enough. A worker that only has to wake up, or
 /// waits for its turn on a thread, is there sooner.
@@ -101,6 +106,7 @@ impl Doorbell {
     }
 
     pub(crate) fn ring(&self) {
+        interlude();
         self.bell.notify_one();
     }
 
@@ -110,7 +116,8 @@ impl Doorbell {
         self.rings.store(0, Ordering::Relaxed);
     }
 
-    /// Waits for a ring, from its first poll or [`enable`](Notified::enable) on. Dropped half-way, it passes its ring on.
+    /// Waits for a ring, from its first poll or [`enable`](Notified::enable) on. Dropped half-way, it passes its ring on,
+    /// unless that was kept from a time when nobody listened.
     pub(crate) fn listen(&self) -> Notified<'_> {
         self.bell.notified()
     }

@@ -1,9 +1,10 @@
-//! The queue under a schedule explorer: in this crate's unit tests every lock and atomic is shuttle's,
-//! which runs each test below under thousands of thread interleavings. A lost wake-up shows as a deadlock.
+//! The queue under a schedule explorer: in this crate's unit tests every lock and atomic of ours is shuttle's, which
+//! runs each test below under thousands of thread interleavings. A lost wake-up shows as a deadlock. What is inside tokio
+//! is not shuttle's; around it, an [interlude](crate::sync::interlude) lets other threads run.
 //! The explorer takes every atomic as sequentially consistent, so what depends on weaker orderings is argued
 //! where it stands, in `doorbell.rs` and `intake.rs`.
 //!
-//! A failure prints the schedule that led to it; `shuttle::replay` runs exactly that one again.
+//! A failure prints the schedule that led to it; `shuttle::replay` runs that one again, but for clocks and hashes.
 
 use std::collections::HashMap;
 use std::pin::pin;

@@ -101,7 +101,8 @@ impl<K, C> Ledger<K, C> {
     /// A run is over.
     #[inline]
     pub(crate) fn done(&mut self, run: RunId, now: Stamp) {
-        let (id, started) = self.running.end(run);
+        // The causes are dropped last: that is the user's code, and may panic.
+        let (id, started, _causes) = self.running.end(run);
         let slot = &mut self.slots[id];
         slot.set_running(false);
         match slot.pending {

@@ -141,6 +141,11 @@ where
     }
 
     /// Takes the next key if one is ready. (A `get` that is polled once may yield to other tasks first.)
+    #[expect(
+        clippy::inline_always,
+        reason = "else a lease is copied on its way out, for a tenth of the time"
+    )]
+    #[inline(always)]
     pub fn try_get(&self) -> Option<Lease<K, C>> {
         let taken = self.shared.try_take()?;
         Some(Lease::new(Arc::clone(&self.shared), taken))

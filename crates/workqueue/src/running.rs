@@ -71,13 +71,12 @@ impl<C> Running<C> {
         run
     }
 
-    /// Ends a run; returns its slot, and when it was started.
+    /// Ends a run; returns its slot, when it was started, and its causes, which are the user's to drop.
     #[inline]
-    pub(crate) fn end(&mut self, id: RunId) -> (SlotId, Stamp) {
+    pub(crate) fn end(&mut self, id: RunId) -> (SlotId, Stamp, Option<Arc<Causes<C>>>) {
         let run = self.get_mut(id);
         run.is_under_way = false;
-        run.causes = None;
-        let ended = (run.slot, run.started);
+        let ended = (run.slot, run.started, run.causes.take());
         self.free.push(id);
         ended
     }

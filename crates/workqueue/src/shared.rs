@@ -26,7 +26,7 @@ use crate::observer::{Load, Probed, SharedObserver};
 use crate::priority::Group;
 use crate::running::RunId;
 use crate::slots::KeyHash;
-use crate::sync::{BriefGuard, BriefLock, Lock};
+use crate::sync::{BriefGuard, BriefLock, Lock, interlude};
 
 /// Says which group a key takes turns in.
 pub(crate) type GroupOf<K> = Box<dyn Fn(&K) -> Group + Send + Sync>;
@@ -124,7 +124,7 @@ impl<K, C> Shared<K, C> {
     }
 
     /// Sleeps as [`Look::Sleep`] said, listening with `ring`; then the worker looks again. Dropped half-way, it hands
-    /// its duties to another sleeper.
+    /// its duties to another sleeper, and the caller drops `ring` afterwards, which passes a ring on.
     pub(crate) async fn sleep(&self, ring: Pin<&mut Notified<'_>>, until: Option<Stamp>) {
         let mut sleeper = Sleeper { shared: self, timekeeper: until.is_some(), woken: false };
         if let Some(until) = until {
@@ -156,6 +156,7 @@ impl<K, C> Shared<K, C> {
             self.doorbell.ring();
         }
         if rearm {
+            interlude();
             self.rearm.notify_one();
         }
         if quiet {
@@ -398,6 +399,7 @@ impl<K, C> Drop for Sleeper<'_, K, C> {
                 self.shared.unlock_and_ring(core);
             }
         }
+        interlude();
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) use imp::interlude;
 pub(crate) use imp::{BriefGuard, MutexGuard};
 pub(crate) use std::sync::Arc;
 
-/// A mutex that ignores poisoning. For what may take long, such as code of the user's.
+/// A mutex that ignores poisoning. For what may take long, such as a limiter of the user's.
 #[derive(Debug)]
 pub(crate) struct Lock<T>(imp::Mutex<T>);
 
@@ -98,8 +98,8 @@ impl<T> BriefLock<T> {
     }
 }
 
-/// How long to wait between two attempts at a contended lock: several times with the processor's pauses, a tenth of a
-/// millisecond in all, and then a sleep, because the holder was preempted or is at something long; and so on.
+/// How long to wait between two attempts at a contended lock: several times with the processor's pauses, at most a tenth
+/// of a millisecond in all, and then a sleep, because the holder was preempted or is at something long; and so on.
 #[cfg(not(test))]
 struct Backoff {
     pauses: u32,

@@ -126,7 +126,7 @@ impl Table {
     /// Where the search for a hash begins.
     #[inline]
     fn home(&self, hash: u32) -> usize {
-        // No overflow: there are fewer than 2^32 slots.
+        // With more than 2^32 entries it may wrap, which costs order, and nothing else.
         let scaled = u64::from(hash).wrapping_mul(self.entries.len() as u64);
         (scaled >> 32) as usize
     }

@@ -63,7 +63,7 @@ pub(super) struct Common {
     /// Run only the cases whose name contains this; may be given several times.
     #[arg(long = "case", value_name = "PART")]
     cases: Vec<String>,
-    /// Run only this contestant; may be given several times.
+    /// Run only this contestant; may be given several times. Leaves out what runs all of them at the same time.
     #[arg(long = "who", value_name = "NAME")]
     whos: Vec<String>,
     /// Write the medians to this file, one metric per line.
@@ -130,7 +130,7 @@ impl Suite {
     /// What is run.
     ///
     /// # Errors
-    /// If a part or a name is unknown.
+    /// If a part or a name is unknown, or if they leave nothing.
     pub(super) fn plan(&self, items: u32, parts: &[String], whos: &[String]) -> Result<Plan> {
         Plan::new((self.cases, self.whos), items, parts, whos)
     }

@@ -39,7 +39,11 @@ impl Case {
                 }
                 Ok(measured)
             }
-            Self::Changes | Self::SideBySide => changes(objects, entrants).await,
+            Self::Changes => {
+                ensure!(entrants.len() == 1, "contestants of this case take turns");
+                changes(objects, entrants).await
+            }
+            Self::SideBySide => changes(objects, entrants).await,
         }
     }
 }
@@ -69,9 +73,9 @@ async fn changes(objects: &mut Objects, entrants: &[Entrant]) -> Result<Vec<Meas
     objects.server.quiet().await?;
     for contestant in &mut contestants {
         contestant.expect(turn.len()).await?;
-        contestant.forget_peak()?;
     }
     let before = settled(&contestants).await?;
+    contestants.iter().try_for_each(Contestant::forget_peak)?;
 
     let began = Instant::now();
     objects.change(&turn).await?;

@@ -52,8 +52,8 @@ the reconciler, with what the server takes for it; peak: from the first change o
             Cell::Median("wall s", Metric::WallS, 1.0, 1),
         ],
         note: "\
-the same with all contestants at the same time, each in its process: what delays the server or the machine
-delays all of them.
+{changes} changes, 500 a second, with all contestants at the same time, each in its process: what delays the
+server or the machine delays all of them.
 ",
     },
 ];
