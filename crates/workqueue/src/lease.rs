@@ -36,7 +36,7 @@ pub struct Lease<K, C = ()> {
 impl<K, C> Lease<K, C> {
     #[expect(
         clippy::inline_always,
-        reason = "else a lease is copied on its way out, for a tenth of the time"
+        reason = "else a lease is copied on its way out, for about a twentieth of the time"
     )]
     #[inline(always)]
     pub(crate) fn new(shared: Arc<Shared<K, C>>, taken: Taken<K, C>) -> Self {

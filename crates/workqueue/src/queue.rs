@@ -143,7 +143,7 @@ where
     /// Takes the next key if one is ready. (A `get` that is polled once may yield to other tasks first.)
     #[expect(
         clippy::inline_always,
-        reason = "else a lease is copied on its way out, for a tenth of the time"
+        reason = "else a lease is copied on its way out, for about a twentieth of the time"
     )]
     #[inline(always)]
     pub fn try_get(&self) -> Option<Lease<K, C>> {
