@@ -27,13 +27,22 @@ pub(crate) struct Subject<K: 'static, C: 'static> {
 
 /// The queue as it comes.
 pub(crate) fn plain<K: Eq + Hash + Clone + Send>() -> Subject<K, ()> {
-    Subject {
-        queue: WorkQueue::new(),
-        add: |queue, _, key, delay| {
-            let added = if delay.is_zero() { queue.add(key) } else { queue.add_after(key, delay) };
-            added.expect("the queue must be open");
-        },
-    }
+    Subject { queue: WorkQueue::new(), add: add_plainly }
+}
+
+/// Times are kept, as for an observer.
+pub(crate) fn timed() -> Result<Subject<SymbolU32, ()>, InvalidConfig> {
+    Ok(Subject { queue: WorkQueue::builder().keep_times().build()?, add: add_plainly })
+}
+
+fn add_plainly<K: Eq + Hash + Clone + Send>(
+    queue: &WorkQueue<K>,
+    _index: usize,
+    key: K,
+    delay: Duration,
+) {
+    let added = if delay.is_zero() { queue.add(key) } else { queue.add_after(key, delay) };
+    added.expect("the queue must be open");
 }
 
 /// Priorities, fairness and causes: every third key is low, normal or high.

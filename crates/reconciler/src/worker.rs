@@ -55,7 +55,7 @@ pub(crate) struct Work<K> {
 }
 
 /// A key in the hands of a worker.
-type Taken = Lease<ObjectKey, Cause>;
+type Taken<'q> = Lease<'q, ObjectKey, Cause>;
 
 impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
     /// Takes keys until the queue is shut down and empty. From when `stop` is cancelled on, none of them is run:
@@ -73,7 +73,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
     }
 
     /// Runs a key when the caches show what its last runs have written, unless it is put aside until then.
-    async fn serve(&self, lease: Taken, stop: &CancellationToken) {
+    async fn serve(&self, lease: Taken<'_>, stop: &CancellationToken) {
         let caught_up = match self.tools.unseen.take(lease.key()) {
             None => Some((lease, false)),
             Some(pending) => {
@@ -89,7 +89,11 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
 
     /// Waits for the caches to show what the last runs of a key have written. Returns the key, and whether they still do
     /// not; nothing, if it was put aside until later.
-    async fn catch_up(&self, lease: Taken, mut pending: Pending) -> Option<(Taken, bool)> {
+    async fn catch_up<'q>(
+        &self,
+        lease: Taken<'q>,
+        mut pending: Pending,
+    ) -> Option<(Taken<'q>, bool)> {
         let waited = timeout_at(pending.since + WORKER_WAIT, async {
             for write in &pending.writes {
                 for behind in self.tools.sources.behind(write) {
@@ -117,7 +121,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
     }
 
     /// Gives a key back for a while, with its causes.
-    fn put_aside(&self, lease: Taken) {
+    fn put_aside(&self, lease: Taken<'_>) {
         let (key, priority) = (lease.key().clone(), lease.priority());
         let causes: Vec<Cause> = lease.causes().cloned().collect();
         // Its failures are kept.
@@ -130,8 +134,8 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
         }
     }
 
-    async fn run(&self, lease: Taken, is_behind: bool) {
-        let (started, queued) = (Instant::now(), lease.queued());
+    async fn run(&self, lease: Taken<'_>, is_behind: bool) {
+        let (started, queued) = (Instant::now(), lease.queued().unwrap_or_default());
         let cx = self.context(&lease, started, is_behind);
         let span = tracing::info_span!(
             "reconcile",
@@ -164,7 +168,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
         }
     }
 
-    fn context(&self, lease: &Taken, started: Instant, is_behind: bool) -> Context {
+    fn context(&self, lease: &Taken<'_>, started: Instant, is_behind: bool) -> Context {
         let mut causes: Vec<Cause> = lease.causes().cloned().collect();
         self.journal.ascribe(lease.key(), &mut causes, started);
         Context {
@@ -213,7 +217,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
     }
 
     /// Does with the key what the verdict asks for. Returns when it is tried again, if it is.
-    fn settle(&self, lease: Taken, verdict: &Verdict) -> Option<Duration> {
+    fn settle(&self, lease: Taken<'_>, verdict: &Verdict) -> Option<Duration> {
         match verdict {
             Verdict::Done => lease.finish(),
             Verdict::RequeueAfter(delay) => {

@@ -23,6 +23,7 @@ pub struct Builder<K, C = ()> {
     aging: Duration,
     group_of: Option<GroupOf<K>>,
     observer: Option<Arc<dyn Observer>>,
+    keep_times: bool,
     causes: std::marker::PhantomData<C>,
 }
 
@@ -38,6 +39,7 @@ where
             aging: AGING_DEFAULT,
             group_of: None,
             observer: None,
+            keep_times: false,
             causes: std::marker::PhantomData,
         }
     }
@@ -79,6 +81,15 @@ where
         self
     }
 
+    /// Notes since when keys are ready and runs are under way, for [`Lease::queued`](crate::Lease::queued),
+    /// [`WorkQueue::snapshot`] and [`WorkQueue::load`]. Default: only if there is an observer.
+    ///
+    /// It takes two readings of the clock for each run, which may be a third of all that the queue does for it.
+    pub fn keep_times(mut self) -> Self {
+        self.keep_times = true;
+        self
+    }
+
     /// Who hears of every step, for metrics. Default: nobody.
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observer = Some(observer);
@@ -96,7 +107,8 @@ where
         let fair = self.group_of.is_some();
         let limiter = self.limiter.unwrap_or_else(|| Box::new(MaxOf::default()));
         let observer = self.observer.map(SharedObserver);
-        let ledger = Ledger::new(self.aging, fair, observer.clone());
+        let keeps_times = self.keep_times || observer.is_some();
+        let ledger = Ledger::new(self.aging, fair, keeps_times, observer.clone());
         let shared = Arc::new(Shared::new(self.name, ledger, self.group_of, limiter));
         if let Some(observer) = observer {
             let probed: Arc<dyn Probed> = Arc::<Shared<K, C>>::clone(&shared);

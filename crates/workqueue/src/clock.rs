@@ -7,13 +7,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Nanoseconds since the queue was made. 64 bits of them last 584 years.
+/// Nanoseconds since the queue was made. 64 bits of them last 584 years. The default, zero, also stands for a time that
+/// nobody asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Stamp(u64);
-
-/// A number of nanoseconds: a `Duration` takes a division to make, which not every get shall pay for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Span(u64);
 
 /// Turns instants into stamps and back.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +21,8 @@ pub(crate) struct Clock {
 impl Stamp {
     /// The time from `earlier` to here; zero if `earlier` is in truth later, as it may be by the few
     /// nanoseconds between reading a clock and taking a lock.
-    pub(crate) fn since(self, earlier: Self) -> Span {
-        Span(self.0.saturating_sub(earlier.0))
+    pub(crate) fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
     /// The stamp `delay` earlier, or `None` if that is before the queue was made.
@@ -50,12 +47,6 @@ impl Stamp {
     #[inline]
     pub(crate) fn is_after(self, earlier: u64, delay: Duration) -> bool {
         self > Self(earlier).after(delay)
-    }
-}
-
-impl Span {
-    pub(crate) fn duration(self) -> Duration {
-        Duration::from_nanos(self.0)
     }
 }
 

@@ -4,7 +4,8 @@
 //! burst of adds costs its producer few wake-ups, and a hundred idle workers are not woken for one key. But a
 //! woken worker may be unable to run, because the thread that it was woken on is busy with a long handler, and
 //! then everything would wait for it. So when no key has been taken for a while, producers may ring for as many
-//! sleepers as there are cores: two keys for idle workers start two of them, whatever the first one does.
+//! sleepers as there are cores: two keys for idle workers start two of them, whatever the first one does. While
+//! nobody sleeps, no time is read for this.
 //!
 //! Invariants:
 //! - A worker becomes a sleeper with both the ledger and the intake locked and nothing to do in either;
@@ -25,8 +26,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-use crate::clock::Stamp;
-use crate::sync::{AtomicU64, AtomicUsize, Ordering, interlude};
+use crate::clock::Clock;
+use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering, interlude};
 
 /// More workers than this cannot run at once.
 static RINGS_MAX: LazyLock<usize> = LazyLock::new(|| {
@@ -39,8 +40,15 @@ static RINGS_MAX: LazyLock<usize> = LazyLock::new(|| {
 /// waits for its turn on a thread, is there sooner.
 const SLOW_TAKE: Duration = Duration::from_micros(100);
 
-/// Takes are noted this often at most, because the note moves a cache line between cores.
-const NOTE_PERIOD: Duration = Duration::from_micros(20);
+/// One of this many takes is noted, because a note reads the clock and moves a cache line between cores. Where takes
+/// are so slow that the last note is old, a ring too many is cheap.
+const NOTED_TAKES: u32 = 16;
+
+/// While a ring is under way, these many adds look at the clock whether it takes too long, and then
+const FEW_UNANSWERED: u32 = 4;
+
+/// one of this many.
+const TIMED_UNANSWERED: u32 = 16;
 
 /// No key has been taken yet.
 const NEVER: u64 = 0;
@@ -51,7 +59,9 @@ pub(crate) struct Doorbell {
     sleepers: AtomicUsize,
     /// Rings that are on their way to a sleeper.
     rings: AtomicUsize,
-    /// When a key was last taken, as the bits of a [`Stamp`]; or [`NEVER`].
+    /// Adds since a producer last rang for a first sleeper; changed with the intake locked.
+    unanswered: AtomicU32,
+    /// When a key was last taken, as the bits of a [`Stamp`](crate::clock::Stamp); or [`NEVER`].
     taken_at: AtomicU64,
     bell: Notify,
 }
@@ -61,6 +71,7 @@ impl Doorbell {
         Self {
             sleepers: AtomicUsize::new(0),
             rings: AtomicUsize::new(0),
+            unanswered: AtomicU32::new(0),
             taken_at: AtomicU64::new(NEVER),
             bell: Notify::new(),
         }
@@ -77,24 +88,43 @@ impl Doorbell {
         self.has_sleepers() && self.claim(1)
     }
 
-    /// Whether a producer, which brings a key at `now`, should ring once it has let go of its lock; then it
-    /// must.
+    /// Whether a producer, which brings a key and has the intake locked, should ring once it has let go of its lock; then
+    /// it must.
     #[must_use]
-    pub(crate) fn claim_ring(&self, now: Stamp) -> bool {
+    #[inline]
+    pub(crate) fn claim_ring(&self, clock: &Clock) -> bool {
         let sleepers = self.sleepers.load(Ordering::Relaxed);
         if sleepers == 0 {
             return false;
         }
-        let taken_at = self.taken_at.load(Ordering::Relaxed);
-        let is_slow = taken_at == NEVER || now.is_after(taken_at, SLOW_TAKE);
-        self.claim(if is_slow { sleepers.min(*RINGS_MAX) } else { 1 })
+        if self.claim(1) {
+            self.unanswered.store(0, Ordering::Relaxed);
+            return true;
+        }
+        sleepers > 1 && self.claim_more(sleepers, clock)
     }
 
-    /// A worker took a key.
+    /// Takes one more ring, if those that are under way do not help.
+    fn claim_more(&self, sleepers: usize, clock: &Clock) -> bool {
+        let unanswered = self.unanswered.load(Ordering::Relaxed);
+        self.unanswered.store(unanswered.wrapping_add(1), Ordering::Relaxed);
+        if unanswered >= FEW_UNANSWERED && !unanswered.is_multiple_of(TIMED_UNANSWERED) {
+            return false;
+        }
+        let max = sleepers.min(*RINGS_MAX);
+        if self.rings.load(Ordering::Relaxed) >= max {
+            return false;
+        }
+        let taken_at = self.taken_at.load(Ordering::Relaxed);
+        let is_slow = taken_at == NEVER || clock.now().is_after(taken_at, SLOW_TAKE);
+        is_slow && self.claim(max)
+    }
+
+    /// A worker took a key; `takes` counts them.
     #[inline]
-    pub(crate) fn note_taken(&self, now: Stamp) {
-        if now.is_after(self.taken_at.load(Ordering::Relaxed), NOTE_PERIOD) {
-            self.taken_at.store(now.to_bits(), Ordering::Relaxed);
+    pub(crate) fn note_taken(&self, takes: u32, clock: &Clock) {
+        if takes.is_multiple_of(NOTED_TAKES) && self.has_sleepers() {
+            self.taken_at.store(clock.now().to_bits(), Ordering::Relaxed);
         }
     }
 

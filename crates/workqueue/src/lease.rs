@@ -1,16 +1,15 @@
 //! A key in the hands of one worker.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::hash::Hash;
 use std::ops::Deref;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::causes::Causes;
-use crate::clock::Span;
 use crate::ledger::Taken;
 use crate::running::RunId;
-use crate::shared::Shared;
+use crate::sync::Arc;
 use crate::{AddError, MAX_DELAY, Priority, WorkQueue};
 
 /// A key in the hands of one worker: no other worker gets it until the lease is dropped.
@@ -23,25 +22,43 @@ use crate::{AddError, MAX_DELAY, Priority, WorkQueue};
 /// - [`retry`](Self::retry): the key failed, and comes back after the limiter's delay;
 /// - [`retry_after`](Self::retry_after): the key failed, and comes back after a given time;
 /// - [`requeue_after`](Self::requeue_after): the key succeeded, and comes back after a given time.
+///
+/// It borrows the queue that it came from, as a worker's loop does; [`into_owned`](Self::into_owned) makes one that can
+/// be kept elsewhere, or moved to a task of its own.
 #[must_use = "a lease that is dropped is done"]
-pub struct Lease<K, C = ()> {
-    shared: Arc<Shared<K, C>>,
-    id: RunId,
+pub struct Lease<'q, K, C = ()> {
+    // The first to be dropped: the key is done before its copy here is dropped, which is the caller's code.
+    run: HeldRun<'q, K, C>,
     key: K,
     causes: Option<Arc<Causes<C>>>,
-    queued: Span,
+    queued: Option<Duration>,
     priority: Priority,
 }
 
-impl<K, C> Lease<K, C> {
+/// A run that ends when this is dropped.
+struct HeldRun<'q, K, C> {
+    id: RunId,
+    /// `None` only once it was given away.
+    queue: Option<Cow<'q, WorkQueue<K, C>>>,
+}
+
+impl<'q, K, C> Lease<'q, K, C> {
     #[expect(
         clippy::inline_always,
         reason = "else a lease is copied on its way out, for about a twentieth of the time"
     )]
     #[inline(always)]
-    pub(crate) fn new(shared: Arc<Shared<K, C>>, taken: Taken<K, C>) -> Self {
+    pub(crate) fn new(queue: &'q WorkQueue<K, C>, taken: Taken<K, C>) -> Self {
         let Taken { id, key, causes, queued, priority } = taken;
-        Self { shared, id, key, causes, queued, priority }
+        let run = HeldRun { id, queue: Some(Cow::Borrowed(queue)) };
+        Self { run, key, causes, queued, priority }
+    }
+
+    /// The same lease, with a handle of its own to the queue.
+    pub fn into_owned(self) -> Lease<'static, K, C> {
+        let Self { mut run, key, causes, queued, priority } = self;
+        let queue = run.queue.take().map(|queue| Cow::Owned(queue.into_owned()));
+        Lease { run: HeldRun { id: run.id, queue }, key, causes, queued, priority }
     }
 
     /// The key. A lease also dereferences to it.
@@ -59,9 +76,10 @@ impl<K, C> Lease<K, C> {
         self.causes.as_ref().map_or(0, |causes| causes.omitted())
     }
 
-    /// How long the key was ready before it was handed out.
-    pub fn queued(&self) -> Duration {
-        self.queued.duration()
+    /// How long the key was ready before it was handed out, if the queue
+    /// [keeps times](crate::Builder::keep_times).
+    pub fn queued(&self) -> Option<Duration> {
+        self.queued
     }
 
     /// How urgent the run was asked to be. That it moved up by age does not count.
@@ -70,7 +88,7 @@ impl<K, C> Lease<K, C> {
     }
 }
 
-impl<K, C> Lease<K, C>
+impl<K, C> Lease<'_, K, C>
 where
     K: Eq + Hash + Clone + Send + 'static,
     C: Send + Sync + 'static,
@@ -115,7 +133,7 @@ where
             return Err(AddError::DelayTooLong { key: self.key.clone(), delay });
         }
         self.queue().forget(&self.key);
-        if !self.shared.repeat(self.id, delay, false) {
+        if !self.queue().shared().repeat(self.run.id, delay, false) {
             return Err(AddError::ShutDown { key: self.key.clone() });
         }
         Ok(())
@@ -124,19 +142,19 @@ where
     fn repeat(mut self, delay: Duration) -> Result<Duration, AddError<K>> {
         // Let go of the causes, so that the next run can have them.
         self.causes = None;
-        if !self.shared.repeat(self.id, delay, true) {
+        if !self.queue().shared().repeat(self.run.id, delay, true) {
             return Err(AddError::ShutDown { key: self.key.clone() });
         }
         self.queue().count_retry();
         Ok(delay)
     }
 
-    fn queue(&self) -> WorkQueue<K, C> {
-        WorkQueue::from_shared(Arc::clone(&self.shared))
+    fn queue(&self) -> &WorkQueue<K, C> {
+        self.run.queue.as_ref().expect("a run must be held until it ends")
     }
 }
 
-impl<K, C> Deref for Lease<K, C> {
+impl<K, C> Deref for Lease<'_, K, C> {
     type Target = K;
 
     fn deref(&self) -> &K {
@@ -144,13 +162,15 @@ impl<K, C> Deref for Lease<K, C> {
     }
 }
 
-impl<K, C> Drop for Lease<K, C> {
+impl<K, C> Drop for HeldRun<'_, K, C> {
     fn drop(&mut self) {
-        self.shared.done(self.id);
+        if let Some(queue) = &self.queue {
+            queue.shared().done(self.id);
+        }
     }
 }
 
-impl<K: fmt::Debug, C> fmt::Debug for Lease<K, C> {
+impl<K: fmt::Debug, C> fmt::Debug for Lease<'_, K, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lease").field("key", &self.key).finish_non_exhaustive()
     }

@@ -19,9 +19,10 @@
 //! - A run that becomes ready drops the waiting entry of its key.
 
 use std::hash::Hash;
+use std::time::Duration;
 
 use crate::causes::Causes;
-use crate::clock::{Span, Stamp};
+use crate::clock::Stamp;
 use crate::intake::Arrival;
 use crate::line::{Line, Place, Turn};
 use crate::observer::{Load, SharedObserver};
@@ -30,10 +31,6 @@ use crate::running::{Run, RunId, Running};
 use crate::slots::{KeyHash, Pending, Slot, SlotId, Slots, Ticket};
 use crate::sync::Arc;
 use crate::waiting::Waiting;
-
-/// Finished keys whose slots are freed together: their look-ups then overlap in the processor, and a key
-/// that comes back at once finds its slot still there.
-const RETIRED_BATCH: usize = 64;
 
 /// Keys that one call moves up by age, and waiting keys that one call makes ready, so that no call holds
 /// the queue's lock for long. The next call goes on.
@@ -44,8 +41,6 @@ pub(crate) struct Ledger<K, C> {
     line: Line,
     waiting: Waiting,
     running: Running<C>,
-    /// Slots that had nothing ahead when their run was done.
-    retired: Vec<SlotId>,
     /// Keys with a ready run: in line or passed over.
     ready: usize,
     /// Waiting keys that are not of `Normal` priority: when they become ready, it is not at the end of a
@@ -53,7 +48,12 @@ pub(crate) struct Ledger<K, C> {
     waiting_special: usize,
     next_ticket: Ticket,
     /// How long a key stays at one level before it moves up.
-    aging: std::time::Duration,
+    aging: Duration,
+    /// When the first key came that was not of `Normal` priority: until then nobody asked how old a key is.
+    aging_from: Option<Stamp>,
+    /// Since when the run ahead of each slot's key is ready, or waiting for its time; empty if times are not kept.
+    since: Vec<Stamp>,
+    keeps_times: bool,
     /// The group of each slot's key, if groups take turns; else empty.
     groups: Vec<Group>,
     /// The causes of each slot's run ahead; as long as the highest slot that ever had one.
@@ -61,19 +61,27 @@ pub(crate) struct Ledger<K, C> {
     observer: Option<SharedObserver>,
 }
 
+/// A key that may be handed out, as long as nothing else is done.
+pub(crate) struct Next {
+    level: Priority,
+    id: SlotId,
+}
+
 /// A run handed out.
 pub(crate) struct Taken<K, C> {
     pub(crate) id: RunId,
     pub(crate) key: K,
     pub(crate) causes: Option<Arc<Causes<C>>>,
-    pub(crate) queued: Span,
+    /// How long the run was ready; `None` if times are not kept.
+    pub(crate) queued: Option<Duration>,
     pub(crate) priority: Priority,
 }
 
 impl<K, C> Ledger<K, C> {
     pub(crate) fn new(
-        aging: std::time::Duration,
+        aging: Duration,
         fair: bool,
+        keeps_times: bool,
         observer: Option<SharedObserver>,
     ) -> Self {
         Self {
@@ -81,11 +89,13 @@ impl<K, C> Ledger<K, C> {
             line: Line::new(fair),
             waiting: Waiting::default(),
             running: Running::new(),
-            retired: Vec::new(),
             ready: 0,
             waiting_special: 0,
             next_ticket: 0,
             aging,
+            aging_from: keeps_times.then(Stamp::default),
+            since: Vec::new(),
+            keeps_times,
             groups: Vec::new(),
             causes: Vec::new(),
             observer,
@@ -106,12 +116,13 @@ impl<K, C> Ledger<K, C> {
         let slot = &mut self.slots[id];
         slot.set_running(false);
         match slot.pending {
-            Pending::None => self.retire(id),
+            Pending::None => self.slots.retire(id),
             Pending::PassedOver => self.back_to_front(id),
             Pending::InLine | Pending::Waiting => {}
         }
+        self.rest_if_quiet();
         if let Some(observer) = &self.observer {
-            observer.tell(|observer| observer.finished(now.since(started).duration()));
+            observer.tell(|observer| observer.finished(now.since(started)));
         }
     }
 
@@ -177,28 +188,35 @@ impl<K, C> Ledger<K, C> {
     }
 
     pub(crate) fn load(&self, now: Stamp) -> Load {
-        let mut load = Load {
+        Load {
             ready: self.ready,
             waiting: self.waiting.len(),
             running: self.running.len(),
-            ..Load::default()
-        };
-        for run in self.running.iter() {
-            let ran = now.since(run.started).duration();
-            load.unfinished += ran;
-            load.longest = load.longest.max(ran);
+            elapsed: self.keeps_times.then(|| self.running.elapsed(now)),
         }
-        load
     }
 
     /// Every key that runs or has a run ahead.
-    pub(crate) fn slots(&self) -> impl Iterator<Item = (SlotId, &Slot<K>)> {
-        self.slots.iter().filter(|(_, slot)| !slot.is_idle())
+    pub(crate) fn slots(&self) -> impl Iterator<Item = SlotId> {
+        self.slots.iter().filter(|(_, slot)| !slot.is_idle()).map(|(id, _)| id)
+    }
+
+    pub(crate) fn slot(&self, id: SlotId) -> &Slot<K> {
+        &self.slots[id]
     }
 
     /// The causes of a slot's run ahead.
     pub(crate) fn causes(&self, id: SlotId) -> Option<&Causes<C>> {
         self.causes.get(id as usize)
+    }
+
+    /// Since when a slot's run ahead is ready, or waiting for its time, if times are kept.
+    pub(crate) fn since(&self, id: SlotId) -> Option<Stamp> {
+        self.since.get(id as usize).copied()
+    }
+
+    pub(crate) fn keeps_times(&self) -> bool {
+        self.keeps_times
     }
 
     /// The runs that are under way.
@@ -234,7 +252,10 @@ impl<K, C> Ledger<K, C> {
                     return;
                 }
             }
-            Pending::None => (slot.priority, slot.asked) = (priority, priority),
+            Pending::None => {
+                (slot.priority, slot.asked) = (priority, priority);
+                self.slots.revive(id);
+            }
         }
         match due {
             None => self.enter_line(id, now),
@@ -248,10 +269,10 @@ impl<K, C> Ledger<K, C> {
     /// Puts a key among the waiting.
     fn wait(&mut self, id: SlotId, now: Stamp, due: Stamp) {
         let ticket = self.draw_ticket();
-        let slot = &mut self.slots[id];
-        if slot.pending == Pending::None {
-            slot.since = now;
+        if self.slots[id].pending == Pending::None {
+            self.note_since(id, now);
         }
+        let slot = &mut self.slots[id];
         slot.pending = Pending::Waiting;
         slot.at = due;
         slot.ticket = ticket;
@@ -271,8 +292,8 @@ impl<K, C> Ledger<K, C> {
     fn enter_line(&mut self, id: SlotId, since: Stamp) {
         self.ready += 1;
         let ticket = self.draw_ticket();
+        self.note_since(id, since);
         let slot = &mut self.slots[id];
-        slot.since = since;
         slot.at = since;
         slot.ticket = ticket;
         slot.pending = Pending::InLine;
@@ -303,7 +324,6 @@ impl<K, C> Ledger<K, C> {
         let ticket = self.draw_ticket();
         let slot = &mut self.slots[id];
         slot.ticket = ticket;
-        slot.at = slot.since;
         slot.pending = Pending::InLine;
         let place = Place { id, ticket };
         let level = slot.priority;
@@ -316,7 +336,8 @@ impl<K, C> Ledger<K, C> {
         if !self.line.has_lower() {
             return None;
         }
-        let deadline = now.before(self.aging)?;
+        let deadline =
+            now.before(self.aging).filter(|&deadline| self.aging_from <= Some(deadline))?;
         // From the top, so that a key moves by one level at a time.
         [Priority::Normal, Priority::Low].into_iter().find_map(|lower| {
             let id = self.line.aged(lower, deadline, &self.slots)?;
@@ -325,28 +346,22 @@ impl<K, C> Ledger<K, C> {
     }
 
     #[inline]
-    fn retire(&mut self, id: SlotId) {
-        let slot = &mut self.slots[id];
-        if slot.is_retired() {
-            return;
-        }
-        slot.set_retired(true);
-        self.retired.push(id);
-        if self.retired.len() >= RETIRED_BATCH {
-            self.free_retired();
+    fn rest_if_quiet(&mut self) {
+        if self.ready + self.running.len() == 0 {
+            self.slots.rest();
         }
     }
 
-    #[inline(never)]
-    fn free_retired(&mut self) {
-        self.slots.touch(self.retired.iter().map(|&id| self.slots[id].hash()));
-        for id in self.retired.drain(..) {
-            let slot = &mut self.slots[id];
-            slot.set_retired(false);
-            if slot.is_idle() {
-                self.slots.remove(id);
-            }
+    #[inline]
+    fn note_since(&mut self, id: SlotId, since: Stamp) {
+        if !self.keeps_times {
+            return;
         }
+        let index = id as usize;
+        if self.since.len() <= index {
+            self.since.resize(index + 1, Stamp::default());
+        }
+        self.since[index] = since;
     }
 
     fn causes_mut(&mut self, id: SlotId) -> &mut Causes<C> {
@@ -381,64 +396,61 @@ impl<K: Eq + Hash + Clone, C> Ledger<K, C> {
         if let Some(cause) = reason.cause {
             self.causes_mut(id).push(cause);
         }
+        if reason.priority != Priority::Normal {
+            self.aging_from.get_or_insert(now);
+        }
         self.pend(id, reason.priority, now, due);
     }
 
-    /// Hands out the first key that is not running.
-    pub(crate) fn take(&mut self, now: Stamp) -> Option<Taken<K, C>> {
+    /// The first key that is not running.
+    pub(crate) fn next(&mut self, now: Stamp) -> Option<Next> {
         for _ in 0..MOVED_BATCH {
             let Some((id, upper)) = self.next_to_age(now) else { break };
             self.raise(id, upper, now);
         }
-        self.take_if(|_| true, now)
+        self.first_idle()
     }
 
-    /// Hands out the first key that is not running, if plain adds that the ledger has not seen yet cannot
-    /// matter: they would all line up behind it, and `is_unseen` says of none that it is the same key.
+    /// The first key that is not running, if plain adds that the ledger has not seen yet cannot matter: they would all
+    /// line up behind it, and `is_unseen` says of none that it is the same key.
     #[inline]
-    pub(crate) fn take_settled(
-        &mut self,
-        now: Stamp,
-        is_unseen: impl Fn(KeyHash) -> bool,
-    ) -> Option<Taken<K, C>> {
+    pub(crate) fn next_settled(&mut self, is_unseen: impl Fn(KeyHash) -> bool) -> Option<Next> {
         if !self.line.is_plain() || self.waiting_special > 0 {
             return None;
         }
-        self.take_if(|hash| !is_unseen(hash), now)
+        self.first_idle().filter(|next| !is_unseen(self.slots[next.id].hash()))
     }
 
     #[inline]
-    fn take_if(&mut self, may_take: impl Fn(KeyHash) -> bool, now: Stamp) -> Option<Taken<K, C>> {
+    fn first_idle(&mut self) -> Option<Next> {
         loop {
             let (level, id) = self.line.first(&self.slots)?;
             let slot = &mut self.slots[id];
-            if slot.is_running() {
-                slot.pending = Pending::PassedOver;
-                self.line.pop_first(level, Turn::Stays);
-                continue;
+            if !slot.is_running() {
+                return Some(Next { level, id });
             }
-            if !may_take(slot.hash()) {
-                return None;
-            }
-            // Before anything changes: a clone is the caller's code, and may panic.
-            let key = slot.key().clone();
-            self.line.pop_first(level, Turn::Ends);
-            return Some(self.start(id, key, now));
+            slot.pending = Pending::PassedOver;
+            self.line.pop_first(level, Turn::Stays);
         }
     }
 
+    /// Hands out the key that is next.
     #[inline]
-    fn start(&mut self, id: SlotId, key: K, now: Stamp) -> Taken<K, C> {
+    pub(crate) fn start(&mut self, Next { level, id }: Next, now: Stamp) -> Taken<K, C> {
+        // Before anything changes: a clone is the caller's code, and may panic.
+        let key = self.slots[id].key().clone();
+        self.line.pop_first(level, Turn::Ends);
         let slot = &mut self.slots[id];
         slot.pending = Pending::None;
         slot.set_running(true);
         self.ready -= 1;
-        let (queued, priority) = (now.since(slot.since), slot.asked);
+        let priority = slot.asked;
+        let queued = self.since.get(id as usize).map(|&since| now.since(since));
         let causes = self.causes.get_mut(id as usize).filter(|causes| !causes.is_empty());
         let causes = causes.map(|causes| Arc::new(std::mem::take(causes)));
         let run = self.running.start(id, now, priority, causes.clone());
         if let Some(observer) = &self.observer {
-            observer.tell(|observer| observer.started(queued.duration(), self.ready));
+            observer.tell(|observer| observer.started(queued.unwrap_or_default(), self.ready));
         }
         Taken { id: run, key, causes, queued, priority }
     }
@@ -451,19 +463,21 @@ impl<K: Eq + Hash + Clone, C> Ledger<K, C> {
         }
         self.give_up_waiting(id);
         self.waiting.remove(&self.slots);
+        self.rest_if_quiet();
         true
     }
 
     /// Takes all waiting keys out, the earliest first, each with its due time.
     pub(crate) fn take_waiting(&mut self) -> Vec<(K, Stamp)> {
         let ids = self.waiting.take_all(&self.slots);
-        ids.into_iter()
-            .map(|id| {
-                let given_up = (self.slots[id].key().clone(), self.slots[id].at);
-                self.give_up_waiting(id);
-                given_up
-            })
-            .collect()
+        let given_up = ids.into_iter().map(|id| {
+            let given_up = (self.slots[id].key().clone(), self.slots[id].at);
+            self.give_up_waiting(id);
+            given_up
+        });
+        let given_up = given_up.collect();
+        self.rest_if_quiet();
+        given_up
     }
 
     /// The slot of a key that runs or has a run ahead.
@@ -492,7 +506,7 @@ impl<K: Eq + Hash + Clone, C> Ledger<K, C> {
         let slot = &mut self.slots[id];
         slot.pending = Pending::None;
         if slot.is_idle() {
-            self.retire(id);
+            self.slots.retire(id);
         }
         if let Some(causes) = self.causes.get_mut(id as usize) {
             *causes = Causes::default();

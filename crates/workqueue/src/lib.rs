@@ -51,7 +51,8 @@
 //!
 //! A **limiter** decides how long a key that failed waits; see [`RateLimiter`] and the table of limiters
 //! there. An **observer** hears of every step; with the feature `prometheus`, `QueueMetrics` is one that
-//! speaks client-go's metric names. A [`Snapshot`] shows a person what every key is doing.
+//! speaks client-go's metric names. A [`Snapshot`] shows a person what every key is doing; and since when, if the queue
+//! [keeps times](Builder::keep_times).
 //!
 //! # Guarantees
 //!
@@ -70,7 +71,9 @@
 //! - **Done means dropped.** A lease ends when it is dropped: at the end of a scope, by a panic, or by the
 //!   cancellation of its task.
 //! - **Bounded.** One run ahead for each key; eight causes for each run; limiters forget keys that have not
-//!   failed for a while. What grows with the number of keys is the keys.
+//!   failed for a while. What grows with the number of keys is the keys. Those that are done are dropped in batches:
+//!   at times the queue holds as many of them as there ever were others at once, and a third of that (or 64)
+//!   while nothing is ready or running.
 //! - **Refused, not lost.** After [`shut_down`](WorkQueue::shut_down) every add gets an error with the key
 //!   inside. What was ready is still handed out, what was waiting is returned.
 //!
@@ -86,7 +89,8 @@
 //! # Time and tasks
 //!
 //! The queue has no task and no timer of its own: whoever looks next makes ready what is due, and one of
-//! the waiting workers wakes up in time for the next. It reads tokio's clock, so tests can pause it:
+//! the waiting workers wakes up in time for the next. It reads tokio's clock, so tests can pause it; and only while somebody
+//! asks for the time: while keys wait, once a priority other than `Normal` was used, or if the queue keeps times.
 //!
 //! ```
 //! use std::time::Duration;
@@ -185,7 +189,7 @@ pub use causes::Causes;
 pub use error::{AddError, InvalidConfig, MAX_DELAY};
 pub use lease::Lease;
 pub use limiter::{Exponential, FastSlow, Jitter, MaxOf, MaxWait, RateLimiter, TokenBucket};
-pub use observer::{Load, Observer, Probe};
+pub use observer::{Elapsed, Load, Observer, Probe};
 pub use priority::{Group, Priority};
 #[cfg(feature = "prometheus")]
 pub use prometheus::QueueMetrics;

@@ -51,9 +51,17 @@ pub struct Load {
     pub waiting: usize,
     /// Leases that are out.
     pub running: usize,
-    /// The time that the runs under way have taken so far, added up.
-    pub unfinished: Duration,
-    /// The time that the longest run under way has taken so far.
+    /// The time that the runs under way have taken so far; `None` if the queue does not
+    /// [keep times](crate::Builder::keep_times), which one with an observer does.
+    pub elapsed: Option<Elapsed>,
+}
+
+/// The time that the runs under way have taken so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Elapsed {
+    /// Of all, added up.
+    pub total: Duration,
+    /// Of the longest.
     pub longest: Duration,
 }
 

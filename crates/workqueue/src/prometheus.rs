@@ -20,7 +20,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::observer::{Load, Observer, Probe};
+use crate::observer::{Elapsed, Load, Observer, Probe};
 
 /// Upper bounds of the histograms' buckets, in seconds: controller-runtime's, among which are all of
 /// those that Kubernetes' own components use, so that dashboards made for either keep working.
@@ -91,6 +91,13 @@ struct Shown {
     load: Load,
 }
 
+impl Shown {
+    /// A queue that is observed keeps times.
+    fn elapsed(&self) -> Elapsed {
+        self.load.elapsed.unwrap_or_default()
+    }
+}
+
 /// One metric of all names. The encoder adds the unit and `_total` to the name.
 struct Family {
     name: &'static str,
@@ -135,14 +142,14 @@ static FAMILIES: [Family; 7] = [
                each worker that is stuck.",
         unit: Some(Unit::Seconds),
         kind: MetricType::Gauge,
-        encode: |shown, mut encoder| encoder.encode_gauge(&shown.load.unfinished.as_secs_f64()),
+        encode: |shown, mut encoder| encoder.encode_gauge(&shown.elapsed().total.as_secs_f64()),
     },
     Family {
         name: "workqueue_longest_running_processor",
         help: "How long the oldest run under way has taken so far.",
         unit: Some(Unit::Seconds),
         kind: MetricType::Gauge,
-        encode: |shown, mut encoder| encoder.encode_gauge(&shown.load.longest.as_secs_f64()),
+        encode: |shown, mut encoder| encoder.encode_gauge(&shown.elapsed().longest.as_secs_f64()),
     },
     Family {
         name: "workqueue_retries",
@@ -244,8 +251,10 @@ fn together(one: Load, other: Load) -> Load {
         ready: one.ready + other.ready,
         waiting: one.waiting + other.waiting,
         running: one.running + other.running,
-        unfinished: one.unfinished + other.unfinished,
-        longest: one.longest.max(other.longest),
+        elapsed: one.elapsed.zip(other.elapsed).map(|(one, other)| Elapsed {
+            total: one.total + other.total,
+            longest: one.longest.max(other.longest),
+        }),
     }
 }
 

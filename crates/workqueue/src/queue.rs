@@ -14,6 +14,7 @@ use crate::error::{AddError, MAX_DELAY};
 use crate::intake::Reason;
 use crate::observer::{Load, Observer, Probed};
 use crate::shared::{Closed, Core, Look, Shared};
+use crate::slots::Pending;
 use crate::snapshot::{KeyStatus, Snapshot, Waiting};
 use crate::sync::interlude;
 use crate::{Builder, InvalidConfig, Lease};
@@ -120,7 +121,7 @@ where
     ///
     /// # Panics
     /// If keys wait for their time and the caller is not inside a tokio runtime with its timer enabled.
-    pub async fn get(&self) -> Option<Lease<K, C>> {
+    pub async fn get(&self) -> Option<Lease<'_, K, C>> {
         // A worker that never has to wait still lets others run.
         tokio::task::coop::consume_budget().await;
         loop {
@@ -130,7 +131,7 @@ where
             let mut ring = pin!(self.shared.listen());
             ring.as_mut().enable();
             match self.shared.look_or_lie_down() {
-                Look::Taken(taken) => return Some(Lease::new(Arc::clone(&self.shared), taken)),
+                Look::Taken(taken) => return Some(Lease::new(self, taken)),
                 Look::ShutDown => return None,
                 Look::Sleep(until) => {
                     interlude();
@@ -146,9 +147,9 @@ where
         reason = "else a lease is copied on its way out, for about a twentieth of the time"
     )]
     #[inline(always)]
-    pub fn try_get(&self) -> Option<Lease<K, C>> {
+    pub fn try_get(&self) -> Option<Lease<'_, K, C>> {
         let taken = self.shared.try_take()?;
-        Some(Lease::new(Arc::clone(&self.shared), taken))
+        Some(Lease::new(self, taken))
     }
 
     /// Forgets the failures of a key: it has succeeded, or is gone for good.
@@ -172,8 +173,15 @@ where
     pub fn due(&self, key: &K) -> Option<Instant> {
         let hash = self.shared.hash(key);
         let core = self.shared.settled();
-        let stamp = core.ledger.find(key, hash)?.1.next_run()?;
-        Some(self.shared.clock.instant(stamp))
+        let (id, slot) = core.ledger.find(key, hash)?;
+        let clock = &self.shared.clock;
+        Some(match slot.pending {
+            Pending::None => return None,
+            Pending::InLine | Pending::PassedOver => {
+                clock.instant(core.ledger.since(id).unwrap_or_else(|| clock.now()))
+            }
+            Pending::Waiting => clock.instant(slot.at),
+        })
     }
 
     /// How many keys are ready, including those that run right now and will run again.
@@ -271,9 +279,8 @@ where
         let shut_down = core.shut_down;
         let ledger = &core.ledger;
         let runs: HashMap<_, _> = ledger.runs().map(|run| (run.slot, run)).collect();
-        let statuses = ledger.slots().map(|(id, slot)| {
-            KeyStatus::of(slot, runs.get(&id).copied(), ledger.causes(id), clock)
-        });
+        let statuses =
+            ledger.slots().map(|id| KeyStatus::of(id, runs.get(&id).copied(), ledger, clock));
         let mut keys: Vec<_> = statuses.collect();
         drop(core);
         let limiter = self.shared.limiter.lock();
@@ -289,12 +296,18 @@ where
     pub fn status(&self, key: &K) -> Option<KeyStatus<K, C>> {
         let hash = self.shared.hash(key);
         let core = self.shared.settled();
-        let (id, slot) = core.ledger.find(key, hash)?;
+        let (id, _) = core.ledger.find(key, hash)?;
         let run = core.ledger.runs().find(|run| run.slot == id);
-        let mut status = KeyStatus::of(slot, run, core.ledger.causes(id), &self.shared.clock);
+        let mut status = KeyStatus::of(id, run, &core.ledger, &self.shared.clock);
         drop(core);
         status.failures = self.failures(key);
         Some(status)
+    }
+}
+
+impl<K, C> WorkQueue<K, C> {
+    pub(crate) fn shared(&self) -> &Shared<K, C> {
+        &self.shared
     }
 }
 

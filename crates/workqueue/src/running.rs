@@ -6,6 +6,7 @@
 use crate::Priority;
 use crate::causes::Causes;
 use crate::clock::Stamp;
+use crate::observer::Elapsed;
 use crate::slots::SlotId;
 use crate::sync::Arc;
 
@@ -83,6 +84,13 @@ impl<C> Running<C> {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Run<C>> {
         self.runs.iter().filter(|run| run.is_under_way)
+    }
+
+    pub(crate) fn elapsed(&self, now: Stamp) -> Elapsed {
+        self.iter().fold(Elapsed::default(), |elapsed, run| {
+            let ran = now.since(run.started);
+            Elapsed { total: elapsed.total + ran, longest: elapsed.longest.max(ran) }
+        })
     }
 
     pub(crate) fn len(&self) -> usize {

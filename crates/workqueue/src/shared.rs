@@ -20,13 +20,13 @@ use tokio::sync::futures::Notified;
 use crate::clock::{Clock, Stamp};
 use crate::doorbell::Doorbell;
 use crate::intake::{Arrival, Fill, Filter, Intake, Reason};
-use crate::ledger::{Ledger, Taken};
+use crate::ledger::{Ledger, Next, Taken};
 use crate::limiter::RateLimiter;
 use crate::observer::{Load, Probed, SharedObserver};
-use crate::priority::Group;
+use crate::priority::{Group, Priority};
 use crate::running::RunId;
 use crate::slots::KeyHash;
-use crate::sync::{BriefGuard, BriefLock, Lock, interlude};
+use crate::sync::{AtomicBool, BriefGuard, BriefLock, Lock, Ordering, interlude};
 
 /// Says which group a key takes turns in.
 pub(crate) type GroupOf<K> = Box<dyn Fn(&K) -> Group + Send + Sync>;
@@ -46,6 +46,11 @@ pub(crate) struct Shared<K, C> {
     /// Tells those who wait for the queue to be idle or drained to look again.
     quiet: Notify,
     hasher: foldhash::fast::RandomState,
+    /// Whether a key was ever added that is not of `Normal` priority: then its age counts, and that of others.
+    ages_count: AtomicBool,
+    /// Whether keys wait for their time.
+    has_waiting: AtomicBool,
+    keeps_times: bool,
     /// [`Shared::apply_intake`], for what is dropped, and so has no bounds on its types.
     apply_intake: fn(&Self, &mut Core<K, C>),
 }
@@ -56,6 +61,8 @@ pub(crate) struct Core<K, C> {
     buffer: Vec<Arrival<K, C>>,
     /// Until when the timekeeper sleeps, while there is one.
     timekeeper: Option<Stamp>,
+    /// Keys taken, for the doorbell.
+    takes: u32,
     pub(crate) shut_down: bool,
 }
 
@@ -82,7 +89,9 @@ impl<K, C> Shared<K, C> {
         K: Eq + Hash + Clone,
     {
         let observer = ledger.observer().cloned();
-        let core = Core { ledger, buffer: Vec::new(), timekeeper: None, shut_down: false };
+        let keeps_times = ledger.keeps_times();
+        let core =
+            Core { ledger, buffer: Vec::new(), timekeeper: None, takes: 0, shut_down: false };
         Self {
             name,
             clock: Clock::new(),
@@ -96,6 +105,9 @@ impl<K, C> Shared<K, C> {
             rearm: Notify::new(),
             quiet: Notify::new(),
             hasher: foldhash::fast::RandomState::default(),
+            ages_count: AtomicBool::new(false),
+            has_waiting: AtomicBool::new(false),
+            keeps_times,
             apply_intake: Self::apply_intake,
         }
     }
@@ -112,6 +124,18 @@ impl<K, C> Shared<K, C> {
         }
         core.ledger.done(id, now);
         self.unlock_and_ring(core);
+    }
+
+    /// The time, if anybody asks for that of an add or a take: it is dear.
+    ///
+    /// Unknown, it is that of the queue's making. So while no key waits, all adds come in the order in which they are in
+    /// the intake; who makes one wait applies the intake first; and who adds or takes after that asks for the time.
+    #[inline]
+    fn now(&self) -> Stamp {
+        let is_asked = self.keeps_times
+            || self.has_waiting.load(Ordering::Relaxed)
+            || self.ages_count.load(Ordering::Relaxed);
+        if is_asked { self.clock.now() } else { Stamp::default() }
     }
 
     pub(crate) fn is_shut_down(&self) -> bool {
@@ -146,10 +170,14 @@ impl<K, C> Shared<K, C> {
         let ring = self.doorbell.has_sleepers()
             && core.wants_worker()
             && self.doorbell.claim_chained_ring();
-        let rearm = match (core.timekeeper, core.ledger.next_due()) {
+        let next_due = core.ledger.next_due();
+        let rearm = match (core.timekeeper, next_due) {
             (Some(until), Some(due)) => due < until,
             _ => false,
         };
+        if next_due.is_some() != self.has_waiting.load(Ordering::Relaxed) {
+            self.has_waiting.store(next_due.is_some(), Ordering::Relaxed);
+        }
         let quiet = core.ledger.is_idle();
         drop(core);
         if ring {
@@ -173,11 +201,12 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
     /// Brings a key that shall run as soon as a worker is free.
     #[inline]
     pub(crate) fn add(&self, key: K, reason: Reason<C>) -> Result<(), Closed<K>> {
-        let (hash, at) = (self.hash(&key), self.clock.now());
+        self.note_priority(&reason);
+        let (hash, at) = (self.hash(&key), self.now());
         let mut intake = self.intake.lock();
         let arrival = Arrival { key, hash, at, reason };
         let fill = intake.push(arrival, &self.filter).map_err(Closed)?;
-        let ring = self.doorbell.claim_ring(at);
+        let ring = self.doorbell.claim_ring(&self.clock);
         drop(intake);
         if ring {
             self.doorbell.ring();
@@ -200,6 +229,7 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
         reason: Reason<C>,
         delay: Duration,
     ) -> Result<(), Closed<K>> {
+        self.note_priority(&reason);
         let arrival = Arrival { hash: self.hash(&key), key, at: self.clock.now(), reason };
         let mut core = self.core.lock();
         if core.shut_down {
@@ -213,6 +243,13 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
         core.ledger.add(arrival, Some(due));
         self.unlock_and_ring(core);
         Ok(())
+    }
+
+    #[inline]
+    fn note_priority(&self, reason: &Reason<C>) {
+        if reason.priority != Priority::Normal && !self.ages_count.load(Ordering::Relaxed) {
+            self.ages_count.store(true, Ordering::Relaxed);
+        }
     }
 
     /// A run shall be repeated, with its causes or without; false if the queue is shut down. The lease
@@ -248,15 +285,14 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
         let now = self.clock.now();
         let mut core = self.core.lock();
         loop {
-            if let Some(taken) = self.take(&mut core, now) {
-                self.unlock_and_ring(core);
-                return Look::Taken(taken);
+            if let Some(next) = self.next(&mut core, now) {
+                return Look::Taken(self.start(next, core, now));
             }
             if core.is_finished() {
                 self.unlock_and_ring(core);
                 return Look::ShutDown;
             }
-            // Nothing is in line, so `take` has applied the intake. What came since is found here: a
+            // Nothing is in line, so `next` has applied the intake. What came since is found here: a
             // producer that comes later sees the sleeper.
             let intake = self.intake.lock();
             if intake.is_empty() {
@@ -269,13 +305,10 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
     /// Takes a key if one is ready.
     #[inline]
     pub(crate) fn try_take(&self) -> Option<Taken<K, C>> {
-        let now = self.clock.now();
+        let now = self.now();
         let mut core = self.core.lock();
-        let taken = self.take(&mut core, now);
-        if taken.is_some() {
-            self.unlock_and_ring(core);
-        }
-        taken
+        let next = self.next(&mut core, now)?;
+        Some(self.start(next, core, now))
     }
 
     /// Locks the ledger with everything applied that has happened up to now.
@@ -309,22 +342,23 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
     }
 
     #[inline]
-    fn take(&self, core: &mut Core<K, C>, now: Stamp) -> Option<Taken<K, C>> {
-        let taken = self.take_next(core, now);
-        if taken.is_some() {
-            self.doorbell.note_taken(now);
-        }
+    fn start(&self, next: Next, mut core: BriefGuard<'_, Core<K, C>>, now: Stamp) -> Taken<K, C> {
+        core.takes = core.takes.wrapping_add(1);
+        self.doorbell.note_taken(core.takes, &self.clock);
+        let taken = core.ledger.start(next, now);
+        self.unlock_and_ring(core);
         taken
     }
 
+    /// The key that is next, if one is ready.
     #[inline]
-    fn take_next(&self, core: &mut Core<K, C>, now: Stamp) -> Option<Taken<K, C>> {
+    fn next(&self, core: &mut Core<K, C>, now: Stamp) -> Option<Next> {
         let is_due = core.ledger.next_due().is_some_and(|due| due <= now);
         let is_in_order = !is_due || core.ledger.due_can_wait();
         if is_in_order && !self.doorbell.has_sleepers() && self.filter.is_plain() {
-            let taken = core.ledger.take_settled(now, |hash| self.filter.may_hold(hash));
-            if taken.is_some() {
-                return taken;
+            let next = core.ledger.next_settled(|hash| self.filter.may_hold(hash));
+            if next.is_some() {
+                return next;
             }
         }
         if !self.filter.is_empty() {
@@ -332,9 +366,9 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
         }
         loop {
             let more_due = is_due && core.ledger.promote_due(now);
-            let taken = core.ledger.take(now);
-            if taken.is_some() || !more_due {
-                return taken;
+            let next = core.ledger.next(now);
+            if next.is_some() || !more_due {
+                return next;
             }
         }
     }

@@ -3,6 +3,10 @@
 //! The other structures of the queue hold slot numbers, so a key is stored once and cloned once a run.
 //! Beside the slots stands a [table](crate::table) of their numbers by the hashes of their keys; a slot remembers its own,
 //! so that a key is hashed once.
+//!
+//! A key that has nothing to do any more is retired: it may come back soon, and finds its slot. Retired keys are forgotten
+//! many at a time, when they fill half of the table, or a quarter when it would have to grow, or an eighth when the queue
+//! has nothing else to do.
 
 use crate::Priority;
 use crate::clock::Stamp;
@@ -16,15 +20,13 @@ pub(crate) type SlotId = u32;
 pub(crate) struct KeyHash(u32);
 
 /// All that is known of one key at any time. What only some keys have (a run under way, causes, a group)
-/// is kept elsewhere, because there may be a million of these: 32 bytes with a four-byte key, 48 with an
+/// is kept elsewhere, because there may be a million of these: 24 bytes with a four-byte key, 40 with an
 /// `Arc<str>`.
 #[derive(Debug)]
 pub(crate) struct Slot<K> {
     /// The key; `None` only while the slot is free.
     pub(crate) key: Option<K>,
-    /// Since when the run ahead is ready, or waiting for its time.
-    pub(crate) since: Stamp,
-    /// While waiting: when the run ahead is due. In line: since when it is at its level.
+    /// While waiting: when the run ahead is due. In line: since when it is at its level, if anybody asks.
     pub(crate) at: Stamp,
     /// Drawn anew whenever the run ahead changes its place: what holds another ticket is stale.
     pub(crate) ticket: Ticket,
@@ -34,7 +36,7 @@ pub(crate) struct Slot<K> {
     pub(crate) priority: Priority,
     /// The priority that was asked for.
     pub(crate) asked: Priority,
-    /// [`RUNNING`] and [`RETIRED`], in one byte: a slot fills its 32 bytes.
+    /// [`RUNNING`] and [`RETIRED`], in one byte: a slot fills its 24 bytes.
     flags: u8,
 }
 
@@ -68,7 +70,13 @@ pub(crate) struct Slots<K> {
     table: Table,
     all: Vec<Slot<K>>,
     free: Vec<SlotId>,
+    /// A bit for each slot: whether it is retired.
+    retired: Vec<u64>,
+    retired_len: usize,
 }
+
+/// Retired slots that are not worth a pass over the table.
+const RETIRED_TOLERATED: usize = 64;
 
 impl KeyHash {
     pub(crate) fn new(hash: u64) -> Self {
@@ -83,16 +91,79 @@ impl KeyHash {
 
 impl<K> Slots<K> {
     pub(crate) fn new() -> Self {
-        Self { table: Table::new(), all: Vec::new(), free: Vec::new() }
+        Self {
+            table: Table::new(),
+            all: Vec::new(),
+            free: Vec::new(),
+            retired: Vec::new(),
+            retired_len: 0,
+        }
     }
 
-    /// Forgets a key. It must neither run nor have a run ahead.
-    pub(crate) fn remove(&mut self, id: SlotId) {
-        let slot = &mut self.all[id as usize];
-        let hash = slot.hash;
-        slot.key = None;
-        self.table.remove(hash, id);
-        self.free.push(id);
+    /// Notes that a key neither runs nor has a run ahead. It may be forgotten at any time from now on, unless it
+    /// [comes back](Self::revive).
+    #[inline]
+    pub(crate) fn retire(&mut self, id: SlotId) {
+        debug_assert!(self[id].is_idle(), "a key that has something to do must not be forgotten");
+        self[id].set_retired(true);
+        let (word, bit) = retired_bit(id);
+        self.retired[word] |= bit;
+        self.retired_len += 1;
+        self.forget_retired_if(self.table.capacity() / 2);
+    }
+
+    /// Notes that a key has something to do.
+    #[inline]
+    pub(crate) fn revive(&mut self, id: SlotId) {
+        let slot = &mut self[id];
+        if !slot.is_retired() {
+            return;
+        }
+        slot.set_retired(false);
+        let (word, bit) = retired_bit(id);
+        self.retired[word] &= !bit;
+        self.retired_len -= 1;
+    }
+
+    /// Nothing else is to be done now.
+    #[inline]
+    pub(crate) fn rest(&mut self) {
+        self.forget_retired_if(self.table.capacity() / 8);
+    }
+
+    /// Forgets the retired keys if there are `enough` of them: that takes a pass over the whole table.
+    #[inline]
+    fn forget_retired_if(&mut self, enough: usize) {
+        if self.retired_len >= RETIRED_TOLERATED.max(enough) {
+            self.forget_retired();
+        }
+    }
+
+    #[inline(never)]
+    fn forget_retired(&mut self) {
+        let Self { table, all, free, retired, retired_len } = self;
+        if *retired_len == table.len() {
+            table.clear();
+        } else {
+            table.sweep(|id| {
+                let (word, bit) = retired_bit(id);
+                retired.get(word).is_some_and(|bits| bits & bit != 0)
+            });
+        }
+        *retired_len = 0;
+        // From the last to the first, so that they are used again from the first to the last.
+        for (word, bits) in retired.iter_mut().enumerate().rev() {
+            while *bits != 0 {
+                let bit = bits.ilog2();
+                *bits &= !(1 << bit);
+                #[expect(clippy::cast_possible_truncation, reason = "slot numbers fit")]
+                let id = 64 * word as SlotId + bit;
+                free.push(id);
+                let slot = &mut all[id as usize];
+                slot.set_retired(false);
+                slot.key = None;
+            }
+        }
     }
 
     /// Fetches the table's places of these keys, all at the same time.
@@ -114,7 +185,10 @@ impl<K: Eq> Slots<K> {
 
     /// The slot of `key`, a fresh one if there is none yet.
     pub(crate) fn find_or_insert(&mut self, key: K, hash: KeyHash) -> SlotId {
-        let Self { table, all, free } = self;
+        if self.table.is_full() {
+            self.forget_retired_if(self.table.capacity() / 4);
+        }
+        let Self { table, all, free, retired, .. } = self;
         let vacancy = match table.find_or_vacancy(hash, |id| all[id as usize].is_of(&key)) {
             Ok(id) => return id,
             Err(vacancy) => vacancy,
@@ -127,6 +201,7 @@ impl<K: Eq> Slots<K> {
         table.fill(vacancy, id);
         if id as usize == all.len() {
             all.push(slot);
+            retired.resize(retired_bit(id).0 + 1, 0);
         } else {
             all[id as usize] = slot;
         }
@@ -134,11 +209,15 @@ impl<K: Eq> Slots<K> {
     }
 }
 
+/// Where the bit of a slot is: the number of its word, and its mask.
+fn retired_bit(id: SlotId) -> (usize, u64) {
+    (id as usize / 64, 1 << (id % 64))
+}
+
 impl<K> Slot<K> {
     fn new(key: K, hash: KeyHash) -> Self {
         Self {
             key: Some(key),
-            since: Stamp::default(),
             at: Stamp::default(),
             ticket: 0,
             hash,

@@ -7,9 +7,10 @@ use tokio::time::Instant;
 
 use crate::Priority;
 use crate::causes::Causes;
-use crate::clock::{Clock, Stamp};
+use crate::clock::Clock;
+use crate::ledger::Ledger;
 use crate::running;
-use crate::slots::{Pending, Slot};
+use crate::slots::{Pending, SlotId};
 
 /// Every key of a queue at one moment.
 ///
@@ -47,8 +48,8 @@ pub struct KeyStatus<K, C = ()> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Run<C> {
-    /// When it started.
-    pub since: Instant,
+    /// When it started, if the queue [keeps times](crate::Builder::keep_times).
+    pub since: Option<Instant>,
     /// Why it runs.
     pub causes: Causes<C>,
 }
@@ -57,8 +58,8 @@ pub struct Run<C> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Ahead<C> {
-    /// Since when it is ready or waiting.
-    pub since: Instant,
+    /// Since when it is ready or waiting, if the queue [keeps times](crate::Builder::keep_times).
+    pub since: Option<Instant>,
     /// If it waits: until when.
     pub due: Option<Instant>,
     /// How urgent it is.
@@ -80,25 +81,14 @@ pub struct Waiting<K> {
 /// Rows of a table that a person still reads.
 const ROWS: usize = 100;
 
-impl<K> Slot<K> {
-    /// When the run ahead is, or was, ready.
-    pub(crate) fn next_run(&self) -> Option<Stamp> {
-        match self.pending {
-            Pending::None => None,
-            Pending::InLine | Pending::PassedOver => Some(self.since),
-            Pending::Waiting => Some(self.at),
-        }
-    }
-}
-
 impl<K, C> KeyStatus<K, C> {
     /// Sorts keys as [`Snapshot::keys`] says.
     pub(crate) fn rank(&self) -> (u8, Option<Instant>) {
         let ahead = self.ahead.as_ref();
         match (&self.running, ahead.and_then(|ahead| ahead.due)) {
-            (Some(run), _) => (0, Some(run.since)),
+            (Some(run), _) => (0, run.since),
             (None, due) if self.failures > 0 => (1, due),
-            (None, None) => (2, ahead.map(|ahead| ahead.since)),
+            (None, None) => (2, ahead.and_then(|ahead| ahead.since)),
             (None, due) => (3, due),
         }
     }
@@ -107,20 +97,21 @@ impl<K, C> KeyStatus<K, C> {
 impl<K: Clone, C: Clone> KeyStatus<K, C> {
     /// `run` is the slot's run under way, if there is one.
     pub(crate) fn of(
-        slot: &Slot<K>,
+        id: SlotId,
         run: Option<&running::Run<C>>,
-        causes: Option<&Causes<C>>,
+        ledger: &Ledger<K, C>,
         clock: &Clock,
     ) -> Self {
+        let slot = ledger.slot(id);
         let running = run.map(|run| Run {
-            since: clock.instant(run.started),
+            since: ledger.keeps_times().then(|| clock.instant(run.started)),
             causes: run.causes.as_deref().cloned().unwrap_or_default(),
         });
         let ahead = (slot.pending != Pending::None).then(|| Ahead {
-            since: clock.instant(slot.since),
+            since: ledger.since(id).map(|since| clock.instant(since)),
             due: (slot.pending == Pending::Waiting).then(|| clock.instant(slot.at)),
             priority: slot.priority,
-            causes: causes.cloned().unwrap_or_default(),
+            causes: ledger.causes(id).cloned().unwrap_or_default(),
         });
         Self { key: slot.key().clone(), running, ahead, failures: 0 }
     }
@@ -161,7 +152,7 @@ impl<K: fmt::Debug, C: fmt::Debug> KeyStatus<K, C> {
     /// A row for the run under way, a row for the run ahead, and the causes of each below it.
     fn write_rows(&self, now: Instant, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(run) = &self.running {
-            let ran = Age(now.saturating_duration_since(run.since));
+            let ran = age(run.since, now);
             writeln!(
                 f,
                 "{:<8} {ran:>9} {:>9} {:>8}  {:<6}  {:?}",
@@ -171,7 +162,7 @@ impl<K: fmt::Debug, C: fmt::Debug> KeyStatus<K, C> {
         }
         let Some(ahead) = &self.ahead else { return Ok(()) };
         let state = if ahead.due.is_some() { "waiting" } else { "ready" };
-        let held = Age(now.saturating_duration_since(ahead.since));
+        let held = age(ahead.since, now);
         let due = ahead.due.map(|due| Age(due.saturating_duration_since(now)).to_string());
         writeln!(
             f,
@@ -193,6 +184,11 @@ fn write_causes<C: fmt::Debug>(causes: &Causes<C>, f: &mut fmt::Formatter<'_>) -
         writeln!(f, "{:<8} and {} causes between", "", causes.omitted())?;
     }
     Ok(())
+}
+
+/// How long ago it was, or nothing if that is not known.
+fn age(since: Option<Instant>, now: Instant) -> String {
+    since.map_or_else(String::new, |since| Age(now.saturating_duration_since(since)).to_string())
 }
 
 /// A duration in the three digits that a person reads.

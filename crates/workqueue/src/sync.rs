@@ -22,7 +22,7 @@ mod imp {
 
 use std::sync::PoisonError;
 
-pub(crate) use imp::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+pub(crate) use imp::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 /// Where other threads may do anything, which the explorer would not try: it lets them at locks and atomics only.
 pub(crate) use imp::interlude;
 pub(crate) use imp::{BriefGuard, MutexGuard};

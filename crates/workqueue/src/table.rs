@@ -4,9 +4,10 @@
 //! to the first free entry. The table knows no keys: whoever searches says whether a slot with the right hash is the one.
 //!
 //! Written for a million keys, where every access is a wait for memory. A search touches one cache line, or two, where a
-//! table that keeps its tags apart touches one more. An entry has its whole hash, so that neither growing nor closing a gap
-//! looks at any slot. Places follow the order of the hashes, so that growing reads one array and writes the other from
-//! front to back. And [`touch`](Table::touch) fetches the places of a batch, all at the same time.
+//! table that keeps its tags apart touches one more. [`touch`](Table::touch) fetches the places of a batch, all at the same
+//! time. Slots are not taken out one by one, but [swept](Table::sweep) out, many in one pass. And that pass, like the one
+//! that grows the table, looks at no slot, because an entry has its whole hash, and goes through the table from one end to
+//! the other where it stands, because places follow the order of the hashes: no page is fetched twice, or anew.
 //!
 //! Keys whose hashes are close to each other make searches long, so the hash must be seeded: foldhash is, against
 //! everybody who cannot see the queue's timing.
@@ -18,7 +19,7 @@ use std::hint::black_box;
 use crate::slots::{KeyHash, SlotId};
 
 /// The least entries that are worth an allocation.
-const ENTRIES_MIN: usize = 64;
+const ENTRIES_MIN: usize = BLOCK;
 
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -31,6 +32,15 @@ pub(crate) struct Table {
 type Entry = u64;
 
 const FREE: Entry = 0;
+
+/// Entries that a pass over the table takes out at once.
+const BLOCK: usize = 64;
+
+/// What was taken out of a part of the table.
+struct Block {
+    taken: [Entry; BLOCK],
+    len: usize,
+}
 
 /// A free place where a key belongs that was not found.
 #[derive(Debug)]
@@ -59,7 +69,7 @@ impl Table {
         hash: KeyHash,
         is_it: impl Fn(SlotId) -> bool,
     ) -> Result<SlotId, Vacancy> {
-        if self.len >= self.entries.len() / 4 * 3 {
+        if self.is_full() {
             self.grow();
         }
         self.search(hash, is_it).map_err(|index| Vacancy { index, hash })
@@ -73,29 +83,56 @@ impl Table {
         self.len += 1;
     }
 
-    /// Takes a slot out.
-    pub(crate) fn remove(&mut self, hash: KeyHash, id: SlotId) {
-        let wanted = entry(hash, id);
-        let mut gap = self.home(hash.bits());
-        while self.entries[gap] != wanted {
-            assert_ne!(self.entries[gap], FREE, "a slot in use must be in the table");
-            gap = self.after(gap);
-        }
-        // What would no longer be found behind the gap moves into it, and leaves a gap in turn.
-        let mut index = gap;
-        loop {
-            index = self.after(index);
-            let entry = self.entries[index];
-            if entry == FREE {
-                break;
-            }
-            if self.distance(self.home(hash_of(entry)), index) >= self.distance(gap, index) {
-                self.entries[gap] = entry;
-                gap = index;
+    /// Takes out all slots for which `is_gone` holds, in one pass from front to back: entries move towards the front, if
+    /// they move. Those that stand before their home, because the search for them goes on from the end, are put back last.
+    pub(crate) fn sweep(&mut self, is_gone: impl Fn(SlotId) -> bool) {
+        let mut last = Vec::new();
+        self.len = 0;
+        for start in (0..self.entries.len()).step_by(BLOCK) {
+            let block = self.take_block(start, |entry| !is_gone(id_of(entry)));
+            for &entry in block.entries() {
+                self.len += 1;
+                if self.home(hash_of(entry)) < start + BLOCK {
+                    self.put(entry);
+                } else {
+                    last.push(entry);
+                }
             }
         }
-        self.entries[gap] = FREE;
-        self.len -= 1;
+        for entry in last {
+            self.put(entry);
+        }
+        if self.len < self.entries.len() / 8 {
+            let smaller = vec![FREE; capacity_for(self.len)];
+            let entries = std::mem::replace(&mut self.entries, smaller);
+            entries.into_iter().filter(|&entry| entry != FREE).for_each(|entry| self.put(entry));
+        }
+    }
+
+    /// Takes out everything.
+    pub(crate) fn clear(&mut self) {
+        if self.len < self.entries.len() / 8 {
+            self.entries = vec![FREE; capacity_for(self.len)];
+        } else {
+            self.entries.fill(FREE);
+        }
+        self.len = 0;
+    }
+
+    /// Whether it must grow before another slot fits.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.len >= self.entries.len() / 4 * 3
+    }
+
+    /// Entries in use.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Entries, in use or free.
+    pub(crate) fn capacity(&self) -> usize {
+        self.entries.len()
     }
 
     /// Fetches the places of these hashes: one wait for memory, instead of one for each.
@@ -136,23 +173,61 @@ impl Table {
         if index + 1 == self.entries.len() { 0 } else { index + 1 }
     }
 
-    /// How far a search that has begun at `from` has come at `to`.
-    #[inline]
-    fn distance(&self, from: usize, to: usize) -> usize {
-        if from <= to { to - from } else { to + self.entries.len() - from }
-    }
-
+    /// Doubles where it stands, in one pass from back to front: entries move towards the back. Those that do not
+    /// move out of the way of others, or beyond the end, are put back last.
     #[cold]
     fn grow(&mut self) {
-        let larger = (self.entries.len() / 2 * 3).max(ENTRIES_MIN);
-        let entries = std::mem::replace(&mut self.entries, vec![FREE; larger]);
-        for entry in entries.into_iter().filter(|&entry| entry != FREE) {
-            let mut index = self.home(hash_of(entry));
-            while self.entries[index] != FREE {
-                index = self.after(index);
+        let before = self.entries.len();
+        self.entries.resize((2 * before).max(ENTRIES_MIN), FREE);
+        let mut last = Vec::new();
+        for start in (0..before).step_by(BLOCK).rev() {
+            let block = self.take_block(start, |_| true);
+            for &entry in block.entries() {
+                let home = self.home(hash_of(entry));
+                let free = self.entries[home..].iter().position(|&entry| entry == FREE);
+                match free {
+                    Some(offset) if home >= start => self.entries[home + offset] = entry,
+                    _ => last.push(entry),
+                }
             }
-            self.entries[index] = entry;
         }
+        for entry in last {
+            self.put(entry);
+        }
+    }
+
+    /// Empties a block; returns what was in it and shall stay. Without a branch for each entry, because none could be
+    /// foreseen.
+    #[inline]
+    fn take_block(&mut self, start: usize, stays: impl Fn(Entry) -> bool) -> Block {
+        let mut block = Block { taken: [FREE; BLOCK], len: 0 };
+        for place in &mut self.entries[start..start + BLOCK] {
+            let entry = std::mem::replace(place, FREE);
+            block.taken[block.len] = entry;
+            block.len += usize::from(entry != FREE && stays(entry));
+        }
+        block
+    }
+
+    /// Puts an entry into the first free place from its home on.
+    #[inline]
+    fn put(&mut self, entry: Entry) {
+        let mut place = self.home(hash_of(entry));
+        while self.entries[place] != FREE {
+            place = self.after(place);
+        }
+        self.entries[place] = entry;
+    }
+}
+
+/// Entries for a table that is half full with `len` of them, or less.
+fn capacity_for(len: usize) -> usize {
+    (2 * len).next_power_of_two().max(ENTRIES_MIN)
+}
+
+impl Block {
+    fn entries(&self) -> &[Entry] {
+        &self.taken[..self.len]
     }
 }
 
@@ -171,66 +246,92 @@ fn id_of(entry: Entry) -> SlotId {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::BTreeSet;
 
     use proptest::prelude::*;
 
     use super::*;
 
-    /// What is done to a slot's number; it is in the table, or it is not.
-    #[derive(Clone, Copy, Debug)]
-    struct Toggle(SlotId);
+    #[derive(Clone, Debug)]
+    enum Step {
+        /// Puts a slot in that is not there.
+        Add(SlotId),
+        /// Takes out all slots whose number has a remainder.
+        Sweep {
+            divisor: SlotId,
+            remainder: SlotId,
+        },
+        /// Takes out all but those.
+        SweepOthers {
+            divisor: SlotId,
+            remainder: SlotId,
+        },
+        Clear,
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let rest = || (1..40_u32).prop_flat_map(|divisor| (Just(divisor), 0..divisor));
+        let step = prop_oneof![
+            400 => (0..4000_u32).prop_map(Step::Add),
+            4 => rest().prop_map(|(divisor, remainder)| Step::Sweep { divisor, remainder }),
+            1 => rest().prop_map(|(divisor, remainder)| Step::SweepOthers { divisor, remainder }),
+            1 => Just(Step::Clear),
+        ];
+        prop::collection::vec(step, 0..3000)
+    }
 
     /// Few hashes, many of them the same, some at the very end of the table, and some anywhere.
     fn hash(id: SlotId) -> KeyHash {
         let spread = id.wrapping_mul(0x9e37_79b9);
         KeyHash::new(u64::from(match id % 4 {
-            0 => u32::MAX,
+            0 => u32::MAX - id % 8,
             1 => u32::MAX - id,
             2 => id / 16,
             _ => spread,
         }))
     }
 
-    fn ids(table: &Table, hash: KeyHash) -> Vec<SlotId> {
-        let seen = std::cell::RefCell::new(Vec::new());
-        let found = table.find(hash, |id| {
-            seen.borrow_mut().push(id);
-            false
-        });
-        assert_eq!(found, None);
-        let mut seen = seen.into_inner();
-        seen.sort_unstable();
-        seen
+    fn is_there(table: &Table, id: SlotId) -> bool {
+        table.find(hash(id), |other| other == id).is_some()
     }
 
     proptest! {
         #[test]
-        fn what_was_put_in_is_found_until_it_is_taken_out(
-            toggles in prop::collection::vec((0..4000_u32).prop_map(Toggle), 0..3000),
-        ) {
-            let mut table = Table::new();
-            let mut model: BTreeMap<u32, Vec<SlotId>> = BTreeMap::new();
-            for Toggle(id) in toggles {
-                let same = model.entry(hash(id).bits()).or_default();
-                table.touch([hash(id)].into_iter());
-                match table.find_or_vacancy(hash(id), |other| other == id) {
-                    Ok(found) => {
-                        prop_assert!(found == id && same.contains(&id));
-                        table.remove(hash(id), id);
-                        same.retain(|&other| other != id);
+        fn what_was_put_in_is_found_until_it_is_taken_out(steps in steps()) {
+            let (mut table, mut model) = (Table::new(), BTreeSet::new());
+            for step in steps {
+                let was_sweep = !matches!(step, Step::Add(_));
+                match step {
+                    Step::Add(id) => {
+                        table.touch([hash(id)].into_iter());
+                        match table.find_or_vacancy(hash(id), |other| other == id) {
+                            Ok(found) => prop_assert!(found == id && model.contains(&id)),
+                            Err(vacancy) => {
+                                table.fill(vacancy, id);
+                                prop_assert!(model.insert(id));
+                            }
+                        }
                     }
-                    Err(vacancy) => {
-                        prop_assert!(!same.contains(&id));
-                        table.fill(vacancy, id);
-                        same.push(id);
-                        same.sort_unstable();
+                    Step::Sweep { divisor, remainder } => {
+                        table.sweep(|id| id % divisor == remainder);
+                        model.retain(|id| id % divisor != remainder);
+                    }
+                    Step::SweepOthers { divisor, remainder } => {
+                        table.sweep(|id| id % divisor != remainder);
+                        model.retain(|id| id % divisor == remainder);
+                    }
+                    Step::Clear => {
+                        table.clear();
+                        model.clear();
                     }
                 }
-                prop_assert_eq!(table.len, model.values().map(Vec::len).sum::<usize>());
+                prop_assert_eq!(table.len(), model.len());
+                if was_sweep {
+                    prop_assert!(model.iter().all(|&id| is_there(&table, id)));
+                }
             }
-            for (bits, same) in &model {
-                prop_assert_eq!(&ids(&table, KeyHash::new(u64::from(*bits))), same);
+            for id in 0..4000 {
+                prop_assert_eq!(is_there(&table, id), model.contains(&id), "{}", id);
             }
         }
     }
@@ -240,7 +341,7 @@ mod tests {
         let table = Table::new();
         table.touch([hash(1)].into_iter());
         assert_eq!(table.find(hash(1), |_| true), None);
-        assert_eq!(table.entries.capacity(), 0);
+        assert_eq!(table.capacity(), 0);
     }
 
     #[test]
@@ -249,6 +350,26 @@ mod tests {
         let (id, hash) = (SlotId::MAX - 1, KeyHash::new(0));
         let vacancy = table.find_or_vacancy(hash, |_| true).expect_err("it is empty");
         table.fill(vacancy, id);
-        assert_eq!(table.find(hash, |_| true), Some(id));
+        assert_eq!(table.find(hash, |found| found == id), Some(id));
+    }
+
+    #[test]
+    fn a_table_that_was_large_becomes_small() {
+        let mut table = Table::new();
+        let add = |table: &mut Table, id| {
+            let vacancy = table.find_or_vacancy(hash(id), |_| false).expect_err("it is new");
+            table.fill(vacancy, id);
+        };
+        (0..10_000).for_each(|id| add(&mut table, id));
+        table.sweep(|id| id >= 100);
+        assert!(table.capacity() <= 256, "{}", table.capacity());
+        assert!((0..100).all(|id| is_there(&table, id)));
+
+        (10_000..20_000).for_each(|id| add(&mut table, id));
+        table.clear();
+        let roomy = table.capacity();
+        (0..100).for_each(|id| add(&mut table, id));
+        table.clear();
+        assert!(roomy >= 10_000 && table.capacity() <= 256, "{roomy}, {}", table.capacity());
     }
 }

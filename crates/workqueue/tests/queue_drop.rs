@@ -133,13 +133,13 @@ fn a_queue_that_is_empty_or_drained_is_dropped_in_silence() {
 }
 
 #[test]
-fn a_queue_lives_as_long_as_its_last_lease() {
+fn a_queue_lives_as_long_as_its_last_owned_lease() {
     let copies = Arc::new(());
     let key = counted(&copies);
     let queue = WorkQueue::new();
     queue.add(key(1)).unwrap();
     queue.add(key(2)).unwrap();
-    let lease = queue.try_get().unwrap();
+    let lease = queue.try_get().unwrap().into_owned();
     let warnings = warnings_of(|| drop(queue));
     assert!(warnings.is_empty(), "the lease may still add: {warnings:?}");
     assert_eq!(lease.key().number, 1);
@@ -148,8 +148,8 @@ fn a_queue_lives_as_long_as_its_last_lease() {
     assert_eq!(Arc::strong_count(&copies), 1, "the test's own");
 }
 
-/// client-go: `TestGarbageCollection`. Here slots are freed sixty-four at a time, so that many finished
-/// keys at most stay, until others have run; the bound is what counts.
+/// client-go: `TestGarbageCollection`. Here finished keys are dropped in batches; when nothing is left to do, few stay,
+/// and the bound is what counts.
 #[test]
 fn finished_keys_are_let_go() {
     let copies = Arc::new(());

@@ -8,7 +8,7 @@ use common::{MILLISECOND, Polled, SECOND, run_ready};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, advance};
-use windlass_workqueue::{Add, Exponential, Load, Priority, WorkQueue};
+use windlass_workqueue::{Add, Exponential, Lease, Load, Priority, WorkQueue};
 
 fn queue_with_backoff() -> WorkQueue<&'static str> {
     let limiter = Exponential::new(MILLISECOND, 100 * SECOND).unwrap();
@@ -80,13 +80,13 @@ async fn a_lease_may_be_done_on_another_thread() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_tells_its_key_and_how_long_it_was_queued() {
-    let queue = WorkQueue::<String>::new();
+    let queue = WorkQueue::<String>::builder().keep_times().build().unwrap();
     queue.add("a".to_owned()).unwrap();
     advance(3 * SECOND).await;
     let lease = queue.get().await.unwrap();
     assert_eq!(lease.key(), "a");
     assert_eq!(lease.len(), 1, "a lease dereferences to its key");
-    assert_eq!(lease.queued(), 3 * SECOND);
+    assert_eq!(lease.queued(), Some(3 * SECOND));
     assert!(format!("{lease:?}").contains("\"a\""));
     assert_eq!(lease.causes().count(), 0);
 }
@@ -175,15 +175,42 @@ async fn retry_of_a_key_that_was_added_meanwhile_runs_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_outlives_every_handle() {
+async fn an_owned_lease_outlives_every_handle() {
     let queue = queue_with_backoff();
     queue.add("a").unwrap();
     queue.add("b").unwrap();
-    let (a, b) = (queue.try_get().unwrap(), queue.try_get().unwrap());
+    let mut leases = std::iter::from_fn(|| queue.try_get().map(Lease::into_owned));
+    let (a, b) = (leases.next().unwrap(), leases.next().unwrap().into_owned());
     drop(queue);
     assert_eq!(*a.key(), "a");
     a.finish();
     assert_eq!(b.retry().unwrap(), MILLISECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_becomes_owned_is_not_done() {
+    let queue = WorkQueue::new();
+    queue.add("a").unwrap();
+    let lease = queue.try_get().unwrap().into_owned();
+    queue.add("a").unwrap();
+    assert!(queue.try_get().is_none(), "it still runs");
+    let mut elsewhere = JoinSet::new();
+    elsewhere.spawn(async move { drop(lease) });
+    elsewhere.join_all().await;
+    assert_eq!(run_ready(&queue), ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn times_are_not_known_where_nobody_asks() {
+    let queue = WorkQueue::new();
+    queue.add("a").unwrap();
+    advance(3 * SECOND).await;
+    let due = queue.due(&"a").unwrap();
+    assert_eq!(due, Instant::now(), "ready, and it is not known since when");
+    let lease = queue.get().await.unwrap();
+    assert_eq!(lease.queued(), None);
+    assert_eq!(queue.load().elapsed, None);
+    assert_eq!(queue.status(&"a").unwrap().running.unwrap().since, None);
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use common::{SECOND, run_ready};
 use tokio::time::advance;
-use windlass_workqueue::{Add, Exponential, Load, Observer, Priority, Probe, WorkQueue};
+use windlass_workqueue::{Add, Elapsed, Exponential, Load, Observer, Priority, Probe, WorkQueue};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
@@ -127,7 +127,7 @@ async fn a_delayed_key_is_told_when_it_becomes_ready() {
     queue.add_after("a", 10 * SECOND).unwrap();
     advance(9 * SECOND).await;
     assert_eq!(heard(&queue, &recorder), []);
-    assert_eq!(queue.load(), Load { waiting: 1, ..Load::default() });
+    assert_eq!(queue.load().waiting, 1);
     advance(3 * SECOND).await;
     assert_eq!(heard(&queue, &recorder), [Step::Added { depth: 1 }]);
     advance(SECOND).await;
@@ -194,7 +194,8 @@ async fn the_depth_returns_to_zero() {
 #[tokio::test(start_paused = true)]
 async fn the_probe_tells_of_unfinished_work() {
     let (queue, recorder) = observed_queue();
-    assert_eq!(recorder.load(), Some(Load::default()));
+    let nothing = Load { elapsed: Some(Elapsed::default()), ..Load::default() };
+    assert_eq!(recorder.load(), Some(nothing));
     for key in ["a", "b", "c"] {
         queue.add(key).unwrap();
     }
@@ -203,15 +204,19 @@ async fn the_probe_tells_of_unfinished_work() {
     advance(3 * SECOND).await;
     let b = queue.try_get().unwrap();
     advance(2 * SECOND).await;
-    let load =
-        Load { ready: 1, waiting: 1, running: 2, unfinished: 7 * SECOND, longest: 5 * SECOND };
+    let elapsed = Some(Elapsed { total: 7 * SECOND, longest: 5 * SECOND });
+    let load = Load { ready: 1, waiting: 1, running: 2, elapsed };
     assert_eq!(recorder.load(), Some(load));
     assert_eq!(queue.load(), load);
     drop(a);
-    let load = Load { running: 1, unfinished: 2 * SECOND, longest: 2 * SECOND, ..load };
+    let load = Load {
+        running: 1,
+        elapsed: Some(Elapsed { total: 2 * SECOND, longest: 2 * SECOND }),
+        ..load
+    };
     assert_eq!(recorder.load(), Some(load));
     drop(b);
-    assert_eq!(recorder.load(), Some(Load { ready: 1, waiting: 1, ..Load::default() }));
+    assert_eq!(recorder.load(), Some(Load { ready: 1, waiting: 1, ..nothing }));
 }
 
 /// Two runs of one key within one tick of the clock are two runs, and only the second is unfinished.
@@ -228,14 +233,16 @@ async fn unfinished_work_counts_every_run_once() {
     let short = queue.try_get().unwrap();
     advance(10 * SECOND).await;
     let load = queue.load();
-    assert_eq!((load.running, load.longest), (2, 10 * SECOND));
-    assert_eq!(load.unfinished, 20 * SECOND);
+    assert_eq!(
+        (load.running, load.elapsed),
+        (2, Some(Elapsed { total: 20 * SECOND, longest: 10 * SECOND }))
+    );
     drop((long, short));
 }
 
 #[tokio::test(start_paused = true)]
 async fn thousands_of_short_runs_do_not_hide_a_long_one() {
-    let queue = WorkQueue::<u32>::new();
+    let queue = WorkQueue::<u32>::builder().keep_times().build().unwrap();
     queue.add(u32::MAX).unwrap();
     let long = queue.try_get().unwrap();
     for key in 0..2_000 {
@@ -244,9 +251,12 @@ async fn thousands_of_short_runs_do_not_hide_a_long_one() {
         drop(queue.try_get().unwrap());
     }
     let load = queue.load();
-    assert_eq!((load.running, load.unfinished, load.longest), (1, 2 * SECOND, 2 * SECOND));
+    assert_eq!(
+        (load.running, load.elapsed),
+        (1, Some(Elapsed { total: 2 * SECOND, longest: 2 * SECOND }))
+    );
     drop(long);
-    assert_eq!(queue.load(), Load::default());
+    assert_eq!((queue.load().running, queue.load().elapsed), (0, Some(Elapsed::default())));
 }
 
 #[tokio::test(start_paused = true)]

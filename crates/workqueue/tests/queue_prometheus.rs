@@ -177,7 +177,8 @@ async fn queues_of_one_name_are_added_up() {
     assert_eq!(value(&registry, "workqueue_unfinished_work_seconds"), "3.0");
     assert_eq!(value(&registry, "workqueue_longest_running_processor_seconds"), "2.0");
 
-    drop((old, one));
+    drop(old);
+    drop(one);
     assert_eq!(value(&registry, "workqueue_depth"), "1");
     assert_eq!(value(&registry, "workqueue_longest_running_processor_seconds"), "1.0");
     drop((new, two.try_get()));
@@ -192,9 +193,9 @@ async fn a_queue_that_is_gone_is_shown_no_more() {
     let gone = queue(&metrics, "pods");
     let stays = queue(&metrics, "nodes");
     gone.add("one").expect("open");
-    let lease = gone.try_get().expect("ready");
+    let lease = gone.try_get().expect("ready").into_owned();
     drop(gone);
-    // A lease keeps its queue: the work is still under way.
+    // An owned lease keeps its queue: the work is still under way.
     assert_eq!(value(&registry, "workqueue_adds_total"), "1");
     drop(lease);
     let left = scrape(&registry);

@@ -146,6 +146,7 @@ impl Crawl {
             .name("crawl")
             .limiter(limiter)
             .fair_by(|url: &Url| Group::of(host(url)))
+            .keep_times()
             .build()?;
         Ok(Self { queue, site: Site::new(options.pages, options.seed), report: Mutex::default() })
     }
@@ -158,7 +159,7 @@ impl Crawl {
     }
 
     /// Fetches one page. The lease ends with this call, also if it panics or is cancelled.
-    async fn visit(&self, lease: Lease<Url, Cause>) {
+    async fn visit(&self, lease: Lease<'_, Url, Cause>) {
         // Somebody linked to the page while it was being fetched, so it came once more.
         if self.report().finished.contains(lease.key()) {
             return;
@@ -182,11 +183,11 @@ impl Crawl {
         }
     }
 
-    fn follow(&self, lease: &Lease<Url, Cause>, links: Vec<String>) {
+    fn follow(&self, lease: &Lease<'_, Url, Cause>, links: Vec<String>) {
         let mut report = self.report();
         report.finished.insert(lease.key().clone());
         report.host(host(lease)).fetched += 1;
-        report.host(host(lease)).queued += lease.queued();
+        report.host(host(lease)).queued += lease.queued().unwrap_or_default();
         for link in links.into_iter().map(Url::from) {
             // A page that failed waits for its retry; a link is no reason to bother its host earlier.
             if report.finished.contains(&link) || self.queue.failures(&link) > 0 {
@@ -198,7 +199,7 @@ impl Crawl {
         }
     }
 
-    fn note_given_up(&self, lease: &Lease<Url, Cause>, error: FetchError) {
+    fn note_given_up(&self, lease: &Lease<'_, Url, Cause>, error: FetchError) {
         let causes = lease.causes().cloned().collect();
         let mut report = self.report();
         report.finished.insert(lease.key().clone());

@@ -51,7 +51,10 @@ pub(crate) enum Step {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
     pub(crate) fair: bool,
+    pub(crate) keeps_times: bool,
     pub(crate) aging: u32,
+    /// When the first key came that was not of `Normal` priority: unless times are kept, no key is older.
+    aging_from: Option<u32>,
     now: u32,
     levels: [Level; 3],
     /// The place in line of each key that has one.
@@ -81,8 +84,6 @@ struct Place {
     order: i64,
     /// When the key came to this level.
     entered: u32,
-    /// When the key became ready.
-    since: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -161,8 +162,7 @@ impl Model {
             }
             level.retain(|(_, places)| !places.is_empty());
         }
-        let since = before.map_or(entered, |place| place.since);
-        let place = Place { key, priority, order: self.draw(), entered, since };
+        let place = Place { key, priority, order: self.draw(), entered };
         self.places.insert(key, place);
         let group = self.group(key);
         let level = &mut self.levels[priority as usize];
@@ -174,7 +174,7 @@ impl Model {
 
     /// To the front of the level.
     fn enter_first(&mut self, passed: Place) {
-        let place = Place { order: -self.draw(), entered: passed.since, ..passed };
+        let place = Place { order: -self.draw(), ..passed };
         self.places.insert(place.key, place);
         let group = self.group(place.key);
         let level = &mut self.levels[place.priority as usize];
@@ -199,6 +199,7 @@ impl Model {
         if occupied.len() < 2 {
             return;
         }
+        let aging_from = self.aging_from.filter(|_| !self.keeps_times).unwrap_or_default();
         for (lower, upper) in
             [(Priority::Normal, Priority::High), (Priority::Low, Priority::Normal)]
         {
@@ -206,7 +207,7 @@ impl Model {
                 self.places.values().copied().filter(|place| place.priority == lower).collect();
             aged.sort_by_key(|place| place.order);
             for place in aged {
-                if place.entered + self.aging > self.now {
+                if place.entered.max(aging_from) + self.aging > self.now {
                     break;
                 }
                 self.enter(place.key, upper, self.now);
@@ -269,8 +270,13 @@ impl ReferenceStateMachine for Model {
     type Transition = Step;
 
     fn init_state() -> BoxedStrategy<Self> {
-        (any::<bool>(), 1..20_u32)
-            .prop_map(|(fair, aging)| Self { fair, aging, ..Self::default() })
+        (any::<bool>(), any::<bool>(), 1..20_u32)
+            .prop_map(|(fair, keeps_times, aging)| Self {
+                fair,
+                keeps_times,
+                aging,
+                ..Self::default()
+            })
             .boxed()
     }
 
@@ -323,6 +329,9 @@ impl ReferenceStateMachine for Model {
         match *step {
             Step::Add(key) if !state.shut_down => state.add(key, Priority::Normal),
             Step::AddWith { key, priority, ticks } if !state.shut_down => {
+                if priority != Priority::Normal {
+                    state.aging_from.get_or_insert(state.now);
+                }
                 state.add_after(key, priority, ticks);
             }
             Step::Add(_) | Step::AddWith { .. } => {}

@@ -18,7 +18,7 @@ use super::reference::{GROUPS, Key, Model, Step, TICK};
 pub(crate) struct QueueTest {
     // Dropped in this order: what the queue handed out, the queue, the clock.
     gets: Vec<Get>,
-    leases: Vec<Lease<Key, Key>>,
+    leases: Vec<Lease<'static, Key, Key>>,
     queue: WorkQueue<Key, Key>,
     runtime: Runtime,
     handed_out: Vec<Key>,
@@ -32,7 +32,7 @@ struct Get {
     woken: Arc<Flag>,
 }
 
-type Taken = Option<Lease<Key, Key>>;
+type Taken = Option<Lease<'static, Key, Key>>;
 
 struct Flag(AtomicBool);
 
@@ -45,7 +45,7 @@ impl Wake for Flag {
 impl QueueTest {
     fn start_get(&mut self) {
         let queue = self.queue.clone();
-        let future = Box::pin(async move { queue.get().await });
+        let future = Box::pin(async move { queue.get().await.map(Lease::into_owned) });
         self.gets.push(Get { future, woken: Arc::new(Flag(AtomicBool::new(true))) });
     }
 
@@ -66,7 +66,7 @@ impl QueueTest {
         }
     }
 
-    fn hold(&mut self, lease: Lease<Key, Key>) {
+    fn hold(&mut self, lease: Lease<'static, Key, Key>) {
         let twice = self.leases.iter().any(|other| other.key() == lease.key());
         assert!(!twice, "{} runs twice at once", lease.key());
         self.handed_out.push(*lease.key());
@@ -109,7 +109,7 @@ impl QueueTest {
                 assert_eq!(self.queue.add_with(key, add).is_err(), self.shut_down);
             }
             Step::TryGet => {
-                if let Some(lease) = self.queue.try_get() {
+                if let Some(lease) = self.queue.try_get().map(Lease::into_owned) {
                     self.hold(lease);
                 }
             }
@@ -141,6 +141,9 @@ impl StateMachineTest for QueueTest {
         // Half a tick off, so that no timer's rounding to milliseconds matters.
         let queue = runtime.block_on(async {
             let mut builder = WorkQueue::builder().aging(TICK * model.aging);
+            if model.keeps_times {
+                builder = builder.keep_times();
+            }
             if model.fair {
                 builder = builder.fair_by(|key: &Key| Group::of(&(key % GROUPS)));
             }
