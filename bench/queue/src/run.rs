@@ -35,7 +35,7 @@ pub(crate) fn timed() -> Result<Subject<SymbolU32, ()>, InvalidConfig> {
     Ok(Subject { queue: WorkQueue::builder().keep_times().build()?, add: add_plainly })
 }
 
-fn add_plainly<K: Eq + Hash + Clone + Send>(
+fn add_plainly<K: Eq + Hash + Clone + Send + 'static>(
     queue: &WorkQueue<K>,
     _index: usize,
     key: K,
