@@ -59,7 +59,8 @@ where
     /// How long a key stays at one priority before it moves up by one. Default: 30 s.
     ///
     /// Keys move up only while others are ahead of them, so a queue that uses one priority never pays
-    /// for this.
+    /// for this. What came before any other priority was used counts as come when it first was, unless the queue
+    /// [keeps times](Self::keep_times).
     pub fn aging(mut self, aging: Duration) -> Self {
         self.aging = aging;
         self
@@ -82,9 +83,11 @@ where
     }
 
     /// Notes since when keys are ready and runs are under way, for [`Lease::queued`](crate::Lease::queued),
-    /// [`WorkQueue::snapshot`] and [`WorkQueue::load`]. Default: only if there is an observer.
+    /// [`WorkQueue::snapshot`], [`WorkQueue::status`], [`WorkQueue::due`] and [`WorkQueue::load`], and so that
+    /// [`aging`](Self::aging) counts from the very beginning. Default: only if there is an observer.
     ///
-    /// It takes two readings of the clock for each run, which may be a third of all that the queue does for it.
+    /// It takes two readings of the clock for each run, which may be a third of all that the queue does for it, and eight
+    /// bytes for each key.
     pub fn keep_times(mut self) -> Self {
         self.keep_times = true;
         self

@@ -38,6 +38,10 @@ impl Stamp {
 }
 
 impl Stamp {
+    pub(crate) fn is_known(self) -> bool {
+        self != Self::default()
+    }
+
     /// For an atomic, which holds nothing else.
     pub(crate) fn to_bits(self) -> u64 {
         self.0

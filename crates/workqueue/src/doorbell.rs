@@ -4,8 +4,10 @@
 //! burst of adds costs its producer few wake-ups, and a hundred idle workers are not woken for one key. But a
 //! woken worker may be unable to run, because the thread that it was woken on is busy with a long handler, and
 //! then everything would wait for it. So when no key has been taken for a while, producers may ring for as many
-//! sleepers as there are cores: two keys for idle workers start two of them, whatever the first one does. While
-//! nobody sleeps, no time is read for this.
+//! sleepers as there are cores: two keys for idle workers start two of them, whatever the first one does.
+//!
+//! Where the time of an add or a take is not known, it is not read for this every time, and not at all while nobody
+//! sleeps: so a worker that is stuck may be noticed some adds later, and a ring may be one too many.
 //!
 //! Invariants:
 //! - A worker becomes a sleeper with both the ledger and the intake locked and nothing to do in either;
@@ -26,7 +28,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Stamp};
 use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering, interlude};
 
 /// More workers than this cannot run at once.
@@ -40,14 +42,17 @@ static RINGS_MAX: LazyLock<usize> = LazyLock::new(|| {
 /// waits for its turn on a thread, is there sooner.
 const SLOW_TAKE: Duration = Duration::from_micros(100);
 
-/// One of this many takes is noted, because a note reads the clock and moves a cache line between cores. Where takes
-/// are so slow that the last note is old, a ring too many is cheap.
+/// Takes are noted this often at most, because the note moves a cache line between cores.
+const NOTE_PERIOD: Duration = Duration::from_micros(20);
+
+/// Of takes whose time is not known, one of this many is noted. Where takes are so slow that the last note is old, a ring
+/// too many is cheap.
 const NOTED_TAKES: u32 = 16;
 
-/// While a ring is under way, these many adds look at the clock whether it takes too long, and then
-const FEW_UNANSWERED: u32 = 4;
+/// Of adds whose time is not known, the first few after a ring look at the clock whether it takes too long.
+const FIRST_UNANSWERED: u32 = 4;
 
-/// one of this many.
+/// Of later ones, one of this many does.
 const TIMED_UNANSWERED: u32 = 16;
 
 /// No key has been taken yet.
@@ -59,9 +64,9 @@ pub(crate) struct Doorbell {
     sleepers: AtomicUsize,
     /// Rings that are on their way to a sleeper.
     rings: AtomicUsize,
-    /// Adds since a producer last rang for a first sleeper; changed with the intake locked.
+    /// Adds since somebody last rang that would have rung for another sleeper. Not exact: it is not worth an exchange.
     unanswered: AtomicU32,
-    /// When a key was last taken, as the bits of a [`Stamp`](crate::clock::Stamp); or [`NEVER`].
+    /// When a key was last taken, as far as that was noted, as the bits of a [`Stamp`]; or [`NEVER`].
     taken_at: AtomicU64,
     bell: Notify,
 }
@@ -82,7 +87,7 @@ impl Doorbell {
     }
 
     /// Whether a worker, which has left something to do, should ring once it has let go of its lock; then
-    /// it must.
+    /// it must. `at` is the time of the add, if that is known.
     #[must_use]
     pub(crate) fn claim_chained_ring(&self) -> bool {
         self.has_sleepers() && self.claim(1)
@@ -92,47 +97,51 @@ impl Doorbell {
     /// it must.
     #[must_use]
     #[inline]
-    pub(crate) fn claim_ring(&self, clock: &Clock) -> bool {
+    pub(crate) fn claim_ring(&self, at: Stamp, clock: &Clock) -> bool {
         let sleepers = self.sleepers.load(Ordering::Relaxed);
-        if sleepers == 0 {
-            return false;
-        }
-        if self.claim(1) {
-            self.unanswered.store(0, Ordering::Relaxed);
-            return true;
-        }
-        sleepers > 1 && self.claim_more(sleepers, clock)
+        sleepers > 0 && (self.claim(1) || (sleepers > 1 && self.claim_more(sleepers, at, clock)))
     }
 
     /// Takes one more ring, if those that are under way do not help.
-    fn claim_more(&self, sleepers: usize, clock: &Clock) -> bool {
+    fn claim_more(&self, sleepers: usize, at: Stamp, clock: &Clock) -> bool {
         let unanswered = self.unanswered.load(Ordering::Relaxed);
         self.unanswered.store(unanswered.wrapping_add(1), Ordering::Relaxed);
-        if unanswered >= FEW_UNANSWERED && !unanswered.is_multiple_of(TIMED_UNANSWERED) {
-            return false;
-        }
+        let is_looked_at =
+            unanswered < FIRST_UNANSWERED || unanswered.is_multiple_of(TIMED_UNANSWERED);
         let max = sleepers.min(*RINGS_MAX);
-        if self.rings.load(Ordering::Relaxed) >= max {
+        if !(at.is_known() || is_looked_at) || self.rings.load(Ordering::Relaxed) >= max {
             return false;
         }
         let taken_at = self.taken_at.load(Ordering::Relaxed);
-        let is_slow = taken_at == NEVER || clock.now().is_after(taken_at, SLOW_TAKE);
+        let now = if at.is_known() { at } else { clock.now() };
+        let is_slow = taken_at == NEVER || now.is_after(taken_at, SLOW_TAKE);
         is_slow && self.claim(max)
     }
 
-    /// A worker took a key; `takes` counts them.
+    /// A worker took a key, at `at` if that is known; `takes` counts them.
     #[inline]
-    pub(crate) fn note_taken(&self, takes: u32, clock: &Clock) {
-        if takes.is_multiple_of(NOTED_TAKES) && self.has_sleepers() {
-            self.taken_at.store(clock.now().to_bits(), Ordering::Relaxed);
+    pub(crate) fn note_taken(&self, takes: u32, at: Stamp, clock: &Clock) {
+        let now = if at.is_known() {
+            at
+        } else if takes.is_multiple_of(NOTED_TAKES) && self.has_sleepers() {
+            clock.now()
+        } else {
+            return;
+        };
+        if now.is_after(self.taken_at.load(Ordering::Relaxed), NOTE_PERIOD) {
+            self.taken_at.store(now.to_bits(), Ordering::Relaxed);
         }
     }
 
     /// Takes a ring, if fewer than `max` are under way.
     fn claim(&self, max: usize) -> bool {
         let may_ring = |rings| (rings < max).then_some(rings + 1);
-        self.rings.load(Ordering::SeqCst) < max
-            && self.rings.fetch_update(Ordering::SeqCst, Ordering::SeqCst, may_ring).is_ok()
+        let is_claimed = self.rings.load(Ordering::SeqCst) < max
+            && self.rings.fetch_update(Ordering::SeqCst, Ordering::SeqCst, may_ring).is_ok();
+        if is_claimed {
+            self.unanswered.store(0, Ordering::Relaxed);
+        }
+        is_claimed
     }
 
     pub(crate) fn ring(&self) {

@@ -196,9 +196,13 @@ impl<K, C> Ledger<K, C> {
         }
     }
 
-    /// Every key that runs or has a run ahead.
-    pub(crate) fn slots(&self) -> impl Iterator<Item = SlotId> {
-        self.slots.iter().filter(|(_, slot)| !slot.is_idle()).map(|(id, _)| id)
+    /// Every key that runs or has a run ahead, in the order in which they took their last places.
+    pub(crate) fn slots(&self) -> Vec<SlotId> {
+        let known = self.slots.iter().filter(|(_, slot)| !slot.is_idle());
+        let mut ids: Vec<_> = known.map(|(id, _)| id).collect();
+        let age = |id: SlotId| self.next_ticket.wrapping_sub(self.slots[id].ticket);
+        ids.sort_by_key(|&id| std::cmp::Reverse(age(id)));
+        ids
     }
 
     pub(crate) fn slot(&self, id: SlotId) -> &Slot<K> {
@@ -222,6 +226,12 @@ impl<K, C> Ledger<K, C> {
     /// The runs that are under way.
     pub(crate) fn runs(&self) -> impl Iterator<Item = &Run<C>> {
         self.running.iter()
+    }
+
+    /// Keys that were forgotten, for the caller to drop once the queue is unlocked.
+    #[inline]
+    pub(crate) fn take_forgotten(&mut self) -> Vec<K> {
+        self.slots.take_forgotten()
     }
 
     pub(crate) fn observer(&self) -> Option<&SharedObserver> {
@@ -309,13 +319,12 @@ impl<K, C> Ledger<K, C> {
     fn raise(&mut self, id: SlotId, priority: Priority, now: Stamp) {
         let slot = &mut self.slots[id];
         let before = std::mem::replace(&mut slot.priority, priority);
+        slot.at = now;
         if slot.pending == Pending::PassedOver {
             return;
         }
         let (ticket, group) = (self.draw_ticket(), self.group(id));
-        let slot = &mut self.slots[id];
-        slot.ticket = ticket;
-        slot.at = now;
+        self.slots[id].ticket = ticket;
         self.line.note_stale(before, group);
         self.line.push_back(priority, group, Place { id, ticket }, &self.slots);
     }
@@ -461,7 +470,7 @@ impl<K: Eq + Hash + Clone, C> Ledger<K, C> {
         if self.slots[id].pending != Pending::Waiting {
             return false;
         }
-        self.give_up_waiting(id);
+        let _causes = self.give_up_waiting(id);
         self.waiting.remove(&self.slots);
         self.rest_if_quiet();
         true
@@ -470,14 +479,11 @@ impl<K: Eq + Hash + Clone, C> Ledger<K, C> {
     /// Takes all waiting keys out, the earliest first, each with its due time.
     pub(crate) fn take_waiting(&mut self) -> Vec<(K, Stamp)> {
         let ids = self.waiting.take_all(&self.slots);
-        let given_up = ids.into_iter().map(|id| {
-            let given_up = (self.slots[id].key().clone(), self.slots[id].at);
-            self.give_up_waiting(id);
-            given_up
-        });
-        let given_up = given_up.collect();
+        let keys = ids.iter().map(|&id| (self.slots[id].key().clone(), self.slots[id].at));
+        let keys = keys.collect();
+        let _causes: Vec<_> = ids.into_iter().map(|id| self.give_up_waiting(id)).collect();
         self.rest_if_quiet();
-        given_up
+        keys
     }
 
     /// The slot of a key that runs or has a run ahead.
@@ -501,15 +507,14 @@ impl<K: Eq + Hash + Clone, C> Ledger<K, C> {
         id
     }
 
-    fn give_up_waiting(&mut self, id: SlotId) {
+    /// The run ahead is cancelled. Returns its causes, which are the user's to drop.
+    fn give_up_waiting(&mut self, id: SlotId) -> Option<Causes<C>> {
         self.count_waiting_special(id, -1);
         let slot = &mut self.slots[id];
         slot.pending = Pending::None;
         if slot.is_idle() {
             self.slots.retire(id);
         }
-        if let Some(causes) = self.causes.get_mut(id as usize) {
-            *causes = Causes::default();
-        }
+        self.causes.get_mut(id as usize).map(std::mem::take)
     }
 }

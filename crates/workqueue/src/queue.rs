@@ -114,6 +114,24 @@ where
     /// Takes the next key. Waits while there is none; `None` means that the queue is shut down and that
     /// no key will ever come again.
     ///
+    /// The lease borrows the queue. For a task of its own it must [own](Lease::into_owned) its handle:
+    ///
+    /// ```
+    /// # use windlass_workqueue::{Lease, WorkQueue};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let queue = WorkQueue::new();
+    /// # queue.add("mail/anna")?;
+    /// # queue.shut_down();
+    /// let mut tasks = tokio::task::JoinSet::new();
+    /// while let Some(lease) = queue.get().await.map(Lease::into_owned) {
+    ///     tasks.spawn(async move { lease.finish() });
+    /// }
+    /// # tasks.join_all().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Cancel safety
     /// Safe: a key is taken in the same step that returns it, so a `get` that is dropped while it waits
     /// has taken none, and what woke it goes to another worker. Do not keep one that is neither polled nor
@@ -168,8 +186,8 @@ where
         self.shared.cancel(key)
     }
 
-    /// When a key will run next: now or earlier if it is ready, later if it waits, `None` if no run is
-    /// ahead.
+    /// When a key will run next: later if it waits, `None` if no run is ahead. If it is ready, since when it is, or now
+    /// if the queue does not [keep times](Builder::keep_times).
     pub fn due(&self, key: &K) -> Option<Instant> {
         let hash = self.shared.hash(key);
         let core = self.shared.settled();
@@ -279,8 +297,10 @@ where
         let shut_down = core.shut_down;
         let ledger = &core.ledger;
         let runs: HashMap<_, _> = ledger.runs().map(|run| (run.slot, run)).collect();
-        let statuses =
-            ledger.slots().map(|id| KeyStatus::of(id, runs.get(&id).copied(), ledger, clock));
+        let statuses = ledger
+            .slots()
+            .into_iter()
+            .map(|id| KeyStatus::of(id, runs.get(&id).copied(), ledger, clock));
         let mut keys: Vec<_> = statuses.collect();
         drop(core);
         let limiter = self.shared.limiter.lock();

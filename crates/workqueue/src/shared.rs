@@ -166,7 +166,7 @@ impl<K, C> Shared<K, C> {
 
     /// Unlocks, and tells everyone who has something to do now.
     #[inline]
-    fn unlock_and_ring(&self, core: BriefGuard<'_, Core<K, C>>) {
+    fn unlock_and_ring(&self, mut core: BriefGuard<'_, Core<K, C>>) {
         let ring = self.doorbell.has_sleepers()
             && core.wants_worker()
             && self.doorbell.claim_chained_ring();
@@ -179,6 +179,7 @@ impl<K, C> Shared<K, C> {
             self.has_waiting.store(next_due.is_some(), Ordering::Relaxed);
         }
         let quiet = core.ledger.is_idle();
+        let forgotten = core.ledger.take_forgotten();
         drop(core);
         if ring {
             self.doorbell.ring();
@@ -190,6 +191,8 @@ impl<K, C> Shared<K, C> {
         if quiet {
             self.quiet.notify_waiters();
         }
+        // Last, because that is the user's code, and may panic.
+        drop(forgotten);
     }
 }
 
@@ -206,7 +209,7 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
         let mut intake = self.intake.lock();
         let arrival = Arrival { key, hash, at, reason };
         let fill = intake.push(arrival, &self.filter).map_err(Closed)?;
-        let ring = self.doorbell.claim_ring(&self.clock);
+        let ring = self.doorbell.claim_ring(at, &self.clock);
         drop(intake);
         if ring {
             self.doorbell.ring();
@@ -218,6 +221,9 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
         };
         if let Some(mut core) = core {
             self.apply_intake(&mut core);
+            let forgotten = core.ledger.take_forgotten();
+            drop(core);
+            drop(forgotten);
         }
         Ok(())
     }
@@ -344,7 +350,7 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
     #[inline]
     fn start(&self, next: Next, mut core: BriefGuard<'_, Core<K, C>>, now: Stamp) -> Taken<K, C> {
         core.takes = core.takes.wrapping_add(1);
-        self.doorbell.note_taken(core.takes, &self.clock);
+        self.doorbell.note_taken(core.takes, now, &self.clock);
         let taken = core.ledger.start(next, now);
         self.unlock_and_ring(core);
         taken

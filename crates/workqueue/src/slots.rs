@@ -20,8 +20,8 @@ pub(crate) type SlotId = u32;
 pub(crate) struct KeyHash(u32);
 
 /// All that is known of one key at any time. What only some keys have (a run under way, causes, a group)
-/// is kept elsewhere, because there may be a million of these: 24 bytes with a four-byte key, 40 with an
-/// `Arc<str>`.
+/// is kept elsewhere, because there may be a million of these: 24 bytes with a key whose `Option` takes four,
+/// 40 with an `Arc<str>`.
 #[derive(Debug)]
 pub(crate) struct Slot<K> {
     /// The key; `None` only while the slot is free.
@@ -73,6 +73,10 @@ pub(crate) struct Slots<K> {
     /// A bit for each slot: whether it is retired.
     retired: Vec<u64>,
     retired_len: usize,
+    /// Words of `retired` up to the last in which a bit is set.
+    retired_words: usize,
+    /// Keys that were forgotten, and are to be dropped when the queue is unlocked: that is the user's code.
+    forgotten: Vec<K>,
 }
 
 /// Retired slots that are not worth a pass over the table.
@@ -97,6 +101,8 @@ impl<K> Slots<K> {
             free: Vec::new(),
             retired: Vec::new(),
             retired_len: 0,
+            retired_words: 0,
+            forgotten: Vec::new(),
         }
     }
 
@@ -109,6 +115,7 @@ impl<K> Slots<K> {
         let (word, bit) = retired_bit(id);
         self.retired[word] |= bit;
         self.retired_len += 1;
+        self.retired_words = self.retired_words.max(word + 1);
         self.forget_retired_if(self.table.capacity() / 2);
     }
 
@@ -141,7 +148,7 @@ impl<K> Slots<K> {
 
     #[inline(never)]
     fn forget_retired(&mut self) {
-        let Self { table, all, free, retired, retired_len } = self;
+        let Self { table, all, free, retired, retired_len, retired_words, forgotten } = self;
         if *retired_len == table.len() {
             table.clear();
         } else {
@@ -150,9 +157,10 @@ impl<K> Slots<K> {
                 retired.get(word).is_some_and(|bits| bits & bit != 0)
             });
         }
-        *retired_len = 0;
+        forgotten.reserve(std::mem::take(retired_len));
         // From the last to the first, so that they are used again from the first to the last.
-        for (word, bits) in retired.iter_mut().enumerate().rev() {
+        let words = retired.iter_mut().take(std::mem::take(retired_words)).enumerate();
+        for (word, bits) in words.rev() {
             while *bits != 0 {
                 let bit = bits.ilog2();
                 *bits &= !(1 << bit);
@@ -161,9 +169,15 @@ impl<K> Slots<K> {
                 free.push(id);
                 let slot = &mut all[id as usize];
                 slot.set_retired(false);
-                slot.key = None;
+                forgotten.extend(slot.key.take());
             }
         }
+    }
+
+    /// Keys that were forgotten since the last call, for the caller to drop.
+    #[inline]
+    pub(crate) fn take_forgotten(&mut self) -> Vec<K> {
+        if self.forgotten.is_empty() { Vec::new() } else { std::mem::take(&mut self.forgotten) }
     }
 
     /// Fetches the table's places of these keys, all at the same time.

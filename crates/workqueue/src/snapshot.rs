@@ -25,8 +25,9 @@ pub struct Snapshot<K, C = ()> {
     pub taken: Instant,
     /// Whether the queue was shut down.
     pub shut_down: bool,
-    /// The keys, those that a person asks about first: the running ones, the longest first; then those
-    /// that have failed; then the ready and last the waiting ones, the longest or soonest first.
+    /// The keys, those that a person asks about first: the running ones, the longest first; then those that have failed;
+    /// then the ready and last the waiting ones, the longest or soonest first. Where times are not kept, keys that ran or
+    /// were ready longer are those that lined up earlier.
     pub keys: Vec<KeyStatus<K, C>>,
 }
 

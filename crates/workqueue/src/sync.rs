@@ -37,12 +37,12 @@ pub(crate) struct Lock<T>(imp::Mutex<T>);
 /// Nearly all critical sections are tens of nanoseconds long, so that sleeping on a lock does not pay. And a lock on
 /// which nobody sleeps is left by a plain store: the system's is left by an exchange, which waits until all that was
 /// written under the lock has come from the other core. Those who meet one of the few long sections (a snapshot, a table
-/// that grows) sleep between their attempts.
+/// that grows or is swept) sleep between their attempts.
 ///
 /// User code under the lock is kept out of changes, so that a lease can end while its thread panics: hashing, grouping
-/// and limiters run before, a key is cloned before, observers are called after, and their panics caught. What is left
-/// is a key type whose `Eq` panics (it loses the adds that came in the same batch), and keys or causes whose `Drop`
-/// calls the queue (it waits for itself).
+/// and limiters run before, a key is cloned before, observers are called after, and their panics caught, and keys that are
+/// done are dropped when the lock is left. What is left is keys whose `Eq` or `Drop` panics when they are merged (that loses
+/// the adds that came in the same batch), and such keys and causes whose `Drop` calls the queue (it waits for itself).
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct BriefLock<T>(imp::BriefMutex<T>);

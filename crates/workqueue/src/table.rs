@@ -18,8 +18,13 @@ use std::hint::black_box;
 
 use crate::slots::{KeyHash, SlotId};
 
-/// The least entries that are worth an allocation.
-const ENTRIES_MIN: usize = BLOCK;
+/// The least entries that are worth an allocation. There are always a multiple of [`BLOCK`] of them, and enough of those:
+/// an entry that stands before its home, because the search for it went on from the end, would share a block with that home
+/// only if all but `BLOCK - 2` entries were in use, and a quarter are free.
+const ENTRIES_MIN: usize = 4 * BLOCK;
+
+/// Fewer entries are not worth giving back: the next keys would take them again.
+const ENTRIES_KEPT: usize = 64 * BLOCK;
 
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -83,8 +88,9 @@ impl Table {
         self.len += 1;
     }
 
-    /// Takes out all slots for which `is_gone` holds, in one pass from front to back: entries move towards the front, if
-    /// they move. Those that stand before their home, because the search for them goes on from the end, are put back last.
+    /// Takes out all slots for which `is_gone` holds, in one pass from front to back: an entry stays where it is, or moves
+    /// towards its home, into a place that this pass has emptied. Those that stand before their home, because the search for
+    /// them went on from the end, are put back last.
     pub(crate) fn sweep(&mut self, is_gone: impl Fn(SlotId) -> bool) {
         let mut last = Vec::new();
         self.len = 0;
@@ -102,7 +108,7 @@ impl Table {
         for entry in last {
             self.put(entry);
         }
-        if self.len < self.entries.len() / 8 {
+        if self.entries.len() >= ENTRIES_KEPT && self.len < self.entries.len() / 8 {
             let smaller = vec![FREE; capacity_for(self.len)];
             let entries = std::mem::replace(&mut self.entries, smaller);
             entries.into_iter().filter(|&entry| entry != FREE).for_each(|entry| self.put(entry));
@@ -111,7 +117,8 @@ impl Table {
 
     /// Takes out everything.
     pub(crate) fn clear(&mut self) {
-        if self.len < self.entries.len() / 8 {
+        let is_roomy = self.entries.len() >= ENTRIES_KEPT && self.len <= self.entries.len() / 4;
+        if is_roomy {
             self.entries = vec![FREE; capacity_for(self.len)];
         } else {
             self.entries.fill(FREE);
@@ -173,8 +180,9 @@ impl Table {
         if index + 1 == self.entries.len() { 0 } else { index + 1 }
     }
 
-    /// Doubles where it stands, in one pass from back to front: entries move towards the back. Those that do not
-    /// move out of the way of others, or beyond the end, are put back last.
+    /// Doubles where it stands, in one pass from back to front: entries move towards the back, into places that this pass
+    /// has emptied. Those whose new home is before that, or for which the search would go on from the front, are put back
+    /// last.
     #[cold]
     fn grow(&mut self) {
         let before = self.entries.len();
@@ -280,13 +288,15 @@ mod tests {
         prop::collection::vec(step, 0..3000)
     }
 
-    /// Few hashes, many of them the same, some at the very end of the table, and some anywhere.
+    /// Few hashes, many of them the same, some at the very end of the table, some close together in the middle, and some
+    /// anywhere.
     fn hash(id: SlotId) -> KeyHash {
         let spread = id.wrapping_mul(0x9e37_79b9);
-        KeyHash::new(u64::from(match id % 4 {
+        KeyHash::new(u64::from(match id % 5 {
             0 => u32::MAX - id % 8,
             1 => u32::MAX - id,
             2 => id / 16,
+            3 => u32::MAX / 2 + (id % 64) * (u32::MAX / 128),
             _ => spread,
         }))
     }
@@ -336,6 +346,34 @@ mod tests {
         }
     }
 
+    /// Whatever the size of a table, when its rear half is full, a search from the middle goes on from the front.
+    #[test]
+    fn a_search_that_goes_on_from_the_front_survives_a_sweep() {
+        for entries in [ENTRIES_MIN, 2 * ENTRIES_MIN, 4 * ENTRIES_MIN] {
+            let hash_at = |home: usize| {
+                let scaled = ((home as u64) << 32).div_ceil(entries as u64);
+                KeyHash::new(scaled)
+            };
+            let mut table = Table { entries: vec![FREE; entries], len: 0 };
+            let middle = entries / 2 - 1;
+            // Some that stay, else the table would shrink.
+            let homes = std::iter::once(middle).chain(entries / 2..entries).chain([middle]);
+            let homes = homes.chain(2..2 + entries / 8);
+            for (id, home) in (0..).zip(homes) {
+                let vacancy = table.find_or_vacancy(hash_at(home), |_| false).expect_err("new");
+                table.fill(vacancy, id);
+            }
+            assert_eq!(table.capacity(), entries, "it must not have grown");
+            let wrapped = SlotId::try_from(entries / 2 + 1).expect("a number");
+            assert_eq!(table.entries[0], entry(hash_at(middle), wrapped));
+            table.sweep(|id| (1..wrapped).contains(&id));
+            assert_eq!(table.capacity(), entries, "it must not have shrunk");
+            for id in [0, wrapped] {
+                assert_eq!(table.find(hash_at(middle), |other| other == id), Some(id), "{entries}");
+            }
+        }
+    }
+
     #[test]
     fn empty_table_finds_nothing_and_takes_no_memory() {
         let table = Table::new();
@@ -362,7 +400,7 @@ mod tests {
         };
         (0..10_000).for_each(|id| add(&mut table, id));
         table.sweep(|id| id >= 100);
-        assert!(table.capacity() <= 256, "{}", table.capacity());
+        assert!(table.capacity() < ENTRIES_KEPT, "{}", table.capacity());
         assert!((0..100).all(|id| is_there(&table, id)));
 
         (10_000..20_000).for_each(|id| add(&mut table, id));
@@ -370,6 +408,7 @@ mod tests {
         let roomy = table.capacity();
         (0..100).for_each(|id| add(&mut table, id));
         table.clear();
-        assert!(roomy >= 10_000 && table.capacity() <= 256, "{roomy}, {}", table.capacity());
+        let small = table.capacity();
+        assert!(roomy >= 10_000 && small < ENTRIES_KEPT, "{roomy}, {small}");
     }
 }

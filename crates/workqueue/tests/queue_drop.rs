@@ -162,6 +162,27 @@ fn finished_keys_are_let_go() {
     assert!(Arc::strong_count(&copies) <= 1 + 64, "{}", Arc::strong_count(&copies));
 }
 
+/// Also while one key runs for ever, and so the queue never has nothing to do.
+#[test]
+fn finished_keys_are_let_go_while_others_run() {
+    const MOST_AT_ONCE: u32 = 1_000;
+    let copies = Arc::new(());
+    let (key, held) = (counted(&copies), || Arc::strong_count(&copies));
+    let queue = WorkQueue::new();
+    for number in 0..MOST_AT_ONCE {
+        queue.add(key(number)).unwrap();
+    }
+    let running = queue.try_get().unwrap();
+    while queue.try_get().is_some() {}
+    for number in MOST_AT_ONCE..20 * MOST_AT_ONCE {
+        queue.add(key(number)).unwrap();
+        drop(queue.try_get().unwrap());
+        assert!(held() <= 3 * MOST_AT_ONCE as usize, "{} after {number}", held());
+    }
+    drop(running);
+    assert!(held() <= MOST_AT_ONCE as usize / 2, "{}", held());
+}
+
 #[tokio::test(start_paused = true)]
 async fn cancelled_and_given_back_keys_are_let_go() {
     let copies = Arc::new(());

@@ -4,7 +4,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{Polled, SECOND, ends};
+use common::{MILLISECOND, Polled, SECOND, ends};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, advance};
@@ -202,5 +202,41 @@ fn handlers_that_block_their_threads_still_start_side_by_side() {
             });
             tasks.join_all().await;
         });
+    }
+}
+
+/// The first sleeper is woken and never comes, as if its thread were busy: the second must be woken by one of the next
+/// few keys, or by the next one where the queue knows the time of each.
+#[tokio::test(start_paused = true)]
+async fn a_sleeper_that_does_not_come_is_replaced() {
+    if std::thread::available_parallelism().is_ok_and(|cores| cores.get() < 2) {
+        return; // One at a time is all there can be.
+    }
+    for (keeps_times, adds_max) in [(false, 8), (true, 1)] {
+        let builder = WorkQueue::<u32>::builder();
+        let builder = if keeps_times { builder.keep_times() } else { builder };
+        let queue = builder.build().unwrap();
+        advance(MILLISECOND).await;
+        // Somebody else takes keys, so nothing is stuck yet.
+        let others_take = |keys: std::ops::Range<u32>| {
+            for key in keys {
+                queue.add(key).unwrap();
+                drop(queue.try_get().unwrap());
+            }
+        };
+        let early = Polled::asleep(queue.get());
+        others_take(0..50);
+        drop(early);
+        let (first, second) = (Polled::asleep(queue.get()), Polled::asleep(queue.get()));
+        others_take(50..100);
+        assert!(first.is_woken() && !second.is_woken());
+        advance(MILLISECOND).await;
+        let mut adds = 0;
+        while !second.is_woken() {
+            queue.add(100 + adds).unwrap();
+            adds += 1;
+            assert!(adds <= adds_max, "keeps times: {keeps_times}");
+        }
+        while queue.try_get().is_some() {}
     }
 }

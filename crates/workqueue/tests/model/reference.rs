@@ -12,6 +12,9 @@ pub(crate) type Key = u8;
 /// Few keys, so that they collide all the time.
 const KEYS: Key = 6;
 
+/// Other keys, that come and go.
+pub(crate) const PASSERS_BY: std::ops::Range<Key> = 100..180;
+
 /// Keys with the same remainder are a group.
 pub(crate) const GROUPS: Key = 2;
 
@@ -41,6 +44,8 @@ pub(crate) enum Step {
         panic: bool,
     },
     Cancel(Key),
+    /// Let many other keys come and go, so that the queue forgets some.
+    Churn,
     Advance(u32),
     /// Compare everything that can be asked. Not after every step: asking changes what the queue has
     /// already sorted out inside, which must not show.
@@ -123,7 +128,9 @@ impl Model {
     fn add(&mut self, key: Key, priority: Priority) {
         let waited = self.waiting.remove(&key).map_or(Priority::Low, |waits| waits.priority);
         if let Some(passed) = self.passed_over.get_mut(&key) {
-            passed.priority = passed.priority.max(priority);
+            if priority > passed.priority {
+                (passed.priority, passed.entered) = (priority, self.now);
+            }
             return;
         }
         if self.places.get(&key).is_some_and(|place| place.priority >= priority) {
@@ -293,6 +300,7 @@ impl ReferenceStateMachine for Model {
             ),
             (6, Just(Step::TryGet).boxed()),
             (2, (0..KEYS).prop_map(Step::Cancel).boxed()),
+            (2, Just(Step::Churn).boxed()),
             (4, (0..15_u32).prop_map(Step::Advance).boxed()),
             (4, Just(Step::Look).boxed()),
             (1, Just(Step::ShutDown).boxed()),
@@ -344,7 +352,8 @@ impl ReferenceStateMachine for Model {
                 state.waiting.remove(&key);
             }
             Step::Advance(ticks) => state.now += ticks,
-            Step::Look => state.promote_due(),
+            Step::Churn if state.shut_down => {}
+            Step::Churn | Step::Look => state.promote_due(),
             Step::ShutDown => {
                 state.promote_due();
                 let mut waiting: Vec<_> = std::mem::take(&mut state.waiting).into_iter().collect();

@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 use tokio::time::Instant;
 use windlass_workqueue::{Add, Group, Lease, WorkQueue};
 
-use super::reference::{GROUPS, Key, Model, Step, TICK};
+use super::reference::{GROUPS, Key, Model, PASSERS_BY, Step, TICK};
 
 pub(crate) struct QueueTest {
     // Dropped in this order: what the queue handed out, the queue, the clock.
@@ -117,6 +117,14 @@ impl QueueTest {
             Step::CancelGet(get) => drop(self.gets.remove(get)),
             Step::Done { lease, panic } => self.done(lease, panic),
             Step::Cancel(key) => drop(self.queue.cancel(&key)),
+            Step::Churn if self.shut_down => {}
+            Step::Churn => {
+                for key in PASSERS_BY {
+                    let add = Add::after(TICK).cause(key);
+                    self.queue.add_with(key, add).expect("the queue must be open");
+                    assert!(self.queue.cancel(&key));
+                }
+            }
             Step::Advance(ticks) => advance(&self.runtime, TICK * ticks),
             Step::Look => {}
             Step::ShutDown => {
