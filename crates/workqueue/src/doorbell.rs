@@ -47,13 +47,13 @@ const NOTE_PERIOD: Duration = Duration::from_micros(20);
 
 /// Of takes whose time is not known, one of this many is noted. Where takes are so slow that the last note is old, a ring
 /// too many is cheap.
-const NOTED_TAKES: u32 = 16;
+const NOTED_TAKES: u32 = 8;
 
 /// Of adds whose time is not known, the first few after a ring look at the clock whether it takes too long.
 const FIRST_UNANSWERED: u32 = 4;
 
 /// Of later ones, one of this many does.
-const TIMED_UNANSWERED: u32 = 16;
+const TIMED_UNANSWERED: u32 = 8;
 
 /// No key has been taken yet.
 const NEVER: u64 = 0;
