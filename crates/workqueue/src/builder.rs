@@ -86,8 +86,8 @@ where
     /// [`WorkQueue::snapshot`], [`WorkQueue::status`], [`WorkQueue::due`] and [`WorkQueue::load`], and so that
     /// [`aging`](Self::aging) counts from the very beginning. Default: only if there is an observer.
     ///
-    /// It takes two readings of the clock for each run, which may be a third of all that the queue does for it, and eight
-    /// bytes for each key.
+    /// It takes two readings of the clock for each run, which may be a third or half of all that the queue does for it, and
+    /// eight bytes for each key.
     pub fn keep_times(mut self) -> Self {
         self.keep_times = true;
         self

@@ -87,14 +87,14 @@ impl Doorbell {
     }
 
     /// Whether a worker, which has left something to do, should ring once it has let go of its lock; then
-    /// it must. `at` is the time of the add, if that is known.
+    /// it must.
     #[must_use]
     pub(crate) fn claim_chained_ring(&self) -> bool {
         self.has_sleepers() && self.claim(1)
     }
 
     /// Whether a producer, which brings a key and has the intake locked, should ring once it has let go of its lock; then
-    /// it must.
+    /// it must. `at` is the time of the add, if that is known.
     #[must_use]
     #[inline]
     pub(crate) fn claim_ring(&self, at: Stamp, clock: &Clock) -> bool {

@@ -23,8 +23,8 @@ use crate::{AddError, MAX_DELAY, Priority, WorkQueue};
 /// - [`retry_after`](Self::retry_after): the key failed, and comes back after a given time;
 /// - [`requeue_after`](Self::requeue_after): the key succeeded, and comes back after a given time.
 ///
-/// It borrows the queue that it came from, as a worker's loop does; [`into_owned`](Self::into_owned) makes one that can
-/// be kept elsewhere, or moved to a task of its own.
+/// It borrows the queue that it came from, as a worker's loop does; [`into_owned`](Self::into_owned) makes an
+/// [`OwnedLease`] that can be kept elsewhere, or moved to a task of its own.
 #[must_use = "a lease that is dropped is done"]
 pub struct Lease<'q, K, C = ()> {
     // The first to be dropped: the key is done before its copy here is dropped, which is the caller's code.
@@ -34,6 +34,9 @@ pub struct Lease<'q, K, C = ()> {
     queued: Option<Duration>,
     priority: Priority,
 }
+
+/// A lease with a handle of its own to the queue; see [`Lease::into_owned`].
+pub type OwnedLease<K, C = ()> = Lease<'static, K, C>;
 
 /// A run that ends when this is dropped.
 struct HeldRun<'q, K, C> {
@@ -55,7 +58,7 @@ impl<'q, K, C> Lease<'q, K, C> {
     }
 
     /// The same lease, with a handle of its own to the queue.
-    pub fn into_owned(self) -> Lease<'static, K, C> {
+    pub fn into_owned(self) -> OwnedLease<K, C> {
         let Self { mut run, key, causes, queued, priority } = self;
         let queue = run.queue.take().map(|queue| Cow::Owned(queue.into_owned()));
         Lease { run: HeldRun { id: run.id, queue }, key, causes, queued, priority }

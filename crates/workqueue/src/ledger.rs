@@ -108,11 +108,10 @@ impl<K, C> Ledger<K, C> {
         self.slots[slot].pending == Pending::PassedOver
     }
 
-    /// A run is over.
+    /// A run is over. Returns its causes, for the caller to drop once the queue is unlocked.
     #[inline]
-    pub(crate) fn done(&mut self, run: RunId, now: Stamp) {
-        // The causes are dropped last: that is the user's code, and may panic.
-        let (id, started, _causes) = self.running.end(run);
+    pub(crate) fn done(&mut self, run: RunId, now: Stamp) -> Option<Arc<Causes<C>>> {
+        let (id, started, causes) = self.running.end(run);
         let slot = &mut self.slots[id];
         slot.set_running(false);
         match slot.pending {
@@ -124,6 +123,7 @@ impl<K, C> Ledger<K, C> {
         if let Some(observer) = &self.observer {
             observer.tell(|observer| observer.finished(now.since(started)));
         }
+        causes
     }
 
     /// A run that is under way shall be repeated at `due`, or as soon as a worker is free: as urgent as
@@ -196,13 +196,9 @@ impl<K, C> Ledger<K, C> {
         }
     }
 
-    /// Every key that runs or has a run ahead, in the order in which they took their last places.
-    pub(crate) fn slots(&self) -> Vec<SlotId> {
-        let known = self.slots.iter().filter(|(_, slot)| !slot.is_idle());
-        let mut ids: Vec<_> = known.map(|(id, _)| id).collect();
-        let age = |id: SlotId| self.next_ticket.wrapping_sub(self.slots[id].ticket);
-        ids.sort_by_key(|&id| std::cmp::Reverse(age(id)));
-        ids
+    /// Every key that runs or has a run ahead.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = SlotId> {
+        self.slots.iter().filter(|(_, slot)| !slot.is_idle()).map(|(id, _)| id)
     }
 
     pub(crate) fn slot(&self, id: SlotId) -> &Slot<K> {
@@ -228,10 +224,10 @@ impl<K, C> Ledger<K, C> {
         self.running.iter()
     }
 
-    /// Keys that were forgotten, for the caller to drop once the queue is unlocked.
+    /// Keys to be dropped, by whoever has unlocked the queue: that is the user's code.
     #[inline]
-    pub(crate) fn take_forgotten(&mut self) -> Vec<K> {
-        self.slots.take_forgotten()
+    pub(crate) fn take_left_over(&mut self) -> Vec<K> {
+        self.slots.take_left_over()
     }
 
     pub(crate) fn observer(&self) -> Option<&SharedObserver> {
@@ -464,26 +460,28 @@ impl<K: Eq + Hash + Clone, C> Ledger<K, C> {
         Taken { id: run, key, causes, queued, priority }
     }
 
-    /// Takes a waiting key out; false if the key does not wait.
-    pub(crate) fn cancel(&mut self, key: &K, hash: KeyHash) -> bool {
-        let Some(id) = self.slots.find(key, hash) else { return false };
+    /// Takes a waiting key out; `None` if the key does not wait. Returns its causes, for the caller to drop once the queue
+    /// is unlocked.
+    pub(crate) fn cancel(&mut self, key: &K, hash: KeyHash) -> Option<Causes<C>> {
+        let id = self.slots.find(key, hash)?;
         if self.slots[id].pending != Pending::Waiting {
-            return false;
+            return None;
         }
-        let _causes = self.give_up_waiting(id);
+        let causes = self.give_up_waiting(id);
         self.waiting.remove(&self.slots);
         self.rest_if_quiet();
-        true
+        Some(causes)
     }
 
-    /// Takes all waiting keys out, the earliest first, each with its due time.
-    pub(crate) fn take_waiting(&mut self) -> Vec<(K, Stamp)> {
+    /// Takes all waiting keys out, the earliest first, each with its due time; and their causes, for the caller to drop
+    /// once the queue is unlocked.
+    pub(crate) fn take_waiting(&mut self) -> (Vec<(K, Stamp)>, Vec<Causes<C>>) {
         let ids = self.waiting.take_all(&self.slots);
         let keys = ids.iter().map(|&id| (self.slots[id].key().clone(), self.slots[id].at));
         let keys = keys.collect();
-        let _causes: Vec<_> = ids.into_iter().map(|id| self.give_up_waiting(id)).collect();
+        let causes = ids.into_iter().map(|id| self.give_up_waiting(id)).collect();
         self.rest_if_quiet();
-        keys
+        (keys, causes)
     }
 
     /// The slot of a key that runs or has a run ahead.
@@ -507,14 +505,14 @@ impl<K: Eq + Hash + Clone, C> Ledger<K, C> {
         id
     }
 
-    /// The run ahead is cancelled. Returns its causes, which are the user's to drop.
-    fn give_up_waiting(&mut self, id: SlotId) -> Option<Causes<C>> {
+    /// The run ahead is cancelled. Returns its causes.
+    fn give_up_waiting(&mut self, id: SlotId) -> Causes<C> {
         self.count_waiting_special(id, -1);
         let slot = &mut self.slots[id];
         slot.pending = Pending::None;
         if slot.is_idle() {
             self.slots.retire(id);
         }
-        self.causes.get_mut(id as usize).map(std::mem::take)
+        self.causes.get_mut(id as usize).map(std::mem::take).unwrap_or_default()
     }
 }

@@ -72,8 +72,8 @@
 //!   cancellation of its task.
 //! - **Bounded.** One run ahead for each key; eight causes for each run; limiters forget keys that have not
 //!   failed for a while. What grows with the number of keys is the keys. Those that are done are dropped in batches:
-//!   at times the queue holds twice as many of them as there ever were others at once, and half as many (or 64, if that is
-//!   more) while nothing is ready or running. The room that keys took is used again, and given back with the queue.
+//!   at times the queue holds twice as many of them as there ever were others at once (or 128, if that is more), and half as
+//!   many (or 64) while nothing is ready or running. The room that keys took is used again, and given back with the queue.
 //! - **Refused, not lost.** After [`shut_down`](WorkQueue::shut_down) every add gets an error with the key
 //!   inside. What was ready is still handed out, what was waiting is returned.
 //!
@@ -84,8 +84,9 @@
 //! [`get`](WorkQueue::get) can be dropped at any time, in a `select!` or by a timeout: it takes a key in the
 //! same step that returns it, and passes on what woke it. [`idle`](WorkQueue::idle) only watches.
 //! [`shut_down_with_drain`](WorkQueue::shut_down_with_drain) closes the queue at once and then waits;
-//! dropped, the queue stays closed. Everything else is synchronous and short; with a million keys, a pass over them all,
-//! once for several hundred thousand that are done, takes some milliseconds, and so does a snapshot.
+//! dropped, the queue stays closed. Everything else is synchronous and short; with a million keys, though, a pass over them
+//! all, once for several hundred thousand that are done and are dropped then, takes some milliseconds, and a snapshot a
+//! tenth of a second.
 //!
 //! # Time and tasks
 //!
@@ -190,7 +191,7 @@ pub use add::Add;
 pub use builder::Builder;
 pub use causes::Causes;
 pub use error::{AddError, InvalidConfig, MAX_DELAY};
-pub use lease::Lease;
+pub use lease::{Lease, OwnedLease};
 pub use limiter::{Exponential, FastSlow, Jitter, MaxOf, MaxWait, RateLimiter, TokenBucket};
 pub use observer::{Elapsed, Load, Observer, Probe};
 pub use priority::{Group, Priority};

@@ -44,6 +44,7 @@ pub struct Probe {
 
 /// How much work is under way at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Load {
     /// Keys whose run is ready, including those that run right now and were added again.
     pub ready: usize,
@@ -58,6 +59,7 @@ pub struct Load {
 
 /// The time that the runs under way have taken so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Elapsed {
     /// Of all, added up.
     pub total: Duration,

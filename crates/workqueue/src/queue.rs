@@ -297,10 +297,8 @@ where
         let shut_down = core.shut_down;
         let ledger = &core.ledger;
         let runs: HashMap<_, _> = ledger.runs().map(|run| (run.slot, run)).collect();
-        let statuses = ledger
-            .slots()
-            .into_iter()
-            .map(|id| KeyStatus::of(id, runs.get(&id).copied(), ledger, clock));
+        let statuses =
+            ledger.slots().map(|id| KeyStatus::of(id, runs.get(&id).copied(), ledger, clock));
         let mut keys: Vec<_> = statuses.collect();
         drop(core);
         let limiter = self.shared.limiter.lock();

@@ -122,8 +122,11 @@ impl<K, C> Shared<K, C> {
             // An add that raises its priority decides where it goes now.
             (self.apply_intake)(self, &mut core);
         }
-        core.ledger.done(id, now);
+        let causes = core.ledger.done(id, now);
+        let keys = core.ledger.take_left_over();
         self.unlock_and_ring(core);
+        // Last of all: these are the user's code, and may panic, or call the queue.
+        drop((causes, keys));
     }
 
     /// The time, if anybody asks for that of an add or a take: it is dear.
@@ -166,7 +169,7 @@ impl<K, C> Shared<K, C> {
 
     /// Unlocks, and tells everyone who has something to do now.
     #[inline]
-    fn unlock_and_ring(&self, mut core: BriefGuard<'_, Core<K, C>>) {
+    fn unlock_and_ring(&self, core: BriefGuard<'_, Core<K, C>>) {
         let ring = self.doorbell.has_sleepers()
             && core.wants_worker()
             && self.doorbell.claim_chained_ring();
@@ -179,7 +182,6 @@ impl<K, C> Shared<K, C> {
             self.has_waiting.store(next_due.is_some(), Ordering::Relaxed);
         }
         let quiet = core.ledger.is_idle();
-        let forgotten = core.ledger.take_forgotten();
         drop(core);
         if ring {
             self.doorbell.ring();
@@ -191,8 +193,6 @@ impl<K, C> Shared<K, C> {
         if quiet {
             self.quiet.notify_waiters();
         }
-        // Last, because that is the user's code, and may panic.
-        drop(forgotten);
     }
 }
 
@@ -221,9 +221,9 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
         };
         if let Some(mut core) = core {
             self.apply_intake(&mut core);
-            let forgotten = core.ledger.take_forgotten();
+            let keys = core.ledger.take_left_over();
             drop(core);
-            drop(forgotten);
+            drop(keys);
         }
         Ok(())
     }
@@ -333,8 +333,10 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
         self.intake.lock().close();
         // What came between settling and closing.
         self.apply_intake(&mut core);
-        let waiting = core.ledger.take_waiting();
+        let (waiting, causes) = core.ledger.take_waiting();
+        let keys = core.ledger.take_left_over();
         self.unlock_and_ring(core);
+        drop((causes, keys));
         waiting
     }
 
@@ -342,9 +344,11 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
     pub(crate) fn cancel(&self, key: &K) -> bool {
         let hash = self.hash(key);
         let mut core = self.settled();
-        let cancelled = core.ledger.cancel(key, hash);
+        let causes = core.ledger.cancel(key, hash);
+        let keys = core.ledger.take_left_over();
         self.unlock_and_ring(core);
-        cancelled
+        drop(keys);
+        causes.is_some()
     }
 
     #[inline]

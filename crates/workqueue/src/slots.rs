@@ -75,8 +75,9 @@ pub(crate) struct Slots<K> {
     retired_len: usize,
     /// Words of `retired` up to the last in which a bit is set.
     retired_words: usize,
-    /// Keys that were forgotten, and are to be dropped when the queue is unlocked: that is the user's code.
-    forgotten: Vec<K>,
+    /// Keys to be dropped when the queue is unlocked, because that is the user's code: those that were forgotten, and those
+    /// that came for a key that is known already.
+    left_over: Vec<K>,
 }
 
 /// Retired slots that are not worth a pass over the table.
@@ -102,7 +103,7 @@ impl<K> Slots<K> {
             retired: Vec::new(),
             retired_len: 0,
             retired_words: 0,
-            forgotten: Vec::new(),
+            left_over: Vec::new(),
         }
     }
 
@@ -148,7 +149,7 @@ impl<K> Slots<K> {
 
     #[inline(never)]
     fn forget_retired(&mut self) {
-        let Self { table, all, free, retired, retired_len, retired_words, forgotten } = self;
+        let Self { table, all, free, retired, retired_len, retired_words, left_over } = self;
         if *retired_len == table.len() {
             table.clear();
         } else {
@@ -157,7 +158,7 @@ impl<K> Slots<K> {
                 retired.get(word).is_some_and(|bits| bits & bit != 0)
             });
         }
-        forgotten.reserve(std::mem::take(retired_len));
+        *retired_len = 0;
         // From the last to the first, so that they are used again from the first to the last.
         let words = retired.iter_mut().take(std::mem::take(retired_words)).enumerate();
         for (word, bits) in words.rev() {
@@ -169,15 +170,15 @@ impl<K> Slots<K> {
                 free.push(id);
                 let slot = &mut all[id as usize];
                 slot.set_retired(false);
-                forgotten.extend(slot.key.take());
+                leave(slot.key.take(), left_over);
             }
         }
     }
 
-    /// Keys that were forgotten since the last call, for the caller to drop.
+    /// Keys to be dropped, by whoever has unlocked the queue.
     #[inline]
-    pub(crate) fn take_forgotten(&mut self) -> Vec<K> {
-        if self.forgotten.is_empty() { Vec::new() } else { std::mem::take(&mut self.forgotten) }
+    pub(crate) fn take_left_over(&mut self) -> Vec<K> {
+        if self.left_over.is_empty() { Vec::new() } else { std::mem::take(&mut self.left_over) }
     }
 
     /// Fetches the table's places of these keys, all at the same time.
@@ -202,9 +203,12 @@ impl<K: Eq> Slots<K> {
         if self.table.is_full() {
             self.forget_retired_if(self.table.capacity() / 4);
         }
-        let Self { table, all, free, retired, .. } = self;
+        let Self { table, all, free, retired, left_over, .. } = self;
         let vacancy = match table.find_or_vacancy(hash, |id| all[id as usize].is_of(&key)) {
-            Ok(id) => return id,
+            Ok(id) => {
+                leave(Some(key), left_over);
+                return id;
+            }
             Err(vacancy) => vacancy,
         };
         let slot = Slot::new(key, hash);
@@ -220,6 +224,14 @@ impl<K: Eq> Slots<K> {
             all[id as usize] = slot;
         }
         id
+    }
+}
+
+/// Puts a key aside, unless dropping it does nothing.
+#[inline]
+fn leave<K>(key: Option<K>, left_over: &mut Vec<K>) {
+    if std::mem::needs_drop::<K>() {
+        left_over.extend(key);
     }
 }
 

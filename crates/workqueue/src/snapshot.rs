@@ -26,8 +26,8 @@ pub struct Snapshot<K, C = ()> {
     /// Whether the queue was shut down.
     pub shut_down: bool,
     /// The keys, those that a person asks about first: the running ones, the longest first; then those that have failed;
-    /// then the ready and last the waiting ones, the longest or soonest first. Where times are not kept, keys that ran or
-    /// were ready longer are those that lined up earlier.
+    /// then the ready and last the waiting ones, the longest or soonest first. Where times are not kept, the running and
+    /// the ready ones are in no particular order.
     pub keys: Vec<KeyStatus<K, C>>,
 }
 

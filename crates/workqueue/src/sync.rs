@@ -40,9 +40,10 @@ pub(crate) struct Lock<T>(imp::Mutex<T>);
 /// that grows or is swept) sleep between their attempts.
 ///
 /// User code under the lock is kept out of changes, so that a lease can end while its thread panics: hashing, grouping
-/// and limiters run before, a key is cloned before, observers are called after, and their panics caught, and keys that are
-/// done are dropped when the lock is left. What is left is keys whose `Eq` or `Drop` panics when they are merged (that loses
-/// the adds that came in the same batch), and such keys and causes whose `Drop` calls the queue (it waits for itself).
+/// and limiters run before, a key is cloned before, observers are called after, and their panics caught, and keys and causes
+/// are dropped when the lock is left. What is left is a key type whose `Eq` panics (that loses the adds that came in the same
+/// batch), and the causes that a run has too many of, or that are refused (should their `Drop` call the queue, it waits for
+/// itself).
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct BriefLock<T>(imp::BriefMutex<T>);

@@ -4,7 +4,9 @@ mod common;
 
 use std::fmt::Write as _;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use common::{SECOND, run_ready};
 use tokio::time::advance;
@@ -213,4 +215,49 @@ async fn a_worker_that_waits_is_dropped_with_its_queue() {
     workers.abort_all();
     assert!(workers.join_next().await.unwrap().unwrap_err().is_cancelled());
     assert_eq!(Arc::strong_count(&copies), 1);
+}
+
+/// A key whose drop is the caller's code, and calls the queue, or panics once if it is told to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Willful(u32);
+
+static WILLFUL: OnceLock<WorkQueue<Willful>> = OnceLock::new();
+static PANICS_ONCE: AtomicBool = AtomicBool::new(false);
+
+impl Drop for Willful {
+    fn drop(&mut self) {
+        if let Some(queue) = WILLFUL.get() {
+            queue.len();
+        }
+        assert!(!PANICS_ONCE.swap(false, Ordering::Relaxed), "a key's own panic");
+    }
+}
+
+/// Keys that are merged, cancelled, given back and finished are dropped when the queue is not locked.
+#[tokio::test(start_paused = true)]
+async fn keys_may_do_anything_when_they_are_dropped() {
+    let queue = WILLFUL.get_or_init(WorkQueue::new);
+    for number in 0..2_000 {
+        queue.add(Willful(number)).unwrap();
+        queue.add(Willful(number)).unwrap();
+        queue.add_after(Willful(number + 2_000), SECOND).unwrap();
+    }
+    for number in 2_000..3_000 {
+        assert!(queue.cancel(&Willful(number)));
+    }
+    assert_eq!(run_ready(queue).len(), 2_000);
+
+    // Enough to be forgotten, and one of them makes trouble: nothing else comes to harm.
+    for number in 0..1_000 {
+        queue.add(Willful(number)).unwrap();
+    }
+    let mut leases: Vec<_> = std::iter::from_fn(|| queue.try_get()).collect();
+    let last = leases.pop().unwrap();
+    drop(leases);
+    PANICS_ONCE.store(true, Ordering::Relaxed);
+    catch_unwind(AssertUnwindSafe(|| drop(last))).unwrap_err();
+    assert_eq!((queue.load().running, queue.load().waiting), (0, 1_000));
+    queue.add(Willful(0)).unwrap();
+    assert_eq!(run_ready(queue), [Willful(0)]);
+    assert_eq!(queue.shut_down_with_drain().await.len(), 1_000);
 }

@@ -7,13 +7,13 @@ use proptest::prelude::*;
 use proptest_state_machine::ReferenceStateMachine;
 use windlass_workqueue::Priority;
 
-pub(crate) type Key = u8;
+pub(crate) type Key = u16;
 
 /// Few keys, so that they collide all the time.
 const KEYS: Key = 6;
 
-/// Other keys, that come and go.
-pub(crate) const PASSERS_BY: std::ops::Range<Key> = 100..180;
+/// Other keys, that come and go, as many each time: more than the queue's table has room for at first.
+pub(crate) const PASSERS_BY: Key = 300;
 
 /// Keys with the same remainder are a group.
 pub(crate) const GROUPS: Key = 2;
@@ -44,8 +44,11 @@ pub(crate) enum Step {
         panic: bool,
     },
     Cancel(Key),
-    /// Let many other keys come and go, so that the queue forgets some.
-    Churn,
+    /// Let many other keys come and go, all that are there at once or one after another, so that the queue forgets some
+    /// and its table grows.
+    Churn {
+        at_once: bool,
+    },
     Advance(u32),
     /// Compare everything that can be asked. Not after every step: asking changes what the queue has
     /// already sorted out inside, which must not show.
@@ -300,7 +303,7 @@ impl ReferenceStateMachine for Model {
             ),
             (6, Just(Step::TryGet).boxed()),
             (2, (0..KEYS).prop_map(Step::Cancel).boxed()),
-            (2, Just(Step::Churn).boxed()),
+            (2, any::<bool>().prop_map(|at_once| Step::Churn { at_once }).boxed()),
             (4, (0..15_u32).prop_map(Step::Advance).boxed()),
             (4, Just(Step::Look).boxed()),
             (1, Just(Step::ShutDown).boxed()),
@@ -352,8 +355,8 @@ impl ReferenceStateMachine for Model {
                 state.waiting.remove(&key);
             }
             Step::Advance(ticks) => state.now += ticks,
-            Step::Churn if state.shut_down => {}
-            Step::Churn | Step::Look => state.promote_due(),
+            Step::Churn { .. } if state.shut_down => {}
+            Step::Churn { .. } | Step::Look => state.promote_due(),
             Step::ShutDown => {
                 state.promote_due();
                 let mut waiting: Vec<_> = std::mem::take(&mut state.waiting).into_iter().collect();

@@ -11,19 +11,21 @@ use std::time::Duration;
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest};
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
-use windlass_workqueue::{Add, Group, Lease, WorkQueue};
+use windlass_workqueue::{Add, Group, Lease, OwnedLease, WorkQueue};
 
 use super::reference::{GROUPS, Key, Model, PASSERS_BY, Step, TICK};
 
 pub(crate) struct QueueTest {
     // Dropped in this order: what the queue handed out, the queue, the clock.
     gets: Vec<Get>,
-    leases: Vec<Lease<'static, Key, Key>>,
+    leases: Vec<OwnedLease<Key, Key>>,
     queue: WorkQueue<Key, Key>,
     runtime: Runtime,
     handed_out: Vec<Key>,
     given_up: Vec<Key>,
     shut_down: bool,
+    /// The last of the keys that came and went.
+    passed_by: Key,
 }
 
 /// A `get` that waits, and whether it has been woken since it was last polled.
@@ -32,7 +34,7 @@ struct Get {
     woken: Arc<Flag>,
 }
 
-type Taken = Option<Lease<'static, Key, Key>>;
+type Taken = Option<OwnedLease<Key, Key>>;
 
 struct Flag(AtomicBool);
 
@@ -66,7 +68,7 @@ impl QueueTest {
         }
     }
 
-    fn hold(&mut self, lease: Lease<'static, Key, Key>) {
+    fn hold(&mut self, lease: OwnedLease<Key, Key>) {
         let twice = self.leases.iter().any(|other| other.key() == lease.key());
         assert!(!twice, "{} runs twice at once", lease.key());
         self.handed_out.push(*lease.key());
@@ -117,11 +119,21 @@ impl QueueTest {
             Step::CancelGet(get) => drop(self.gets.remove(get)),
             Step::Done { lease, panic } => self.done(lease, panic),
             Step::Cancel(key) => drop(self.queue.cancel(&key)),
-            Step::Churn if self.shut_down => {}
-            Step::Churn => {
-                for key in PASSERS_BY {
+            Step::Churn { .. } if self.shut_down => {}
+            Step::Churn { at_once } => {
+                self.passed_by = (self.passed_by + PASSERS_BY) % 60_000;
+                let keys = 1_000 + self.passed_by..1_000 + self.passed_by + PASSERS_BY;
+                let come = |key| {
                     let add = Add::after(TICK).cause(key);
                     self.queue.add_with(key, add).expect("the queue must be open");
+                };
+                if at_once {
+                    keys.clone().for_each(come);
+                }
+                for key in keys {
+                    if !at_once {
+                        come(key);
+                    }
                     assert!(self.queue.cancel(&key));
                 }
             }
@@ -168,6 +180,7 @@ impl StateMachineTest for QueueTest {
             handed_out,
             given_up,
             shut_down: false,
+            passed_by: 0,
         }
     }
 
