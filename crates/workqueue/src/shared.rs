@@ -123,10 +123,9 @@ impl<K, C> Shared<K, C> {
             (self.apply_intake)(self, &mut core);
         }
         let causes = core.ledger.done(id, now);
-        let keys = core.ledger.take_left_over();
-        self.unlock_and_ring(core);
-        // Last of all: these are the user's code, and may panic, or call the queue.
-        drop((causes, keys));
+        self.leave(core);
+        // Last of all: it is the user's code, and may panic, or call the queue.
+        drop(causes);
     }
 
     /// The time, if anybody asks for that of an add or a take: it is dear.
@@ -165,6 +164,15 @@ impl<K, C> Shared<K, C> {
             ring.await;
         }
         sleeper.woken = true;
+    }
+
+    /// Unlocks, tells everyone who has something to do now, and drops the keys that are left over, which is the user's
+    /// code, and may panic, or call the queue.
+    #[inline]
+    fn leave(&self, mut core: BriefGuard<'_, Core<K, C>>) {
+        let keys = core.ledger.take_left_over();
+        self.unlock_and_ring(core);
+        drop(keys);
     }
 
     /// Unlocks, and tells everyone who has something to do now.
@@ -247,7 +255,7 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
         core.ledger.promote_due(arrival.at);
         let due = arrival.at.after(delay);
         core.ledger.add(arrival, Some(due));
-        self.unlock_and_ring(core);
+        self.leave(core);
         Ok(())
     }
 
@@ -270,7 +278,7 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
         core.ledger.promote_due(now);
         let due = (!delay.is_zero()).then(|| now.after(delay));
         core.ledger.repeat(id, now, due, with_causes);
-        self.unlock_and_ring(core);
+        self.leave(core);
         true
     }
 
@@ -313,7 +321,12 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
     pub(crate) fn try_take(&self) -> Option<Taken<K, C>> {
         let now = self.now();
         let mut core = self.core.lock();
-        let next = self.next(&mut core, now)?;
+        let Some(next) = self.next(&mut core, now) else {
+            let keys = core.ledger.take_left_over();
+            drop(core);
+            drop(keys);
+            return None;
+        };
         Some(self.start(next, core, now))
     }
 
@@ -321,6 +334,13 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
     pub(crate) fn settled(&self) -> BriefGuard<'_, Core<K, C>> {
         let mut core = self.core.lock();
         self.apply_intake(&mut core);
+        let left_over = core.ledger.take_left_over();
+        if !left_over.is_empty() {
+            drop(core);
+            drop(left_over);
+            core = self.core.lock();
+            self.apply_intake(&mut core);
+        }
         let now = self.clock.now();
         while core.ledger.promote_due(now) {}
         core
@@ -334,9 +354,8 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
         // What came between settling and closing.
         self.apply_intake(&mut core);
         let (waiting, causes) = core.ledger.take_waiting();
-        let keys = core.ledger.take_left_over();
-        self.unlock_and_ring(core);
-        drop((causes, keys));
+        self.leave(core);
+        drop(causes);
         waiting
     }
 
@@ -345,9 +364,7 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
         let hash = self.hash(key);
         let mut core = self.settled();
         let causes = core.ledger.cancel(key, hash);
-        let keys = core.ledger.take_left_over();
-        self.unlock_and_ring(core);
-        drop(keys);
+        self.leave(core);
         causes.is_some()
     }
 
@@ -356,6 +373,7 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
         core.takes = core.takes.wrapping_add(1);
         self.doorbell.note_taken(core.takes, now, &self.clock);
         let taken = core.ledger.start(next, now);
+        // What is left over stays for whoever comes next: a panic now would lose the run.
         self.unlock_and_ring(core);
         taken
     }

@@ -185,6 +185,50 @@ fn finished_keys_are_let_go_while_others_run() {
     assert!(held() <= MOST_AT_ONCE as usize / 2, "{}", held());
 }
 
+/// However a key is added again and again, and whoever looks at the queue meanwhile, while nobody works.
+#[tokio::test(start_paused = true)]
+async fn merged_keys_are_let_go_while_nobody_works() {
+    type Again = fn(&WorkQueue<Counted>, Counted);
+    let ways: [Again; 4] = [
+        |queue, key| queue.add(key).unwrap(),
+        |queue, key| queue.add_after(key, SECOND).unwrap(),
+        |queue, key| {
+            queue.add(key).unwrap();
+            assert_eq!(queue.load().ready, 1);
+        },
+        |queue, key| {
+            queue.add(key.clone()).unwrap();
+            assert!(!queue.cancel(&key));
+        },
+    ];
+    // Nobody but one who is at this very key, and one who has nothing to do.
+    let copies = Arc::new(());
+    let key = counted(&copies);
+    let queue = WorkQueue::new();
+    queue.add(key(1)).unwrap();
+    let running = queue.try_get().unwrap();
+    for _ in 0..10_000 {
+        queue.add(key(1)).unwrap();
+        assert!(queue.try_get().is_none());
+        assert!(Arc::strong_count(&copies) <= 10);
+    }
+    drop(running);
+    run_ready(&queue);
+
+    for (number, again) in (0..).zip(ways) {
+        let copies = Arc::new(());
+        let key = counted(&copies);
+        let queue = WorkQueue::new();
+        for _ in 0..10_000 {
+            again(&queue, key(1));
+            // The intake holds 256 of them.
+            assert!(Arc::strong_count(&copies) <= 300, "way {number}");
+        }
+        queue.shut_down();
+        run_ready(&queue);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn cancelled_and_given_back_keys_are_let_go() {
     let copies = Arc::new(());
