@@ -42,7 +42,7 @@ pub enum InvalidConfig {
         per_second: f64,
     },
     /// A token bucket that holds no token.
-    #[error("a token bucket's burst must be at least 1: with 0 no key would ever run")]
+    #[error("a token bucket's burst must be at least 1: with 0 no key would ever be tried again")]
     Burst,
     /// A token bucket that holds so many tokens, at such a rate, that it would never be full again.
     #[error(
@@ -56,7 +56,7 @@ pub enum InvalidConfig {
     },
     /// A backoff whose first delay is zero, or longer than its last.
     #[error(
-        "a backoff must start above zero and not above its maximum: base {base:?}, maximum {max:?}"
+        "a backoff must start not above its maximum, and an exponential one above zero: base {base:?}, maximum {max:?}"
     )]
     Backoff {
         /// The first delay.

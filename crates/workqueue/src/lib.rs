@@ -67,17 +67,17 @@
 //! - **On time.** A waiting key is ready at its time, neither earlier nor, if a worker is free, later than
 //!   the timer's resolution of a millisecond.
 //! - **Nobody starves.** A key that is ready moves up one priority every [`aging`](Builder::aging) period
-//!   while others are ahead of it, which nobody can be before a priority other than `Normal` was first used.
+//!   while more urgent ones are ahead of it. Ages are counted from when a priority other than `Normal` was first used.
 //! - **Done means dropped.** A lease ends when it is dropped: at the end of a scope, by a panic, or by the
 //!   cancellation of its task.
 //! - **Bounded.** One run ahead for each key; eight causes for each run; limiters forget keys that have not
-//!   failed for a while. What grows with the number of keys is the keys. Those that are done are dropped in batches:
-//!   at times the queue holds twice as many of them as there ever were others at once (or 128, if that is more), and half as
-//!   many (or 64) while nothing is ready or running. The room that keys took is used again, and given back with the queue.
+//!   failed for a while. What grows with the number of keys is the keys. Those that are done are dropped in batches: with
+//!   them, the queue holds at most three times as many keys as ever had something to do at once (or 128 more), and one and a
+//!   half times as many (or 64 more) while nothing is ready or running. The room they took is given back with the queue.
 //! - **Refused, not lost.** After [`shut_down`](WorkQueue::shut_down) every add gets an error with the key
 //!   inside. What was ready is still handed out, what was waiting is returned.
 //!
-//! Dropping the last handle of a queue with work inside drops that work, and logs a warning.
+//! Dropping the last handle of a queue with work inside drops that work, and logs a warning (with `tracing`).
 //!
 //! # Cancel safety
 //!
@@ -109,6 +109,44 @@
 //! assert_eq!(started.elapsed(), Duration::from_secs(3600));
 //! # Ok::<(), Box<dyn std::error::Error>>(()) })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # A whole program
+//!
+//! Four workers, retries that end, and a shut-down that does not wait for ever. (`examples/crawl` is a larger one.)
+//!
+//! ```
+//! use std::time::Duration;
+//! use tokio::{task::JoinSet, time::timeout};
+//! use windlass_workqueue::WorkQueue;
+//!
+//! async fn work(queue: WorkQueue<String>) {
+//!     while let Some(lease) = queue.get().await {
+//!         match fetch(&lease).await {
+//!             Ok(()) => lease.finish(),
+//!             Err(error) if queue.failures(&lease) >= 4 => {
+//!                 eprintln!("{}: given up: {error}", *lease);
+//!                 lease.finish(); // forgets the failures
+//!             }
+//!             Err(_) => drop(lease.retry()),
+//!         }
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let queue = WorkQueue::new();
+//! let mut workers: JoinSet<_> = (0..4).map(|_| work(queue.clone())).collect();
+//! queue.add("https://example.org/".to_owned())?;
+//!
+//! // When it is time to stop: what is ready still runs, what waits is given back.
+//! if timeout(Duration::from_secs(10), queue.shut_down_with_drain()).await.is_err() {
+//!     eprintln!("{}", queue.snapshot());
+//! }
+//! workers.shutdown().await;
+//! # Ok(())
+//! # }
+//! # async fn fetch(_: &str) -> Result<(), std::io::Error> { Ok(()) }
 //! ```
 //!
 //! # Everything at once

@@ -1,16 +1,4 @@
 //! How long a key waits before it is tried again.
-//!
-//! | limiter | delay |
-//! |---|---|
-//! | [`Exponential`] | doubles with each failure of the key |
-//! | [`FastSlow`] | short for the first failures of the key, then long |
-//! | [`TokenBucket`] | spaces all keys together to a rate, with a burst |
-//! | [`MaxOf`] | the longest of several limiters' |
-//! | [`MaxWait`] | another limiter's, cut at a maximum |
-//! | [`Jitter`] | another limiter's, plus a random share of it |
-//!
-//! A limiter is a plain synchronous structure: time comes in as an argument, randomness from a seed. The
-//! queue calls it under a lock of its own, so an implementation needs none, and must not call the queue.
 
 mod bucket;
 mod exponential;
@@ -31,7 +19,20 @@ pub use jitter::Jitter;
 pub use max_of::MaxOf;
 pub use max_wait::MaxWait;
 
-/// Decides how long a key waits before it is tried again.
+/// Decides how long a key waits before it is tried again. It is asked about [retries](crate::Lease::retry) and
+/// [rate-limited adds](crate::WorkQueue::add_rate_limited); plain adds do not wait.
+///
+/// | limiter | delay |
+/// |---|---|
+/// | [`Exponential`] | doubles with each failure of the key |
+/// | [`FastSlow`] | short for the first failures of the key, then long |
+/// | [`TokenBucket`] | spaces all keys together to a rate, with a burst |
+/// | [`MaxOf`] | the longest of several limiters' |
+/// | [`MaxWait`] | another limiter's, cut at a maximum |
+/// | [`Jitter`] | another limiter's, plus a random share of it |
+///
+/// A limiter is a plain synchronous structure: time comes in as an argument, randomness from a seed. The
+/// queue calls it under a lock of its own, so an implementation needs none, and must not call the queue.
 ///
 /// ```
 /// use std::time::Duration;

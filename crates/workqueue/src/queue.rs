@@ -126,6 +126,9 @@ where
     /// let mut tasks = tokio::task::JoinSet::new();
     /// while let Some(lease) = queue.get().await.map(Lease::into_owned) {
     ///     tasks.spawn(async move { lease.finish() });
+    ///     if tasks.len() >= 16 {
+    ///         tasks.join_next().await;
+    ///     }
     /// }
     /// # tasks.join_all().await;
     /// # Ok(())
@@ -139,6 +142,7 @@ where
     ///
     /// # Panics
     /// If keys wait for their time and the caller is not inside a tokio runtime with its timer enabled.
+    #[must_use = "a lease that is dropped is done"]
     pub async fn get(&self) -> Option<Lease<'_, K, C>> {
         // A worker that never has to wait still lets others run.
         tokio::task::coop::consume_budget().await;
@@ -165,6 +169,7 @@ where
         reason = "else a lease is copied on its way out, for about a twentieth of the time"
     )]
     #[inline(always)]
+    #[must_use = "a lease that is dropped is done"]
     pub fn try_get(&self) -> Option<Lease<'_, K, C>> {
         let taken = self.shared.try_take()?;
         Some(Lease::new(self, taken))
@@ -175,7 +180,8 @@ where
         self.shared.limiter.lock().forget(key);
     }
 
-    /// How many failures a key is charged with.
+    /// How many failures a key is charged with. That is up to the limiter: the exponential one counts one failure for each
+    /// backoff at most, a token bucket none.
     pub fn failures(&self, key: &K) -> u32 {
         self.shared.limiter.lock().failures(key)
     }

@@ -182,7 +182,9 @@ fn write_causes<C: fmt::Debug>(causes: &Causes<C>, f: &mut fmt::Formatter<'_>) -
         writeln!(f, "{:<8} because {cause:?}", "")?;
     }
     if causes.omitted() > 0 {
-        writeln!(f, "{:<8} and {} causes between", "", causes.omitted())?;
+        let causes = causes.omitted();
+        let noun = if causes == 1 { "cause" } else { "causes" };
+        writeln!(f, "{:<8} and {causes} {noun} between", "")?;
     }
     Ok(())
 }

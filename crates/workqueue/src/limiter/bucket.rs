@@ -18,7 +18,11 @@ use crate::{InvalidConfig, MAX_DELAY};
 /// One token a nanosecond, the least that governor tells apart.
 const RATE_MAX: f64 = 1e9;
 
-/// Spaces all keys together to `rate` a second, after a `burst` that goes through at once.
+/// Spaces the retries and rate-limited adds of all keys together to `rate` a second, after a `burst` that goes through at
+/// once. Plain adds are not limited.
+///
+/// It counts nothing, so a key has no [failures](crate::WorkQueue::failures) by it alone: put it beside an
+/// [`Exponential`](super::Exponential) in a [`MaxOf`](super::MaxOf).
 ///
 /// The bucket reserves: a thousand callers at the same moment get a thousand different slots, instead of
 /// being told the same "not before" and coming back in a herd.
