@@ -17,8 +17,8 @@ use crate::{AddError, MAX_DELAY, Priority, WorkQueue};
 /// Dropping the lease is "done", however it comes about: at the end of a scope, by a panic, or because
 /// the task that holds it is cancelled. A key that was added again in the meantime then gets its turn.
 ///
-/// Dropping says nothing about success: the key is not charged with a failure, and comes back only if somebody adds it. So
-/// does one whose run panicked; who wants it back catches the panic. Say how it went with one of
+/// Dropping says nothing about success: the key is not charged with a failure, and comes back only if somebody adds it. The
+/// same holds after a panic; who wants the key back catches it. Say how the run went with one of
 /// - [`finish`](Self::finish): the key succeeded, or is given up; its failures are forgotten;
 /// - [`retry`](Self::retry): the key failed, and comes back after the limiter's delay;
 /// - [`retry_after`](Self::retry_after): the key failed, and comes back after a given time;

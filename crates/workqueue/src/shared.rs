@@ -229,9 +229,7 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
         };
         if let Some(mut core) = core {
             self.apply_intake(&mut core);
-            let keys = core.ledger.take_left_over();
-            drop(core);
-            drop(keys);
+            unlock(core);
         }
         Ok(())
     }
@@ -322,9 +320,7 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
         let now = self.now();
         let mut core = self.core.lock();
         let Some(next) = self.next(&mut core, now) else {
-            let keys = core.ledger.take_left_over();
-            drop(core);
-            drop(keys);
+            unlock(core);
             return None;
         };
         Some(self.start(next, core, now))
@@ -411,6 +407,14 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
             ledger.add(arrival, None);
         }
     }
+}
+
+/// Unlocks where nobody has to be told, and drops the keys that are left over.
+#[inline]
+fn unlock<K, C>(mut core: BriefGuard<'_, Core<K, C>>) {
+    let keys = core.ledger.take_left_over();
+    drop(core);
+    drop(keys);
 }
 
 impl<K, C> Core<K, C> {

@@ -170,7 +170,7 @@ impl<K> Slots<K> {
                 free.push(id);
                 let slot = &mut all[id as usize];
                 slot.set_retired(false);
-                leave(slot.key.take(), left_over);
+                put_aside(slot.key.take(), left_over);
             }
         }
     }
@@ -206,7 +206,7 @@ impl<K: Eq> Slots<K> {
         let Self { table, all, free, retired, left_over, .. } = self;
         let vacancy = match table.find_or_vacancy(hash, |id| all[id as usize].is_of(&key)) {
             Ok(id) => {
-                leave(Some(key), left_over);
+                put_aside(Some(key), left_over);
                 return id;
             }
             Err(vacancy) => vacancy,
@@ -229,7 +229,7 @@ impl<K: Eq> Slots<K> {
 
 /// Puts a key aside, unless dropping it does nothing.
 #[inline]
-fn leave<K>(key: Option<K>, left_over: &mut Vec<K>) {
+fn put_aside<K>(key: Option<K>, left_over: &mut Vec<K>) {
     if std::mem::needs_drop::<K>() {
         left_over.extend(key);
     }
