@@ -8,7 +8,7 @@
 //! - `rate`: at most so many requests a second, if asked for;
 //! - `observe`: what became of each request, if someone wants to know;
 //! - `timeout`: an answer in time, or an error;
-//! - kube's own: TLS, credentials, the server's address; for watches the same over HTTP/2.
+//! - kube's own: TLS, credentials, the server's address; for watches the same, with a connection for each.
 //!
 //! kube's retries are off. They repeat whatever was answered with 429, 503 or 504, watches and writes
 //! included, up to 15 times over minutes. That hides from a reflector that the server is in trouble, and it
@@ -17,6 +17,8 @@
 
 mod body;
 mod error;
+#[cfg(feature = "rustls")]
+mod exchange;
 mod headers;
 mod observe;
 mod rate;
@@ -78,7 +80,7 @@ pub struct ClientStack {
     rate: Option<(NonZeroU32, NonZeroU32)>,
     observer: Option<Arc<dyn RequestObserver>>,
     user_agent: HeaderValue,
-    http2_watches: bool,
+    own_watches: bool,
     /// The first is the outermost.
     layers: Vec<Arc<dyn Fn(HttpService) -> HttpService + Send + Sync>>,
 }
@@ -96,7 +98,7 @@ impl ClientStack {
             rate: None,
             observer: None,
             user_agent: headers::USER_AGENT_DEFAULT,
-            http2_watches: true,
+            own_watches: true,
             layers: Vec::new(),
         }
     }
@@ -129,11 +131,11 @@ impl ClientStack {
         Self { user_agent, ..self }
     }
 
-    /// Whether watches go over HTTP/2, if the server knows that, each on a connection of its own. By default they do, because
-    /// less of an informer's CPU time is the connection's then. Not without the feature `rustls`, not through a proxy, and
-    /// not with credentials that a program fetches. kube's debug spans of requests are not around them.
-    pub fn http2_watches(self, wanted: bool) -> Self {
-        Self { http2_watches: wanted, ..self }
+    /// Whether each watch has a connection of its own that its reader reads, without hyper. By default it has, because less of
+    /// an informer's CPU time is the connection's then. Not without the feature `rustls`, not through a proxy, and not with
+    /// credentials that a program fetches. kube's debug spans of requests are not around them.
+    pub fn own_watches(self, wanted: bool) -> Self {
+        Self { own_watches: wanted, ..self }
     }
 
     /// Adds a layer below those added before and above all of the stack's own: it sees requests before they
@@ -173,7 +175,7 @@ impl ClientStack {
         // A layer is called once, which its type does not say.
         #[cfg(feature = "rustls")]
         let watches = {
-            let is_wanted = self.http2_watches && watches::is_possible(&config);
+            let is_wanted = self.own_watches && watches::is_possible(&config);
             Cell::new(is_wanted.then(|| watches::service(&config)).transpose()?)
         };
         let lowest = |others| {
@@ -227,7 +229,7 @@ impl fmt::Debug for ClientStack {
             .field("request_timeout", &self.request_timeout)
             .field("rate", &self.rate)
             .field("user_agent", &self.user_agent)
-            .field("http2_watches", &self.http2_watches)
+            .field("own_watches", &self.own_watches)
             .field("layers", &self.layers.len())
             .finish_non_exhaustive()
     }

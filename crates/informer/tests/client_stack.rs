@@ -365,7 +365,7 @@ async fn credentials_are_sent_and_never_shown() {
     assert_private(&error);
 }
 
-/// Over HTTP/2, which is only spoken with a real server.
+/// Over TLS, which is only spoken with a real server.
 #[tokio::test]
 async fn credentials_of_a_watch_are_never_shown() {
     if !windlass_testkit::cluster::real_tier_is_on() {
@@ -376,7 +376,7 @@ async fn credentials_of_a_watch_are_never_shown() {
     let (log, _guard) = Log::start();
     let client = ClientStack::new().connect(real.config()).expect("a client");
     let answer = client.send(get(WATCH)).await.expect("an answer");
-    assert_eq!((answer.status(), answer.version()), (StatusCode::OK, http::Version::HTTP_2));
+    assert_eq!(answer.status(), StatusCode::OK);
     drop(answer);
     assert!(!log.text().is_empty() && !log.text().contains(real.admin_token()), "{}", log.text());
 }

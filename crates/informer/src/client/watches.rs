@@ -1,47 +1,36 @@
-//! How watches get to a server: over HTTP/2, each on a connection of its own. All other requests go kube's way, which is
-//! HTTP/1.1.
+//! How watches get to a server: each over a connection of its own, read by whoever reads the watch. All other requests go
+//! kube's way.
 //!
 //! Over HTTP/1.1 a server sends a watch in chunks of one event or a few, and hyper hands them over one at a time: from the
 //! task of the connection to the reader, and back for the next. A streamed list of 50,000 small objects took 27,000 switches
-//! between threads that way. Over HTTP/2 the connection puts aside what has arrived, and the reader takes all of it when it
-//! comes.
+//! between threads that way. Over HTTP/2 the connection puts aside what has arrived, but there is much more to it: of the code
+//! that an event passed through on its way to a reconciler, a seventh was HTTP/2's. See [`exchange`](super::exchange).
 //!
-//! Each has its own connection, as over HTTP/1.1, because a server bounds how many streams one may have (100, unless it
-//! is told otherwise, and fewer than some have namespaces), and because what becomes of one watch must not be
-//! another's affair: a connection that has died would be found again by whoever watches next. So every attempt is a
-//! handshake, shortened by what TLS remembers of the last one.
-//!
-//! A server that does not know HTTP/2 says so as the connection is made, and is talked to by HTTP/1.1.
+//! What becomes of one watch is not another's affair, and a connection that has died is not found again by whoever watches
+//! next. Every attempt is a handshake, shortened by what TLS remembers of the last one.
 
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use http::uri::Scheme;
 use http::{Request, Response};
-use http_body_util::BodyExt as _;
+use http_body::Body as _;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_timeout::TimeoutConnector;
-use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::rt::TokioIo;
 use kube::client::{Body, ConfigExt as _};
-use tower::{BoxError, Service, ServiceBuilder, service_fn};
+use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _, service_fn};
 
+use super::exchange::exchange;
 use super::{ConnectError, HttpService, ResponseBody, erase, verb};
 
-/// What a server may send of a watch before it is read. A reader that lags holds so much more in memory.
-const WINDOW: u32 = 2 << 20;
+/// After so long without anything from the server, the kernel asks it whether it is there. As long as client-go's pings
+/// wait.
+const PROBE_AFTER: Duration = Duration::from_secs(30);
 
-/// The same for its connection, which has no other stream, and so is never what bounds it. But h2 ends a connection on
-/// which many small frames wait to be read, beyond half of this.
-const CONNECTION_WINDOW: u32 = 16 << 20;
-
-/// After so long without anything from the server, it is asked whether it is there. As client-go does.
-const PING_AFTER: Duration = Duration::from_secs(30);
-
-/// By then it must have said so.
-const PING_TIMEOUT: Duration = Duration::from_secs(15);
+/// By three times that it must have said so.
+const PROBE_EVERY: Duration = Duration::from_secs(5);
 
 type Connector = TimeoutConnector<HttpsConnector<HttpConnector>>;
 
@@ -72,7 +61,7 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        if verb::is_watch(&request) {
+        if verb::is_watch(&request) && request.body().is_end_stream() {
             self.watches.call(request).boxed()
         } else {
             self.others.call(request).boxed()
@@ -80,14 +69,11 @@ where
     }
 }
 
-/// Whether watches have a way of their own: not through a proxy, nor without TLS, by which the two sides agree on a protocol.
-/// Nor with credentials that a program fetches, because it would be run, and perhaps ask its user, once more.
+/// Whether watches have a way of their own: not through a proxy. Nor with credentials that a program fetches, because it would
+/// be run, and perhaps ask its user, once more.
 pub(super) fn is_possible(config: &kube::Config) -> bool {
     let auth = &config.auth_info;
-    config.cluster_url.scheme() == Some(&Scheme::HTTPS)
-        && config.proxy_url.is_none()
-        && auth.exec.is_none()
-        && auth.auth_provider.is_none()
+    config.proxy_url.is_none() && auth.exec.is_none() && auth.auth_provider.is_none()
 }
 
 /// The way of watches.
@@ -97,31 +83,17 @@ pub(super) fn is_possible(config: &kube::Config) -> bool {
 pub(super) fn service(config: &kube::Config) -> Result<HttpService, ConnectError> {
     let refused = |error| ConnectError::new(&error);
     let connector = connector(config)?;
-    let mut builder = legacy::Builder::new(TokioExecutor::new());
-    builder
-        .timer(TokioTimer::new())
-        .retry_canceled_requests(false)
-        .http2_initial_stream_window_size(WINDOW)
-        .http2_initial_connection_window_size(CONNECTION_WINDOW)
-        .http2_keep_alive_interval(PING_AFTER)
-        .http2_keep_alive_timeout(PING_TIMEOUT);
     let alone = service_fn(move |request: Request<Body>| {
-        let client: legacy::Client<_, Body> = builder.build(connector.clone());
+        let (connector, request) = (connector.clone(), request.map(drop));
         async move {
-            let answer = client.request(request).await?;
-            // With nobody who could send another request, hyper would not ask whether the server is there.
-            let hold = move |frame| {
-                let _ = &client;
-                frame
-            };
-            Ok::<_, legacy::Error>(answer.map(|body| body.map_frame(hold)))
+            let connection = connector.oneshot(request.uri().clone()).await?;
+            Ok::<_, BoxError>(exchange(TokioIo::new(connection), &request).await?)
         }
     });
     let layered = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer().map_err(refused)?)
         .layer(config.extra_headers_layer().map_err(refused)?)
-        .map_err(BoxError::from)
         .service(alone);
     Ok(erase(layered))
 }
@@ -131,13 +103,16 @@ fn connector(config: &kube::Config) -> Result<Connector, ConnectError> {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     connector.set_nodelay(true);
+    connector.set_keepalive(Some(PROBE_AFTER));
+    connector.set_keepalive_interval(Some(PROBE_EVERY));
+    connector.set_keepalive_retries(Some(3));
     let tls = config.rustls_client_config().map_err(|error| ConnectError::new(&error))?;
-    let mut builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_only();
+    let mut builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
     if let Some(name) = &config.tls_server_name {
         let name = name.clone().try_into().map_err(|_| ConnectError::server_name(name))?;
         builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name));
     }
-    let https = builder.enable_http1().enable_http2().wrap_connector(connector);
+    let https = builder.enable_http1().wrap_connector(connector);
     let mut connector = TimeoutConnector::new(https);
     connector.set_connect_timeout(config.connect_timeout);
     connector.set_read_timeout(config.read_timeout);

@@ -1,0 +1,158 @@
+//! The way of watches to a server: each over a connection of its own, however many there are.
+
+use futures::future::try_join_all;
+use http::{Request, Response};
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use windlass_informer::ClientStack;
+use windlass_testkit::TestCluster;
+use windlass_testkit::cluster::real_tier_is_on;
+
+const CONFIGS: &str = "/api/v1/namespaces/default/configmaps";
+const WATCH: &str = "/api/v1/namespaces/default/configmaps?watch=true&sendInitialEvents=true\
+    &allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=60";
+
+const LIST_ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
+const WATCH_ANSWER: &[u8] =
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{\"\r\n6\r\ntype\":\r\n";
+
+/// What happened at the server, and on which connection.
+#[derive(Debug, PartialEq, Eq)]
+enum Seen {
+    List(u32),
+    Watch(u32),
+    Closed(u32),
+}
+
+/// A server that answers lists, and begins to answer watches.
+async fn server() -> (kube::Config, mpsc::UnboundedReceiver<Seen>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    let (tell, seen) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        for number in 1.. {
+            let (connection, _) = listener.accept().await.expect("a connection");
+            tokio::spawn(serve(connection, number, tell.clone()));
+        }
+    });
+    let url = format!("http://127.0.0.1:{port}").parse().expect("a URL");
+    (kube::Config::new(url), seen)
+}
+
+async fn serve(mut connection: TcpStream, number: u32, tell: mpsc::UnboundedSender<Seen>) {
+    let mut asked = Vec::new();
+    // One that is reset is closed as well.
+    while connection.read_buf(&mut asked).await.is_ok_and(|read| read > 0) {
+        if !asked.ends_with(b"\r\n\r\n") {
+            continue;
+        }
+        let is_watch = String::from_utf8_lossy(&asked).contains("watch=true");
+        asked.clear();
+        let (answer, seen) = if is_watch {
+            (WATCH_ANSWER, Seen::Watch(number))
+        } else {
+            (LIST_ANSWER, Seen::List(number))
+        };
+        connection.write_all(answer).await.expect("somebody listens");
+        let _ = tell.send(seen);
+    }
+    let _ = tell.send(Seen::Closed(number));
+}
+
+async fn get(client: &kube::Client, uri: &str) -> Response<Body> {
+    let request = Request::get(uri).body(Body::empty()).expect("a request");
+    let answer = client.send(request).await.expect("an answer");
+    assert_eq!(answer.status(), 200);
+    answer
+}
+
+async fn list(client: &kube::Client) {
+    let body = get(client, CONFIGS).await.into_body().collect().await.expect("a body");
+    assert_eq!(body.to_bytes(), "{}");
+}
+
+/// A watch, of which the beginning was read.
+async fn watch(client: &kube::Client) -> Response<Body> {
+    let mut watch = get(client, WATCH).await;
+    let frame = watch.body_mut().frame().await.expect("a first piece").expect("no error");
+    // An object, or the mark behind none.
+    assert!(frame.into_data().is_ok_and(|data| data.starts_with(br#"{"type":"#)));
+    watch
+}
+
+#[tokio::test]
+async fn watch_has_a_connection_and_closes_it_when_it_is_dropped() {
+    let (config, mut seen) = server().await;
+    let client = ClientStack::new().connect(config).expect("a client");
+    list(&client).await;
+    assert_eq!(seen.recv().await, Some(Seen::List(1)));
+    let [second, third] = [watch(&client).await, watch(&client).await];
+    assert_eq!(seen.recv().await, Some(Seen::Watch(2)));
+    assert_eq!(seen.recv().await, Some(Seen::Watch(3)));
+    drop(second);
+    assert_eq!(seen.recv().await, Some(Seen::Closed(2)));
+    drop(third);
+    assert_eq!(seen.recv().await, Some(Seen::Closed(3)));
+}
+
+#[tokio::test]
+async fn watch_goes_the_way_of_all_requests_if_that_is_wanted() {
+    let (config, mut seen) = server().await;
+    let client = ClientStack::new().own_watches(false).connect(config).expect("a client");
+    list(&client).await;
+    assert_eq!(seen.recv().await, Some(Seen::List(1)));
+    // The connection has to come back to those that wait for a request.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    let _watch = get(&client, WATCH).await;
+    assert_eq!(seen.recv().await, Some(Seen::Watch(1)));
+}
+
+#[tokio::test]
+async fn watch_of_a_server_that_is_away_fails() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    drop(listener);
+    let url = format!("http://127.0.0.1:{port}").parse().expect("a URL");
+    let client = ClientStack::new().connect(kube::Config::new(url)).expect("a client");
+    let request = Request::get(WATCH).body(Body::empty()).expect("a request");
+    let error = client.send(request).await.map(drop).expect_err("nobody listens");
+    let error = windlass_informer::SourceError::transport(&error).to_string();
+    assert!(error.contains("onnection refused"), "{error}");
+}
+
+#[tokio::test]
+async fn name_of_the_certificate_counts_for_watches_as_well() {
+    if !real_tier_is_on() {
+        return;
+    }
+    let cluster = TestCluster::real().await.expect("a real cluster");
+    let real = cluster.control_plane().expect("it is real");
+    let connect = |name: &str| {
+        let mut config = real.config();
+        config.tls_server_name = Some(name.to_owned());
+        ClientStack::new().connect(config)
+    };
+    watch(&connect("localhost").expect("a client")).await;
+    let request = Request::get(WATCH).body(Body::empty()).expect("a request");
+    let client = connect("somebody.else").expect("a client");
+    client.send(request).await.map(drop).expect_err("the certificate has another name");
+    assert!(connect("no name").is_err());
+}
+
+#[tokio::test]
+async fn watches_do_not_wait_for_each_other() {
+    if !real_tier_is_on() {
+        return;
+    }
+    let cluster = TestCluster::real().await.expect("a real cluster");
+    let real = cluster.control_plane().expect("it is real");
+    let client = ClientStack::new().connect(real.config()).expect("a client");
+    let open = |_| async { anyhow::Ok(watch(&client).await) };
+    let watches = try_join_all((0..300).map(open)).await.expect("all begin");
+    assert_eq!(watches.len(), 300);
+}
