@@ -357,6 +357,9 @@ impl Shared {
 impl Trees {
     /// The postings of an object whose values are given for each index in turn.
     fn postings(&self, values: Vec<std::collections::BTreeSet<String>>) -> Box<[Posting]> {
+        if self.indexes.is_empty() {
+            return Box::default();
+        }
         let indexes = self.indexes.iter().zip(values).enumerate();
         let postings = indexes.flat_map(|(index, (tree, values))| {
             let posting = move |value| Posting { index, value: tree.entries.share(value) };

@@ -180,6 +180,10 @@ impl DeltaFifo {
 
     /// What is queued for a key, oldest first.
     pub fn get<'k>(&self, key: impl Into<KeyRef<'k>>) -> Option<&Deltas> {
+        // Mostly nothing is, and then nothing is hashed.
+        if self.is_empty() {
+            return None;
+        }
         let key = key.into();
         let is_it = |number: &u64| self.entry(*number).deltas.key().as_ref() == key;
         let number = self.numbers.find(HASHER.hash_one(key), is_it)?;

@@ -7,6 +7,7 @@ use kube::client::Body;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use windlass_informer::ClientStack;
 use windlass_testkit::TestCluster;
 use windlass_testkit::cluster::real_tier_is_on;
@@ -28,21 +29,38 @@ enum Seen {
 }
 
 /// A server that answers lists, and begins to answer watches.
-async fn server() -> (kube::Config, mpsc::UnboundedReceiver<Seen>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let port = listener.local_addr().expect("bound").port();
-    let (tell, seen) = mpsc::unbounded_channel();
-    tokio::spawn(async move {
-        for number in 1.. {
-            let (connection, _) = listener.accept().await.expect("a connection");
-            tokio::spawn(serve(connection, number, tell.clone()));
-        }
-    });
-    let url = format!("http://127.0.0.1:{port}").parse().expect("a URL");
-    (kube::Config::new(url), seen)
+struct Server {
+    config: kube::Config,
+    seen: mpsc::Receiver<Seen>,
+    _tasks: JoinSet<()>,
 }
 
-async fn serve(mut connection: TcpStream, number: u32, tell: mpsc::UnboundedSender<Seen>) {
+impl Server {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        let (tell, seen) = mpsc::channel(16);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let mut connections = JoinSet::new();
+            for number in 1.. {
+                let (connection, _) = listener.accept().await.expect("a connection");
+                connections.spawn(serve(connection, number, tell.clone()));
+            }
+        });
+        Self { config: config(port), seen, _tasks: tasks }
+    }
+
+    async fn sees(&mut self, expected: Seen) {
+        assert_eq!(self.seen.recv().await, Some(expected));
+    }
+}
+
+fn config(port: u16) -> kube::Config {
+    kube::Config::new(format!("http://127.0.0.1:{port}").parse().expect("a URL"))
+}
+
+async fn serve(mut connection: TcpStream, number: u32, tell: mpsc::Sender<Seen>) {
     let mut asked = Vec::new();
     // One that is reset is closed as well.
     while connection.read_buf(&mut asked).await.is_ok_and(|read| read > 0) {
@@ -57,9 +75,9 @@ async fn serve(mut connection: TcpStream, number: u32, tell: mpsc::UnboundedSend
             (LIST_ANSWER, Seen::List(number))
         };
         connection.write_all(answer).await.expect("somebody listens");
-        let _ = tell.send(seen);
+        let _ = tell.send(seen).await;
     }
-    let _ = tell.send(Seen::Closed(number));
+    let _ = tell.send(Seen::Closed(number)).await;
 }
 
 async fn get(client: &kube::Client, uri: &str) -> Response<Body> {
@@ -85,31 +103,32 @@ async fn watch(client: &kube::Client) -> Response<Body> {
 
 #[tokio::test]
 async fn watch_has_a_connection_and_closes_it_when_it_is_dropped() {
-    let (config, mut seen) = server().await;
-    let client = ClientStack::new().connect(config).expect("a client");
+    let mut server = Server::start().await;
+    let client = ClientStack::new().connect(server.config.clone()).expect("a client");
     list(&client).await;
-    assert_eq!(seen.recv().await, Some(Seen::List(1)));
+    server.sees(Seen::List(1)).await;
     let [second, third] = [watch(&client).await, watch(&client).await];
-    assert_eq!(seen.recv().await, Some(Seen::Watch(2)));
-    assert_eq!(seen.recv().await, Some(Seen::Watch(3)));
+    server.sees(Seen::Watch(2)).await;
+    server.sees(Seen::Watch(3)).await;
     drop(second);
-    assert_eq!(seen.recv().await, Some(Seen::Closed(2)));
+    server.sees(Seen::Closed(2)).await;
     drop(third);
-    assert_eq!(seen.recv().await, Some(Seen::Closed(3)));
+    server.sees(Seen::Closed(3)).await;
 }
 
 #[tokio::test]
 async fn watch_goes_the_way_of_all_requests_if_that_is_wanted() {
-    let (config, mut seen) = server().await;
-    let client = ClientStack::new().own_watches(false).connect(config).expect("a client");
+    let mut server = Server::start().await;
+    let client =
+        ClientStack::new().own_watches(false).connect(server.config.clone()).expect("a client");
     list(&client).await;
-    assert_eq!(seen.recv().await, Some(Seen::List(1)));
+    server.sees(Seen::List(1)).await;
     // The connection has to come back to those that wait for a request.
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
     let _watch = get(&client, WATCH).await;
-    assert_eq!(seen.recv().await, Some(Seen::Watch(1)));
+    server.sees(Seen::Watch(1)).await;
 }
 
 #[tokio::test]
@@ -117,8 +136,7 @@ async fn watch_of_a_server_that_is_away_fails() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("bound").port();
     drop(listener);
-    let url = format!("http://127.0.0.1:{port}").parse().expect("a URL");
-    let client = ClientStack::new().connect(kube::Config::new(url)).expect("a client");
+    let client = ClientStack::new().connect(config(port)).expect("a client");
     let request = Request::get(WATCH).body(Body::empty()).expect("a request");
     let error = client.send(request).await.map(drop).expect_err("nobody listens");
     let error = windlass_informer::SourceError::transport(&error).to_string();

@@ -230,6 +230,10 @@ impl Page {
         if self.before.len() == RUNS_PER_KEY - 1 {
             self.before.pop_front();
         }
+        if self.before.len() == self.before.capacity() {
+            // By itself it would take room for four, and most keys run rarely.
+            self.before.reserve_exact(self.before.len().max(1));
+        }
         self.before.push_back(std::mem::replace(&mut self.last, run));
         self.number = number;
         (is_repeated, again.map(|write| Circles { runs: self.circles, write }))

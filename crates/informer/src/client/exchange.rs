@@ -162,8 +162,10 @@ impl<C: AsyncRead + Unpin> Incoming<C> {
 
 #[cfg(test)]
 mod tests {
+    use futures::stream;
     use http_body_util::BodyExt as _;
-    use tokio::io::{DuplexStream, duplex};
+    use tokio::io::{join, sink};
+    use tokio_util::io::StreamReader;
 
     use super::*;
 
@@ -171,21 +173,10 @@ mod tests {
     async fn ask(
         answer: &'static [u8],
         size: usize,
-    ) -> Result<Response<Incoming<DuplexStream>>, ExchangeError> {
-        let (client, mut server) = duplex(1 << 20);
-        tokio::spawn(async move {
-            let mut asked = BytesMut::new();
-            while !asked.ends_with(b"\r\n\r\n") {
-                server.read_buf(&mut asked).await.expect("a request");
-            }
-            for piece in answer.chunks(size) {
-                // Whoever asked may have heard enough.
-                let _ = server.write_all(piece).await;
-                tokio::task::yield_now().await;
-            }
-        });
+    ) -> Result<Response<Incoming<impl AsyncRead + AsyncWrite + Unpin>>, ExchangeError> {
+        let pieces = stream::iter(answer.chunks(size).map(io::Result::Ok));
         let request = Request::get("http://server/api/v1/pods?watch=true").body(()).expect("valid");
-        exchange(client, &request).await
+        exchange(join(StreamReader::new(pieces), sink()), &request).await
     }
 
     /// The body of such an answer.

@@ -62,9 +62,10 @@ impl Chunked {
             (State::Length(Some(length)) | State::Extension(length), b'\r') => {
                 State::LengthEnd(*length)
             }
-            (State::Length(Some(length)), b';' | b' ' | b'\t') => State::Extension(*length),
+            (State::Length(Some(length)), b';' | b' ' | b'\t') | (State::Extension(length), _) => {
+                State::Extension(*length)
+            }
             (State::Length(length), digit) => State::Length(Some(longer(*length, digit)?)),
-            (State::Extension(length), _) => State::Extension(*length),
             (State::LengthEnd(0), b'\n') => State::Trailer(0),
             (State::LengthEnd(length), b'\n') => State::Data(*length),
             (State::DataEnd, b'\r') => State::DataEnd,
