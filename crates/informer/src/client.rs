@@ -133,7 +133,8 @@ impl ClientStack {
 
     /// Whether each watch has a connection of its own that its reader reads, without hyper. By default it has, because less of
     /// an informer's CPU time is the connection's then. Not without the feature `rustls`, not through a proxy, and not with
-    /// credentials that a program fetches. kube's debug spans of requests are not around them.
+    /// credentials that a program fetches. kube's spans and log lines of requests are not around them, and a compressed answer is
+    /// refused.
     pub fn own_watches(self, wanted: bool) -> Self {
         Self { own_watches: wanted, ..self }
     }

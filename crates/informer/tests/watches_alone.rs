@@ -1,11 +1,13 @@
 //! The way of watches to a server: each over a connection of its own, however many there are.
 
+use std::time::Duration;
+
 use futures::future::try_join_all;
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use windlass_informer::ClientStack;
@@ -51,8 +53,13 @@ impl Server {
         Self { config: config(port), seen, _tasks: tasks }
     }
 
+    async fn seen(&mut self) -> Seen {
+        let seen = tokio::time::timeout(Duration::from_mins(1), self.seen.recv()).await;
+        seen.expect("something happens").expect("the server runs")
+    }
+
     async fn sees(&mut self, expected: Seen) {
-        assert_eq!(self.seen.recv().await, Some(expected));
+        assert_eq!(self.seen().await, expected);
     }
 }
 
@@ -121,21 +128,64 @@ async fn watch_goes_the_way_of_all_requests_if_that_is_wanted() {
     let mut server = Server::start().await;
     let client =
         ClientStack::new().own_watches(false).connect(server.config.clone()).expect("a client");
-    list(&client).await;
-    server.sees(Seen::List(1)).await;
-    // The connection has to come back to those that wait for a request.
-    for _ in 0..100 {
-        tokio::task::yield_now().await;
+    // A connection comes back for the next request a moment after its answer was read.
+    loop {
+        list(&client).await;
+        let listed = server.seen().await;
+        let _watch = get(&client, WATCH).await;
+        match (listed, server.seen().await) {
+            (Seen::List(first), Seen::Watch(second)) if first == second => break,
+            (Seen::List(_), Seen::Watch(_)) => {}
+            seen => panic!("{seen:?}"),
+        }
     }
-    let _watch = get(&client, WATCH).await;
-    server.sees(Seen::Watch(1)).await;
+}
+
+#[tokio::test]
+async fn watch_is_asked_for_as_everything_is() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    let mut config = config(port);
+    config.cluster_url = format!("http://127.0.0.1:{port}/k8s/c-1").parse().expect("a URL");
+    config.auth_info.token = Some("secret".to_owned().into());
+    config.auth_info.impersonate = Some("jane".to_owned());
+    config.headers.push((http::header::FROM, "shop".parse().expect("a value")));
+    let client = ClientStack::new().connect(config).expect("a client");
+    let asked = async {
+        let (mut connection, _) = listener.accept().await.expect("a connection");
+        let mut asked = Vec::new();
+        while !asked.ends_with(b"\r\n\r\n") {
+            connection.read_buf(&mut asked).await.expect("a request");
+        }
+        connection.write_all(WATCH_ANSWER).await.expect("somebody listens");
+        String::from_utf8(asked).expect("text")
+    };
+    let (asked, answer) = tokio::join!(asked, get(&client, WATCH));
+    drop(answer);
+    let mut lines: Vec<_> = asked.trim_end().split("\r\n").collect();
+    assert_eq!(lines.remove(0), format!("GET /k8s/c-1{WATCH} HTTP/1.1"));
+    lines.sort_unstable();
+    let agent = format!("user-agent: windlass/{}", env!("CARGO_PKG_VERSION"));
+    let host = format!("host: 127.0.0.1:{port}");
+    assert_eq!(
+        lines,
+        [
+            "accept-encoding: identity",
+            "authorization: Bearer secret",
+            "from: shop",
+            &host,
+            "impersonate-user: jane",
+            &agent,
+        ]
+    );
 }
 
 #[tokio::test]
 async fn watch_of_a_server_that_is_away_fails() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let port = listener.local_addr().expect("bound").port();
-    drop(listener);
+    // Bound, so that nobody else is, and deaf.
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
+    let port = socket.local_addr().expect("bound").port();
     let client = ClientStack::new().connect(config(port)).expect("a client");
     let request = Request::get(WATCH).body(Body::empty()).expect("a request");
     let error = client.send(request).await.map(drop).expect_err("nobody listens");

@@ -1,8 +1,10 @@
 //! One request and its answer, by HTTP/1.1, over a connection of their own.
 //!
 //! hyper would do it with a task for the connection, which hands each chunk to the reader's task and then waits to be
-//! asked for the next. Here the reader reads the connection itself, and gets all that has arrived as one piece. There is
+//! asked for the next. Here the reader reads the connection itself, and gets the chunks that have arrived as one piece. There is
 //! nothing else to a connection that carries a single answer: it is dropped with the body.
+//!
+//! It is for answers as the API server gives them. What is compressed, or switches to another protocol, is refused.
 
 mod chunked;
 mod head;
@@ -31,11 +33,14 @@ pub(super) enum ExchangeError {
     /// The connection broke.
     #[error("the connection broke: {0}")]
     Broken(#[from] io::Error),
-    /// It was closed before the answer was complete.
+    /// It was closed before the answer was complete. By its source kube tells that the request can be made again.
     #[error("the server closed the connection before the end of its answer")]
-    Closed,
-    /// It is not HTTP/1.1.
-    #[error("the server did not answer by HTTP/1.1: {0}")]
+    Closed(#[source] io::Error),
+    /// The head of the answer is none.
+    #[error("the answer of the server cannot be read: {0}")]
+    Unreadable(#[from] httparse::Error),
+    /// It is not as the API server answers.
+    #[error("the answer of the server cannot be read: {0}")]
     Malformed(&'static str),
 }
 
@@ -78,10 +83,17 @@ where
         }
         arrived.reserve(READ);
         if connection.read_buf(&mut arrived).await? == 0 {
-            return Err(ExchangeError::Closed);
+            return Err(ExchangeError::closed());
         }
     };
+    tracing::debug!(status = response.status().as_u16(), path = request.uri().path(), "answered");
     Ok(response.map(|()| Incoming { connection, arrived, extent }))
+}
+
+impl ExchangeError {
+    fn closed() -> Self {
+        Self::Closed(io::ErrorKind::UnexpectedEof.into())
+    }
 }
 
 impl Extent {
@@ -152,7 +164,7 @@ impl<C: AsyncRead + Unpin> Incoming<C> {
             let read = ready!(poll_read_buf(Pin::new(&mut self.connection), cx, &mut self.arrived));
             match read {
                 Ok(0) if self.extent == Extent::Close => return Poll::Ready(None),
-                Ok(0) => return Poll::Ready(Some(Err(ExchangeError::Closed))),
+                Ok(0) => return Poll::Ready(Some(Err(ExchangeError::closed()))),
                 Ok(_) => {}
                 Err(error) => return Poll::Ready(Some(Err(error.into()))),
             }
@@ -222,7 +234,8 @@ mod tests {
         ];
         for answer in answers {
             let error = body(answer, 1000).await.expect_err("it is cut");
-            assert!(matches!(error, ExchangeError::Closed), "{error}");
+            let ExchangeError::Closed(cause) = error else { panic!("{error}") };
+            assert_eq!(cause.kind(), io::ErrorKind::UnexpectedEof);
         }
     }
 
@@ -230,9 +243,16 @@ mod tests {
     async fn answer_that_is_none_is_an_error_and_nothing_follows_it() {
         let endless = Box::leak(vec![b'x'; 2 * HEAD_MAX].into_boxed_slice());
         endless[..17].copy_from_slice(b"HTTP/1.1 200 OK\r\n");
-        let answers: [&'static [u8]; 6] = [
+        let error = body(b"220 mail.example.com ESMTP\r\n\r\n", 1000).await.expect_err("no HTTP");
+        assert_eq!(
+            error.to_string(),
+            "the answer of the server cannot be read: invalid HTTP version"
+        );
+        let answers: [&'static [u8]; 8] = [
             endless,
-            b"220 mail.example.com ESMTP\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nContent-Length: +3\r\n\r\none",
+            b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
             b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
             b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
             b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\none",
@@ -246,6 +266,37 @@ mod tests {
         let mut body = ask(chunks, 1000).await.expect("a head").into_body();
         body.frame().await.expect("an error").expect_err("it is no chunk");
         assert!(body.frame().await.is_none());
+    }
+
+    /// Pieces that are kept, and room of those that are not, which is read into again.
+    #[tokio::test]
+    async fn long_body_comes_as_it_was_sent_whichever_pieces_are_kept() {
+        let mut answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+        let mut sent = Vec::new();
+        for length in (1..200).map(|number| number * 7_919 % 3_001 + 1) {
+            let data: Vec<u8> = (b'a'..=b'z').cycle().take(length).collect();
+            answer.extend_from_slice(format!("{length:x}\r\n").as_bytes());
+            answer.extend_from_slice(&data);
+            answer.extend_from_slice(b"\r\n");
+            sent.extend_from_slice(&data);
+        }
+        answer.extend_from_slice(b"0\r\n\r\n");
+        let answer: &'static [u8] = answer.leak();
+        for (size, keeps) in [(1_000, 1), (20_000, 3), (100_000, 2), (1_000_000, 100)] {
+            let mut body = ask(answer, size).await.expect("a head").into_body();
+            let (mut read, mut kept) = (Vec::new(), Vec::new());
+            for number in 1.. {
+                let Some(frame) = body.frame().await else { break };
+                let piece = frame.expect("no error").into_data().expect("data");
+                let start = read.len();
+                read.extend_from_slice(&piece);
+                if number % keeps == 0 {
+                    kept.push((start, piece));
+                }
+            }
+            assert!(read == sent, "in pieces of {size}");
+            assert!(kept.iter().all(|(start, piece)| sent[*start..].starts_with(piece)));
+        }
     }
 
     #[tokio::test]

@@ -13,7 +13,8 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use http::{Request, Response};
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE};
+use http::{Method, Request, Response};
 use http_body::Body as _;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_timeout::TimeoutConnector;
@@ -25,12 +26,11 @@ use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _, service_fn};
 use super::exchange::exchange;
 use super::{ConnectError, HttpService, ResponseBody, erase, verb};
 
-/// After so long without anything from the server, the kernel asks it whether it is there. As long as client-go's pings
-/// wait.
+/// After so long without anything from the server, the kernel asks its kernel whether it is there, as often as
+/// [`PROBES`], this long apart; not every system knows the last two. Whatever stands between them and ends TCP answers for it.
 const PROBE_AFTER: Duration = Duration::from_secs(30);
-
-/// By three times that it must have said so.
 const PROBE_EVERY: Duration = Duration::from_secs(5);
+const PROBES: u32 = 3;
 
 type Connector = TimeoutConnector<HttpsConnector<HttpConnector>>;
 
@@ -61,12 +61,23 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        if verb::is_watch(&request) && request.body().is_end_stream() {
+        if is_plain_watch(&request) {
             self.watches.call(request).boxed()
         } else {
             self.others.call(request).boxed()
         }
     }
+}
+
+/// Whether it is a watch as clients ask for it: nothing is sent with it, and an answer of any length is all that it wants.
+fn is_plain_watch(request: &Request<Body>) -> bool {
+    let headers = request.headers();
+    let has_more =
+        [UPGRADE, CONTENT_LENGTH, TRANSFER_ENCODING].iter().any(|name| headers.contains_key(name));
+    request.method() == Method::GET
+        && verb::is_watch(request)
+        && request.body().is_end_stream()
+        && !has_more
 }
 
 /// Whether watches have a way of their own: not through a proxy. Nor with credentials that a program fetches, because it would
@@ -105,7 +116,7 @@ fn connector(config: &kube::Config) -> Result<Connector, ConnectError> {
     connector.set_nodelay(true);
     connector.set_keepalive(Some(PROBE_AFTER));
     connector.set_keepalive_interval(Some(PROBE_EVERY));
-    connector.set_keepalive_retries(Some(3));
+    connector.set_keepalive_retries(Some(PROBES));
     let tls = config.rustls_client_config().map_err(|error| ConnectError::new(&error))?;
     let mut builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
     if let Some(name) = &config.tls_server_name {

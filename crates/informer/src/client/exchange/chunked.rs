@@ -4,7 +4,14 @@ use super::ExchangeError;
 
 /// Where in its chunks a body is.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Chunked(State);
+pub(super) struct Chunked {
+    state: State,
+    /// Bytes between chunks since the last one that was not.
+    passed: usize,
+}
+
+/// What may be between two chunks, and behind the last: some digits, and what nobody needs.
+const BETWEEN_MAX: usize = 16 << 10;
 
 #[derive(Debug, PartialEq, Eq)]
 enum State {
@@ -32,21 +39,22 @@ impl Default for State {
 
 impl Chunked {
     pub(super) fn is_complete(&self) -> bool {
-        self.0 == State::End
+        self.state == State::End
     }
 
     /// Goes on through bytes that have arrived, and moves what is in chunks to their beginning. Returns how much that is.
     pub(super) fn unframe(&mut self, bytes: &mut [u8]) -> Result<usize, ExchangeError> {
         let (mut at, mut kept) = (0, 0);
         while at < bytes.len() && !self.is_complete() {
-            if let State::Data(left) = &mut self.0 {
+            if let State::Data(left) = &mut self.state {
+                self.passed = 0;
                 let here = bytes.len() - at;
                 let length = usize::try_from(*left).map_or(here, |left| left.min(here));
                 bytes.copy_within(at..at + length, kept);
                 (at, kept) = (at + length, kept + length);
                 *left -= length as u64;
                 if *left == 0 {
-                    self.0 = State::DataEnd;
+                    self.state = State::DataEnd;
                 }
             } else {
                 self.pass(bytes[at])?;
@@ -58,7 +66,11 @@ impl Chunked {
 
     /// Passes a byte between chunks.
     fn pass(&mut self, byte: u8) -> Result<(), ExchangeError> {
-        self.0 = match (&self.0, byte) {
+        self.passed += 1;
+        if self.passed > BETWEEN_MAX {
+            return Err(ExchangeError::Malformed("what is between its chunks has no end"));
+        }
+        self.state = match (&self.state, byte) {
             (State::Length(Some(length)) | State::Extension(length), b'\r') => {
                 State::LengthEnd(*length)
             }
@@ -130,6 +142,10 @@ mod tests {
     fn what_is_no_chunk_is_an_error() {
         for text in ["\r\n", "x\r\n", "-1\r\n", "3\r\nfour\r\n", "3\rx", "10000000000000000\r\n"] {
             assert!(unframed(text, 0).is_err(), "{text:?}");
+        }
+        let many = "x".repeat(BETWEEN_MAX);
+        for endless in [format!("0\r\n{many}"), format!("3;{many}"), "0".repeat(BETWEEN_MAX + 1)] {
+            assert!(unframed(&endless, 0).is_err(), "{}", &endless[..10]);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The heads of a request and of its answer.
 
 use bytes::{Buf as _, BytesMut};
-use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri, Version};
 
 use super::chunked::Chunked;
 use super::{ExchangeError, Extent};
@@ -15,12 +15,9 @@ pub(super) fn of(request: &Request<()>) -> Vec<u8> {
     let uri = request.uri();
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     let mut head = format!("{} {path} HTTP/1.1\r\n", request.method()).into_bytes();
-    let host = uri.authority().map(|authority| {
-        // Who is allowed in is not part of where.
-        authority.as_str().rsplit_once('@').map_or(authority.as_str(), |(_, host)| host)
-    });
     let headers = request.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-    let named = host.filter(|_| !request.headers().contains_key(HOST));
+    let host = host(uri);
+    let named = host.as_ref().filter(|_| !request.headers().contains_key(HOST));
     for (name, value) in
         named.map(|host| (HOST.as_str(), host.as_bytes())).into_iter().chain(headers)
     {
@@ -33,6 +30,19 @@ pub(super) fn of(request: &Request<()>) -> Vec<u8> {
     head
 }
 
+/// Where a request goes, without who asks, and without a port that goes without saying.
+fn host(uri: &Uri) -> Option<String> {
+    let is_usual = matches!(
+        (uri.scheme_str(), uri.port_u16()),
+        (Some("https"), Some(443)) | (Some("http"), Some(80))
+    );
+    let port = uri.port().filter(|_| !is_usual);
+    uri.host().map(|host| match port {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    })
+}
+
 /// Takes the head of an answer from what has arrived, with how far its body goes; `None` if more has to come.
 pub(super) fn parse(
     arrived: &mut BytesMut,
@@ -40,11 +50,7 @@ pub(super) fn parse(
     loop {
         let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
         let mut parsed = httparse::Response::new(&mut headers);
-        let length = match parsed.parse(arrived) {
-            Ok(httparse::Status::Complete(length)) => length,
-            Ok(httparse::Status::Partial) => return Ok(None),
-            Err(_) => return Err(ExchangeError::Malformed("its head cannot be read")),
-        };
+        let httparse::Status::Complete(length) = parsed.parse(arrived)? else { return Ok(None) };
         let response = response(&parsed)?;
         arrived.advance(length);
         // Others announce one.
@@ -59,7 +65,7 @@ pub(super) fn parse(
 }
 
 fn response(parsed: &httparse::Response<'_, '_>) -> Result<Response<()>, ExchangeError> {
-    let unreadable = || ExchangeError::Malformed("its head cannot be read");
+    let unreadable = || ExchangeError::Malformed("its status or a header is none");
     let mut response = Response::new(());
     let status = parsed.code.and_then(|code| StatusCode::from_u16(code).ok());
     *response.status_mut() = status.ok_or_else(unreadable)?;
@@ -78,6 +84,12 @@ fn extent(response: &Response<()>) -> Result<Extent, ExchangeError> {
     if matches!(response.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
         return Ok(Extent::NOTHING);
     }
+    let is_plain = |coding: &str| coding.eq_ignore_ascii_case("identity");
+    if headers.contains_key(CONTENT_ENCODING)
+        && !one(headers, &CONTENT_ENCODING).is_some_and(is_plain)
+    {
+        return Err(ExchangeError::Malformed("it is compressed, which was not asked for"));
+    }
     if headers.contains_key(TRANSFER_ENCODING) {
         let is_chunked = one(headers, &TRANSFER_ENCODING)
             .is_some_and(|coding| coding.eq_ignore_ascii_case("chunked"));
@@ -85,7 +97,9 @@ fn extent(response: &Response<()>) -> Result<Extent, ExchangeError> {
         return chunked.ok_or(ExchangeError::Malformed("its body is encoded in an unknown way"));
     }
     if headers.contains_key(CONTENT_LENGTH) {
-        let length = one(headers, &CONTENT_LENGTH).and_then(|length| length.parse().ok());
+        let digits = |length: &&str| length.bytes().all(|byte| byte.is_ascii_digit());
+        let length =
+            one(headers, &CONTENT_LENGTH).filter(digits).and_then(|length| length.parse().ok());
         return length
             .map(Extent::Length)
             .ok_or(ExchangeError::Malformed("its body has no length"));
@@ -116,7 +130,14 @@ mod tests {
             sent("https://user:secret@[::1]:6443/api/v1/pods?watch=true"),
             "GET /api/v1/pods?watch=true HTTP/1.1\r\nhost: [::1]:6443\r\naccept: application/json\r\n\r\n"
         );
-        assert!(sent("http://server").starts_with("GET / HTTP/1.1\r\nhost: server\r\n"));
+        for (uri, host) in [
+            ("http://server", "server"),
+            ("http://server:80", "server"),
+            ("https://server:443", "server"),
+            ("https://server:80", "server:80"),
+        ] {
+            assert!(sent(uri).starts_with(&format!("GET / HTTP/1.1\r\nhost: {host}\r\n")), "{uri}");
+        }
     }
 
     #[test]
