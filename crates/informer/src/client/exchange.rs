@@ -107,10 +107,16 @@ impl Extent {
         }
     }
 
+    /// What is wrong with it, if something is.
+    fn problem(&self) -> Option<ExchangeError> {
+        let Self::Chunked(chunked) = self else { return None };
+        chunked.problem().map(ExchangeError::Malformed)
+    }
+
     /// Takes what has arrived, without what only frames it. What comes after the end is not ours.
-    fn take(&mut self, arrived: &mut BytesMut) -> Result<Bytes, ExchangeError> {
+    fn take(&mut self, arrived: &mut BytesMut) -> Bytes {
         let length = match self {
-            Self::Chunked(chunked) => chunked.unframe(arrived)?,
+            Self::Chunked(chunked) => chunked.unframe(arrived),
             Self::Length(left) => {
                 let length =
                     usize::try_from(*left).map_or(arrived.len(), |left| left.min(arrived.len()));
@@ -120,7 +126,7 @@ impl Extent {
             Self::Close => arrived.len(),
         };
         arrived.truncate(length);
-        Ok(arrived.split().freeze())
+        arrived.split().freeze()
     }
 }
 
@@ -151,10 +157,13 @@ impl<C: AsyncRead + Unpin> Incoming<C> {
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ExchangeError>>> {
         loop {
             if !self.arrived.is_empty() {
-                match self.extent.take(&mut self.arrived) {
-                    Ok(piece) if piece.is_empty() => {}
-                    taken => return Poll::Ready(Some(taken)),
+                let piece = self.extent.take(&mut self.arrived);
+                if !piece.is_empty() {
+                    return Poll::Ready(Some(Ok(piece)));
                 }
+            }
+            if let Some(problem) = self.extent.problem() {
+                return Poll::Ready(Some(Err(problem)));
             }
             if self.extent.is_complete() {
                 return Poll::Ready(None);
@@ -262,8 +271,11 @@ mod tests {
             let error = body(answer, 1000).await.expect_err("it is no answer");
             assert!(matches!(error, ExchangeError::Malformed(_)), "{error}");
         }
-        let chunks: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nno chunk\r\n";
+        let chunks: &[u8] =
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\nno chunk\r\n";
         let mut body = ask(chunks, 1000).await.expect("a head").into_body();
+        let first = body.frame().await.expect("a piece").expect("it is whole");
+        assert_eq!(first.into_data().expect("data"), "one");
         body.frame().await.expect("an error").expect_err("it is no chunk");
         assert!(body.frame().await.is_none());
     }

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE};
+use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE};
 use http::{Method, Request, Response};
 use http_body::Body as _;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
@@ -74,10 +74,13 @@ fn is_plain_watch(request: &Request<Body>) -> bool {
     let headers = request.headers();
     let has_more =
         [UPGRADE, CONTENT_LENGTH, TRANSFER_ENCODING].iter().any(|name| headers.contains_key(name));
+    // What is compressed on request, kube decodes.
+    let is_legible = headers.get_all(ACCEPT_ENCODING).iter().all(|coding| coding == "identity");
     request.method() == Method::GET
         && verb::is_watch(request)
         && request.body().is_end_stream()
         && !has_more
+        && is_legible
 }
 
 /// Whether watches have a way of their own: not through a proxy. Nor with credentials that a program fetches, because it would
@@ -109,7 +112,7 @@ pub(super) fn service(config: &kube::Config) -> Result<HttpService, ConnectError
     Ok(erase(layered))
 }
 
-/// As kube makes its own, but for the protocol.
+/// As kube makes its own, and with probes.
 fn connector(config: &kube::Config) -> Result<Connector, ConnectError> {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
@@ -130,4 +133,54 @@ fn connector(config: &kube::Config) -> Result<Connector, ConnectError> {
     connector.set_write_timeout(config.write_timeout);
     connector.set_reset_reader_on_write(config.reset_reader_on_write);
     Ok(connector)
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::config::ExecConfig;
+
+    use super::*;
+
+    fn watch(method: Method, header: Option<(&str, &str)>, body: Body) -> Request<Body> {
+        let mut request = Request::builder().method(method).uri("/api/v1/pods?watch=true");
+        if let Some((name, value)) = header {
+            request = request.header(name, value);
+        }
+        request.body(body).expect("a request")
+    }
+
+    #[test]
+    fn only_plain_watches_have_their_own_way() {
+        let plain =
+            [None, Some(("accept-encoding", "identity")), Some(("accept", "application/json"))];
+        for header in plain {
+            assert!(is_plain_watch(&watch(Method::GET, header, Body::empty())), "{header:?}");
+        }
+        let others = [
+            ("upgrade", "websocket"),
+            ("content-length", "2"),
+            ("transfer-encoding", "chunked"),
+            ("accept-encoding", "gzip"),
+        ];
+        for header in others {
+            let request = watch(Method::GET, Some(header), Body::empty());
+            assert!(!is_plain_watch(&request), "{header:?}");
+        }
+        assert!(!is_plain_watch(&watch(Method::HEAD, None, Body::empty())));
+        assert!(!is_plain_watch(&watch(Method::GET, None, Body::from(b"{}".to_vec()))));
+        let list = Request::get("/api/v1/pods").body(Body::empty()).expect("a request");
+        assert!(!is_plain_watch(&list));
+    }
+
+    #[test]
+    fn proxies_and_programs_that_fetch_credentials_are_kubes() {
+        let config = || kube::Config::new("https://server".parse().expect("a URL"));
+        assert!(is_possible(&config()));
+        let mut proxied = config();
+        proxied.proxy_url = "http://proxy".parse().ok();
+        assert!(!is_possible(&proxied));
+        let mut fetched = config();
+        fetched.auth_info.exec = Some(ExecConfig::default());
+        assert!(!is_possible(&fetched));
+    }
 }

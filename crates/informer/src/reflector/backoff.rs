@@ -147,17 +147,19 @@ mod tests {
     }
 
     #[test]
-    fn two_minutes_of_health_begin_the_count_anew() {
+    fn half_a_minute_of_health_begins_the_count_anew() {
         let now = Instant::now();
+        let mut random = Rng::with_seed(1);
         let mut backoff = Backoff::new(BackoffConfig::default());
-        longest_of(&mut backoff, 5, now);
+        longest_of(&mut backoff, 4, now);
         backoff.healthy(now);
-        let soon = now + Duration::from_secs(119);
-        assert_eq!(longest_of(&mut backoff, 1, soon), [Duration::from_millis(25_600)]);
+        let soon = now + Duration::from_secs(29);
+        backoff.failed(soon, &mut random);
+        assert_eq!(backoff.longest(), Duration::from_millis(25_600));
         backoff.healthy(soon);
         // A watch that was resumed in between is still the same time of health.
-        backoff.healthy(soon + Duration::from_mins(1));
-        backoff.failed(soon + Duration::from_mins(2), &mut Rng::with_seed(1));
+        backoff.healthy(soon + Duration::from_secs(15));
+        backoff.failed(soon + Duration::from_secs(30), &mut random);
         assert_eq!(backoff.longest(), Duration::from_millis(1_600));
     }
 }

@@ -1,7 +1,5 @@
 //! A body that comes in chunks: each with its length before it, as a hexadecimal number in a line of its own.
 
-use super::ExchangeError;
-
 /// Where in its chunks a body is.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Chunked {
@@ -29,6 +27,8 @@ enum State {
     Trailer(u64),
     /// Behind all of it.
     End,
+    /// At something that is no chunk.
+    Broken(&'static str),
 }
 
 impl Default for State {
@@ -42,10 +42,16 @@ impl Chunked {
         self.state == State::End
     }
 
-    /// Goes on through bytes that have arrived, and moves what is in chunks to their beginning. Returns how much that is.
-    pub(super) fn unframe(&mut self, bytes: &mut [u8]) -> Result<usize, ExchangeError> {
+    /// What is wrong, if something is.
+    pub(super) fn problem(&self) -> Option<&'static str> {
+        if let State::Broken(problem) = self.state { Some(problem) } else { None }
+    }
+
+    /// Goes on through bytes that have arrived, and moves what is in chunks to their beginning. Returns how much that is: all
+    /// that came before a problem is whole.
+    pub(super) fn unframe(&mut self, bytes: &mut [u8]) -> usize {
         let (mut at, mut kept) = (0, 0);
-        while at < bytes.len() && !self.is_complete() {
+        while at < bytes.len() && !self.is_complete() && self.problem().is_none() {
             if let State::Data(left) = &mut self.state {
                 self.passed = 0;
                 let here = bytes.len() - at;
@@ -57,27 +63,30 @@ impl Chunked {
                     self.state = State::DataEnd;
                 }
             } else {
-                self.pass(bytes[at])?;
+                self.state = self.pass(bytes[at]);
                 at += 1;
             }
         }
-        Ok(kept)
+        kept
     }
 
-    /// Passes a byte between chunks.
-    fn pass(&mut self, byte: u8) -> Result<(), ExchangeError> {
+    /// Where it is behind a byte between chunks.
+    fn pass(&mut self, byte: u8) -> State {
         self.passed += 1;
         if self.passed > BETWEEN_MAX {
-            return Err(ExchangeError::Malformed("what is between its chunks has no end"));
+            return State::Broken("what is between its chunks has no end");
         }
-        self.state = match (&self.state, byte) {
+        match (&self.state, byte) {
             (State::Length(Some(length)) | State::Extension(length), b'\r') => {
                 State::LengthEnd(*length)
             }
             (State::Length(Some(length)), b';' | b' ' | b'\t') | (State::Extension(length), _) => {
                 State::Extension(*length)
             }
-            (State::Length(length), digit) => State::Length(Some(longer(*length, digit)?)),
+            (State::Length(length), digit) => longer(*length, digit)
+                .map_or(State::Broken("a chunk has no length"), |length| {
+                    State::Length(Some(length))
+                }),
             (State::LengthEnd(0), b'\n') => State::Trailer(0),
             (State::LengthEnd(length), b'\n') => State::Data(*length),
             (State::DataEnd, b'\r') => State::DataEnd,
@@ -87,36 +96,35 @@ impl Chunked {
             (State::Trailer(length), b'\r') => State::Trailer(*length),
             (State::Trailer(length), _) => State::Trailer(length.saturating_add(1)),
             (State::LengthEnd(_) | State::DataEnd, _) => {
-                return Err(ExchangeError::Malformed("a chunk is not as long as it says"));
+                State::Broken("a chunk is not as long as it says")
             }
-            (State::Data(_) | State::End, _) => unreachable!("these must not be passed"),
-        };
-        Ok(())
+            (State::Data(_) | State::End | State::Broken(_), _) => {
+                unreachable!("these must not be passed")
+            }
+        }
     }
 }
 
 /// A length with one more digit.
-fn longer(length: Option<u64>, digit: u8) -> Result<u64, ExchangeError> {
-    let value = char::from(digit).to_digit(16);
-    let length = length.unwrap_or(0).checked_mul(16);
-    let longer = length.zip(value).map(|(length, value)| length + u64::from(value));
-    longer.ok_or(ExchangeError::Malformed("a chunk has no length"))
+fn longer(length: Option<u64>, digit: u8) -> Option<u64> {
+    let value = char::from(digit).to_digit(16)?;
+    length.unwrap_or(0).checked_mul(16).map(|length| length + u64::from(value))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What is in the chunks, if they arrive in two pieces.
-    fn unframed(text: &str, first: usize) -> Result<(String, bool), ExchangeError> {
+    /// What is in the chunks, if they arrive in two pieces, and where that ends.
+    fn unframed(text: &str, first: usize) -> (String, Chunked) {
         let mut chunked = Chunked::default();
         let mut all = Vec::new();
         for piece in [&text[..first], &text[first..]] {
             let mut bytes = piece.as_bytes().to_vec();
-            let kept = chunked.unframe(&mut bytes)?;
+            let kept = chunked.unframe(&mut bytes);
             all.extend_from_slice(&bytes[..kept]);
         }
-        Ok((String::from_utf8(all).expect("text"), chunked.is_complete()))
+        (String::from_utf8(all).expect("text"), chunked)
     }
 
     #[test]
@@ -132,8 +140,13 @@ mod tests {
         ];
         for (text, (data, is_complete)) in cases {
             for first in 0..=text.len() {
-                let unframed = unframed(text, first).expect("chunks");
-                assert_eq!(unframed, (data.to_owned(), is_complete), "{text:?} cut at {first}");
+                let (unframed, chunked) = unframed(text, first);
+                assert_eq!(
+                    (&*unframed, chunked.is_complete()),
+                    (data, is_complete),
+                    "{text:?} cut at {first}"
+                );
+                assert_eq!(chunked.problem(), None, "{text:?} cut at {first}");
             }
         }
     }
@@ -141,11 +154,11 @@ mod tests {
     #[test]
     fn what_is_no_chunk_is_an_error() {
         for text in ["\r\n", "x\r\n", "-1\r\n", "3\r\nfour\r\n", "3\rx", "10000000000000000\r\n"] {
-            assert!(unframed(text, 0).is_err(), "{text:?}");
+            assert!(unframed(text, 0).1.problem().is_some(), "{text:?}");
         }
         let many = "x".repeat(BETWEEN_MAX);
         for endless in [format!("0\r\n{many}"), format!("3;{many}"), "0".repeat(BETWEEN_MAX + 1)] {
-            assert!(unframed(&endless, 0).is_err(), "{}", &endless[..10]);
+            assert!(unframed(&endless, 0).1.problem().is_some(), "{}", &endless[..10]);
         }
     }
 }

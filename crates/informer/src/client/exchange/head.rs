@@ -85,10 +85,12 @@ fn extent(response: &Response<()>) -> Result<Extent, ExchangeError> {
         return Ok(Extent::NOTHING);
     }
     let is_plain = |coding: &str| coding.eq_ignore_ascii_case("identity");
-    if headers.contains_key(CONTENT_ENCODING)
+    // The status of a refusal is worth more than its words.
+    if response.status().is_success()
+        && headers.contains_key(CONTENT_ENCODING)
         && !one(headers, &CONTENT_ENCODING).is_some_and(is_plain)
     {
-        return Err(ExchangeError::Malformed("it is compressed, which was not asked for"));
+        return Err(ExchangeError::Malformed("it is compressed"));
     }
     if headers.contains_key(TRANSFER_ENCODING) {
         let is_chunked = one(headers, &TRANSFER_ENCODING)
