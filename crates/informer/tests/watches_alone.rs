@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use futures::future::try_join_all;
+use futures::future::join_all;
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
@@ -220,7 +220,6 @@ async fn watches_do_not_wait_for_each_other() {
     let cluster = TestCluster::real().await.expect("a real cluster");
     let real = cluster.control_plane().expect("it is real");
     let client = ClientStack::new().connect(real.config()).expect("a client");
-    let open = |_| async { anyhow::Ok(watch(&client).await) };
-    let watches = try_join_all((0..300).map(open)).await.expect("all begin");
-    assert_eq!(watches.len(), 300);
+    // Each is held until all have begun.
+    join_all((0..300).map(|_| watch(&client))).await;
 }

@@ -15,16 +15,19 @@ pub(super) fn of(request: &Request<()>) -> Vec<u8> {
     let uri = request.uri();
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     let mut head = format!("{} {path} HTTP/1.1\r\n", request.method()).into_bytes();
-    let headers = request.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-    let host = host(uri);
-    let named = host.as_ref().filter(|_| !request.headers().contains_key(HOST));
-    for (name, value) in
-        named.map(|host| (HOST.as_str(), host.as_bytes())).into_iter().chain(headers)
-    {
-        head.extend_from_slice(name.as_bytes());
+    let mut add = |name: &HeaderName, value: &[u8]| {
+        head.extend_from_slice(name.as_str().as_bytes());
         head.extend_from_slice(b": ");
         head.extend_from_slice(value);
         head.extend_from_slice(b"\r\n");
+    };
+    if let Some(host) = host(uri)
+        && !request.headers().contains_key(HOST)
+    {
+        add(&HOST, host.as_bytes());
+    }
+    for (name, value) in request.headers() {
+        add(name, value.as_bytes());
     }
     head.extend_from_slice(b"\r\n");
     head
