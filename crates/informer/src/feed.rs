@@ -441,12 +441,22 @@ impl Feed {
     fn end(&mut self, end: End) {
         self.flush();
         let now = Instant::now();
+        let cut_after = self.reflector.cut_after();
         match end {
             End::Enough => {}
             End::Closed => {
                 self.reflector.closed(now);
             }
             End::Failed(error) => self.failed(&error, now),
+        }
+        if let (None, Some(silence)) = (cut_after, self.reflector.cut_after()) {
+            let (resource, namespace) = (self.engine.resource(), self.vitals.namespace());
+            let silence = silence.as_secs();
+            tracing::info!(
+                %resource, namespace,
+                "something on the way to the server cuts watches that are silent for {silence} s: the server is asked to \
+                 end them earlier"
+            );
         }
         // Between two pages a list goes on; otherwise it begins anew, if it was not complete.
         if self.reflector.phase() != Phase::Listing {

@@ -24,6 +24,8 @@
 //!   was interrupted begins from its start, and nothing may be swept for it.
 //! - A watch that ends is resumed from the position: at once after a clean end, after a wait otherwise. A clean
 //!   end within a second that brought nothing counts as a failure, or it would be a hot loop.
+//! - Watches that are cut after the same silence, as proxies do, are asked for with a timeout below it: what the
+//!   server ends by itself has a bookmark at its end.
 //! - Everything is listed again only if the position is lost: 410, a server that has not reached it (twice), five
 //!   failures in a row right after opening, or in the answer (something at that position cannot be sent or read).
 //!   A server that is not reached says nothing about the position: after an outage a fleet resumes, and does not
@@ -41,6 +43,7 @@
 mod asking;
 mod backoff;
 mod config;
+mod cuts;
 mod ending;
 mod exchange;
 mod failure;
@@ -49,6 +52,7 @@ mod server;
 mod versions;
 
 use std::mem;
+use std::time::Duration;
 
 use fastrand::Rng;
 use tokio::time::Instant;
@@ -62,6 +66,7 @@ pub use server::ServerTraits;
 use crate::frames::{Bookmark, Change, ListEnd};
 use crate::source::SourceError;
 use backoff::Backoff;
+use cuts::Cuts;
 use exchange::{Cadence, Exchange, later};
 use versions::Versions;
 
@@ -110,6 +115,7 @@ pub struct Reflector {
     state: State,
     versions: Versions,
     cadence: Cadence,
+    cuts: Cuts,
     /// The streamed lists in a row that did not come to their end.
     unfinished: u32,
     /// The watches in a row that failed at this position.
@@ -190,6 +196,7 @@ impl Reflector {
             state: State::Resting { plan: Plan::List, until: None },
             versions: Versions::default(),
             cadence: Cadence::default(),
+            cuts: Cuts::default(),
             unfinished: 0,
             stuck: 0,
             ahead: 0,
@@ -261,6 +268,12 @@ impl Reflector {
         [silence, asked, list].into_iter().flatten().chain([patience]).min()
     }
 
+    /// After what silence something on the way to the server cuts watches, if two were cut alike. Watches are asked for
+    /// with a shorter timeout then, for an hour.
+    pub fn cut_after(&self) -> Option<Duration> {
+        self.cuts.silence()
+    }
+
     /// The deadline has passed: what to do about the request that is under way.
     pub fn timed_out(&mut self, now: Instant) -> TimedOut {
         if self.deadline().is_none_or(|deadline| now < deadline) {
@@ -272,7 +285,7 @@ impl Reflector {
             (Some(Relist::Doubt), _) => self.back_off(Plan::List, None, now),
             (Some(_), _) => self.rest(Plan::List),
             (None, Some(exchange)) => {
-                return TimedOut::Silent(now.saturating_duration_since(exchange.heard));
+                return TimedOut::Silent(exchange.silence(now));
             }
             (None, None) => {}
         }

@@ -346,19 +346,6 @@ fn a_server_that_is_not_reached_is_no_reason_to_list() {
 }
 
 #[test]
-fn connections_that_are_cut_when_idle_are_no_reason_to_list_or_to_wait() {
-    // As some load balancers do, before the first bookmark.
-    let mut driver = Driver::watching("7");
-    for _ in 0..50 {
-        driver.pass(35.0);
-        assert_eq!(driver.fail(&unreachable()), Reaction::Retry);
-        assert!(driver.wait() <= Duration::from_millis(800), "each is the first one");
-        driver.watch_from("7");
-        driver.open();
-    }
-}
-
-#[test]
 fn failures_wait_longer_each_and_half_a_minute_of_health_ends_that() {
     // Full jitter hides the growth of a single wait, so many reflectors are asked.
     let longest = |healthy: f64| {

@@ -69,7 +69,13 @@ impl Reflector {
     }
 
     pub(super) fn watch(&mut self, now: Instant) -> Request {
-        let timeout = self.draw_timeout();
+        let timeout = match self.cuts.timeout_max(now) {
+            Some(most) => {
+                let uncut = most - jitter(most / 4, &mut self.random);
+                self.draw_timeout().min(uncut)
+            }
+            None => self.draw_timeout(),
+        };
         self.state = State::Watching(Exchange::new(now, timeout));
         // Without a version an empty one: the server sends what is there, and then changes.
         let from = self.position().map(ToString::to_string).unwrap_or_default();

@@ -59,6 +59,9 @@ impl Reflector {
         if self.position().is_none() {
             return self.relist_unversioned(None, now);
         }
+        if exchange.lasted(now) < exchange.timeout / 10 * 9 {
+            self.cuts.cut(exchange.silence(now), now);
+        }
         if !exchange.brought && exchange.lasted(now) < SHORT_WATCH {
             // This is also how a server ends watches while it reads its storage anew.
             self.doubt = Some(Doubt::Away);
@@ -84,6 +87,9 @@ impl Reflector {
         let was_given_up = failure == Failure::Silent && exchange.opened.is_some();
         if failure.is_absence(error) && !was_given_up {
             self.doubt = Some(Doubt::Away);
+        }
+        if failure == Failure::Away && exchange.opened.is_some() {
+            self.cuts.cut(exchange.silence(now), now);
         }
         let (plan, reaction) = match failure {
             Failure::Gone => (Plan::List, Reaction::Relist(Relist::Expired)),

@@ -54,6 +54,11 @@ impl Exchange {
         };
     }
 
+    /// How long nothing has come.
+    pub(super) fn silence(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.heard)
+    }
+
     /// How long it was open.
     pub(super) fn lasted(&self, now: Instant) -> Duration {
         self.opened.map_or(Duration::ZERO, |opened| now.saturating_duration_since(opened))
