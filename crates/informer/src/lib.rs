@@ -114,6 +114,7 @@ mod listener;
 mod lock;
 mod observer;
 mod options;
+mod pace;
 #[cfg(feature = "prometheus")]
 mod prometheus;
 mod reflector;

@@ -35,11 +35,11 @@ impl Reconcile<Page> for Publisher {
     }
 }
 
-/// On the cluster of `--kubeconfig FILE`, or on an API server in this process, with a page to begin with.
+/// On the cluster of the kubeconfig that it is given, or on an API server in this process, with a page to begin with.
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     tracing_subscriber::fmt().with_env_filter("warn").init();
-    let kubeconfig = std::env::args().skip_while(|arg| arg != "--kubeconfig").nth(1);
+    let kubeconfig = std::env::args().nth(1);
     let client = if let Some(path) = &kubeconfig {
         let (file, options) = (Kubeconfig::read_from(path)?, KubeConfigOptions::default());
         ClientStack::new().connect(Config::from_custom_kubeconfig(file, &options).await?)?

@@ -71,7 +71,7 @@ impl Reflector {
     pub(super) fn watch(&mut self, now: Instant) -> Request {
         let timeout = match self.cuts.timeout_max(now) {
             Some(most) => {
-                let uncut = most - jitter(most / 4, &mut self.random);
+                let uncut = most.saturating_sub(jitter(most / 4, &mut self.random));
                 self.draw_timeout().min(uncut)
             }
             None => self.draw_timeout(),
