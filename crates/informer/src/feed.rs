@@ -23,7 +23,6 @@ use crate::gathered::Gathered;
 use crate::ingest::Ingest;
 use crate::observer::{ListReport, Observers};
 use crate::options::{ErrorHandler, InformerOptions};
-use crate::pace::Pace;
 use crate::reflector::{Action, Arrival, Listed, Phase, Reflector, Relist, ServerTraits, TimedOut};
 use crate::source::{Body, ListWatch, Request, SourceError};
 use crate::vitals::{Doing, Vitals};
@@ -37,8 +36,6 @@ pub(crate) struct Feed {
     reflector: Reflector,
     ingest: Ingest,
     frame_options: FrameOptions,
-    /// For how long events of a busy watch gather.
-    gather: Duration,
     observers: Observers,
     on_error: Option<ErrorHandler>,
     /// The list that is under way, over all of its pages.
@@ -94,7 +91,6 @@ impl Feed {
             reflector: Reflector::new(options.reflector.clone().seed(seed), server),
             ingest,
             frame_options,
-            gather: options.gather,
             observers: options.observers.clone(),
             on_error: options.on_error.clone(),
             listing: None,
@@ -184,20 +180,10 @@ impl Feed {
     async fn read(&mut self, request: &Request, mut body: Body) -> End {
         let mut frames = Frames::of(request, self.frame_options);
         let mut timer = pin!(sleep_until(self.deadline()));
-        let mut pace = Pace::new(self.gather, Instant::now());
         loop {
-            // A list is read as fast as it comes.
-            let gathered = match self.listing {
-                None => pace.gathered(&mut body).await,
-                Some(_) => None,
-            };
             let chunk = tokio::select! {
                 biased;
-                Some(chunk) = async { gathered } => chunk,
-                chunk = body.next() => {
-                    pace.came(Instant::now());
-                    chunk
-                }
+                chunk = body.next() => chunk,
                 () = &mut timer => {
                     // What waits for more has waited long enough.
                     self.flush();

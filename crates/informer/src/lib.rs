@@ -114,7 +114,6 @@ mod listener;
 mod lock;
 mod observer;
 mod options;
-mod pace;
 #[cfg(feature = "prometheus")]
 mod prometheus;
 mod reflector;

@@ -54,7 +54,6 @@ pub struct InformerOptions {
     pub(crate) reflector: ReflectorConfig,
     pub(crate) seed: Option<u64>,
     pub(crate) frame_max: Option<usize>,
-    pub(crate) gather: Duration,
     pub(crate) indexes: Vec<AddIndex>,
     pub(crate) on_error: Option<ErrorHandler>,
     pub(crate) observers: Observers,
@@ -110,7 +109,6 @@ impl InformerOptions {
             reflector: ReflectorConfig::default(),
             seed: None,
             frame_max: None,
-            gather: Duration::ZERO,
             indexes: Vec::new(),
             on_error: None,
             observers: Observers::default(),
@@ -217,17 +215,6 @@ impl InformerOptions {
     /// The largest object that is taken, in bytes as they are sent. Default: 64 MiB.
     pub fn object_bytes_max(mut self, bytes: usize) -> Self {
         self.frame_max = Some(bytes);
-        self
-    }
-
-    /// Leaves a watch that brings events steadily alone for so long after it was read, so that events gather and are
-    /// handled together: less CPU time for some latency. Nothing is waited for when events are rare, nor after a pause
-    /// in their stream. At most a second; by default not at all.
-    ///
-    /// With 5 ms, a controller that hears of 500 changes a second takes a third less CPU time, and half of its runs
-    /// begin 3 ms later.
-    pub fn gather(mut self, time: Duration) -> Self {
-        self.gather = time;
         self
     }
 

@@ -268,8 +268,8 @@ impl Reflector {
         [silence, asked, list].into_iter().flatten().chain([patience]).min()
     }
 
-    /// After what silence something on the way to the server cuts watches, if two were cut alike. Watches are asked for
-    /// with a shorter timeout then, for an hour.
+    /// After what silence something on the way to the server cuts watches, as was last known: after two were cut alike, and
+    /// until one lives through a longer silence. Watches are asked for with a shorter timeout for an hour then.
     pub fn cut_after(&self) -> Option<Duration> {
         self.cuts.silence()
     }
@@ -307,6 +307,9 @@ impl Reflector {
 
     /// Something of the body has arrived.
     pub fn progressed(&mut self, now: Instant) {
+        if let State::Watching(watch) = &self.state {
+            self.cuts.survived(watch.silence(now));
+        }
         if let Some(exchange) = self.exchange_mut() {
             exchange.heard(now);
         }

@@ -2,10 +2,11 @@
 
 mod driver;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use driver::{Driver, gone, unreachable};
-use windlass_informer::Reaction;
+use windlass_informer::{Action, Reaction, Request};
 
 /// The usual timeouts begin here.
 const USUAL: Duration = Duration::from_mins(5);
@@ -29,7 +30,13 @@ fn reopen(driver: &mut Driver) -> Duration {
 /// For how long watches are asked for, each after one that was cut after such a silence.
 fn timeouts(silences: &[f64]) -> Vec<Duration> {
     let mut driver = Driver::watching("7");
-    silences.iter().map(|&silence| cut_after(&mut driver, silence)).collect()
+    let timeout = |(number, &silence): (usize, &f64)| {
+        let timeout = cut_after(&mut driver, silence);
+        // Or there would be a list, as after any cut that nothing follows on.
+        driver.bookmark(&(8 + number).to_string());
+        timeout
+    };
+    silences.iter().enumerate().map(timeout).collect()
 }
 
 fn seconds(seconds: u64) -> Duration {
@@ -37,25 +44,33 @@ fn seconds(seconds: u64) -> Duration {
 }
 
 #[test]
-fn connections_that_are_cut_when_idle_are_no_reason_to_list_or_to_wait() {
+fn watches_that_are_cut_when_idle_are_resumed_soon_each_time() {
     // As some load balancers do, before the first bookmark.
     let mut driver = Driver::watching("7");
-    for _ in 0..50 {
+    for version in 8..58 {
         driver.pass(35.0);
         assert_eq!(driver.fail(&unreachable()), Reaction::Retry);
         assert!(driver.wait() <= Duration::from_millis(800), "each is the first one");
-        driver.watch_from("7");
-        driver.open();
+        reopen(&mut driver);
+        driver.bookmark(&version.to_string());
     }
 }
 
 #[test]
 fn watches_that_are_cut_after_the_same_silence_are_asked_to_end_before_it() {
-    let timeouts = timeouts(&[35.0, 36.0, 35.0, 34.0]);
+    let timeouts = timeouts(&[35.0; 20]);
     assert!(timeouts[0] >= USUAL, "one may be cut by chance");
-    let is_below = |timeout: &Duration| (seconds(22)..seconds(33)).contains(timeout);
+    let is_below = |timeout: &Duration| (seconds(23)..seconds(32)).contains(timeout);
     assert!(timeouts[1..].iter().all(is_below), "{timeouts:?}");
-    assert_ne!(timeouts[1], timeouts[2], "those of a fleet must not end together");
+    let different: BTreeSet<_> = timeouts[1..].iter().collect();
+    assert!(different.len() > 4, "those of a fleet must not end together: {different:?}");
+}
+
+#[test]
+fn shortest_of_similar_silences_counts() {
+    for silences in [[35.0, 40.0], [40.0, 35.0]] {
+        assert!(timeouts(&silences)[1] < seconds(32), "{silences:?}");
+    }
 }
 
 #[test]
@@ -75,6 +90,23 @@ fn watches_that_break_for_other_reasons_are_asked_for_as_ever() {
 }
 
 #[test]
+fn watch_that_lives_through_a_longer_silence_refutes_it() {
+    // Two restarts of a server, by chance as long after a bookmark.
+    let mut driver = Driver::watching("7");
+    cut_after(&mut driver, 35.0);
+    driver.pass(60.0);
+    driver.bookmark("8");
+    assert!(cut_after(&mut driver, 35.0) >= USUAL);
+    // And if it was believed: the proxy has gone.
+    assert!(cut_after(&mut driver, 35.0) < USUAL);
+    driver.pass(60.0);
+    driver.bookmark("9");
+    assert_eq!(driver.reflector.cut_after(), None);
+    driver.close();
+    assert!(reopen(&mut driver) >= USUAL);
+}
+
+#[test]
 fn bookmark_before_the_cut_brings_a_quiet_watch_forward() {
     let mut driver = Driver::watching("7");
     cut_after(&mut driver, 35.0);
@@ -84,9 +116,26 @@ fn bookmark_before_the_cut_brings_a_quiet_watch_forward() {
         driver.bookmark(version);
         driver.pass(2.0);
         assert_eq!(driver.close(), Reaction::Resume);
-        timeout = reopen(&mut driver);
-        assert!(timeout < seconds(33), "{timeout:?}: an end in time is no cut");
+        timeout = driver.watch_from(version).timeout;
+        driver.open();
     }
+}
+
+#[test]
+fn end_in_its_time_is_no_cut() {
+    let mut driver = Driver::watching("7");
+    cut_after(&mut driver, 35.0);
+    let mut timeout = cut_after(&mut driver, 35.0);
+    driver.bookmark("8");
+    let mut passed = 0.0;
+    while passed < 3_600.0 {
+        assert!(timeout < USUAL, "after {passed} s");
+        driver.pass(timeout.as_secs_f64());
+        passed += timeout.as_secs_f64();
+        assert_eq!(driver.close(), Reaction::Resume);
+        timeout = reopen(&mut driver);
+    }
+    assert!(timeout >= USUAL, "the hour must not begin anew");
 }
 
 #[test]
@@ -103,15 +152,17 @@ fn watches_that_a_proxy_ends_politely_are_cut_as_well() {
 }
 
 #[test]
-fn what_cuts_watches_is_forgotten_after_an_hour_and_learned_again_at_once() {
+fn what_cuts_watches_is_tried_again_after_an_hour_and_learned_again_at_once() {
     let mut driver = Driver::watching("7");
     cut_after(&mut driver, 35.0);
     cut_after(&mut driver, 35.0);
-    driver.pass(3_600.0);
-    driver.bookmark("8");
+    for version in 8..508 {
+        driver.pass(10.0);
+        driver.bookmark(&version.to_string());
+    }
     driver.close();
     assert!(reopen(&mut driver) >= USUAL);
-    assert!(cut_after(&mut driver, 35.0) < seconds(33));
+    assert!(cut_after(&mut driver, 35.0) < seconds(32));
 }
 
 #[test]
@@ -122,4 +173,36 @@ fn streamed_list_gets_its_time_whatever_cuts_watches() {
     driver.fail(&gone());
     driver.wait();
     assert!(driver.stream().timeout >= USUAL, "a list is not silent");
+}
+
+#[test]
+fn idle_cluster_behind_a_proxy_is_not_listed_over_and_over() {
+    // Nothing changes, so that no version moves, and every watch that is asked for longer is cut.
+    let mut driver = Driver::watching("7");
+    let (began, mut lists) = (driver.now, 0);
+    let mut timeout = USUAL;
+    while driver.now < began + Duration::from_mins(30) {
+        if timeout < seconds(35) {
+            driver.pass(timeout.as_secs_f64());
+            driver.close();
+        } else {
+            driver.pass(35.0);
+            driver.fail(&unreachable());
+        }
+        let request = match driver.next() {
+            Action::Request(request) => request,
+            Action::Wait(until) => {
+                driver.now = until;
+                driver.request()
+            }
+        };
+        let Request::Watch(watch) = request else { panic!("{request:?}") };
+        driver.open();
+        if watch.wants_initial_events() {
+            lists += 1;
+            driver.initial_events_end("7");
+        }
+        timeout = watch.timeout;
+    }
+    assert!(lists <= 1, "{lists} lists: the first cut may have been a server that is another now");
 }

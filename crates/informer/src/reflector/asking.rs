@@ -69,13 +69,12 @@ impl Reflector {
     }
 
     pub(super) fn watch(&mut self, now: Instant) -> Request {
-        let timeout = match self.cuts.timeout_max(now) {
-            Some(most) => {
-                let uncut = most.saturating_sub(jitter(most / 4, &mut self.random));
-                self.draw_timeout().min(uncut)
-            }
-            None => self.draw_timeout(),
-        };
+        let mut timeout = self.draw_timeout();
+        if let Some(most) = self.cuts.timeout_max(now) {
+            let uncut = most.saturating_sub(jitter(most / 4, &mut self.random));
+            // A server is told whole seconds, and is to be expected to end it then.
+            timeout = timeout.min(Duration::from_secs(uncut.as_secs()));
+        }
         self.state = State::Watching(Exchange::new(now, timeout));
         // Without a version an empty one: the server sends what is there, and then changes.
         let from = self.position().map(ToString::to_string).unwrap_or_default();

@@ -44,7 +44,8 @@ impl ReflectorConfig {
     }
 
     /// After what time the server is to end a watch, drawn anew for each, so that the watches of a fleet do not
-    /// end together. By default 5 to 10 min, as client-go has it.
+    /// end together. By default 5 to 10 min, as client-go has it. Shorter where watches are [cut](super::Reflector::cut_after)
+    /// for their silence.
     #[must_use]
     pub fn watch_timeout(self, watch_timeout: RangeInclusive<Duration>) -> Self {
         Self { watch_timeout, ..self }

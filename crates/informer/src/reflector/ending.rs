@@ -83,13 +83,14 @@ impl Reflector {
         if failure != Failure::Silent {
             self.cadence.interrupt();
         }
-        // An open watch that is silent may only have been given up too early: that is no absence.
-        let was_given_up = failure == Failure::Silent && exchange.opened.is_some();
-        if failure.is_absence(error) && !was_given_up {
+        // An open watch that is silent may only have been given up too early: that is no absence. Nor is it one if
+        // something on the way cuts what is silent.
+        let was_open = exchange.opened.is_some();
+        let was_given_up = failure == Failure::Silent && was_open;
+        let was_cut =
+            failure == Failure::Away && was_open && self.cuts.cut(exchange.silence(now), now);
+        if failure.is_absence(error) && !was_given_up && !was_cut {
             self.doubt = Some(Doubt::Away);
-        }
-        if failure == Failure::Away && exchange.opened.is_some() {
-            self.cuts.cut(exchange.silence(now), now);
         }
         let (plan, reaction) = match failure {
             Failure::Gone => (Plan::List, Reaction::Relist(Relist::Expired)),
