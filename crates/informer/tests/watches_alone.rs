@@ -123,6 +123,47 @@ async fn watch_has_a_connection_and_closes_it_when_it_is_dropped() {
     server.sees(Seen::Closed(3)).await;
 }
 
+/// The pieces in which a watch brings lines that the server sends a millisecond apart.
+async fn pieces(gather: Duration, lines: &[String]) -> Vec<String> {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    let client = ClientStack::new().gather(gather).connect(config(port)).expect("a client");
+    let serve = async {
+        let (mut connection, _) = listener.accept().await.expect("a connection");
+        let mut asked = Vec::new();
+        while !asked.ends_with(b"\r\n\r\n") {
+            connection.read_buf(&mut asked).await.expect("a request");
+        }
+        connection.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.expect("somebody listens");
+        for line in lines {
+            connection.write_all(line.as_bytes()).await.expect("somebody listens");
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let read = async {
+        let mut body = get(&client, WATCH).await.into_body();
+        let mut pieces = Vec::new();
+        while let Some(frame) = body.frame().await {
+            let data = frame.expect("no error").into_data().expect("data");
+            pieces.push(String::from_utf8(data.to_vec()).expect("text"));
+        }
+        pieces
+    };
+    tokio::join!(serve, read).1
+}
+
+#[tokio::test(start_paused = true)]
+async fn busy_watch_brings_several_events_at_once_and_loses_none() {
+    let lines: Vec<String> = (0..500).map(|number| format!("line {number}\n")).collect();
+    for gather in [Duration::ZERO, ClientStack::GATHER_DEFAULT, Duration::from_millis(50)] {
+        let pieces = pieces(gather, &lines).await;
+        assert_eq!(pieces.concat(), lines.concat(), "with {gather:?}");
+        if !gather.is_zero() {
+            assert!(pieces.len() < lines.len() / 2, "{} pieces with {gather:?}", pieces.len());
+        }
+    }
+}
+
 #[tokio::test]
 async fn watch_goes_the_way_of_all_requests_if_that_is_wanted() {
     let mut server = Server::start().await;

@@ -16,9 +16,10 @@ use anyhow::{Result, ensure};
 use clap::Args;
 
 use super::results::Results;
+use super::rounds::{self, Rounds};
 use super::table::grouped;
 use super::targets::Score;
-use super::{json, machine, program, rounds};
+use super::{json, machine, program};
 use crate::process::CommandLine;
 use held::Held;
 use plan::{Group, Part, Plan, Run};
@@ -92,7 +93,8 @@ fn measure(plan: &Plan, program: &str, options: &Options) -> Result<Results> {
             let command = command(program, run, &held);
             Ok(vec![program::read(&command, asked, run.part.metrics())?])
         };
-        rounds::measure(group.name(), options.rounds, |_| runs.clone(), &mut results, one)?;
+        let rounds = Rounds { rounds: options.rounds, patience: 0 };
+        rounds::measure(group.name(), rounds, |_| runs.clone(), &mut results, one)?;
     }
     Ok(results)
 }

@@ -19,7 +19,7 @@ use super::line::{Measured, Metric, Who};
 use super::machine;
 use super::program;
 use super::results::Results;
-use super::rounds;
+use super::rounds::{self, Rounds};
 use super::table::grouped;
 use super::targets::Score;
 use crate::process::CommandLine;
@@ -90,7 +90,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let mut results = Results::default();
     let runs = |_| plan.runs().copied().collect();
     let one = |run: &Run| measure_one(&programs.command(run), run);
-    rounds::measure("", options.rounds, runs, &mut results, one)?;
+    let rounds = Rounds { rounds: options.rounds, patience: 0 };
+    rounds::measure("", rounds, runs, &mut results, one)?;
 
     println!("\n{}", report::medians(&plan, &results, options.rounds));
     println!("{}", report::targets(&targets, &results, options.keys));

@@ -1,8 +1,11 @@
 //! The rounds of a suite: every run of each, one after the other, with its progress shown.
 
+use std::fmt;
+
 use anyhow::Result;
 
 use super::line::{Measured, Who};
+use super::machine::Times;
 use super::progress::Progress;
 use super::results::Results;
 use crate::process::Stopwatch;
@@ -19,14 +22,26 @@ pub(super) trait Run {
     fn items(&self) -> u32;
 }
 
+/// What share of the machine's time others may take during a run that is not made again.
+const CALM: f64 = 0.05;
+
+/// How many rounds there are, and how often a run is made again at most, because others took the machine's time
+/// meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rounds {
+    pub(super) rounds: u32,
+    pub(super) patience: u32,
+}
+
 /// Makes all rounds of `runs`, each in the order of that round, and collects what `measure` returns for everyone of
-/// a run; `what` is in the heading, unless it is empty.
+/// a run; `what` is in the heading, unless it is empty. Of a run that is made again, the time counts in which others
+/// took the least, whatever was measured.
 ///
 /// # Errors
 /// The first of `measure`.
 pub(super) fn measure<R: Run>(
     what: &str,
-    rounds: u32,
+    Rounds { rounds, patience }: Rounds,
     runs: impl Fn(u32) -> Vec<R>,
     results: &mut Results,
     mut measure: impl FnMut(&R) -> Result<Vec<Measured>>,
@@ -35,12 +50,14 @@ pub(super) fn measure<R: Run>(
     let blank = if what.is_empty() { "" } else { " " };
     println!("==> measure{blank}{what}: {rounds} × {count} runs, one after the other");
     let mut progress = Progress::start(rounds, count);
+    let mut taken = Taken::default();
     for round in 0..rounds {
         for (index, run) in runs(round).iter().enumerate() {
             let whos = run.whos();
             progress.begins(round, index, run.case(), &whos);
             let watch = Stopwatch::start();
-            for (who, measured) in whos.into_iter().zip(measure(run)?) {
+            let measured = taken.calmest(patience, Times::now, || measure(run))?;
+            for (who, measured) in whos.into_iter().zip(measured) {
                 results.add(run.case(), who, run.items(), measured);
             }
             progress.ended(index, watch.elapsed());
@@ -48,8 +65,69 @@ pub(super) fn measure<R: Run>(
     }
     let took = progress.elapsed();
     drop(progress);
-    println!("    measured in {:.1} s", took.as_secs_f64());
+    println!("    measured in {:.1} s{taken}", took.as_secs_f64());
     Ok(())
+}
+
+/// What others took of the machine's time while it was measured.
+#[derive(Debug, Default)]
+struct Taken {
+    /// Of each run that counts, the share.
+    shares: Vec<f64>,
+    /// How many runs were made again.
+    again: u32,
+}
+
+impl Taken {
+    /// Measures until nobody else took much of the time, with patience, and returns what was measured when others took the least.
+    fn calmest<M>(
+        &mut self,
+        patience: u32,
+        clock: impl Fn() -> Option<Times>,
+        mut measure: impl FnMut() -> Result<M>,
+    ) -> Result<M> {
+        let mut once = || {
+            let before = clock();
+            let measured = measure()?;
+            let share = clock().zip(before).map(|(after, before)| after.taken_since(before));
+            Ok::<_, anyhow::Error>((measured, share.unwrap_or(0.0)))
+        };
+        let mut best = once()?;
+        for _ in 0..patience {
+            if best.1 <= CALM {
+                break;
+            }
+            self.again += 1;
+            let other = once()?;
+            if other.1 < best.1 {
+                best = other;
+            }
+        }
+        self.shares.push(best.1);
+        Ok(best.0)
+    }
+}
+
+/// Nothing, where nobody took anything.
+impl fmt::Display for Taken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut percents: Vec<f64> = self.shares.iter().map(|share| 100.0 * share).collect();
+        percents.sort_by(f64::total_cmp);
+        let (Some(median), Some(most)) = (percents.get(percents.len() / 2), percents.last()) else {
+            return Ok(());
+        };
+        if *most < 0.5 && self.again == 0 {
+            return Ok(());
+        }
+        write!(
+            f,
+            "; others took {median:.0} % of the machine's time in the median run, {most:.0} % at most"
+        )?;
+        if self.again > 0 {
+            write!(f, "; {} runs were made again for that", self.again)?;
+        }
+        Ok(())
+    }
 }
 
 /// So many rounds, as a person says it.
@@ -62,6 +140,8 @@ pub(super) fn spoken(rounds: u32) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::super::line::Metric;
     use super::*;
 
@@ -88,7 +168,8 @@ mod tests {
         };
         let mut seen = Vec::new();
         let mut results = Results::default();
-        measure("", 2, runs, &mut results, |&who| {
+        let rounds = Rounds { rounds: 2, patience: 0 };
+        measure("", rounds, runs, &mut results, |&who| {
             seen.push(who);
             Ok(vec![Measured::from([(Metric::CpuS, 1.0)])])
         })
@@ -96,6 +177,43 @@ mod tests {
         assert_eq!(seen, [Who::Windlass, Who::ClientGo, Who::ClientGo, Who::Windlass]);
         let series = results.series("case", Who::ClientGo).expect("it ran");
         assert_eq!((series.keys, series.median(Metric::CpuS)), (7, Some(1.0)));
+    }
+
+    /// Measures runs during which others take so many hundredths; returns which of them counts, and what is said.
+    fn calmest(patience: u32, hundredths: &[u64]) -> (usize, String) {
+        let (number, now) = (Cell::new(0), Cell::new((0, 0)));
+        let clock = || Some(Times::new(now.get().0, now.get().1));
+        let mut taken = Taken::default();
+        let counts = taken.calmest(patience, clock, || {
+            let (all, taken) = now.get();
+            now.set((all + 100, taken + hundredths[number.get()]));
+            number.set(number.get() + 1);
+            Ok(number.get())
+        });
+        (counts.expect("nothing fails"), taken.to_string())
+    }
+
+    #[test]
+    fn run_that_others_disturb_is_made_again_and_the_calmest_counts() {
+        let said = |median_and_most: u64, again: &str| {
+            format!(
+                "; others took {median_and_most} % of the machine's time in the median run, \
+                 {median_and_most} % at most{again}"
+            )
+        };
+        assert_eq!(calmest(3, &[0]), (1, String::new()));
+        assert_eq!(calmest(3, &[5]), (1, said(5, "")));
+        let again = "; 2 runs were made again for that";
+        assert_eq!(calmest(3, &[40, 6, 1]), (3, said(1, again)));
+        assert_eq!(calmest(2, &[40, 6, 20]), (2, said(6, again)));
+        assert_eq!(calmest(0, &[40]), (1, said(40, "")));
+    }
+
+    #[test]
+    fn machine_that_does_not_tell_is_calm() {
+        let mut taken = Taken::default();
+        assert_eq!(taken.calmest(3, || None, || Ok(7)).expect("nothing fails"), 7);
+        assert_eq!(taken.to_string(), "");
     }
 
     #[test]

@@ -17,9 +17,10 @@ use clap::Args;
 use super::go::Module;
 use super::line::{self, Measured, Who};
 use super::results::Results;
+use super::rounds::{self, Rounds};
 use super::table::grouped;
 use super::targets::{self, Score, Target};
-use super::{json, machine, program, rounds};
+use super::{json, machine, program};
 use crate::process::CommandLine;
 use plan::Run;
 pub(super) use plan::{Case, Plan};
@@ -60,6 +61,9 @@ pub(super) struct Common {
     /// How often to run everything.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
+    /// How often to make a run again during which others took more than 5 % of the machine's time; the calmest counts.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    patience: u32,
     /// Run only the cases whose name contains this; may be given several times.
     #[arg(long = "case", value_name = "PART")]
     cases: Vec<String>,
@@ -111,7 +115,8 @@ impl Suite {
         let mut stage = Stage::start(&programs.stage, items, self.changes(items))?;
         let mut results = Results::default();
         let one = |run: &Run| self.measure(run, &mut stage, &programs, items);
-        rounds::measure("", options.rounds, |round| plan.round(round), &mut results, one)?;
+        let rounds = Rounds { rounds: options.rounds, patience: options.patience };
+        rounds::measure("", rounds, |round| plan.round(round), &mut results, one)?;
         drop(stage);
 
         println!("\n{}", self.medians(&plan, &results, options.rounds, items));

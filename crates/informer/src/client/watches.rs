@@ -13,8 +13,9 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE};
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, Uri};
 use http_body::Body as _;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_timeout::TimeoutConnector;
@@ -24,6 +25,7 @@ use kube::client::{Body, ConfigExt as _};
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _, service_fn};
 
 use super::exchange::exchange;
+use super::gathering::Gathering;
 use super::{ConnectError, HttpService, ResponseBody, erase, verb};
 
 /// After so long without anything from the server, the kernel asks its kernel whether it is there, as often as
@@ -32,7 +34,30 @@ const PROBE_AFTER: Duration = Duration::from_secs(30);
 const PROBE_EVERY: Duration = Duration::from_secs(5);
 const PROBES: u32 = 3;
 
-type Connector = TimeoutConnector<HttpsConnector<HttpConnector>>;
+type Connector = TimeoutConnector<HttpsConnector<Tcp>>;
+
+/// Makes connections that are left alone for a moment when data comes steadily.
+#[derive(Clone)]
+struct Tcp {
+    connector: HttpConnector,
+    gather: Duration,
+}
+
+impl Service<Uri> for Tcp {
+    type Response = TokioIo<Gathering>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.connector.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let (connection, gather) = (self.connector.call(uri), self.gather);
+        async move { Ok(TokioIo::new(Gathering::new(connection.await?.into_inner(), gather))) }
+            .boxed()
+    }
+}
 
 /// Sends watches one way, and all other requests another.
 pub(super) struct Watches<S> {
@@ -53,7 +78,7 @@ where
 {
     type Response = Response<ResponseBody>;
     type Error = BoxError;
-    type Future = futures::future::BoxFuture<'static, Result<Self::Response, BoxError>>;
+    type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         ready!(self.watches.poll_ready(cx))?;
@@ -94,9 +119,12 @@ pub(super) fn is_possible(config: &kube::Config) -> bool {
 ///
 /// # Errors
 /// If the credentials or certificates cannot be used.
-pub(super) fn service(config: &kube::Config) -> Result<HttpService, ConnectError> {
+pub(super) fn service(
+    config: &kube::Config,
+    gather: Duration,
+) -> Result<HttpService, ConnectError> {
     let refused = |error| ConnectError::new(&error);
-    let connector = connector(config)?;
+    let connector = connector(config, gather)?;
     let alone = service_fn(move |request: Request<Body>| {
         let (connector, request) = (connector.clone(), request.map(drop));
         async move {
@@ -113,7 +141,7 @@ pub(super) fn service(config: &kube::Config) -> Result<HttpService, ConnectError
 }
 
 /// As kube makes its own, and with probes.
-fn connector(config: &kube::Config) -> Result<Connector, ConnectError> {
+fn connector(config: &kube::Config, gather: Duration) -> Result<Connector, ConnectError> {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     connector.set_nodelay(true);
@@ -126,7 +154,7 @@ fn connector(config: &kube::Config) -> Result<Connector, ConnectError> {
         let name = name.clone().try_into().map_err(|_| ConnectError::server_name(name))?;
         builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name));
     }
-    let https = builder.enable_http1().wrap_connector(connector);
+    let https = builder.enable_http1().wrap_connector(Tcp { connector, gather });
     let mut connector = TimeoutConnector::new(https);
     connector.set_connect_timeout(config.connect_timeout);
     connector.set_read_timeout(config.read_timeout);
