@@ -44,18 +44,18 @@ fn rustc() -> Result<String> {
     Ok(output.split_whitespace().take(2).collect::<Vec<_>>().join(" "))
 }
 
-/// The time that a machine has had, in units of its own, since it was started.
+/// The time that the processors of a machine were wanted for, in units of its own, since it was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Times {
-    all: u64,
-    /// What others were given of it, who run on the same hardware.
+    wanted: u64,
+    /// What others were given instead, who run on the same hardware.
     taken: u64,
 }
 
 impl Times {
     #[cfg(test)]
-    pub(super) fn new(all: u64, taken: u64) -> Self {
-        Self { all, taken }
+    pub(super) fn new(wanted: u64, taken: u64) -> Self {
+        Self { wanted, taken }
     }
 
     /// Those of now; nothing where the system does not tell.
@@ -65,17 +65,19 @@ impl Times {
 
     fn parse(statistics: &str) -> Option<Self> {
         let line = statistics.lines().find(|line| line.starts_with("cpu "))?;
-        // What follows are parts of the first two.
+        // user, nice, system, idle, iowait, irq, softirq, steal; what follows are parts of the first two.
         let times: Vec<u64> =
             line.split_whitespace().skip(1).take(8).map_while(|time| time.parse().ok()).collect();
-        Some(Self { all: times.iter().sum(), taken: *times.get(7)? })
+        let taken = *times.get(7)?;
+        let idle = times[3] + times[4];
+        Some(Self { wanted: times.iter().sum::<u64>() - idle, taken })
     }
 
-    /// Which share of the time since `earlier` was taken.
+    /// Which share of what was wanted since `earlier` was taken: whoever wants less is not calmer for that.
     #[expect(clippy::cast_precision_loss, reason = "it is shown as a percentage")]
     pub(super) fn taken_since(self, earlier: Self) -> f64 {
-        let all = self.all.saturating_sub(earlier.all).max(1);
-        self.taken.saturating_sub(earlier.taken) as f64 / all as f64
+        let wanted = self.wanted.saturating_sub(earlier.wanted).max(1);
+        self.taken.saturating_sub(earlier.taken) as f64 / wanted as f64
     }
 }
 
@@ -96,12 +98,12 @@ mod tests {
     }
 
     #[test]
-    fn time_that_is_taken_is_a_share_of_all() {
+    fn time_that_is_taken_is_a_share_of_what_was_wanted() {
         let times = |line: &str| Times::parse(line);
         let earlier = times("cpu  10 0 10 70 5 2 3 100 40 0\ncpu0 1 2 3\n").expect("a line");
-        assert_eq!(earlier, Times { all: 200, taken: 100 });
-        let later = times("cpu  40 0 20 110 5 2 3 120 80 0\n").expect("a line");
-        assert!((later.taken_since(earlier) - 0.2).abs() < 1e-9);
+        assert_eq!(earlier, Times { wanted: 125, taken: 100 });
+        let later = times("cpu  40 0 20 110 5 2 3 150 80 0\n").expect("a line");
+        assert!((later.taken_since(earlier) - 50.0 / 90.0).abs() < 1e-9);
         assert!(earlier.taken_since(earlier).abs() < 1e-9);
         for line in ["", "cpu0 1 2 3 4 5 6 7 8", "cpu  1 2 3 4 5 6 7"] {
             assert_eq!(times(line), None, "{line}");

@@ -22,10 +22,10 @@ pub(super) trait Run {
     fn items(&self) -> u32;
 }
 
-/// What share of the machine's time others may take during a run that is not made again.
+/// What share of the time that is wanted of the processors others may take during a case that is not repeated.
 const CALM: f64 = 0.05;
 
-/// How many rounds there are, and how often a run is made again at most, because others took the machine's time
+/// How many rounds there are, and how often a case is repeated at most, because others took the processors' time
 /// meanwhile.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rounds {
@@ -34,8 +34,8 @@ pub(super) struct Rounds {
 }
 
 /// Makes all rounds of `runs`, each in the order of that round, and collects what `measure` returns for everyone of
-/// a run; `what` is in the heading, unless it is empty. Of a run that is made again, the time counts in which others
-/// took the least, whatever was measured.
+/// a run; `what` is in the heading, unless it is empty. A case is repeated with all of its runs, so that nobody gets
+/// more attempts than others, and those count during which others took the least.
 ///
 /// # Errors
 /// The first of `measure`.
@@ -52,15 +52,26 @@ pub(super) fn measure<R: Run>(
     let mut progress = Progress::start(rounds, count);
     let mut taken = Taken::default();
     for round in 0..rounds {
-        for (index, run) in runs(round).iter().enumerate() {
-            let whos = run.whos();
-            progress.begins(round, index, run.case(), &whos);
-            let watch = Stopwatch::start();
-            let measured = taken.calmest(patience, Times::now, || measure(run))?;
-            for (who, measured) in whos.into_iter().zip(measured) {
-                results.add(run.case(), who, run.items(), measured);
+        let runs = runs(round);
+        let mut index = 0;
+        for case in runs.chunk_by(|one, other| one.case() == other.case()) {
+            let measured = taken.calmest(patience, Times::now, || {
+                let runs = case.iter().zip(index..);
+                let measured = runs.map(|(run, index)| {
+                    progress.begins(round, index, run.case(), &run.whos());
+                    let watch = Stopwatch::start();
+                    let measured = measure(run)?;
+                    progress.ended(index, watch.elapsed());
+                    Ok(measured)
+                });
+                measured.collect::<Result<Vec<_>>>()
+            })?;
+            index += case.len();
+            for (run, measured) in case.iter().zip(measured) {
+                for (who, measured) in run.whos().into_iter().zip(measured) {
+                    results.add(run.case(), who, run.items(), measured);
+                }
             }
-            progress.ended(index, watch.elapsed());
         }
     }
     let took = progress.elapsed();
@@ -69,13 +80,13 @@ pub(super) fn measure<R: Run>(
     Ok(())
 }
 
-/// What others took of the machine's time while it was measured.
+/// What others took of the processors' time while it was measured.
 #[derive(Debug, Default)]
 struct Taken {
-    /// Of each run that counts, the share.
+    /// Of each case of a round that counts, the share.
     shares: Vec<f64>,
-    /// How many runs were made again.
-    again: u32,
+    /// How often one was repeated.
+    repeated: u32,
 }
 
 impl Taken {
@@ -97,7 +108,7 @@ impl Taken {
             if best.1 <= CALM {
                 break;
             }
-            self.again += 1;
+            self.repeated += 1;
             let other = once()?;
             if other.1 < best.1 {
                 best = other;
@@ -116,15 +127,12 @@ impl fmt::Display for Taken {
         let (Some(median), Some(most)) = (percents.get(percents.len() / 2), percents.last()) else {
             return Ok(());
         };
-        if *most < 0.5 && self.again == 0 {
+        if *most < 0.5 && self.repeated == 0 {
             return Ok(());
         }
-        write!(
-            f,
-            "; others took {median:.0} % of the machine's time in the median run, {most:.0} % at most"
-        )?;
-        if self.again > 0 {
-            write!(f, "; {} runs were made again for that", self.again)?;
+        write!(f, "; others took {median:.0} % of the time wanted, {most:.0} % at worst")?;
+        if self.repeated > 0 {
+            write!(f, "; {} cases were repeated for that", self.repeated)?;
         }
         Ok(())
     }
@@ -179,7 +187,7 @@ mod tests {
         assert_eq!((series.keys, series.median(Metric::CpuS)), (7, Some(1.0)));
     }
 
-    /// Measures runs during which others take so many hundredths; returns which of them counts, and what is said.
+    /// Measures while others take so many hundredths; returns which attempt counts, and what is said.
     fn calmest(patience: u32, hundredths: &[u64]) -> (usize, String) {
         let (number, now) = (Cell::new(0), Cell::new((0, 0)));
         let clock = || Some(Times::new(now.get().0, now.get().1));
@@ -194,18 +202,15 @@ mod tests {
     }
 
     #[test]
-    fn run_that_others_disturb_is_made_again_and_the_calmest_counts() {
-        let said = |median_and_most: u64, again: &str| {
-            format!(
-                "; others took {median_and_most} % of the machine's time in the median run, \
-                 {median_and_most} % at most{again}"
-            )
+    fn case_that_others_disturb_is_repeated_and_the_calmest_counts() {
+        let said = |percent: u64, repeated: &str| {
+            format!("; others took {percent} % of the time wanted, {percent} % at worst{repeated}")
         };
         assert_eq!(calmest(3, &[0]), (1, String::new()));
         assert_eq!(calmest(3, &[5]), (1, said(5, "")));
-        let again = "; 2 runs were made again for that";
-        assert_eq!(calmest(3, &[40, 6, 1]), (3, said(1, again)));
-        assert_eq!(calmest(2, &[40, 6, 20]), (2, said(6, again)));
+        let repeated = "; 2 cases were repeated for that";
+        assert_eq!(calmest(3, &[40, 6, 1]), (3, said(1, repeated)));
+        assert_eq!(calmest(2, &[40, 6, 20]), (2, said(6, repeated)));
         assert_eq!(calmest(0, &[40]), (1, said(40, "")));
     }
 

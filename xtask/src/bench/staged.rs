@@ -61,7 +61,8 @@ pub(super) struct Common {
     /// How often to run everything.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// How often to make a run again during which others took more than 5 % of the machine's time; the calmest counts.
+    /// How often to repeat a case during which others took more than 5 % of the processors' time that was wanted; the
+    /// calmest counts.
     #[arg(long, value_name = "N", default_value_t = 0)]
     patience: u32,
     /// Run only the cases whose name contains this; may be given several times.

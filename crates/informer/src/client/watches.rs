@@ -40,7 +40,7 @@ type Connector = TimeoutConnector<HttpsConnector<Tcp>>;
 #[derive(Clone)]
 struct Tcp {
     connector: HttpConnector,
-    gather: Duration,
+    gather_for: Duration,
 }
 
 impl Service<Uri> for Tcp {
@@ -53,8 +53,8 @@ impl Service<Uri> for Tcp {
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        let (connection, gather) = (self.connector.call(uri), self.gather);
-        async move { Ok(TokioIo::new(Gathering::new(connection.await?.into_inner(), gather))) }
+        let (connection, gather_for) = (self.connector.call(uri), self.gather_for);
+        async move { Ok(TokioIo::new(Gathering::new(connection.await?.into_inner(), gather_for))) }
             .boxed()
     }
 }
@@ -121,10 +121,10 @@ pub(super) fn is_possible(config: &kube::Config) -> bool {
 /// If the credentials or certificates cannot be used.
 pub(super) fn service(
     config: &kube::Config,
-    gather: Duration,
+    gather_for: Duration,
 ) -> Result<HttpService, ConnectError> {
     let refused = |error| ConnectError::new(&error);
-    let connector = connector(config, gather)?;
+    let connector = connector(config, gather_for)?;
     let alone = service_fn(move |request: Request<Body>| {
         let (connector, request) = (connector.clone(), request.map(drop));
         async move {
@@ -141,7 +141,7 @@ pub(super) fn service(
 }
 
 /// As kube makes its own, and with probes.
-fn connector(config: &kube::Config, gather: Duration) -> Result<Connector, ConnectError> {
+fn connector(config: &kube::Config, gather_for: Duration) -> Result<Connector, ConnectError> {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     connector.set_nodelay(true);
@@ -154,7 +154,7 @@ fn connector(config: &kube::Config, gather: Duration) -> Result<Connector, Conne
         let name = name.clone().try_into().map_err(|_| ConnectError::server_name(name))?;
         builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name));
     }
-    let https = builder.enable_http1().wrap_connector(Tcp { connector, gather });
+    let https = builder.enable_http1().wrap_connector(Tcp { connector, gather_for });
     let mut connector = TimeoutConnector::new(https);
     connector.set_connect_timeout(config.connect_timeout);
     connector.set_read_timeout(config.read_timeout);

@@ -1,8 +1,8 @@
 //! When a connection is left alone.
 //!
-//! Only while data comes steadily. What comes after a silence is read at once, and so is what follows it: a
-//! server that had stalled is late with all of it, and nobody is to wait longer for that. Nor is a connection left alone that has much
-//! to say, such as a list: there is always something to be read then.
+//! While data comes steadily: each time sooner than it would be left alone for. What comes after a silence is read at
+//! once, and so is what follows it, since a server that had stalled is late with all of it, and nobody is to wait longer
+//! for that. Nor is a connection left alone that has much to say: there is always something to be read then.
 
 use std::time::Duration;
 
@@ -15,16 +15,18 @@ const STEADY: u32 = 4;
 const MUCH: usize = 64 << 10;
 
 /// The longest that a connection is left alone: what wakes nobody must not fill it.
-const PAUSE_MAX: Duration = Duration::from_millis(100);
+const MOMENT_MAX: Duration = Duration::from_millis(20);
 
 /// How data comes over a connection.
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// How long it is left alone; zero for not at all.
-    pause: Duration,
+    /// For how long it is left alone; zero for not at all.
+    moment: Duration,
     /// How often in a row something came sooner than that, and was not much.
     steady: u32,
     state: State,
+    /// Whether somebody waits to write.
+    is_writing: bool,
 }
 
 #[derive(Debug)]
@@ -33,39 +35,51 @@ enum State {
     Reading(usize),
     /// Nothing was there, since then.
     Waiting(Instant),
+    /// It is left alone.
+    Alone,
 }
 
 impl Pace {
-    pub(super) fn new(pause: Duration, now: Instant) -> Self {
-        Self { pause: pause.min(PAUSE_MAX), steady: 0, state: State::Waiting(now) }
+    pub(super) fn new(moment: Duration, now: Instant) -> Self {
+        let moment = moment.min(MOMENT_MAX);
+        Self { moment, steady: 0, state: State::Waiting(now), is_writing: false }
     }
 
     /// So many bytes were read.
     pub(super) fn came(&mut self, bytes: usize, now: Instant) {
-        let before = match self.state {
-            State::Reading(before) => before,
-            State::Waiting(since) => {
-                let is_soon = now.saturating_duration_since(since) < self.pause;
-                self.steady = if is_soon { self.steady.saturating_add(1) } else { 0 };
-                0
-            }
+        let (is_soon, before) = match self.state {
+            State::Reading(before) => (None, before),
+            State::Waiting(since) => (Some(now.saturating_duration_since(since) < self.moment), 0),
+            State::Alone => (Some(true), 0),
         };
+        match is_soon {
+            Some(true) => self.steady = self.steady.saturating_add(1),
+            Some(false) => self.steady = 0,
+            None => {}
+        }
         self.state = State::Reading(before.saturating_add(bytes));
     }
 
-    /// All that was there has been read. Returns until when the connection is left alone, if it is.
+    /// Nothing is there that was not read. Returns until when the connection is left alone, if it is.
     pub(super) fn drained(&mut self, now: Instant) -> Option<Instant> {
-        let State::Reading(bytes) = self.state else { return None };
-        if bytes >= MUCH {
-            self.steady = 0;
-        }
-        self.state = State::Waiting(now);
-        (self.steady >= STEADY).then(|| now + self.pause)
+        let is_steady = match self.state {
+            State::Reading(bytes) if bytes < MUCH => self.steady >= STEADY,
+            // Nor if nothing came while it was left alone.
+            State::Reading(_) | State::Alone => {
+                self.steady = 0;
+                false
+            }
+            State::Waiting(_) => return None,
+        };
+        let is_alone = is_steady && !self.is_writing;
+        self.state = if is_alone { State::Alone } else { State::Waiting(now) };
+        is_alone.then(|| now + self.moment)
     }
 
-    /// The connection is no longer left alone. What comes is waited for from now on.
-    pub(super) fn resumed(&mut self, now: Instant) {
-        self.state = State::Waiting(now);
+    /// Something was written, or waits to be. What comes then is an answer.
+    pub(super) fn wrote(&mut self, is_pending: bool) {
+        self.steady = 0;
+        self.is_writing = is_pending;
     }
 }
 
@@ -73,7 +87,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    const PAUSE: Duration = Duration::from_millis(3);
+    const MOMENT: Duration = Duration::from_millis(3);
     const SOON: Duration = Duration::from_millis(2);
 
     /// A connection, and the time.
@@ -83,9 +97,9 @@ mod tests {
     }
 
     impl Connection {
-        fn new(pause: Duration) -> Self {
+        fn new(moment: Duration) -> Self {
             let now = Instant::now();
-            Self { pace: Pace::new(pause, now), now }
+            Self { pace: Pace::new(moment, now), now }
         }
 
         /// Something comes this long after it was waited for. Returns for how long the connection is left alone then.
@@ -93,63 +107,85 @@ mod tests {
             self.now += wait;
             self.pace.came(bytes, self.now);
             let Some(until) = self.pace.drained(self.now) else { return Duration::ZERO };
-            let pause = until - self.now;
+            let moment = until - self.now;
             self.now = until;
-            self.pace.resumed(until);
-            pause
+            moment
         }
 
         /// How often it comes until the connection is left alone, and then for how long.
         fn come_until_alone(&mut self, wait: Duration, bytes: usize) -> Option<(u32, Duration)> {
             (1..100).find_map(|number| {
-                let pause = self.come(wait, bytes);
-                (!pause.is_zero()).then_some((number, pause))
+                let moment = self.come(wait, bytes);
+                (!moment.is_zero()).then_some((number, moment))
             })
         }
     }
 
     #[test]
     fn what_comes_soon_again_and_again_gathers() {
-        let mut connection = Connection::new(PAUSE);
-        assert_eq!(connection.come_until_alone(SOON, 1_000), Some((STEADY, PAUSE)));
-        assert_eq!(connection.come_until_alone(SOON, 1_000), Some((1, PAUSE)));
+        let mut connection = Connection::new(MOMENT);
+        assert_eq!(connection.come_until_alone(SOON, 1_000), Some((STEADY, MOMENT)));
+        assert_eq!(connection.come_until_alone(SOON, 1_000), Some((1, MOMENT)));
     }
 
     #[test]
     fn what_comes_seldom_does_not() {
-        assert_eq!(Connection::new(PAUSE).come_until_alone(PAUSE, 1_000), None);
+        assert_eq!(Connection::new(MOMENT).come_until_alone(MOMENT, 1_000), None);
     }
 
     #[test]
-    fn after_a_silence_nothing_gathers_for_a_while() {
-        let mut connection = Connection::new(PAUSE);
+    fn after_a_moment_that_brings_nothing_nothing_gathers_for_a_while() {
+        let mut connection = Connection::new(MOMENT);
         connection.come_until_alone(SOON, 1_000);
-        assert_eq!(connection.come(PAUSE, 1_000), Duration::ZERO);
-        assert_eq!(connection.come_until_alone(SOON, 1_000), Some((STEADY, PAUSE)));
+        assert_eq!(connection.pace.drained(connection.now), None);
+        assert_eq!(connection.come_until_alone(SOON, 1_000), Some((STEADY, MOMENT)));
+    }
+
+    #[test]
+    fn silence_ends_what_was_steady() {
+        let mut connection = Connection::new(MOMENT);
+        for _ in 1..STEADY {
+            assert_eq!(connection.come(SOON, 1_000), Duration::ZERO);
+        }
+        assert_eq!(connection.come(MOMENT, 1_000), Duration::ZERO);
+        assert_eq!(connection.come_until_alone(SOON, 1_000), Some((STEADY, MOMENT)));
+    }
+
+    #[test]
+    fn nothing_gathers_after_a_write_or_during_one() {
+        let mut connection = Connection::new(MOMENT);
+        connection.come_until_alone(SOON, 1_000);
+        connection.pace.wrote(true);
+        assert_eq!(connection.come_until_alone(SOON, 1_000), None);
+        connection.pace.wrote(false);
+        assert_eq!(connection.come_until_alone(SOON, 1_000), Some((STEADY, MOMENT)));
     }
 
     #[test]
     fn much_does_not_gather_however_it_is_read() {
-        let mut connection = Connection::new(PAUSE);
+        let mut connection = Connection::new(MOMENT);
         assert_eq!(connection.come_until_alone(SOON, MUCH), None);
         connection.come_until_alone(SOON, 1_000);
         connection.pace.came(MUCH - 1, connection.now);
         connection.pace.came(1, connection.now);
         assert_eq!(connection.pace.drained(connection.now), None);
-        assert_eq!(connection.come_until_alone(SOON, 1_000), Some((STEADY, PAUSE)));
+        assert_eq!(connection.come_until_alone(SOON, 1_000), Some((STEADY, MOMENT)));
     }
 
     #[test]
-    fn nobody_is_left_alone_twice_for_what_came_once() {
-        let mut connection = Connection::new(PAUSE);
-        connection.come_until_alone(SOON, 1_000);
+    fn who_waits_already_goes_on_waiting() {
+        let mut connection = Connection::new(MOMENT);
+        connection.come(SOON, 1_000);
+        connection.now += MOMENT;
         assert_eq!(connection.pace.drained(connection.now), None);
+        assert_eq!(connection.come(Duration::ZERO, 1_000), Duration::ZERO);
+        assert_eq!(connection.come_until_alone(SOON, 1_000), Some((STEADY, MOMENT)), "it was late");
     }
 
     #[test]
-    fn pause_has_an_upper_bound_and_may_be_none() {
-        let pause = |pause| Connection::new(pause).come_until_alone(Duration::ZERO, 1);
-        assert_eq!(pause(Duration::MAX), Some((STEADY, PAUSE_MAX)));
-        assert_eq!(pause(Duration::ZERO), None);
+    fn moment_has_an_upper_bound_and_may_be_none() {
+        let alone = |moment| Connection::new(moment).come_until_alone(Duration::ZERO, 1);
+        assert_eq!(alone(Duration::MAX), Some((STEADY, MOMENT_MAX)));
+        assert_eq!(alone(Duration::ZERO), None);
     }
 }
