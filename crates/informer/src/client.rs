@@ -152,7 +152,7 @@ impl ClientStack {
     /// An event that comes alone costs about twice the CPU time of one among others. Steadily means that something comes
     /// sooner than the watch would be left alone for: with 3 milliseconds, where hundreds of events come in a second. There
     /// a run begins up to 4 milliseconds later, in exchange for CPU time. Nothing is waited for after a silence, nor
-    /// while more than 64 KiB come at once. Only watches with a connection of their own can be left alone (see
+    /// where 64 KiB or more come at once. Only watches with a connection of their own can be left alone (see
     /// [`own_watches`](Self::own_watches)).
     pub fn gather_for(self, time: Duration) -> Self {
         Self { gather_for: time, ..self }

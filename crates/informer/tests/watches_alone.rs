@@ -1,5 +1,6 @@
 //! The way of watches to a server: each over a connection of its own, however many there are.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -10,6 +11,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use windlass_informer::ClientStack;
 use windlass_testkit::TestCluster;
 use windlass_testkit::cluster::real_tier_is_on;
@@ -123,8 +125,8 @@ async fn watch_has_a_connection_and_closes_it_when_it_is_dropped() {
     server.sees(Seen::Closed(3)).await;
 }
 
-/// The pieces in which a watch brings lines that the server sends a millisecond apart.
-async fn pieces(gather_for: Duration, lines: &[String]) -> Vec<String> {
+/// What a watch brings, and when, of lines that the server sends about two milliseconds apart, as timers are.
+async fn arrivals(gather_for: Duration, lines: &[String]) -> BTreeMap<Instant, String> {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("bound").port();
     let client = ClientStack::new().gather_for(gather_for).connect(config(port)).expect("a client");
@@ -147,13 +149,14 @@ async fn pieces(gather_for: Duration, lines: &[String]) -> Vec<String> {
         // Not before: the clock would not wait for the answer.
         tokio::time::pause();
         tell.send(()).expect("the server waits");
-        let mut pieces = Vec::new();
+        let mut arrivals = BTreeMap::new();
         while let Some(frame) = body.frame().await {
             let data = frame.expect("no error").into_data().expect("data");
-            pieces.push(String::from_utf8(data.to_vec()).expect("text"));
+            let text: &mut String = arrivals.entry(Instant::now()).or_default();
+            text.push_str(std::str::from_utf8(&data).expect("text"));
         }
         tokio::time::resume();
-        pieces
+        arrivals
     };
     tokio::join!(serve, read).1
 }
@@ -162,10 +165,12 @@ async fn pieces(gather_for: Duration, lines: &[String]) -> Vec<String> {
 async fn busy_watch_brings_several_events_at_once_and_loses_none() {
     let lines: Vec<String> = (0..500).map(|number| format!("line {number}\n")).collect();
     for gather_for in [Duration::ZERO, ClientStack::GATHER_FOR_DEFAULT, Duration::from_millis(20)] {
-        let pieces = pieces(gather_for, &lines).await;
-        assert_eq!(pieces.concat(), lines.concat(), "with {gather_for:?}");
-        let has_gathered = pieces.len() < lines.len() * 2 / 3;
-        assert_eq!(has_gathered, !gather_for.is_zero(), "{} pieces, {gather_for:?}", pieces.len());
+        let arrivals = arrivals(gather_for, &lines);
+        let arrivals = tokio::time::timeout(Duration::from_mins(1), arrivals).await;
+        let arrivals: Vec<String> = arrivals.expect("the watch goes on").into_values().collect();
+        assert_eq!(arrivals.concat(), lines.concat(), "with {gather_for:?}");
+        let has_gathered = arrivals.len() < lines.len() * 2 / 3;
+        assert_eq!(has_gathered, !gather_for.is_zero(), "{} times, {gather_for:?}", arrivals.len());
     }
 }
 

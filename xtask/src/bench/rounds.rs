@@ -44,6 +44,17 @@ pub(super) fn measure<R: Run>(
     Rounds { rounds, patience }: Rounds,
     runs: impl Fn(u32) -> Vec<R>,
     results: &mut Results,
+    measure: impl FnMut(&R) -> Result<Vec<Measured>>,
+) -> Result<()> {
+    measure_by(Times::now, what, Rounds { rounds, patience }, runs, results, measure)
+}
+
+fn measure_by<R: Run>(
+    clock: impl Fn() -> Option<Times>,
+    what: &str,
+    Rounds { rounds, patience }: Rounds,
+    runs: impl Fn(u32) -> Vec<R>,
+    results: &mut Results,
     mut measure: impl FnMut(&R) -> Result<Vec<Measured>>,
 ) -> Result<()> {
     let count = runs(0).len();
@@ -55,16 +66,21 @@ pub(super) fn measure<R: Run>(
         let runs = runs(round);
         let mut index = 0;
         for case in runs.chunk_by(|one, other| one.case() == other.case()) {
-            let measured = taken.calmest(patience, Times::now, || {
+            let measured = taken.calmest(patience, || {
+                let mut worst: f64 = 0.0;
                 let runs = case.iter().zip(index..);
                 let measured = runs.map(|(run, index)| {
                     progress.begins(round, index, run.case(), &run.whos());
                     let watch = Stopwatch::start();
+                    let before = clock();
                     let measured = measure(run)?;
+                    let share = clock().zip(before).map(|(now, before)| now.taken_since(before));
+                    worst = worst.max(share.unwrap_or(0.0));
                     progress.ended(index, watch.elapsed());
                     Ok(measured)
                 });
-                measured.collect::<Result<Vec<_>>>()
+                let measured = measured.collect::<Result<Vec<_>>>()?;
+                Ok((measured, worst))
             })?;
             index += case.len();
             for (run, measured) in case.iter().zip(measured) {
@@ -83,33 +99,27 @@ pub(super) fn measure<R: Run>(
 /// What others took of the processors' time while it was measured.
 #[derive(Debug, Default)]
 struct Taken {
-    /// Of each case of a round that counts, the share.
+    /// Of each case of a round that counts, the largest share of its runs.
     shares: Vec<f64>,
     /// How often one was repeated.
     repeated: u32,
 }
 
 impl Taken {
-    /// Measures until nobody else took much of the time, with patience, and returns what was measured when others took the least.
+    /// Measures until nobody else took much of the time, with patience. What is measured comes with the share that others took,
+    /// and is returned of the attempt in which that was the least.
     fn calmest<M>(
         &mut self,
         patience: u32,
-        clock: impl Fn() -> Option<Times>,
-        mut measure: impl FnMut() -> Result<M>,
+        mut measure: impl FnMut() -> Result<(M, f64)>,
     ) -> Result<M> {
-        let mut once = || {
-            let before = clock();
-            let measured = measure()?;
-            let share = clock().zip(before).map(|(after, before)| after.taken_since(before));
-            Ok::<_, anyhow::Error>((measured, share.unwrap_or(0.0)))
-        };
-        let mut best = once()?;
+        let mut best = measure()?;
         for _ in 0..patience {
             if best.1 <= CALM {
                 break;
             }
             self.repeated += 1;
-            let other = once()?;
+            let other = measure()?;
             if other.1 < best.1 {
                 best = other;
             }
@@ -132,7 +142,7 @@ impl fmt::Display for Taken {
         }
         write!(f, "; others took {median:.0} % of the time wanted, {most:.0} % at worst")?;
         if self.repeated > 0 {
-            write!(f, "; {} cases were repeated for that", self.repeated)?;
+            write!(f, "; cases were repeated {} times for that", self.repeated)?;
         }
         Ok(())
     }
@@ -188,37 +198,69 @@ mod tests {
     }
 
     /// Measures while others take so many hundredths; returns which attempt counts, and what is said.
-    fn calmest(patience: u32, hundredths: &[u64]) -> (usize, String) {
-        let (number, now) = (Cell::new(0), Cell::new((0, 0)));
-        let clock = || Some(Times::new(now.get().0, now.get().1));
+    fn calmest(patience: u32, hundredths: &[u32]) -> (usize, String) {
         let mut taken = Taken::default();
-        let counts = taken.calmest(patience, clock, || {
-            let (all, taken) = now.get();
-            now.set((all + 100, taken + hundredths[number.get()]));
-            number.set(number.get() + 1);
-            Ok(number.get())
+        let mut attempts = hundredths.iter().enumerate();
+        let counts = taken.calmest(patience, || {
+            let (number, share) = attempts.next().expect("no more attempts than these");
+            Ok((number + 1, f64::from(*share) / 100.0))
         });
         (counts.expect("nothing fails"), taken.to_string())
     }
 
     #[test]
     fn case_that_others_disturb_is_repeated_and_the_calmest_counts() {
-        let said = |percent: u64, repeated: &str| {
+        let said = |percent: u32, repeated: &str| {
             format!("; others took {percent} % of the time wanted, {percent} % at worst{repeated}")
         };
         assert_eq!(calmest(3, &[0]), (1, String::new()));
         assert_eq!(calmest(3, &[5]), (1, said(5, "")));
-        let repeated = "; 2 cases were repeated for that";
+        let repeated = "; cases were repeated 2 times for that";
         assert_eq!(calmest(3, &[40, 6, 1]), (3, said(1, repeated)));
         assert_eq!(calmest(2, &[40, 6, 20]), (2, said(6, repeated)));
         assert_eq!(calmest(0, &[40]), (1, said(40, "")));
     }
 
     #[test]
+    fn case_is_repeated_for_all_who_run_it_and_measured_by_the_worst_of_them() {
+        // What others take of each hundred, run after run.
+        let shares = [0, 20, 0, 3];
+        let (mut seen, number, now) = (Vec::new(), Cell::new(0), Cell::new((0, 0)));
+        let clock = || Some(Times::new(now.get().0, now.get().1));
+        let mut results = Results::default();
+        let rounds = Rounds { rounds: 1, patience: 5 };
+        let runs = |_| vec![Who::Windlass, Who::ClientGo];
+        measure_by(clock, "", rounds, runs, &mut results, |&who| {
+            let (wanted, taken) = now.get();
+            now.set((wanted + 100, taken + shares[number.get()]));
+            number.set(number.get() + 1);
+            seen.push(who);
+            Ok(vec![Measured::from([(Metric::CpuS, f64::from(u8::try_from(number.get())?))])])
+        })
+        .expect("nothing fails");
+        assert_eq!(seen, [Who::Windlass, Who::ClientGo, Who::Windlass, Who::ClientGo]);
+        let median = |who| results.series("case", who).and_then(|s| s.median(Metric::CpuS));
+        assert_eq!([Who::Windlass, Who::ClientGo].map(median), [Some(3.0), Some(4.0)]);
+    }
+
+    #[test]
     fn machine_that_does_not_tell_is_calm() {
-        let mut taken = Taken::default();
-        assert_eq!(taken.calmest(3, || None, || Ok(7)).expect("nothing fails"), 7);
-        assert_eq!(taken.to_string(), "");
+        let mut results = Results::default();
+        let rounds = Rounds { rounds: 1, patience: 5 };
+        let mut count = 0;
+        measure_by(
+            || None,
+            "",
+            rounds,
+            |_| vec![Who::Windlass],
+            &mut results,
+            |_| {
+                count += 1;
+                Ok(vec![Measured::from([(Metric::CpuS, 1.0)])])
+            },
+        )
+        .expect("nothing fails");
+        assert_eq!(count, 1);
     }
 
     #[test]

@@ -37,23 +37,21 @@ pub(super) struct Gathering {
 enum Socket {
     Polled(TcpStream),
     Aside(Aside),
-    /// The runtime did not take it, or not back.
+    /// The runtime did not let go of it, or take it back.
     Lost,
 }
 
 /// A socket that the runtime does not poll.
 struct Aside {
     socket: std::net::TcpStream,
-    /// Until when it is left alone.
-    moment: Pin<Box<Sleep>>,
-    /// Whether there was less to be read than there was room for.
-    is_drained: bool,
+    /// Rings when the moment is over.
+    timer: Pin<Box<Sleep>>,
     reader: Waker,
 }
 
 impl Gathering {
-    /// Leaves a socket alone for at most so long; not at all, if that is zero. It has to be called in the runtime that
-    /// polls the socket.
+    /// Leaves a socket alone for so long at a time, and up to a millisecond longer, as timers are; not at all, if that is zero.
+    /// It has to be called in the runtime that polls the socket.
     pub(super) fn new(socket: TcpStream, moment: Duration) -> Self {
         let pace = Pace::new(moment, Instant::now());
         Self { socket: Socket::Polled(socket), pace, runtime: Handle::current() }
@@ -61,20 +59,13 @@ impl Gathering {
 
     /// Reads it the next time when the moment is over.
     fn leave_alone(&mut self, until: Instant, reader: &Waker) -> io::Result<()> {
-        self.socket = match mem::replace(&mut self.socket, Socket::Lost) {
-            Socket::Polled(socket) => {
-                let _entered = self.runtime.enter();
-                let (socket, reader) = (socket.into_std()?, reader.clone());
-                let moment = Box::pin(sleep_until(until));
-                Socket::Aside(Aside { socket, moment, is_drained: false, reader })
-            }
-            Socket::Aside(mut aside) => {
-                aside.moment.as_mut().reset(until);
-                aside.is_drained = false;
-                Socket::Aside(aside)
-            }
-            Socket::Lost => Socket::Lost,
-        };
+        if let Socket::Aside(aside) = &mut self.socket {
+            aside.timer.as_mut().reset(until);
+        } else if let Socket::Polled(socket) = mem::replace(&mut self.socket, Socket::Lost) {
+            let _entered = self.runtime.enter();
+            let (socket, timer) = (socket.into_std()?, Box::pin(sleep_until(until)));
+            self.socket = Socket::Aside(Aside { socket, timer, reader: reader.clone() });
+        }
         Ok(())
     }
 
@@ -97,8 +88,9 @@ impl Gathering {
     ) -> Poll<io::Result<T>> {
         if let Socket::Aside(aside) = &self.socket {
             let reader = aside.reader.clone();
-            self.attend()?;
+            let attended = self.attend();
             reader.wake();
+            attended?;
         }
         let Socket::Polled(socket) = &mut self.socket else { return Poll::Ready(Err(lost())) };
         let written = write(Pin::new(socket));
@@ -115,11 +107,8 @@ impl Aside {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<Option<io::Result<()>>> {
         self.reader.clone_from(cx.waker());
-        // Also behind its end, for the task's budget.
-        ready!(self.moment.as_mut().poll(cx));
-        if self.is_drained {
-            return Poll::Ready(None);
-        }
+        // Also after it has rung, for the task's budget.
+        ready!(self.timer.as_mut().poll(cx));
         let room = buffer.initialize_unfilled();
         let read = loop {
             match self.socket.read(room) {
@@ -130,11 +119,7 @@ impl Aside {
                 read => break read,
             }
         };
-        let size = room.len();
-        Poll::Ready(Some(read.map(|read| {
-            self.is_drained = read > 0 && read < size;
-            buffer.advance(read);
-        })))
+        Poll::Ready(Some(read.map(|read| buffer.advance(read))))
     }
 }
 
@@ -155,7 +140,7 @@ impl AsyncRead for Gathering {
                 Socket::Aside(aside) => (ready!(aside.poll_read(cx, buffer)), true),
                 Socket::Polled(socket) => match Pin::new(socket).poll_read(cx, buffer) {
                     Poll::Ready(read) => (Some(read), false),
-                    // Nothing was tried.
+                    // The task's budget is spent, whatever is there; it is woken for the rest.
                     Poll::Pending if !has_budget_remaining() => return Poll::Pending,
                     Poll::Pending => (None, false),
                 },
@@ -264,7 +249,7 @@ mod tests {
             let began = Instant::now();
             for byte in [b"a", b"b", b"c"] {
                 server.write_all(byte).await.expect("open");
-                assert!(poll!(std::pin::pin!(connection.read_u8())).is_pending(), "it came early");
+                assert!(poll!(std::pin::pin!(connection.read_u8())).is_pending());
             }
             assert_eq!(read(&mut connection, 3).await, "abc");
             assert!(began.elapsed() >= MOMENT, "{:?}", began.elapsed());
@@ -323,7 +308,8 @@ mod tests {
         tokio::task::yield_now().await;
         writer.write_all(b"ping").await.expect("open");
         server.write_all(b"x").await.expect("open");
-        let read = tasks.join_next().await.expect("a task").expect("no panic");
+        let read = tokio::time::timeout(Duration::from_mins(1), tasks.join_next()).await;
+        let read = read.expect("it is woken").expect("a task").expect("no panic");
         assert_eq!(read.expect("open"), b'x');
     }
 
@@ -362,6 +348,10 @@ mod tests {
             }
             assert!(!read_outside(&mut connection));
             times_alone += u32::from(connection.is_aside());
+        }
+        while connection.is_aside() {
+            assert!(!read_outside(&mut connection));
+            runtime.block_on(tokio::task::yield_now());
         }
     }
 
