@@ -46,7 +46,7 @@ pub struct Running {
 /// Starts everything, and returns when Foos can be created.
 ///
 /// # Errors
-/// If the server refuses the definition of Foo, or the controllers do not fit together.
+/// If the server refuses the definition of Foo or a watch, or the controllers do not fit together.
 pub async fn start() -> Result<(Demo, Running)> {
     let server = ApiServer::new();
     let client = ClientStack::new().around(server.service(), "default");
@@ -58,6 +58,9 @@ pub async fn start() -> Result<(Demo, Running)> {
     let factory = SharedInformerFactory::new(client);
     let controller = Arc::new(controller(&factory)?);
     let workloads = Workloads::new(&factory);
+    // Whatever somebody creates from now on is news to them.
+    factory.start();
+    factory.synced().await.context("the caches of the controllers are not complete")?;
     let stop = CancellationToken::new();
     let mut tasks = JoinSet::new();
     let (sample, token) = (Arc::clone(&controller), stop.clone());
