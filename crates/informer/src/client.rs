@@ -149,7 +149,7 @@ impl ClientStack {
     /// For how long a watch over which events come steadily is left alone after it was read, so that they gather, and are
     /// handled together. By default 3 milliseconds, at most 20; with zero, everything is read as it comes.
     ///
-    /// An event that comes alone costs about twice the CPU time of one among others. Steadily means that something comes
+    /// An event that comes alone costs more CPU time than one among others. Steadily means that something comes
     /// sooner than the watch would be left alone for: with 3 milliseconds, where hundreds of events come in a second. There
     /// a run begins up to 4 milliseconds later, in exchange for CPU time. Nothing is waited for after a silence, nor
     /// where 64 KiB or more come at once. Only watches with a connection of their own can be left alone (see

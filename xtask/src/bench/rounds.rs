@@ -41,12 +41,12 @@ pub(super) struct Rounds {
 /// The first of `measure`.
 pub(super) fn measure<R: Run>(
     what: &str,
-    Rounds { rounds, patience }: Rounds,
+    rounds: Rounds,
     runs: impl Fn(u32) -> Vec<R>,
     results: &mut Results,
     measure: impl FnMut(&R) -> Result<Vec<Measured>>,
 ) -> Result<()> {
-    measure_by(Times::now, what, Rounds { rounds, patience }, runs, results, measure)
+    measure_by(Times::now, what, rounds, runs, results, measure)
 }
 
 fn measure_by<R: Run>(
