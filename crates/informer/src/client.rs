@@ -93,8 +93,8 @@ impl ClientStack {
     /// answers, and which is half of what kube-apiserver gives itself for a request.
     pub const REQUEST_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
-    /// The default of [`gather_for`](Self::gather_for): 3 milliseconds, about as long as a server needs for a write.
-    pub const GATHER_FOR_DEFAULT: Duration = Duration::from_millis(3);
+    /// The default of [`gather_for`](Self::gather_for): 4 milliseconds.
+    pub const GATHER_FOR_DEFAULT: Duration = Duration::from_millis(4);
 
     /// The defaults: a timeout of 30 seconds, no bound on the rate, and `windlass/` with the version of this
     /// crate as the user agent.
@@ -147,11 +147,11 @@ impl ClientStack {
     }
 
     /// For how long a watch over which events come steadily is left alone after it was read, so that they gather, and are
-    /// handled together. By default 3 milliseconds, at most 20; with zero, everything is read as it comes.
+    /// handled together. By default 4 milliseconds, at most 20; with zero, everything is read as it comes.
     ///
     /// An event that comes alone costs more CPU time than one among others. Steadily means that something comes
-    /// sooner than the watch would be left alone for: with 3 milliseconds, where hundreds of events come in a second. There
-    /// a run begins up to 4 milliseconds later, in exchange for CPU time. Nothing is waited for after a silence, nor
+    /// sooner than the watch would be left alone for: with 4 milliseconds, where some hundreds of events come in a second. There
+    /// a run begins up to 5 milliseconds later, in exchange for CPU time. Nothing is waited for after a silence, nor
     /// where 64 KiB or more come at once. Only watches with a connection of their own can be left alone (see
     /// [`own_watches`](Self::own_watches)).
     pub fn gather_for(self, time: Duration) -> Self {

@@ -1,8 +1,9 @@
 //! When a connection is left alone.
 //!
 //! While data comes steadily: each time sooner than it would be left alone for. What comes after a silence is read at
-//! once, and so is what follows it, since a server that had stalled is late with all of it, and nobody is to wait longer
-//! for that. Nor is a connection left alone that has much to say: there is always something to be read then.
+//! once, and so is what follows it for as long as the silence was, since a server that had stalled is late with all of it,
+//! and nobody is to wait longer for that. Nor is a connection left alone that has much to say: there is always something to
+//! be read then.
 
 use std::time::Duration;
 
@@ -17,6 +18,9 @@ const MUCH: usize = 64 << 10;
 /// The longest that a connection is left alone: what wakes nobody must not fill it.
 const MOMENT_MAX: Duration = Duration::from_millis(20);
 
+/// The longest that a server is taken to be late for after a silence.
+const LATE_MAX: Duration = Duration::from_millis(100);
+
 /// How data comes over a connection.
 #[derive(Debug)]
 pub(super) struct Pace {
@@ -25,6 +29,8 @@ pub(super) struct Pace {
     /// How often in a row something came sooner than that, and was not much.
     steady: u32,
     state: State,
+    /// Until then, what comes may be late already.
+    late_until: Instant,
     /// Whether somebody waits to write.
     is_writing: bool,
 }
@@ -33,46 +39,56 @@ pub(super) struct Pace {
 enum State {
     /// So much was read since something came.
     Reading(usize),
-    /// Nothing was there, since then.
+    /// Nothing has come since then, and what comes is read at once.
     Waiting(Instant),
-    /// It is left alone.
-    Alone,
+    /// It is left alone, since then.
+    Alone(Instant),
 }
 
 impl Pace {
     pub(super) fn new(moment: Duration, now: Instant) -> Self {
         let moment = moment.min(MOMENT_MAX);
-        Self { moment, steady: 0, state: State::Waiting(now), is_writing: false }
+        Self { moment, steady: 0, state: State::Waiting(now), late_until: now, is_writing: false }
     }
 
     /// So many bytes were read.
     pub(super) fn came(&mut self, bytes: usize, now: Instant) {
-        let (is_soon, before) = match self.state {
-            State::Reading(before) => (None, before),
-            State::Waiting(since) => (Some(now.saturating_duration_since(since) < self.moment), 0),
-            State::Alone => (Some(true), 0),
+        let before = match self.state {
+            State::Reading(before) => before,
+            State::Waiting(since) => {
+                let silence = now.saturating_duration_since(since);
+                if silence < self.moment {
+                    self.steady = self.steady.saturating_add(1);
+                } else {
+                    self.steady = 0;
+                    self.late_until = now + silence.min(LATE_MAX);
+                }
+                0
+            }
+            State::Alone(_) => {
+                self.steady = self.steady.saturating_add(1);
+                0
+            }
         };
-        match is_soon {
-            Some(true) => self.steady = self.steady.saturating_add(1),
-            Some(false) => self.steady = 0,
-            None => {}
-        }
         self.state = State::Reading(before.saturating_add(bytes));
     }
 
     /// Nothing is there that was not read. Returns until when the connection is left alone, if it is.
     pub(super) fn drained(&mut self, now: Instant) -> Option<Instant> {
-        let is_steady = match self.state {
-            State::Reading(bytes) if bytes < MUCH => self.steady >= STEADY,
-            // Nor if nothing came while it was left alone.
-            State::Reading(_) | State::Alone => {
-                self.steady = 0;
-                false
-            }
+        let bytes = match self.state {
+            State::Reading(bytes) => bytes,
             State::Waiting(_) => return None,
+            State::Alone(since) => {
+                self.steady = 0;
+                self.state = State::Waiting(since);
+                return None;
+            }
         };
-        let is_alone = is_steady && !self.is_writing;
-        self.state = if is_alone { State::Alone } else { State::Waiting(now) };
+        if bytes >= MUCH {
+            self.steady = 0;
+        }
+        let is_alone = self.steady >= STEADY && now >= self.late_until && !self.is_writing;
+        self.state = if is_alone { State::Alone(now) } else { State::Waiting(now) };
         is_alone.then(|| now + self.moment)
     }
 
@@ -114,7 +130,7 @@ mod tests {
 
         /// How often it comes until the connection is left alone, and then for how long.
         fn come_until_alone(&mut self, wait: Duration, bytes: usize) -> Option<(u32, Duration)> {
-            (1..100).find_map(|number| {
+            (1..=1_000).find_map(|number| {
                 let moment = self.come(wait, bytes);
                 (!moment.is_zero()).then_some((number, moment))
             })
@@ -138,7 +154,7 @@ mod tests {
         let mut connection = Connection::new(MOMENT);
         connection.come_until_alone(SOON, 1_000);
         assert_eq!(connection.pace.drained(connection.now), None);
-        assert_eq!(connection.come_until_alone(SOON, 1_000), Some((STEADY, MOMENT)));
+        assert_eq!(connection.come_until_alone(SOON, 1_000), Some((STEADY + 1, MOMENT)));
     }
 
     #[test]
@@ -149,6 +165,37 @@ mod tests {
         }
         assert_eq!(connection.come(MOMENT, 1_000), Duration::ZERO);
         assert_eq!(connection.come_until_alone(SOON, 1_000), Some((STEADY, MOMENT)));
+    }
+
+    /// For how many milliseconds all is read at once, if something comes in each.
+    fn read_for(connection: &mut Connection) -> u128 {
+        let began = connection.now;
+        let alone = connection.come_until_alone(Duration::from_millis(1), 1_000);
+        let (_, moment) = alone.expect("it comes steadily");
+        (connection.now - began - moment).as_millis()
+    }
+
+    #[test]
+    fn what_comes_after_a_stall_is_read_at_once_for_as_long_as_that_took() {
+        let mut connection = Connection::new(MOMENT);
+        assert_eq!(connection.come(Duration::from_millis(30), 1_000), Duration::ZERO);
+        assert_eq!(read_for(&mut connection), 30);
+    }
+
+    #[test]
+    fn stall_begins_when_the_connection_is_left_alone() {
+        let mut connection = Connection::new(MOMENT);
+        connection.come_until_alone(SOON, 1_000);
+        assert_eq!(connection.pace.drained(connection.now), None);
+        assert_eq!(connection.come(Duration::from_millis(30), 1_000), Duration::ZERO);
+        assert_eq!(read_for(&mut connection), 33);
+    }
+
+    #[test]
+    fn nobody_is_late_for_long_after_hours_of_silence() {
+        let mut connection = Connection::new(MOMENT);
+        assert_eq!(connection.come(Duration::from_hours(1), 1_000), Duration::ZERO);
+        assert_eq!(read_for(&mut connection), LATE_MAX.as_millis());
     }
 
     #[test]
