@@ -146,14 +146,15 @@ impl ClientStack {
         Self { own_watches: wanted, ..self }
     }
 
-    /// For how long a watch over which events come steadily is left alone after it was read, so that they gather, and are
-    /// handled together. By default 4 milliseconds, at most 20; with zero, everything is read as it comes.
+    /// For how long a watch over which events come steadily is left alone at most after it was read, so that they gather, and
+    /// are handled together. By default 4 milliseconds, at most 20; with zero, everything is read as it comes.
     ///
     /// An event that comes alone costs more CPU time than one among others. Steadily means that something comes
-    /// sooner than the watch would be left alone for: with 4 milliseconds, where some hundreds of events come in a second. There
-    /// a run begins up to 5 milliseconds later, in exchange for CPU time. Nothing is waited for after a silence, nor
-    /// where 64 KiB or more come at once. Only watches with a connection of their own can be left alone (see
-    /// [`own_watches`](Self::own_watches)).
+    /// sooner than the watch would be left alone for. It is read as soon as two thirds of what usually comes in that time are
+    /// there: with 4 milliseconds, every second event where 500 come in a second. A run then begins some
+    /// milliseconds later at most, in exchange for CPU time. Nothing is waited for after a silence, nor where 64 KiB or
+    /// more come at once. Only watches with a connection of their own can be left alone (see
+    /// [`own_watches`](Self::own_watches)), and only on Linux.
     pub fn gather_for(self, time: Duration) -> Self {
         Self { gather_for: time, ..self }
     }

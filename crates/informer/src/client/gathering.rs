@@ -1,20 +1,20 @@
 //! A connection that is left alone for a moment after it was read, while data comes over it steadily.
 //!
 //! An event that comes alone costs a controller more than one among others: a thread wakes up for it, and all
-//! that it needs has left the processor's caches since the last one. So what comes steadily is left to gather in the kernel for
-//! some milliseconds, as network cards do it with packets. When that is worth it, [`Pace`] decides.
+//! that it needs has left the processor's caches since the last one. So what comes steadily is left to gather in the kernel, as
+//! network cards do it with packets: until it is enough, or some milliseconds are over. When that is worth it, and what is
+//! enough, [`Pace`] decides.
 //!
-//! Not to read the connection would not be enough: the runtime would still be woken for everything that arrives. So
-//! the socket is taken out of what the runtime polls, and read directly each time that a moment is over. When a moment has
-//! brought nothing, it is put back; whatever arrives meanwhile is then reported as if it came at that time.
+//! Not to read the connection would not do: the runtime would still be woken for everything that arrives. It is not below the
+//! socket's [`Mark`]. What is there when the time is over is read without asking the runtime, which knows nothing of it.
 
+mod mark;
 mod pace;
 
 use std::future::Future as _;
-use std::io::{self, IoSlice, Read as _};
-use std::mem;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use hyper_util::client::legacy::connect::{Connected, Connection};
@@ -24,107 +24,84 @@ use tokio::runtime::Handle;
 use tokio::task::coop::has_budget_remaining;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use pace::Pace;
+use mark::Mark;
+use pace::{Alone, Pace};
 
 /// A connection that may be left alone.
 pub(super) struct Gathering {
-    socket: Socket,
+    socket: TcpStream,
     pace: Pace,
-    /// Whose timers and polling are used, whoever reads.
+    /// None where it is never left alone.
+    gathers: Option<Gathers>,
+}
+
+/// What it takes to leave a socket alone.
+struct Gathers {
+    mark: Mark,
+    /// Rings when the moment is over.
+    timer: Pin<Box<Sleep>>,
+    /// Whose timers are used, whoever reads.
     runtime: Handle,
 }
 
-enum Socket {
-    Polled(TcpStream),
-    Aside(Aside),
-    /// The runtime did not let go of it, or take it back.
-    Lost,
-}
-
-/// A socket that the runtime does not poll.
-struct Aside {
-    socket: std::net::TcpStream,
-    /// Rings when the moment is over.
-    timer: Pin<Box<Sleep>>,
-    reader: Waker,
-}
-
 impl Gathering {
-    /// Leaves a socket alone for so long at a time, and up to a millisecond longer, as timers are; not at all, if that is zero.
-    /// It has to be called in the runtime that polls the socket.
+    /// Leaves a socket alone for so long at most, and up to a millisecond longer, as timers are; not at all, if that is zero, or on
+    /// a system that cannot do it. It has to be called in the runtime that polls the socket.
     pub(super) fn new(socket: TcpStream, moment: Duration) -> Self {
-        let pace = Pace::new(moment, Instant::now());
-        Self { socket: Socket::Polled(socket), pace, runtime: Handle::current() }
+        let now = Instant::now();
+        let mark = if moment.is_zero() { None } else { Mark::of(&socket).ok() };
+        let moment = if mark.is_some() { moment } else { Duration::ZERO };
+        let gathers = mark.map(|mark| Gathers {
+            mark,
+            timer: Box::pin(sleep_until(now)),
+            runtime: Handle::current(),
+        });
+        Self { socket, pace: Pace::new(moment, now), gathers }
     }
 
-    /// Reads it the next time when the moment is over.
-    fn leave_alone(&mut self, until: Instant, reader: &Waker) -> io::Result<()> {
-        if let Socket::Aside(aside) = &mut self.socket {
-            aside.timer.as_mut().reset(until);
-        } else if let Socket::Polled(socket) = mem::replace(&mut self.socket, Socket::Lost) {
-            let _entered = self.runtime.enter();
-            let (socket, timer) = (socket.into_std()?, Box::pin(sleep_until(until)));
-            self.socket = Socket::Aside(Aside { socket, timer, reader: reader.clone() });
-        }
-        Ok(())
-    }
-
-    /// Has the runtime poll it again.
-    fn attend(&mut self) -> io::Result<()> {
-        self.socket = match mem::replace(&mut self.socket, Socket::Lost) {
-            Socket::Aside(aside) => {
-                let _entered = self.runtime.enter();
-                Socket::Polled(TcpStream::from_std(aside.socket)?)
-            }
-            other => other,
-        };
-        Ok(())
-    }
-
-    /// Writes something. Who reads is told if the moment is over early, because nobody else would.
-    fn write<T>(
-        &mut self,
-        write: impl FnOnce(Pin<&mut TcpStream>) -> Poll<io::Result<T>>,
-    ) -> Poll<io::Result<T>> {
-        if let Socket::Aside(aside) = &self.socket {
-            let reader = aside.reader.clone();
-            let attended = self.attend();
-            reader.wake();
-            attended?;
-        }
-        let Socket::Polled(socket) = &mut self.socket else { return Poll::Ready(Err(lost())) };
-        let written = write(Pin::new(socket));
-        self.pace.wrote(written.is_pending());
-        written
-    }
-}
-
-impl Aside {
-    /// Reads what is there when the moment is over; `None` if that is nothing.
-    fn poll_read(
+    /// Reads what is there, if the socket is not left alone, or no longer; `None` if that is nothing.
+    fn poll_once(
         &mut self,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<Option<io::Result<()>>> {
-        self.reader.clone_from(cx.waker());
-        // Also after it has rung, for the task's budget.
-        ready!(self.timer.as_mut().poll(cx));
-        let room = buffer.initialize_unfilled();
-        let read = loop {
-            match self.socket.read(room) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return Poll::Ready(None);
-                }
-                read => break read,
+        match (Pin::new(&mut self.socket).poll_read(cx, buffer), &mut self.gathers) {
+            (Poll::Ready(read), _) => Poll::Ready(Some(read)),
+            // The task's budget is spent, whatever is there; it is woken for the rest.
+            (Poll::Pending, _) if !has_budget_remaining() => Poll::Pending,
+            (Poll::Pending, Some(gathers)) if self.pace.is_alone() => {
+                ready!(gathers.timer.as_mut().poll(cx));
+                Poll::Ready(gathers.mark.read(buffer))
             }
-        };
-        Poll::Ready(Some(read.map(|read| buffer.advance(read))))
+            (Poll::Pending, _) => Poll::Ready(None),
+        }
+    }
+
+    fn write<T>(
+        &mut self,
+        write: impl FnOnce(Pin<&mut TcpStream>) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        self.pace.wrote();
+        write(Pin::new(&mut self.socket))
     }
 }
 
-fn lost() -> io::Error {
-    io::ErrorKind::NotConnected.into()
+impl Gathers {
+    fn leave_alone(&mut self, alone: &Alone) {
+        self.mark.raise(alone.enough);
+        // A new one, because the runtime would wake up at the old time for one that is put off.
+        let _entered = self.runtime.enter();
+        self.timer.set(sleep_until(alone.until));
+    }
+
+    /// Has the runtime tell of everything that comes. Returns what has come before that, and was not told.
+    fn attend(&mut self, buffer: &mut ReadBuf<'_>) -> Option<io::Result<()>> {
+        match self.mark.lower() {
+            Ok(true) => self.mark.read(buffer),
+            Ok(false) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
 }
 
 impl AsyncRead for Gathering {
@@ -136,26 +113,20 @@ impl AsyncRead for Gathering {
         let this = self.get_mut();
         let before = buffer.filled().len();
         loop {
-            let (read, is_aside) = match &mut this.socket {
-                Socket::Aside(aside) => (ready!(aside.poll_read(cx, buffer)), true),
-                Socket::Polled(socket) => match Pin::new(socket).poll_read(cx, buffer) {
-                    Poll::Ready(read) => (Some(read), false),
-                    // The task's budget is spent, whatever is there; it is woken for the rest.
-                    Poll::Pending if !has_budget_remaining() => return Poll::Pending,
-                    Poll::Pending => (None, false),
-                },
-                Socket::Lost => return Poll::Ready(Err(lost())),
-            };
+            let mut read = ready!(this.poll_once(cx, buffer));
             let now = Instant::now();
-            if let Some(read) = read {
-                this.pace.came(buffer.filled().len() - before, now);
-                return Poll::Ready(read);
+            if read.is_none()
+                && let Some(gathers) = &mut this.gathers
+            {
+                if let Some(alone) = this.pace.drained(now) {
+                    gathers.leave_alone(&alone);
+                    continue;
+                }
+                read = gathers.attend(buffer);
             }
-            match this.pace.drained(now) {
-                Some(until) => this.leave_alone(until, cx.waker())?,
-                None if is_aside => this.attend()?,
-                None => return Poll::Pending,
-            }
+            let Some(read) = read else { return Poll::Pending };
+            this.pace.came(buffer.filled().len() - before, now);
+            return Poll::Ready(read);
         }
     }
 }
@@ -200,6 +171,8 @@ impl Connection for Gathering {
 
 #[cfg(test)]
 mod tests {
+    use std::task::Waker;
+
     use futures::poll;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
@@ -207,12 +180,6 @@ mod tests {
     use super::*;
 
     const MOMENT: Duration = Duration::from_millis(3);
-
-    impl Gathering {
-        fn is_aside(&self) -> bool {
-            matches!(self.socket, Socket::Aside(..))
-        }
-    }
 
     /// A connection, and the server at its other end.
     async fn connected(moment: Duration) -> (Gathering, TcpStream) {
@@ -234,7 +201,7 @@ mod tests {
             server.write_all(b"x").await.expect("open");
             read(connection, 1).await;
             assert!(poll!(std::pin::pin!(connection.read_u8())).is_pending());
-            if connection.is_aside() {
+            if connection.pace.is_alone() {
                 return;
             }
         }
@@ -245,17 +212,33 @@ mod tests {
     async fn what_comes_steadily_gathers_and_is_read_when_the_moment_is_over() {
         let (mut connection, mut server) = connected(MOMENT).await;
         make_steady(&mut connection, &mut server).await;
-        for _ in 0..20 {
-            let began = Instant::now();
-            for byte in [b"a", b"b", b"c"] {
-                server.write_all(byte).await.expect("open");
-                assert!(poll!(std::pin::pin!(connection.read_u8())).is_pending());
-            }
-            assert_eq!(read(&mut connection, 3).await, "abc");
-            assert!(began.elapsed() >= MOMENT, "{:?}", began.elapsed());
+        let began = Instant::now();
+        for byte in [b"a", b"b", b"c"] {
+            server.write_all(byte).await.expect("open");
             assert!(poll!(std::pin::pin!(connection.read_u8())).is_pending());
-            assert!(connection.is_aside());
         }
+        assert_eq!(read(&mut connection, 3).await, "abc");
+        assert!(began.elapsed() >= MOMENT, "{:?}", began.elapsed());
+        assert!(poll!(std::pin::pin!(connection.read_u8())).is_pending());
+        assert!(connection.pace.is_alone());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn enough_is_read_before_the_moment_is_over() {
+        let (mut connection, mut server) = connected(Duration::from_millis(20)).await;
+        for _ in 0..100 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            server.write_all(&[b'x'; 100]).await.expect("open");
+            read(&mut connection, 100).await;
+            assert!(poll!(std::pin::pin!(connection.read_u8())).is_pending());
+        }
+        assert!(connection.pace.is_alone());
+        let began = Instant::now();
+        server.write_all(&[b'x'; 1_300]).await.expect("open");
+        assert!(poll!(std::pin::pin!(connection.read_u8())).is_pending());
+        server.write_all(&[b'x'; 700]).await.expect("open");
+        read(&mut connection, 2_000).await;
+        assert_eq!(began.elapsed(), Duration::ZERO);
     }
 
     #[tokio::test(start_paused = true)]
@@ -264,7 +247,7 @@ mod tests {
         make_steady(&mut connection, &mut server).await;
         let silence = tokio::time::timeout(Duration::from_secs(1), connection.read_u8());
         silence.await.expect_err("nothing is sent");
-        assert!(!connection.is_aside());
+        assert!(!connection.pace.is_alone());
         for _ in 0..4 {
             server.write_all(b"x").await.expect("open");
             let began = Instant::now();
@@ -296,21 +279,6 @@ mod tests {
         assert_eq!((&ping, began.elapsed()), (b"ping", Duration::ZERO));
         server.write_all(b"pong").await.expect("open");
         assert_eq!(read(&mut connection, 4).await, "pong");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn who_reads_is_told_when_a_write_ends_the_moment() {
-        let (mut connection, mut server) = connected(MOMENT).await;
-        make_steady(&mut connection, &mut server).await;
-        let (mut reader, mut writer) = tokio::io::split(connection);
-        let mut tasks = tokio::task::JoinSet::new();
-        tasks.spawn(async move { reader.read_u8().await });
-        tokio::task::yield_now().await;
-        writer.write_all(b"ping").await.expect("open");
-        server.write_all(b"x").await.expect("open");
-        let read = tokio::time::timeout(Duration::from_mins(1), tasks.join_next()).await;
-        let read = read.expect("it is woken").expect("a task").expect("no panic");
-        assert_eq!(read.expect("open"), b'x');
     }
 
     #[tokio::test(start_paused = true)]
@@ -347,9 +315,9 @@ mod tests {
                 runtime.block_on(tokio::task::yield_now());
             }
             assert!(!read_outside(&mut connection));
-            times_alone += u32::from(connection.is_aside());
+            times_alone += u32::from(connection.pace.is_alone());
         }
-        while connection.is_aside() {
+        while connection.pace.is_alone() {
             assert!(!read_outside(&mut connection));
             runtime.block_on(tokio::task::yield_now());
         }
@@ -362,7 +330,7 @@ mod tests {
             server.write_all(b"x").await.expect("open");
             read(&mut connection, 1).await;
             assert!(poll!(std::pin::pin!(connection.read_u8())).is_pending());
-            assert!(!connection.is_aside());
+            assert!(!connection.pace.is_alone());
         }
     }
 }

@@ -1,9 +1,9 @@
-//! When a connection is left alone.
+//! When a connection is left alone, and until how much has come.
 //!
-//! While data comes steadily: each time sooner than it would be left alone for. What comes after a silence is read at
-//! once, and so is what follows it for as long as the silence was, since a server that had stalled is late with all of it,
-//! and nobody is to wait longer for that. Nor is a connection left alone that has much to say: there is always something to
-//! be read then.
+//! While data comes steadily: each time sooner than it would be left alone for at most. What comes after a silence is read
+//! at once. And it is left alone only until two thirds of what comes in that time on average are there: so nobody
+//! waits longer for what a server sends at once after a stall, which is late already. Nor is a connection left alone that has
+//! much to say: there is always something to be read then.
 
 use std::time::Duration;
 
@@ -13,42 +13,59 @@ use tokio::time::Instant;
 const STEADY: u32 = 4;
 
 /// What is much at once, in bytes.
-const MUCH: usize = 64 << 10;
+const MUCH: u32 = 64 << 10;
 
 /// The longest that a connection is left alone: what wakes nobody must not fill it.
 const MOMENT_MAX: Duration = Duration::from_millis(20);
 
-/// The longest that a server is taken to be late for after a silence.
-const LATE_MAX: Duration = Duration::from_millis(100);
-
 /// How data comes over a connection.
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// For how long it is left alone; zero for not at all.
+    /// For how long it is left alone at most; zero for not at all.
     moment: Duration,
     /// How often in a row something came sooner than that, and was not much.
     steady: u32,
     state: State,
-    /// Until then, what comes may be late already.
-    late_until: Instant,
-    /// Whether somebody waits to write.
-    is_writing: bool,
+    rate: Rate,
+    /// When all was read the last time.
+    drained: Instant,
 }
 
 #[derive(Debug)]
 enum State {
     /// So much was read since something came.
-    Reading(usize),
+    Reading(u32),
     /// Nothing has come since then, and what comes is read at once.
     Waiting(Instant),
     /// It is left alone, since then.
     Alone(Instant),
 }
 
+/// How much comes, by the last times; the longer ago, the less they count.
+#[derive(Debug, Default)]
+struct Rate {
+    bytes: u32,
+    time: Duration,
+}
+
+/// How a connection is left alone.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Alone {
+    pub(super) until: Instant,
+    /// So many bytes end it earlier.
+    pub(super) enough: u32,
+}
+
 impl Pace {
     pub(super) fn new(moment: Duration, now: Instant) -> Self {
         let moment = moment.min(MOMENT_MAX);
-        Self { moment, steady: 0, state: State::Waiting(now), late_until: now, is_writing: false }
+        let state = State::Waiting(now);
+        Self { moment, steady: 0, state, rate: Rate::default(), drained: now }
+    }
+
+    /// Whether it is left alone, and nothing was read since.
+    pub(super) fn is_alone(&self) -> bool {
+        matches!(self.state, State::Alone(_))
     }
 
     /// So many bytes were read.
@@ -56,13 +73,8 @@ impl Pace {
         let before = match self.state {
             State::Reading(before) => before,
             State::Waiting(since) => {
-                let silence = now.saturating_duration_since(since);
-                if silence < self.moment {
-                    self.steady = self.steady.saturating_add(1);
-                } else {
-                    self.steady = 0;
-                    self.late_until = now + silence.min(LATE_MAX);
-                }
+                let is_soon = now.saturating_duration_since(since) < self.moment;
+                self.steady = if is_soon { self.steady.saturating_add(1) } else { 0 };
                 0
             }
             State::Alone(_) => {
@@ -70,13 +82,14 @@ impl Pace {
                 0
             }
         };
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         self.state = State::Reading(before.saturating_add(bytes));
     }
 
-    /// Nothing is there that was not read. Returns until when the connection is left alone, if it is.
-    pub(super) fn drained(&mut self, now: Instant) -> Option<Instant> {
+    /// Nothing is there that was not read. Returns how the connection is left alone, if it is.
+    pub(super) fn drained(&mut self, now: Instant) -> Option<Alone> {
         let bytes = match self.state {
-            State::Reading(bytes) => bytes,
+            State::Reading(bytes) => bytes.min(MUCH),
             State::Waiting(_) => return None,
             State::Alone(since) => {
                 self.steady = 0;
@@ -84,18 +97,39 @@ impl Pace {
                 return None;
             }
         };
-        if bytes >= MUCH {
+        // A silence is none of the times between data that comes steadily.
+        let time = now.saturating_duration_since(self.drained).min(self.moment);
+        self.drained = now;
+        self.rate.came(bytes, time);
+        if bytes == MUCH {
             self.steady = 0;
         }
-        let is_alone = self.steady >= STEADY && now >= self.late_until && !self.is_writing;
-        self.state = if is_alone { State::Alone(now) } else { State::Waiting(now) };
-        is_alone.then(|| now + self.moment)
+        if self.steady < STEADY {
+            self.state = State::Waiting(now);
+            return None;
+        }
+        self.state = State::Alone(now);
+        let enough = (self.rate.within(self.moment) / 3 * 2).clamp(1, MUCH / 4);
+        Some(Alone { until: now + self.moment, enough })
     }
 
-    /// Something was written, or waits to be. What comes then is an answer.
-    pub(super) fn wrote(&mut self, is_pending: bool) {
+    /// Something was written. What comes then is an answer.
+    pub(super) fn wrote(&mut self) {
         self.steady = 0;
-        self.is_writing = is_pending;
+    }
+}
+
+impl Rate {
+    /// So much came, this long after what came before it.
+    fn came(&mut self, bytes: u32, time: Duration) {
+        self.bytes = (self.bytes - self.bytes / 8).saturating_add(bytes);
+        self.time = self.time - self.time / 8 + time;
+    }
+
+    /// How much comes in such a time.
+    fn within(&self, time: Duration) -> u32 {
+        let bytes = u128::from(self.bytes) * time.as_micros() / self.time.as_micros().max(1);
+        u32::try_from(bytes).unwrap_or(u32::MAX)
     }
 }
 
@@ -105,6 +139,7 @@ mod tests {
 
     const MOMENT: Duration = Duration::from_millis(3);
     const SOON: Duration = Duration::from_millis(2);
+    const EVENT: usize = 1_000;
 
     /// A connection, and the time.
     struct Connection {
@@ -118,115 +153,104 @@ mod tests {
             Self { pace: Pace::new(moment, now), now }
         }
 
-        /// Something comes this long after it was waited for. Returns for how long the connection is left alone then.
-        fn come(&mut self, wait: Duration, bytes: usize) -> Duration {
+        /// Something comes this long after all was read. Returns for how long the connection is left alone then, and
+        /// until how much has come.
+        fn come(&mut self, wait: Duration, bytes: usize) -> Option<(Duration, u32)> {
             self.now += wait;
             self.pace.came(bytes, self.now);
-            let Some(until) = self.pace.drained(self.now) else { return Duration::ZERO };
-            let moment = until - self.now;
-            self.now = until;
-            moment
+            let alone = self.pace.drained(self.now)?;
+            Some((alone.until - self.now, alone.enough))
         }
 
         /// How often it comes until the connection is left alone, and then for how long.
         fn come_until_alone(&mut self, wait: Duration, bytes: usize) -> Option<(u32, Duration)> {
-            (1..=1_000).find_map(|number| {
-                let moment = self.come(wait, bytes);
-                (!moment.is_zero()).then_some((number, moment))
-            })
+            (1..100).find_map(|number| Some((number, self.come(wait, bytes)?.0)))
         }
     }
 
     #[test]
     fn what_comes_soon_again_and_again_gathers() {
         let mut connection = Connection::new(MOMENT);
-        assert_eq!(connection.come_until_alone(SOON, 1_000), Some((STEADY, MOMENT)));
-        assert_eq!(connection.come_until_alone(SOON, 1_000), Some((1, MOMENT)));
+        assert_eq!(connection.come_until_alone(SOON, EVENT), Some((STEADY, MOMENT)));
+        assert!(connection.pace.is_alone());
+        assert_eq!(connection.come_until_alone(MOMENT, EVENT), Some((1, MOMENT)), "however late");
     }
 
     #[test]
     fn what_comes_seldom_does_not() {
-        assert_eq!(Connection::new(MOMENT).come_until_alone(MOMENT, 1_000), None);
+        assert_eq!(Connection::new(MOMENT).come_until_alone(MOMENT, EVENT), None);
+    }
+
+    #[test]
+    fn two_thirds_of_what_comes_in_that_time_are_enough() {
+        let mut connection = Connection::new(Duration::from_millis(6));
+        let mut enough_of =
+            |bytes| (0..100).filter_map(|_| connection.come(SOON, bytes)).last().expect("alone").1;
+        assert_eq!(enough_of(EVENT), 2_000);
+        assert_eq!(enough_of(10), 20);
+        assert_eq!(enough_of(1), 2);
+        assert_eq!(enough_of(20_000), MUCH / 4);
+    }
+
+    #[test]
+    fn silence_does_not_change_how_much_is_enough() {
+        let mut connection = Connection::new(MOMENT);
+        let before = (0..100).filter_map(|_| connection.come(SOON, EVENT)).last().expect("alone").1;
+        assert_eq!(connection.pace.drained(connection.now), None);
+        connection.now += Duration::from_hours(1);
+        connection.come_until_alone(SOON, EVENT);
+        let after = connection.come(SOON, EVENT).expect("alone").1;
+        assert!((before / 10 * 9..=before).contains(&after), "{before} {after}");
     }
 
     #[test]
     fn after_a_moment_that_brings_nothing_nothing_gathers_for_a_while() {
         let mut connection = Connection::new(MOMENT);
-        connection.come_until_alone(SOON, 1_000);
+        connection.come_until_alone(SOON, EVENT);
+        connection.now += MOMENT;
         assert_eq!(connection.pace.drained(connection.now), None);
-        assert_eq!(connection.come_until_alone(SOON, 1_000), Some((STEADY + 1, MOMENT)));
+        assert!(!connection.pace.is_alone());
+        assert_eq!(connection.come_until_alone(SOON, EVENT), Some((STEADY + 1, MOMENT)));
     }
 
     #[test]
     fn silence_ends_what_was_steady() {
         let mut connection = Connection::new(MOMENT);
         for _ in 1..STEADY {
-            assert_eq!(connection.come(SOON, 1_000), Duration::ZERO);
+            assert_eq!(connection.come(SOON, EVENT), None);
         }
-        assert_eq!(connection.come(MOMENT, 1_000), Duration::ZERO);
-        assert_eq!(connection.come_until_alone(SOON, 1_000), Some((STEADY, MOMENT)));
-    }
-
-    /// For how many milliseconds all is read at once, if something comes in each.
-    fn read_for(connection: &mut Connection) -> u128 {
-        let began = connection.now;
-        let alone = connection.come_until_alone(Duration::from_millis(1), 1_000);
-        let (_, moment) = alone.expect("it comes steadily");
-        (connection.now - began - moment).as_millis()
+        assert_eq!(connection.come(MOMENT, EVENT), None);
+        assert_eq!(connection.come_until_alone(SOON, EVENT), Some((STEADY, MOMENT)));
     }
 
     #[test]
-    fn what_comes_after_a_stall_is_read_at_once_for_as_long_as_that_took() {
+    fn nothing_gathers_after_a_write() {
         let mut connection = Connection::new(MOMENT);
-        assert_eq!(connection.come(Duration::from_millis(30), 1_000), Duration::ZERO);
-        assert_eq!(read_for(&mut connection), 30);
-    }
-
-    #[test]
-    fn stall_begins_when_the_connection_is_left_alone() {
-        let mut connection = Connection::new(MOMENT);
-        connection.come_until_alone(SOON, 1_000);
-        assert_eq!(connection.pace.drained(connection.now), None);
-        assert_eq!(connection.come(Duration::from_millis(30), 1_000), Duration::ZERO);
-        assert_eq!(read_for(&mut connection), 33);
-    }
-
-    #[test]
-    fn nobody_is_late_for_long_after_hours_of_silence() {
-        let mut connection = Connection::new(MOMENT);
-        assert_eq!(connection.come(Duration::from_hours(1), 1_000), Duration::ZERO);
-        assert_eq!(read_for(&mut connection), LATE_MAX.as_millis());
-    }
-
-    #[test]
-    fn nothing_gathers_after_a_write_or_during_one() {
-        let mut connection = Connection::new(MOMENT);
-        connection.come_until_alone(SOON, 1_000);
-        connection.pace.wrote(true);
-        assert_eq!(connection.come_until_alone(SOON, 1_000), None);
-        connection.pace.wrote(false);
-        assert_eq!(connection.come_until_alone(SOON, 1_000), Some((STEADY, MOMENT)));
+        connection.come_until_alone(SOON, EVENT);
+        connection.pace.wrote();
+        assert_eq!(connection.come_until_alone(SOON, EVENT), Some((STEADY, MOMENT)));
     }
 
     #[test]
     fn much_does_not_gather_however_it_is_read() {
         let mut connection = Connection::new(MOMENT);
-        assert_eq!(connection.come_until_alone(SOON, MUCH), None);
-        connection.come_until_alone(SOON, 1_000);
-        connection.pace.came(MUCH - 1, connection.now);
+        let much = usize::try_from(MUCH).expect("64 bits");
+        assert_eq!(connection.come_until_alone(SOON, much), None);
+        connection.come_until_alone(SOON, EVENT);
+        connection.pace.came(much - 1, connection.now);
         connection.pace.came(1, connection.now);
         assert_eq!(connection.pace.drained(connection.now), None);
-        assert_eq!(connection.come_until_alone(SOON, 1_000), Some((STEADY, MOMENT)));
+        assert_eq!(connection.come_until_alone(SOON, EVENT), Some((STEADY, MOMENT)));
     }
 
     #[test]
     fn who_waits_already_goes_on_waiting() {
         let mut connection = Connection::new(MOMENT);
-        connection.come(SOON, 1_000);
+        connection.come(SOON, EVENT);
         connection.now += MOMENT;
         assert_eq!(connection.pace.drained(connection.now), None);
-        assert_eq!(connection.come(Duration::ZERO, 1_000), Duration::ZERO);
-        assert_eq!(connection.come_until_alone(SOON, 1_000), Some((STEADY, MOMENT)), "it was late");
+        assert_eq!(connection.come(Duration::ZERO, EVENT), None);
+        assert_eq!(connection.come_until_alone(SOON, EVENT), Some((STEADY, MOMENT)), "it was late");
     }
 
     #[test]
