@@ -91,6 +91,15 @@ impl CommandLine {
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .current_dir(workspace_root()?.join(&self.folder))
             .stdin(Stdio::null());
+        // What cargo says of this program. Build scripts that look at it would run anew, and all be built that needs them.
+        for (name, _) in env::vars_os() {
+            if ["CARGO_PKG_", "CARGO_MANIFEST_"]
+                .iter()
+                .any(|of| name.as_encoded_bytes().starts_with(of.as_bytes()))
+            {
+                command.env_remove(name);
+            }
+        }
         Ok(command)
     }
 

@@ -170,7 +170,8 @@ async fn busy_watch_brings_several_events_at_once_and_loses_none() {
         let arrivals: Vec<String> = arrivals.expect("the watch goes on").into_values().collect();
         assert_eq!(arrivals.concat(), lines.concat(), "with {gather_for:?}");
         let has_gathered = arrivals.len() < lines.len() * 2 / 3;
-        assert_eq!(has_gathered, !gather_for.is_zero(), "{} times, {gather_for:?}", arrivals.len());
+        let may_gather = cfg!(target_os = "linux") && !gather_for.is_zero();
+        assert_eq!(has_gathered, may_gather, "{} times, {gather_for:?}", arrivals.len());
     }
 }
 

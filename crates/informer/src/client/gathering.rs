@@ -21,7 +21,7 @@ use hyper_util::client::legacy::connect::{Connected, Connection};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
-use tokio::task::coop::has_budget_remaining;
+use tokio::task::coop::{has_budget_remaining, poll_proceed};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use mark::Mark;
@@ -69,6 +69,10 @@ impl Gathering {
             (Poll::Ready(read), _) => Poll::Ready(Some(read)),
             // The task's budget is spent, whatever is there; it is woken for the rest.
             (Poll::Pending, _) if !has_budget_remaining() => Poll::Pending,
+            (Poll::Pending, Some(gathers)) if gathers.mark.has_more() => {
+                ready!(poll_proceed(cx)).made_progress();
+                Poll::Ready(gathers.mark.read(buffer))
+            }
             (Poll::Pending, Some(gathers)) if self.pace.is_alone() => {
                 ready!(gathers.timer.as_mut().poll(cx));
                 Poll::Ready(gathers.mark.read(buffer))
@@ -169,7 +173,7 @@ impl Connection for Gathering {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use std::task::Waker;
 
@@ -223,22 +227,66 @@ mod tests {
         assert!(connection.pace.is_alone());
     }
 
+    /// Whether nothing is read, although the runtime had the time to tell of it.
+    async fn is_pending(connection: &mut Gathering) -> bool {
+        tokio::task::yield_now().await;
+        poll!(std::pin::pin!(connection.read_u8())).is_pending()
+    }
+
+    /// Has so much come in every moment that it is expected.
+    async fn expect(connection: &mut Gathering, server: &mut TcpStream, bytes: usize) {
+        make_steady(connection, server).await;
+        let text = vec![b'x'; bytes];
+        for _ in 0..50 {
+            tokio::time::sleep(MOMENT).await;
+            server.write_all(&text).await.expect("open");
+            read(connection, bytes).await;
+            assert!(is_pending(connection).await);
+            assert!(connection.pace.is_alone());
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn enough_is_read_before_the_moment_is_over() {
-        let (mut connection, mut server) = connected(Duration::from_millis(20)).await;
-        for _ in 0..100 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-            server.write_all(&[b'x'; 100]).await.expect("open");
-            read(&mut connection, 100).await;
-            assert!(poll!(std::pin::pin!(connection.read_u8())).is_pending());
-        }
-        assert!(connection.pace.is_alone());
+        let (mut connection, mut server) = connected(MOMENT).await;
+        expect(&mut connection, &mut server, 1_500).await;
         let began = Instant::now();
-        server.write_all(&[b'x'; 1_300]).await.expect("open");
-        assert!(poll!(std::pin::pin!(connection.read_u8())).is_pending());
-        server.write_all(&[b'x'; 700]).await.expect("open");
-        read(&mut connection, 2_000).await;
+        server.write_all(&[b'x'; 800]).await.expect("open");
+        assert!(is_pending(&mut connection).await);
+        server.write_all(&[b'x'; 400]).await.expect("open");
+        read(&mut connection, 1_200).await;
         assert_eq!(began.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_is_read_that_gathered_however_little_room_there_is() {
+        let (mut connection, mut server) = connected(MOMENT).await;
+        expect(&mut connection, &mut server, 15_000).await;
+        server.write_all(&[b'x'; 4_000]).await.expect("open");
+        assert!(is_pending(&mut connection).await);
+        let began = Instant::now();
+        read(&mut connection, 1_000).await;
+        let rung = began.elapsed();
+        assert!(rung >= MOMENT, "{rung:?}");
+        read(&mut connection, 3_000).await;
+        assert_eq!(began.elapsed(), rung);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_came_before_the_mark_was_lowered_is_read_whatever_the_kernel_tells() {
+        let (mut connection, mut server) = connected(MOMENT).await;
+        make_steady(&mut connection, &mut server).await;
+        server.write_all(b"abc").await.expect("open");
+        assert!(is_pending(&mut connection).await);
+        // As if all had been read, and something written. The runtime can tell nothing meanwhile.
+        connection.pace = Pace::new(MOMENT, Instant::now());
+        for byte in *b"abc" {
+            match poll!(std::pin::pin!(connection.read_u8())) {
+                Poll::Ready(read) => assert_eq!(read.expect("open"), byte),
+                Poll::Pending => panic!("{byte} is not read"),
+            }
+        }
+        assert!(!connection.pace.is_alone());
     }
 
     #[tokio::test(start_paused = true)]

@@ -113,7 +113,7 @@ impl Pace {
         Some(Alone { until: now + self.moment, enough })
     }
 
-    /// Something was written. What comes then is an answer.
+    /// Something was written. What comes is an answer, and does not show how events come.
     pub(super) fn wrote(&mut self) {
         self.steady = 0;
     }
@@ -123,7 +123,7 @@ impl Rate {
     /// So much came, this long after what came before it.
     fn came(&mut self, bytes: u32, time: Duration) {
         self.bytes = (self.bytes - self.bytes / 8).saturating_add(bytes);
-        self.time = self.time - self.time / 8 + time;
+        self.time = self.time * 7 / 8 + time;
     }
 
     /// How much comes in such a time.
