@@ -4,39 +4,25 @@
 //! than they do: the queue and the objects move between caches with them, which was a sixth of the CPU time of 50,000
 //! such runs. So the worker that has the baton takes a key, and hands the baton on
 //! - when its run has to wait for something, so that another worker takes the next key meanwhile;
-//! - before its run, as long as runs are not brief: what computes shall use all cores.
+//! - before its run, if there is a line of keys and runs are not brief, or if some are long: what computes shall use all cores.
 //!
 //! So a run that computes for long, after many brief ones, keeps the keys behind it waiting while it does. How many do,
-//! before the others are spread, depends on how long they take: see [`Baton::judge`].
+//! before the others are spread, depends on how long they take: see [`Trust`].
+
+mod trust;
 
 use std::future::poll_fn;
-use std::pin::pin;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::pin::Pin;
 use std::task::Poll;
-use std::time::Duration;
 
 use tokio::sync::{Mutex, MutexGuard};
-use tokio::time::Instant;
 
-/// A run that computes for longer is worth another core.
-const BRIEF: Duration = Duration::from_micros(50);
-
-/// One that computes for longer was no interruption.
-const LONG: Duration = Duration::from_millis(1);
-
-/// With so much trust in the next run to be brief, a worker keeps the baton.
-const ENOUGH: i32 = 8;
-
-/// More trust than this is not gathered.
-const MOST: i32 = 15;
-
-/// Less than this is not left.
-const LEAST: i32 = -64;
+use trust::Trust;
 
 #[derive(Debug, Default)]
 pub(crate) struct Baton {
     held: Mutex<()>,
-    trust: AtomicI32,
+    trust: Trust,
 }
 
 /// The right to take the next key.
@@ -48,26 +34,26 @@ impl Baton {
         self.held.lock().await
     }
 
-    /// Does `work`, and hands the baton on if another worker should go on meanwhile; else it comes back.
+    /// Does `work`, and hands the baton on if another worker should go on meanwhile; else it comes back. `line` tells how many
+    /// keys wait for a worker.
+    // The work is not moved here: it is large, and each move of it would cost more than all else that is done here.
     pub(crate) async fn carry<'b>(
         &'b self,
         turn: Turn<'b>,
-        work: impl Future<Output = ()>,
+        line: impl FnOnce() -> usize,
+        mut work: Pin<&mut impl Future<Output = ()>>,
     ) -> Option<Turn<'b>> {
         let mut turn = Some(turn);
-        if self.trust.load(Ordering::Relaxed) < ENOUGH {
+        if !self.trust.is_alone_enough(line) {
             turn = None;
             step_back().await;
         }
-        let mut work = pin!(work);
         let mut is_first = true;
         poll_fn(|cx| {
             if !std::mem::take(&mut is_first) {
                 return work.as_mut().poll(cx);
             }
-            let began = Instant::now();
-            let polled = work.as_mut().poll(cx);
-            self.judge(began.elapsed());
+            let polled = self.trust.judge(|| work.as_mut().poll(cx));
             if polled.is_pending() {
                 turn = None;
             }
@@ -75,20 +61,6 @@ impl Baton {
         })
         .await;
         turn
-    }
-
-    /// A run has computed for so long before it ended, or had to wait. A brief one adds a little trust. One that was
-    /// not takes half of it, since it may have been interrupted. A long one takes all, and more: so many brief ones must
-    /// follow before a worker goes on alone again that one in a few dozen is enough to prevent it.
-    fn judge(&self, computed: Duration) {
-        let trust = self.trust.load(Ordering::Relaxed);
-        let trust = match computed {
-            computed if computed <= BRIEF => MOST.min(trust + 1),
-            computed if computed <= LONG => trust.min(trust / 2),
-            _ => LEAST,
-        };
-        // Of what several workers change at once some is lost, which does no harm.
-        self.trust.store(trust, Ordering::Relaxed);
     }
 }
 
@@ -109,60 +81,92 @@ async fn step_back() {
 #[cfg(test)]
 mod tests {
     use std::future::{pending, ready};
+    use std::pin::pin;
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+    use std::time::Duration;
 
     use futures::FutureExt as _;
+    use tokio::time::Instant;
 
     use super::*;
+
+    /// More keys than a worker works off alone, unless their runs are brief.
+    const LONG_LINE: usize = 1_000;
+
+    impl Baton {
+        /// Does `work` while many other keys wait.
+        async fn carry_before_others<'b>(
+            &'b self,
+            turn: Turn<'b>,
+            work: impl Future<Output = ()>,
+        ) -> Option<Turn<'b>> {
+            self.carry(turn, || LONG_LINE, pin!(work)).await
+        }
+
+        fn is_free(&self) -> bool {
+            self.held.try_lock().is_ok()
+        }
+    }
 
     /// One whose runs have been brief, and whose clock stands still, so that all are.
     async fn trusting() -> Baton {
         let baton = Baton::default();
-        for _ in 0..ENOUGH {
-            let turn = baton.take().await;
-            assert!(baton.carry(turn, ready(())).await.is_none(), "not enough runs were brief");
+        let mut runs = 0;
+        while baton.carry_before_others(baton.take().await, ready(())).await.is_none() {
+            runs += 1;
         }
+        assert!(runs > 1, "one brief run is not many");
         baton
-    }
-
-    fn is_free(baton: &Baton) -> bool {
-        baton.held.try_lock().is_ok()
     }
 
     #[tokio::test(start_paused = true)]
     async fn worker_goes_on_alone_after_brief_runs() {
         let baton = trusting().await;
         let turn = baton.take().await;
-        let kept = baton.carry(turn, async { assert!(!is_free(&baton)) }).await;
-        assert!(kept.is_some() && !is_free(&baton));
+        let kept = baton.carry_before_others(turn, async { assert!(!baton.is_free()) }).await;
+        assert!(kept.is_some() && !baton.is_free());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn worker_goes_on_alone_while_nobody_waits() {
+        let baton = Baton::default();
+        let turn = baton.take().await;
+        let work = pin!(async { assert!(!baton.is_free()) });
+        assert!(baton.carry(turn, || 0, work).await.is_some());
+        let turn = baton.take().await;
+        let work = pin!(async { assert!(baton.is_free()) });
+        assert!(baton.carry(turn, || LONG_LINE, work).await.is_none());
     }
 
     #[tokio::test(start_paused = true)]
     async fn run_that_waits_hands_it_on() {
         let baton = trusting().await;
         let turn = baton.take().await;
-        let mut waits = Box::pin(baton.carry(turn, pending()));
+        let mut waits = Box::pin(baton.carry_before_others(turn, pending()));
         assert!(waits.as_mut().now_or_never().is_none());
-        assert!(is_free(&baton));
+        assert!(baton.is_free());
     }
 
     #[tokio::test]
-    async fn runs_that_compute_do_not_keep_it() {
+    async fn runs_that_compute_for_long_do_not_keep_it_though_nobody_waits() {
         let baton = Baton::default();
-        // In real time any run may happen to be long.
-        let turn = loop {
-            let turn = baton.take().await;
-            if let Some(kept) = baton.carry(turn, ready(())).await {
-                break kept;
+        // In real time any of them may be interrupted for most of its time, and so seem brief.
+        for _ in 0..1_000 {
+            let compute = async {
+                let began = Instant::now();
+                while began.elapsed() <= Duration::from_millis(5) {}
+                baton.is_free()
+            };
+            let was_free = AtomicBool::new(false);
+            let work = pin!(compute.map(|is_free| was_free.store(is_free, Ordering::Relaxed)));
+            let kept = baton.carry(baton.take().await, || 0, work).await;
+            assert_eq!(kept.is_none(), was_free.into_inner());
+            if kept.is_none() {
+                return;
             }
-        };
-        let compute = async {
-            let began = Instant::now();
-            while began.elapsed() <= LONG {}
-        };
-        drop(baton.carry(turn, compute).await);
-        let turn = baton.take().await;
-        assert!(baton.carry(turn, async { assert!(is_free(&baton)) }).await.is_none());
+        }
+        panic!("it is always kept");
     }
 
     /// Both wait for the baton, and then each, without letting go of its thread, for the other to begin.
@@ -185,7 +189,7 @@ mod tests {
                         assert!(since.elapsed() < Duration::from_mins(1), "the other never began");
                     }
                 };
-                drop(baton.carry(turn, work).await);
+                drop(baton.carry_before_others(turn, work).await);
             });
         }
         while waiting.load(Ordering::Relaxed) < 2 {
@@ -199,9 +203,9 @@ mod tests {
     async fn run_that_is_cancelled_hands_it_on() {
         let baton = trusting().await;
         let turn = baton.take().await;
-        let mut waits = Box::pin(baton.carry(turn, pending()));
+        let mut waits = Box::pin(baton.carry_before_others(turn, pending()));
         assert!(waits.as_mut().now_or_never().is_none());
         drop(waits);
-        assert!(is_free(&baton));
+        assert!(baton.is_free());
     }
 }

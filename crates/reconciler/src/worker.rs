@@ -1,6 +1,7 @@
 //! What a worker does with a key: wait for the caches, call the reconciler, settle the outcome, note the run.
 
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -68,7 +69,8 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
                 None => self.baton.take().await,
             };
             let Some(lease) = self.queue.get().await else { return };
-            kept = self.baton.carry(turn, self.serve(lease, stop)).await;
+            let line = || self.queue.len();
+            kept = self.baton.carry(turn, line, pin!(self.serve(lease, stop))).await;
         }
     }
 
@@ -144,7 +146,11 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
             attempt = cx.attempt,
             cause = cx.causes.last().map(tracing::field::display),
         );
-        let verdict = self.call(&cx).instrument(span).await;
+        let verdict = {
+            let called = pin!(self.call(&cx));
+            // A span that nobody listens to is not even entered.
+            if span.is_disabled() { called.await } else { called.instrument(span).await }
+        };
         let took = started.elapsed();
         let mut outcome = Outcome::of(&verdict);
         // All of this before the key may run again, on another worker.
