@@ -69,6 +69,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
                 None => self.baton.take().await,
             };
             let Some(lease) = self.queue.get().await else { return };
+            // Nobody else waits for keys meanwhile, and so nobody has to be told of what this finds due.
             let line = || self.queue.len();
             kept = self.baton.carry(turn, line, pin!(self.serve(lease, stop))).await;
         }
