@@ -6,8 +6,8 @@
 //! - when its run has to wait for something, so that another worker takes the next key meanwhile;
 //! - before its run, if runs are not brief and there is a line of keys, or if some are long: what computes shall use all cores.
 //!
-//! So a run that computes for long, after many brief ones, keeps the keys behind it waiting while it does. How many do,
-//! before the others are spread, depends on how long they take: see [`Trust`].
+//! So a run that computes for long, after many that did not, keeps the keys behind it waiting while it does. What is brief, a line,
+//! and long, is in [`Trust`].
 
 mod trust;
 
@@ -19,16 +19,22 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use trust::Trust;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Baton {
     held: Mutex<()>,
-    trust: Trust,
+    /// None where there is nobody to hand it on to.
+    trust: Option<Trust>,
 }
 
 /// The right to take the next key.
 pub(crate) type Turn<'b> = MutexGuard<'b, ()>;
 
 impl Baton {
+    /// For so many workers.
+    pub(crate) fn new(workers: usize) -> Self {
+        Self { held: Mutex::default(), trust: (workers > 1).then(Trust::default) }
+    }
+
     /// Waits for it. Whoever waits longest gets it first. Cancel safe.
     pub(crate) async fn take(&self) -> Turn<'_> {
         self.held.lock().await
@@ -43,8 +49,12 @@ impl Baton {
         line: impl FnOnce() -> usize,
         mut work: Pin<&mut impl Future<Output = ()>>,
     ) -> Option<Turn<'b>> {
+        let Some(trust) = &self.trust else {
+            work.await;
+            return Some(turn);
+        };
         let mut turn = Some(turn);
-        if !self.trust.is_alone_enough(line) {
+        if !trust.is_alone_enough(line) {
             turn = None;
             step_back().await;
         }
@@ -53,7 +63,7 @@ impl Baton {
             if !std::mem::take(&mut is_first) {
                 return work.as_mut().poll(cx);
             }
-            let polled = self.trust.judge(|| work.as_mut().poll(cx));
+            let polled = trust.judge(|| work.as_mut().poll(cx));
             if polled.is_pending() {
                 turn = None;
             }
@@ -111,7 +121,7 @@ mod tests {
 
     /// One whose runs have been brief, and whose clock stands still, so that all are.
     async fn trusting() -> Baton {
-        let baton = Baton::default();
+        let baton = Baton::new(2);
         for _ in 0..100 {
             drop(baton.carry_before_others(baton.take().await, ready(())).await);
         }
@@ -128,7 +138,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn worker_goes_on_alone_while_nobody_waits() {
-        let baton = Baton::default();
+        let baton = Baton::new(2);
+        let turn = baton.take().await;
+        let first = pin!(async { assert!(baton.is_free(), "it may be long") });
+        assert!(baton.carry(turn, || 0, first).await.is_none());
         let turn = baton.take().await;
         let work = pin!(async { assert!(!baton.is_free()) });
         assert!(baton.carry(turn, || 0, work).await.is_some());
@@ -148,7 +161,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn run_that_took_long_has_the_next_one_hand_it_on_though_nobody_waits() {
-        let baton = Baton::default();
+        let baton = trusting().await;
         let advance = |time| async move {
             // All of it in one poll, as by a run that computes.
             let _ = tokio::time::advance(time).now_or_never();
@@ -163,7 +176,7 @@ mod tests {
     /// Both wait for the baton, and then each, without letting go of its thread, for the other to begin.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn runs_that_compute_overlap() {
-        let baton = Arc::new(Baton::default());
+        let baton = Arc::new(Baton::new(2));
         let [waiting, begun] = [(); 2].map(|()| Arc::new(AtomicI32::new(0)));
         let turn = baton.take().await;
         let mut workers = tokio::task::JoinSet::new();
@@ -188,6 +201,16 @@ mod tests {
         }
         drop(turn);
         workers.join_all().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_worker_keeps_it_whatever_runs_do() {
+        let baton = Baton::new(1);
+        let turn = baton.take().await;
+        let waits = tokio::time::sleep(Duration::from_secs(1));
+        let kept = baton.carry_before_others(turn, waits).await.expect("kept");
+        let work = async { assert!(!baton.is_free()) };
+        assert!(baton.carry_before_others(kept, work).await.is_some());
     }
 
     #[tokio::test(start_paused = true)]

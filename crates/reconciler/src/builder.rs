@@ -171,9 +171,9 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ControllerBuilder<K> {
 
     /// How many keys are worked on at once. Default: 1.
     ///
-    /// One worker goes on alone while runs are brief and wait for nothing, because that is faster. As everywhere in
-    /// tokio, a run must not block its thread: other keys could wait for it. What has to block belongs into
-    /// [`spawn_blocking`](tokio::task::spawn_blocking).
+    /// One worker goes on alone while runs are brief and wait for nothing, because that is faster; also while they take up to a
+    /// millisecond and fewer than eight keys are ready. As everywhere in tokio, a run must not block its thread: other keys could
+    /// wait for it. What has to block belongs into [`spawn_blocking`](tokio::task::spawn_blocking).
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
         self
@@ -255,7 +255,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ControllerBuilder<K> {
             reconciler: Box::new(reconciler),
             objects: primary.lister().clone(),
             queue,
-            baton: Baton::default(),
+            baton: Baton::new(self.workers),
             priority: self.priority,
             timeout: self.timeout,
             journal: Journal::default(),

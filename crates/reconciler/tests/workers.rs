@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use windlass_reconciler::{Action, Context};
 use windlass_testkit::TestCluster;
 
@@ -37,9 +37,12 @@ async fn runs_that_keep_their_threads_overlap_if_there_is_a_line() {
         })
     });
     let running = run_with(client, |builder| builder.workers(2), reconciler);
-    while running.controller.status().counts.runs() < 20 {
-        tokio::task::yield_now().await;
-    }
+    let all = async {
+        while running.controller.status().counts.runs() < 20 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(Duration::from_mins(3), all).await.expect("all have run");
     running.end().await.expect("it stops");
     assert!(has_met.load(Ordering::Relaxed), "one run waited for the other to end");
 }

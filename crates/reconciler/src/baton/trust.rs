@@ -2,7 +2,7 @@
 //!
 //! By how long the last ones kept their thread before they ended, or awaited something. A thread may also have been interrupted,
 //! as happens all the time where a core is shared with an API server: then a run seems to be long that was not. So one
-//! long run means little; but two of the last dozens do.
+//! long run in a few dozen means little, unless it was very long.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -15,6 +15,9 @@ const BRIEF: Duration = Duration::from_micros(50);
 /// One that takes longer is worth it anyway.
 const LONG: Duration = Duration::from_millis(1);
 
+/// Hardly any interruption takes longer.
+const VERY_LONG: Duration = Duration::from_millis(20);
+
 /// So many keys are a line.
 const LINE: usize = 8;
 
@@ -24,25 +27,32 @@ const ENOUGH: u32 = 8;
 /// More are not counted.
 const BRIEF_MAX: u32 = 15;
 
-/// A long run counts as much as so many that are not.
-const WEIGHT: u32 = 24;
+/// What a long run adds to the bucket. While as much is in it, runs are spread.
+const BUCKET: u32 = 24;
 
-/// More are not counted: so that as many as these exceed a single long run make a worker go on alone again.
-const LONG_MAX: u32 = WEIGHT + 64;
+/// What fits into it: after any number of long runs, 65 others are enough for a worker to go on alone.
+const BUCKET_MAX: u32 = BUCKET + 64;
 
 // Of what several workers change at once some is lost, which does no harm.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Trust {
     /// Brief runs; each that was not brief halves it.
     brief: AtomicU32,
-    /// Long runs, each with its weight; each that was not long takes one away.
+    /// A bucket that leaks: long runs fill it, and each other run takes one out.
     long: AtomicU32,
+}
+
+impl Default for Trust {
+    /// Nothing is known yet, and the first run may be a long one.
+    fn default() -> Self {
+        Self { brief: AtomicU32::new(0), long: AtomicU32::new(BUCKET) }
+    }
 }
 
 impl Trust {
     /// Whether a worker should go on alone. `line` tells how many keys are in the line.
     pub(super) fn is_alone_enough(&self, line: impl FnOnce() -> usize) -> bool {
-        self.long.load(Ordering::Relaxed) < WEIGHT
+        self.long.load(Ordering::Relaxed) < BUCKET
             && (self.brief.load(Ordering::Relaxed) >= ENOUGH || line() < LINE)
     }
 
@@ -55,7 +65,11 @@ impl Trust {
         let brief = if took <= BRIEF { BRIEF_MAX.min(brief + 1) } else { brief / 2 };
         self.brief.store(brief, Ordering::Relaxed);
         let long = self.long.load(Ordering::Relaxed);
-        let long = if took > LONG { LONG_MAX.min(long + WEIGHT) } else { long.saturating_sub(1) };
+        let long = match took {
+            took if took > VERY_LONG => BUCKET_MAX,
+            took if took > LONG => BUCKET_MAX.min(long + BUCKET),
+            _ => long.saturating_sub(1),
+        };
         self.long.store(long, Ordering::Relaxed);
         returned
     }
@@ -100,7 +114,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn runs_are_spread_if_there_is_a_line_until_they_are_known_to_be_brief() {
         let trust = Trust::default();
-        trust.see(ENOUGH - 1, BRIEF);
+        assert!(!trust.is_alone_enough_for(NOBODY), "the first run may be long");
+        trust.see(1, BRIEF);
+        assert!(trust.is_alone_enough_for(NOBODY));
+        trust.see(ENOUGH - 2, BRIEF);
         assert!(trust.is_alone_enough_for(LINE - 1) && !trust.is_alone_enough_for(LINE));
         trust.see(1, BRIEF);
         assert!(trust.is_alone_enough_for(ENDLESS));
@@ -111,18 +128,31 @@ mod tests {
         let trust = trusting();
         trust.see(1, MIDDLING);
         assert!(trust.is_alone_enough_for(LINE - 1) && !trust.is_alone_enough_for(LINE));
-        trust.see(ENOUGH, Duration::ZERO);
+        trust.see(1, Duration::ZERO);
         assert!(trust.is_alone_enough_for(ENDLESS));
     }
 
-    /// As one does that is interrupted.
+    /// As one seems that is interrupted.
     #[tokio::test(start_paused = true)]
     async fn single_long_run_spreads_the_next_one_only() {
         let trust = trusting();
         trust.see(1, 2 * LONG);
         assert!(!trust.is_alone_enough_for(NOBODY));
         trust.see(1, Duration::ZERO);
-        assert!(trust.is_alone_enough_for(NOBODY));
+        assert!(trust.is_alone_enough_for(ENDLESS));
+        for _ in 0..100 {
+            trust.see(29, Duration::ZERO);
+            assert!(trust.is_alone_enough_for(ENDLESS));
+            trust.see(1, 2 * LONG);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn single_run_that_was_very_long_spreads_dozens() {
+        let trust = trusting();
+        trust.see(1, 2 * VERY_LONG);
+        trust.see(BUCKET_MAX - BUCKET, Duration::ZERO);
+        assert!(!trust.is_alone_enough_for(NOBODY));
         trust.see(1, Duration::ZERO);
         assert!(trust.is_alone_enough_for(ENDLESS));
     }
@@ -136,7 +166,7 @@ mod tests {
             spread += u32::from(!trust.is_alone_enough_for(NOBODY));
             trust.see(1, 2 * LONG);
         }
-        assert!(spread >= 98, "{spread} of 100");
+        assert_eq!(spread, 98);
     }
 
     #[tokio::test(start_paused = true)]
@@ -144,7 +174,7 @@ mod tests {
         for others in [Duration::ZERO, MIDDLING] {
             let trust = trusting();
             trust.see(100, 2 * LONG);
-            trust.see(LONG_MAX - WEIGHT, others);
+            trust.see(BUCKET_MAX - BUCKET, others);
             assert!(!trust.is_alone_enough_for(NOBODY));
             trust.see(1, others);
             assert!(trust.is_alone_enough_for(NOBODY));
