@@ -62,7 +62,12 @@ impl Face {
         Self::decoding(usize::MAX, weigh, |object: K| object.clone())
     }
 
-    fn decoding<K>(hot_bytes_max: usize, weigh: Weigh<K>, keep: fn(K) -> K) -> Self
+    // What to keep is a type, and no pointer: what does nothing then moves nothing, and objects are large.
+    fn decoding<K>(
+        hot_bytes_max: usize,
+        weigh: Weigh<K>,
+        keep: impl Fn(K) -> K + Send + Sync + 'static,
+    ) -> Self
     where
         K: DeserializeOwned + Send + Sync + 'static,
     {

@@ -25,7 +25,7 @@ use crate::observer::{ListReport, Observers};
 use crate::options::{ErrorHandler, InformerOptions};
 use crate::reflector::{Action, Arrival, Listed, Phase, Reflector, Relist, ServerTraits, TimedOut};
 use crate::source::{Body, ListWatch, Request, SourceError};
-use crate::vitals::{Doing, Vitals};
+use crate::vitals::{Changes, Doing, Vitals};
 use body::{Frame, Frames, drain};
 
 /// Lists and watches of one namespace, or of all.
@@ -43,6 +43,8 @@ pub(crate) struct Feed {
     arrived: Gathered,
     has_listed: bool,
     list: ListNotes,
+    /// Changes of this piece of a body that are not noted yet.
+    changes: Changes,
 }
 
 /// What is counted of a list for its report.
@@ -97,6 +99,7 @@ impl Feed {
             arrived: Gathered::new(options.is_compact()),
             has_listed: false,
             list: ListNotes { began: now, told: now, objects: 0, bytes: 0 },
+            changes: Changes::default(),
         }
     }
 
@@ -241,8 +244,9 @@ impl Feed {
         if read.is_err() || !is_first_list || !self.arrived.waits(now) {
             self.flush();
         }
-        let version = self.reflector.position().cloned();
-        self.vitals.note(|notes| notes.version = version);
+        let (version, changes) =
+            (self.reflector.position().cloned(), std::mem::take(&mut self.changes));
+        self.vitals.note(|notes| notes.moved_on(version, changes, now));
         self.engine.progressed();
         if is_listing {
             self.list.bytes += chunk.len() as u64;
@@ -323,10 +327,10 @@ impl Feed {
             }
             (Arrival::Live, _) => {
                 self.arrived.push(Arrived::Change(change, object));
-                self.count(change, now);
+                self.count(change);
             }
             (Arrival::Stale, _) => {
-                self.count(change, now);
+                self.count(change);
                 self.account(Outcome { stale: 1, ..Outcome::default() });
             }
         }
@@ -502,20 +506,13 @@ impl Feed {
         self.engine.cache().quarantine.add(error);
     }
 
-    fn count(&self, change: Change, now: Instant) {
-        self.vitals.note(|notes| {
-            notes.last_event = Some(now);
-            match change {
-                Change::Added => notes.counts.added += 1,
-                Change::Modified => notes.counts.modified += 1,
-                Change::Deleted => notes.counts.deleted += 1,
-            }
-        });
+    fn count(&mut self, change: Change) {
+        self.changes.count(change);
         self.observers.tell(|observer| observer.changed(self.engine.resource(), change, 1));
     }
 
     fn account(&self, outcome: Outcome) {
-        if outcome == Outcome::default() {
+        if outcome.stale + outcome.swept + outcome.repaired == 0 {
             return;
         }
         self.vitals.note(|notes| {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use windlass_indexer::ResourceVersion;
 
+use crate::frames::Change;
 use crate::lock::lock;
 use crate::source::SourceError;
 use crate::status::{Activity, Counts, FeedStatus, Progress};
@@ -24,9 +25,17 @@ pub(crate) struct Notes {
     list_began: Instant,
     list: Progress,
     pub(crate) version: Option<ResourceVersion>,
-    pub(crate) last_event: Option<Instant>,
+    last_event: Option<Instant>,
     last_error: Option<(SourceError, Instant)>,
     pub(crate) counts: Counts,
+}
+
+/// Changes that a watch has brought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changes {
+    added: u64,
+    modified: u64,
+    deleted: u64,
 }
 
 /// What a feed does, with points in time instead of spans.
@@ -85,10 +94,36 @@ impl Vitals {
     }
 }
 
+impl Changes {
+    pub(crate) fn count(&mut self, change: Change) {
+        match change {
+            Change::Added => self.added += 1,
+            Change::Modified => self.modified += 1,
+            Change::Deleted => self.deleted += 1,
+        }
+    }
+}
+
 impl Notes {
     pub(crate) fn do_now(&mut self, doing: Doing, now: Instant) {
         if self.doing != doing {
             (self.doing, self.since) = (doing, now);
+        }
+    }
+
+    /// What has come led to this version.
+    pub(crate) fn moved_on(
+        &mut self,
+        version: Option<ResourceVersion>,
+        changes: Changes,
+        now: Instant,
+    ) {
+        self.version = version;
+        if changes != Changes::default() {
+            self.last_event = Some(now);
+            self.counts.added += changes.added;
+            self.counts.modified += changes.modified;
+            self.counts.deleted += changes.deleted;
         }
     }
 

@@ -10,7 +10,8 @@ use futures::FutureExt as _;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument as _;
+use tracing::level_filters::LevelFilter;
+use tracing::{Instrument as _, Span};
 use windlass_indexer::{Lister, ObjectKey};
 use windlass_workqueue::{Add, Lease, MAX_DELAY};
 
@@ -140,17 +141,14 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
     async fn run(&self, lease: Taken<'_>, is_behind: bool) {
         let (started, queued) = (Instant::now(), lease.queued().unwrap_or_default());
         let cx = self.context(&lease, started, is_behind);
-        let span = tracing::info_span!(
-            "reconcile",
-            controller = cx.controller(),
-            key = %cx.key,
-            attempt = cx.attempt,
-            cause = cx.causes.last().map(tracing::field::display),
-        );
         let verdict = {
             let called = pin!(self.call(&cx));
-            // A span that nobody listens to is not even entered.
-            if span.is_disabled() { called.await } else { called.instrument(span).await }
+            // Where nobody listens no span is even made.
+            if LevelFilter::current() < LevelFilter::INFO {
+                called.await
+            } else {
+                called.instrument(span_of(&cx)).await
+            }
         };
         let took = started.elapsed();
         let mut outcome = Outcome::of(&verdict);
@@ -176,7 +174,8 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
     }
 
     fn context(&self, lease: &Taken<'_>, started: Instant, is_behind: bool) -> Context {
-        let mut causes: Vec<Cause> = lease.causes().cloned().collect();
+        let mut causes = Vec::with_capacity(1);
+        lease.causes().for_each(|cause| causes.push(cause.clone()));
         self.journal.ascribe(lease.key(), &mut causes, started);
         Context {
             tools: Arc::clone(&self.tools),
@@ -248,6 +247,16 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
         }
         None
     }
+}
+
+fn span_of(cx: &Context) -> Span {
+    tracing::info_span!(
+        "reconcile",
+        controller = cx.controller(),
+        key = %cx.key,
+        attempt = cx.attempt,
+        cause = cx.causes.last().map(tracing::field::display),
+    )
 }
 
 /// Says of a run that takes long that it does. Nothing else would, if it has no timeout.

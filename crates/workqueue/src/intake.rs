@@ -97,10 +97,18 @@ impl Filter {
         }
     }
 
-    fn clear(&self) {
+    /// Clears it of these, which are all that it holds.
+    fn clear<K, C>(&self, arrivals: &[Arrival<K, C>]) {
         self.empty.store(true, Ordering::Relaxed);
         self.plain.store(true, Ordering::Relaxed);
-        self.words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        if arrivals.len() < FILTER_WORDS / 8 {
+            // Of a few, less memory is touched that way.
+            for arrival in arrivals {
+                self.words[Self::place(arrival.hash).0].store(0, Ordering::Relaxed);
+            }
+        } else {
+            self.words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        }
     }
 
     fn place(hash: KeyHash) -> (usize, u64) {
@@ -135,7 +143,7 @@ impl<K, C> Intake<K, C> {
         debug_assert!(buffer.is_empty(), "arrivals must not be overwritten");
         if !self.arrivals.is_empty() {
             std::mem::swap(&mut self.arrivals, buffer);
-            filter.clear();
+            filter.clear(buffer);
         }
     }
 

@@ -110,7 +110,7 @@ where
     /// # Errors
     /// If the queue is shut down; the failure is counted all the same.
     pub fn retry(self) -> Result<Duration, AddError<K>> {
-        let delay = self.queue().charge(&self.key);
+        let delay = self.queue().shared().charges.charge(&self.key);
         self.repeat(delay)
     }
 
@@ -123,7 +123,7 @@ where
         if delay > MAX_DELAY {
             return Err(AddError::DelayTooLong { key: self.key.clone(), delay });
         }
-        self.queue().charge_for(&self.key, delay);
+        self.queue().shared().charges.charge_for(&self.key, delay);
         self.repeat(delay).map(drop)
     }
 

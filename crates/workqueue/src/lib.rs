@@ -202,6 +202,7 @@
 mod add;
 mod builder;
 mod causes;
+mod charges;
 mod clock;
 mod doorbell;
 mod error;

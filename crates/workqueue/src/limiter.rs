@@ -32,7 +32,8 @@ pub use max_wait::MaxWait;
 /// | [`Jitter`] | another limiter's, plus a random share of it |
 ///
 /// A limiter is a plain synchronous structure: time comes in as an argument, randomness from a seed. The
-/// queue calls it under a lock of its own, so an implementation needs none, and must not call the queue.
+/// queue calls it under a lock of its own, so an implementation needs none, and must not call the queue. Before the first
+/// failure of any key it is not asked at all.
 ///
 /// ```
 /// use std::time::Duration;

@@ -95,7 +95,7 @@ where
                 return Err(AddError::DelayTooLong { key, delay });
             }
             When::After(delay) => delay,
-            When::RateLimited => self.charge(&key),
+            When::RateLimited => self.shared.charges.charge(&key),
         };
         let group = self.shared.group_of.as_ref().map(|group_of| group_of(&key));
         let reason = Reason { priority: add.priority, group, cause: add.cause };
@@ -177,13 +177,13 @@ where
 
     /// Forgets the failures of a key: it has succeeded, or is gone for good.
     pub fn forget(&self, key: &K) {
-        self.shared.limiter.lock().forget(key);
+        self.shared.charges.forget(key);
     }
 
     /// How many failures a key is charged with. That is up to the limiter: the exponential one counts one failure for each
     /// backoff at most, a token bucket none.
     pub fn failures(&self, key: &K) -> u32 {
-        self.shared.limiter.lock().failures(key)
+        self.shared.charges.failures(key)
     }
 
     /// Takes a waiting key out of the queue; false if the key does not wait. A key that is ready or runs
@@ -263,24 +263,6 @@ where
         &self.shared.name
     }
 
-    /// Charges a key with a failure; returns how long it shall wait.
-    pub(crate) fn charge(&self, key: &K) -> Duration {
-        let now = Instant::now();
-        let mut limiter = self.shared.limiter.lock();
-        // A limiter is trusted with its delays, but not beyond the calendar.
-        let delay = limiter.next_delay(key, now).min(MAX_DELAY);
-        limiter.granted(key, now + delay);
-        delay
-    }
-
-    /// Charges a key with a failure, and lets it wait for `delay`, whatever the limiter says.
-    pub(crate) fn charge_for(&self, key: &K, delay: Duration) {
-        let now = Instant::now();
-        let mut limiter = self.shared.limiter.lock();
-        limiter.next_delay(key, now);
-        limiter.granted(key, now + delay);
-    }
-
     pub(crate) fn count_retry(&self) {
         if let Some(observer) = &self.shared.observer {
             observer.tell(Observer::retried);
@@ -307,11 +289,9 @@ where
             ledger.slots().map(|id| KeyStatus::of(id, runs.get(&id).copied(), ledger, clock));
         let mut keys: Vec<_> = statuses.collect();
         drop(core);
-        let limiter = self.shared.limiter.lock();
         for status in &mut keys {
-            status.failures = limiter.failures(&status.key);
+            status.failures = self.failures(&status.key);
         }
-        drop(limiter);
         keys.sort_by_key(KeyStatus::rank);
         Snapshot { name: self.shared.name.clone(), taken, shut_down, keys }
     }

@@ -1,6 +1,6 @@
 //! The queue behind its handles: the ledger and the intake under their locks, and the way in and out.
 //!
-//! Lock order: `core` before `intake`; `limiter` alone. No lock is held across an await, and the bell is
+//! Lock order: `core` before `intake`; that of `charges` alone. No lock is held across an await, and the bell is
 //! rung after unlocking.
 //!
 //! An add has happened when it is in the intake: everyone who reads the ledger applies the intake first.
@@ -17,6 +17,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
+use crate::charges::Charges;
 use crate::clock::{Clock, Stamp};
 use crate::doorbell::Doorbell;
 use crate::intake::{Arrival, Fill, Filter, Intake, Reason};
@@ -26,7 +27,7 @@ use crate::observer::{Load, Probed, SharedObserver};
 use crate::priority::{Group, Priority};
 use crate::running::RunId;
 use crate::slots::KeyHash;
-use crate::sync::{AtomicBool, BriefGuard, BriefLock, Lock, Ordering, interlude};
+use crate::sync::{AtomicBool, BriefGuard, BriefLock, Ordering, interlude};
 
 /// Says which group a key takes turns in.
 pub(crate) type GroupOf<K> = Box<dyn Fn(&K) -> Group + Send + Sync>;
@@ -39,7 +40,7 @@ pub(crate) struct Shared<K, C> {
     core: BriefLock<Core<K, C>>,
     intake: BriefLock<Intake<K, C>>,
     filter: Filter,
-    pub(crate) limiter: Lock<Box<dyn RateLimiter<K>>>,
+    pub(crate) charges: Charges<K>,
     doorbell: Doorbell,
     /// Tells the timekeeper that something is due earlier than it thought.
     rearm: Notify,
@@ -100,7 +101,7 @@ impl<K, C> Shared<K, C> {
             core: BriefLock::new(core),
             intake: BriefLock::new(Intake::new()),
             filter: Filter::new(),
-            limiter: Lock::new(limiter),
+            charges: Charges::new(limiter),
             doorbell: Doorbell::new(),
             rearm: Notify::new(),
             quiet: Notify::new(),
