@@ -1,7 +1,7 @@
 //! When a connection is left alone, and until how much has come.
 //!
 //! While data comes steadily: each time sooner than it would be left alone for at most. What comes after a silence is read
-//! at once. And it is left alone only until two thirds of what comes in that time on average are there: so nobody
+//! at once. And it is left alone only until three quarters of what comes in that time on average are there: so nobody
 //! waits longer for what a server sends at once after a stall, which is late already. Nor is a connection left alone that has
 //! much to say: there is always something to be read then.
 
@@ -109,7 +109,7 @@ impl Pace {
             return None;
         }
         self.state = State::Alone(now);
-        let enough = (self.rate.within(self.moment) / 3 * 2).clamp(1, MUCH / 4);
+        let enough = (self.rate.within(self.moment) / 4 * 3).clamp(1, MUCH / 4);
         Some(Alone { until: now + self.moment, enough })
     }
 
@@ -182,13 +182,13 @@ mod tests {
     }
 
     #[test]
-    fn two_thirds_of_what_comes_in_that_time_are_enough() {
+    fn three_quarters_of_what_comes_in_that_time_are_enough() {
         let mut connection = Connection::new(Duration::from_millis(6));
         let mut enough_of =
             |bytes| (0..100).filter_map(|_| connection.come(SOON, bytes)).last().expect("alone").1;
-        assert_eq!(enough_of(EVENT), 2_000);
-        assert_eq!(enough_of(10), 20);
-        assert_eq!(enough_of(1), 2);
+        assert_eq!(enough_of(EVENT), 2_250);
+        assert_eq!(enough_of(10), 24);
+        assert_eq!(enough_of(1), 3);
         assert_eq!(enough_of(20_000), MUCH / 4);
     }
 
