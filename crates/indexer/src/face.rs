@@ -62,7 +62,7 @@ impl Face {
         Self::decoding(usize::MAX, weigh, |object: K| object.clone())
     }
 
-    // What to keep is a type, and no pointer: what does nothing then moves nothing, and objects are large.
+    // `keep` is no pointer, so that one that does nothing is left out by the compiler: objects are large to move.
     fn decoding<K>(
         hot_bytes_max: usize,
         weigh: Weigh<K>,

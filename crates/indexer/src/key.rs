@@ -176,7 +176,7 @@ impl Hash for KeyRef<'_> {
     }
 }
 
-/// Keys are hashed in many places, and more often than not the code of it is not in the processor's caches: once is enough.
+/// Not in line: keys are hashed in many places, and more often than not the code is not in the processor's caches.
 #[inline(never)]
 fn hash<H: Hasher>(key: KeyRef<'_>, state: &mut H) {
     key.name.hash(state);
@@ -206,6 +206,8 @@ impl fmt::Display for KeyRef<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::hash::DefaultHasher;
+
     use super::*;
 
     #[test]
@@ -213,6 +215,22 @@ mod tests {
         let keys =
             ["z", "a/z", "a/b-c", "b/a"].map(|text| text.parse::<ObjectKey>().expect("valid"));
         assert!(keys[0] < keys[2] && keys[2] < keys[1] && keys[1] < keys[3]);
+    }
+
+    #[test]
+    fn keys_and_what_looks_them_up_hash_alike() {
+        let hash = |key: &dyn Fn(&mut DefaultHasher)| {
+            let mut hasher = DefaultHasher::new();
+            key(&mut hasher);
+            hasher.finish()
+        };
+        for text in ["z", "a/z", "a/b"] {
+            let key: ObjectKey = text.parse().expect("valid");
+            let looked_up = KeyRef::from(text);
+            assert_eq!(hash(&|state| key.hash(state)), hash(&|state| looked_up.hash(state)));
+        }
+        let [one, two] = ["a/b", "b/a"].map(KeyRef::from);
+        assert_ne!(hash(&|state| one.hash(state)), hash(&|state| two.hash(state)));
     }
 
     #[test]

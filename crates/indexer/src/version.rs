@@ -262,4 +262,10 @@ mod tests {
             assert_eq!(Uid::new(text).to_string(), text);
         }
     }
+
+    #[test]
+    fn uuids_in_their_usual_form_take_no_allocation() {
+        let uid = Uid::new("3f0e4e4c-9df3-4a19-8fc2-0a1b2c3d4e5f");
+        assert!(matches!(uid.0, UidForm::Uuid([0x3f, 0x0e, .., 0x4e, 0x5f])), "{uid:?}");
+    }
 }

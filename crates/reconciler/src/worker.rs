@@ -143,12 +143,9 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
         let cx = self.context(&lease, started, is_behind);
         let verdict = {
             let called = pin!(self.call(&cx));
-            // Where nobody listens no span is even made.
-            if LevelFilter::current() < LevelFilter::INFO {
-                called.await
-            } else {
-                called.instrument(span_of(&cx)).await
-            }
+            let span = span_of(&cx);
+            // One that nobody listens to is not even entered.
+            if span.is_disabled() { called.await } else { called.instrument(span).await }
         };
         let took = started.elapsed();
         let mut outcome = Outcome::of(&verdict);
@@ -174,6 +171,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
     }
 
     fn context(&self, lease: &Taken<'_>, started: Instant, is_behind: bool) -> Context {
+        // Not collected: mostly it is one, and then all the ways to make room for more are for nothing.
         let mut causes = Vec::with_capacity(1);
         lease.causes().for_each(|cause| causes.push(cause.clone()));
         self.journal.ascribe(lease.key(), &mut causes, started);
@@ -249,7 +247,11 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
     }
 }
 
+/// The span of a run. Without a subscriber it is not even made, nor told to `log`, as `tracing` would with a feature of kube's.
 fn span_of(cx: &Context) -> Span {
+    if LevelFilter::current() < LevelFilter::INFO {
+        return Span::none();
+    }
     tracing::info_span!(
         "reconcile",
         controller = cx.controller(),

@@ -32,8 +32,7 @@ pub use max_wait::MaxWait;
 /// | [`Jitter`] | another limiter's, plus a random share of it |
 ///
 /// A limiter is a plain synchronous structure: time comes in as an argument, randomness from a seed. The
-/// queue calls it under a lock of its own, so an implementation needs none, and must not call the queue. Before the first
-/// failure of any key it is not asked at all.
+/// queue calls it under a lock of its own, so an implementation needs none, and must not call the queue.
 ///
 /// ```
 /// use std::time::Duration;
@@ -73,6 +72,13 @@ pub trait RateLimiter<K>: Send {
 
     /// How many failures `key` is charged with.
     fn failures(&self, key: &K) -> u32;
+
+    /// Whether any key is charged with failures, as far as is known without looking for long. As long as not, and until the next
+    /// failure, the queue neither has one [forgotten](Self::forget) nor asks for [`failures`](Self::failures). By default
+    /// yes: a limiter that takes note of every success has to say so.
+    fn has_failures(&self) -> bool {
+        true
+    }
 }
 
 impl<K> RateLimiter<K> for Box<dyn RateLimiter<K>> {
@@ -90,5 +96,9 @@ impl<K> RateLimiter<K> for Box<dyn RateLimiter<K>> {
 
     fn failures(&self, key: &K) -> u32 {
         (**self).failures(key)
+    }
+
+    fn has_failures(&self) -> bool {
+        (**self).has_failures()
     }
 }

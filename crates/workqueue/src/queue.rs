@@ -289,9 +289,8 @@ where
             ledger.slots().map(|id| KeyStatus::of(id, runs.get(&id).copied(), ledger, clock));
         let mut keys: Vec<_> = statuses.collect();
         drop(core);
-        for status in &mut keys {
-            status.failures = self.failures(&status.key);
-        }
+        let failures = keys.iter_mut().map(|status| (&status.key, &mut status.failures));
+        self.shared.charges.look_up(failures);
         keys.sort_by_key(KeyStatus::rank);
         Snapshot { name: self.shared.name.clone(), taken, shut_down, keys }
     }

@@ -3,6 +3,8 @@
 mod common;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use common::{MILLISECOND, SECOND};
@@ -185,4 +187,53 @@ async fn a_chatty_key_behind_a_full_bucket_is_charged_once() {
         queue.add("chatty").unwrap();
     }
     assert_eq!(queue.failures(&"chatty"), 1);
+}
+
+/// Counts successes. It has failures, or knows of none before the first.
+#[derive(Clone, Default)]
+struct Hearing {
+    knows: bool,
+    failed: Arc<AtomicU32>,
+    succeeded: Arc<AtomicU32>,
+}
+
+impl<K> RateLimiter<K> for Hearing {
+    fn next_delay(&mut self, _key: &K, _now: Instant) -> Duration {
+        self.failed.fetch_add(1, Ordering::Relaxed);
+        Duration::ZERO
+    }
+
+    fn forget(&mut self, _key: &K) {
+        self.failed.store(0, Ordering::Relaxed);
+        self.succeeded.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn failures(&self, _key: &K) -> u32 {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    fn has_failures(&self) -> bool {
+        !self.knows || self.failed.load(Ordering::Relaxed) > 0
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn limiter_hears_of_every_success_unless_it_knows_of_no_failure() {
+    for (knows, expected) in [(false, [1, 1, 2, 3]), (true, [0, 0, 1, 1])] {
+        let limiter = Hearing { knows, ..Hearing::default() };
+        let queue = queue_with(limiter.clone());
+        let heard = ["succeeds", "fails", "succeeds", "succeeds"].map(|run| {
+            queue.add("a").unwrap();
+            let lease = queue.try_get().unwrap();
+            if run == "fails" {
+                lease.retry().unwrap();
+                assert_eq!(queue.failures(&"a"), 1);
+            } else {
+                lease.finish();
+                assert_eq!(queue.failures(&"a"), 0);
+            }
+            limiter.succeeded.load(Ordering::Relaxed)
+        });
+        assert_eq!(heard, expected);
+    }
 }

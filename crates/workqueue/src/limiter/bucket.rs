@@ -91,6 +91,10 @@ impl<K> RateLimiter<K> for TokenBucket {
     fn failures(&self, _key: &K) -> u32 {
         0
     }
+
+    fn has_failures(&self) -> bool {
+        false
+    }
 }
 
 impl SetClock {

@@ -86,6 +86,10 @@ impl<K: Eq + Hash + Clone> Failures<K> {
         self.records.get(key).map_or(0, |record| record.failures)
     }
 
+    pub(super) fn has_any(&self) -> bool {
+        !self.records.is_empty()
+    }
+
     fn sweep(&mut self, now: Instant) {
         let idle = self.idle;
         self.records.retain(|_, record| !is_idle(record, now, idle));

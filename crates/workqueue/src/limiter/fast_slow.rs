@@ -53,4 +53,8 @@ impl<K: Eq + Hash + Clone + Send> RateLimiter<K> for FastSlow<K> {
     fn failures(&self, key: &K) -> u32 {
         self.failures.count(key)
     }
+
+    fn has_failures(&self) -> bool {
+        self.failures.has_any()
+    }
 }

@@ -50,4 +50,8 @@ impl<K, L: RateLimiter<K>> RateLimiter<K> for Jitter<L> {
     fn failures(&self, key: &K) -> u32 {
         self.inner.failures(key)
     }
+
+    fn has_failures(&self) -> bool {
+        self.inner.has_failures()
+    }
 }

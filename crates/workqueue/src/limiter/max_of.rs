@@ -70,6 +70,10 @@ impl<K> RateLimiter<K> for MaxOf<K> {
     fn failures(&self, key: &K) -> u32 {
         self.limiters.iter().map(|limiter| limiter.failures(key)).max().unwrap_or_default()
     }
+
+    fn has_failures(&self) -> bool {
+        self.limiters.iter().any(RateLimiter::has_failures)
+    }
 }
 
 impl<K> fmt::Debug for MaxOf<K> {

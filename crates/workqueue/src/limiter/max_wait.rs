@@ -40,4 +40,8 @@ impl<K, L: RateLimiter<K>> RateLimiter<K> for MaxWait<L> {
     fn failures(&self, key: &K) -> u32 {
         self.inner.failures(key)
     }
+
+    fn has_failures(&self) -> bool {
+        self.inner.has_failures()
+    }
 }
