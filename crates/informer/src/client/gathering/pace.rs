@@ -187,6 +187,7 @@ mod tests {
         let mut enough_of =
             |bytes| (0..100).filter_map(|_| connection.come(SOON, bytes)).last().expect("alone").1;
         assert_eq!(enough_of(EVENT), 2_250);
+        // So little is not divided exactly: what is forgotten is rounded down, by up to seven bytes.
         assert_eq!(enough_of(10), 24);
         assert_eq!(enough_of(1), 3);
         assert_eq!(enough_of(20_000), MUCH / 4);
