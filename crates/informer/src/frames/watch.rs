@@ -128,6 +128,11 @@ impl WatchFrames {
         frame
     }
 
+    /// Whether something has arrived that follows the event which was taken out last, complete or not.
+    pub fn has_more(&mut self) -> bool {
+        self.reader.peek().is_some()
+    }
+
     /// Says that the body has ended, when all frames were taken out, and makes ready for another. A body may
     /// end after any event, or before the first.
     ///

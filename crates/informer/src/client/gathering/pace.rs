@@ -1,9 +1,9 @@
 //! When a connection is left alone, and until how much has come.
 //!
-//! While data comes steadily: each time sooner than it would be left alone for at most. What comes after a silence is read
-//! at once. And it is left alone only until three quarters of what comes in that time on average are there: so nobody
-//! waits longer for what a server sends at once after a stall, which is late already. Nor is a connection left alone that has
-//! much to say: there is always something to be read then.
+//! While data comes steadily: each time sooner than it would be left alone for at most. And only until three quarters of
+//! what comes in that time on average are there. What comes after a silence may be late already, because the server was
+//! held up: it is read at once, and so is what follows, for as long as the silence was. Nor is a connection left alone that
+//! has much to say: there is always something to be read then.
 
 use std::time::Duration;
 
@@ -14,6 +14,9 @@ const STEADY: u32 = 4;
 
 /// What is much at once, in bytes.
 const MUCH: u32 = 64 << 10;
+
+/// For how long nothing gathers after a silence, at most: a long one is no stall.
+const LATE_MAX: Duration = Duration::from_millis(100);
 
 /// The longest that a connection is left alone: what wakes nobody must not fill it.
 const MOMENT_MAX: Duration = Duration::from_millis(20);
@@ -29,6 +32,8 @@ pub(super) struct Pace {
     rate: Rate,
     /// When all was read the last time.
     drained: Instant,
+    /// Until then, what comes may have been held up by the silence before it.
+    late_until: Instant,
 }
 
 #[derive(Debug)]
@@ -60,7 +65,7 @@ impl Pace {
     pub(super) fn new(moment: Duration, now: Instant) -> Self {
         let moment = moment.min(MOMENT_MAX);
         let state = State::Waiting(now);
-        Self { moment, steady: 0, state, rate: Rate::default(), drained: now }
+        Self { moment, steady: 0, state, rate: Rate::default(), drained: now, late_until: now }
     }
 
     /// Whether it is left alone, and nothing was read since.
@@ -73,8 +78,13 @@ impl Pace {
         let before = match self.state {
             State::Reading(before) => before,
             State::Waiting(since) => {
-                let is_soon = now.saturating_duration_since(since) < self.moment;
-                self.steady = if is_soon { self.steady.saturating_add(1) } else { 0 };
+                let silence = now.saturating_duration_since(since);
+                if silence < self.moment {
+                    self.steady = self.steady.saturating_add(1);
+                } else {
+                    self.steady = 0;
+                    self.late_until = now + silence.min(LATE_MAX);
+                }
                 0
             }
             State::Alone(_) => {
@@ -100,11 +110,14 @@ impl Pace {
         // A silence is none of the times between data that comes steadily.
         let time = now.saturating_duration_since(self.drained).min(self.moment);
         self.drained = now;
-        self.rate.came(bytes, time);
+        let is_late = now < self.late_until;
+        if !is_late {
+            self.rate.came(bytes, time);
+        }
         if bytes == MUCH {
             self.steady = 0;
         }
-        if self.steady < STEADY {
+        if is_late || self.steady < STEADY {
             self.state = State::Waiting(now);
             return None;
         }
@@ -222,6 +235,30 @@ mod tests {
         }
         assert_eq!(connection.come(MOMENT, EVENT), None);
         assert_eq!(connection.come_until_alone(SOON, EVENT), Some((STEADY, MOMENT)));
+    }
+
+    #[test]
+    fn after_a_silence_nothing_gathers_for_as_long_as_that_was() {
+        let gathers_after = |silence| {
+            let mut connection = Connection::new(MOMENT);
+            connection.come_until_alone(SOON, EVENT);
+            assert_eq!(connection.pace.drained(connection.now), None, "the moment brought nothing");
+            assert_eq!(connection.come(silence, EVENT), None);
+            connection.come_until_alone(SOON, EVENT).map(|(number, _)| SOON * number)
+        };
+        assert_eq!(gathers_after(Duration::from_millis(40)), Some(Duration::from_millis(40)));
+        assert_eq!(gathers_after(Duration::from_hours(1)), Some(LATE_MAX));
+    }
+
+    #[test]
+    fn what_is_sent_at_once_after_a_silence_does_not_change_how_much_is_enough() {
+        let mut connection = Connection::new(MOMENT);
+        let before = (0..100).filter_map(|_| connection.come(SOON, EVENT)).last().expect("alone").1;
+        assert_eq!(connection.pace.drained(connection.now), None);
+        connection.come(Duration::from_millis(50), 20 * EVENT);
+        connection.come(Duration::ZERO, 5 * EVENT);
+        let after = (0..100).find_map(|_| connection.come(SOON, EVENT)).expect("alone").1;
+        assert!((before / 10 * 9..=before).contains(&after), "{before} {after}");
     }
 
     #[test]
