@@ -6,7 +6,7 @@
 //! ```
 //!
 //! One lock for all of it is what makes a late handler exact: it is shown the store and joins the others in one
-//! step, so that nothing is lost or doubled between. Feeds take the lock once for each chunk of a body; readers
+//! step, so that nothing is lost or doubled between. Feeds take the lock once or a few times for each chunk of a body; readers
 //! never take it.
 
 mod listing;

@@ -14,7 +14,7 @@
 //! number less the number of those that have left.
 //!
 //! There is no bound on what is queued. Whoever adds also pops: the cache does both under one lock, for as many
-//! objects as one chunk of a body holds.
+//! objects as one chunk of a body holds at most.
 
 mod delta;
 mod replace;

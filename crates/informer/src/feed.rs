@@ -118,7 +118,7 @@ impl Feed {
 
     /// Goes on until it is stopped.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
-        // Everything it waits for is dropped with it, and what has arrived is applied in one step.
+        // Everything it waits for is dropped with it, also what is left of a piece; each few changes are applied in one step.
         if stop.run_until_cancelled(self.go_on()).await.is_none() {
             self.vitals.note(|notes| notes.do_now(Doing::Stopped, Instant::now()));
         }
@@ -250,10 +250,11 @@ impl Feed {
         chunk: &[u8],
         frames: &mut Frames,
     ) -> Result<ControlFlow<()>, SourceError> {
+        let now = Instant::now();
         frames.push(chunk);
         let (mut bytes, mut few) = (chunk.len(), FEW);
         loop {
-            match self.take_in(frames, bytes, few)? {
+            match self.take_in(frames, bytes, few, now)? {
                 Taken::All => return Ok(ControlFlow::Continue(())),
                 Taken::Enough => return Ok(ControlFlow::Break(())),
                 Taken::Few => tokio::task::yield_now().await,
@@ -262,14 +263,14 @@ impl Feed {
         }
     }
 
-    /// Takes in what has arrived, of which so many bytes are new, but not more than a `few` changes.
+    /// Takes in what has arrived `now`, of which so many bytes are new, but not more than a `few` changes.
     fn take_in(
         &mut self,
         frames: &mut Frames,
         bytes: usize,
         few: u64,
+        now: Instant,
     ) -> Result<Taken, SourceError> {
-        let now = Instant::now();
         self.reflector.progressed(now);
         let is_listing = self.listing.is_some();
         let before = self.list.objects;

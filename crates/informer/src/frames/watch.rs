@@ -128,8 +128,8 @@ impl WatchFrames {
         frame
     }
 
-    /// Whether something has arrived that follows the event which was taken out last, complete or not.
-    pub fn has_more(&mut self) -> bool {
+    /// Whether something has arrived after the event that was just taken out, be it complete or not.
+    pub(crate) fn has_more(&mut self) -> bool {
         self.reader.peek().is_some()
     }
 

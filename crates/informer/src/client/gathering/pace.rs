@@ -2,7 +2,7 @@
 //!
 //! While data comes steadily: each time sooner than it would be left alone for at most. And only until three quarters of
 //! what comes in that time on average are there. What comes after a silence may be late already, because the server was
-//! held up: it is read at once, and so is what follows, for as long as the silence was. Nor is a connection left alone that
+//! held up, or this program: it is read at once, and so is what follows, for as long as the silence was. Nor is a connection left alone that
 //! has much to say: there is always something to be read then.
 
 use std::time::Duration;
@@ -83,7 +83,7 @@ impl Pace {
                     self.steady = self.steady.saturating_add(1);
                 } else {
                     self.steady = 0;
-                    self.late_until = now + silence.min(LATE_MAX);
+                    self.late_until = self.late_until.max(now + silence.min(LATE_MAX));
                 }
                 0
             }
@@ -107,9 +107,9 @@ impl Pace {
                 return None;
             }
         };
-        // A silence is none of the times between data that comes steadily.
-        let time = now.saturating_duration_since(self.drained).min(self.moment);
+        let time = now.saturating_duration_since(self.drained);
         self.drained = now;
+        // A silence is none of the times between data that comes steadily, and what was held up not how much comes.
         let is_late = now < self.late_until;
         if !is_late {
             self.rate.came(bytes, time);
@@ -248,6 +248,15 @@ mod tests {
         };
         assert_eq!(gathers_after(Duration::from_millis(40)), Some(Duration::from_millis(40)));
         assert_eq!(gathers_after(Duration::from_hours(1)), Some(LATE_MAX));
+    }
+
+    #[test]
+    fn a_short_silence_does_not_end_what_a_long_one_began() {
+        let mut connection = Connection::new(MOMENT);
+        assert_eq!(connection.come(LATE_MAX, EVENT), None);
+        assert_eq!(connection.come(MOMENT, EVENT), None);
+        let (number, _) = connection.come_until_alone(SOON, EVENT).expect("alone");
+        assert!(MOMENT + SOON * number >= LATE_MAX, "{number}");
     }
 
     #[test]
