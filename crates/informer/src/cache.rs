@@ -6,8 +6,8 @@
 //! ```
 //!
 //! One lock for all of it is what makes a late handler exact: it is shown the store and joins the others in one
-//! step, so that nothing is lost or doubled between. Feeds take the lock once or a few times for each chunk of a body; readers
-//! never take it.
+//! step, so that nothing is lost or doubled between. Feeds take the lock once or a few times for each
+//! chunk of a body; readers never take it.
 
 mod listing;
 

@@ -118,7 +118,7 @@ impl Feed {
 
     /// Goes on until it is stopped.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
-        // Everything it waits for is dropped with it, also what is left of a piece; each few changes are applied in one step.
+        // Everything it waits for is dropped with it, and so is what is left of a piece. What was taken in is applied.
         if stop.run_until_cancelled(self.go_on()).await.is_none() {
             self.vitals.note(|notes| notes.do_now(Doing::Stopped, Instant::now()));
         }
@@ -251,6 +251,7 @@ impl Feed {
         frames: &mut Frames,
     ) -> Result<ControlFlow<()>, SourceError> {
         let now = Instant::now();
+        self.reflector.progressed(now);
         frames.push(chunk);
         let (mut bytes, mut few) = (chunk.len(), FEW);
         loop {
@@ -271,7 +272,6 @@ impl Feed {
         few: u64,
         now: Instant,
     ) -> Result<Taken, SourceError> {
-        self.reflector.progressed(now);
         let is_listing = self.listing.is_some();
         let before = self.list.objects;
         let taken = self.frames(frames, few, now);

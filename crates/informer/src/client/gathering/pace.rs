@@ -2,8 +2,8 @@
 //!
 //! While data comes steadily: each time sooner than it would be left alone for at most. And only until three quarters of
 //! what comes in that time on average are there. What comes after a silence may be late already, because the server was
-//! held up, or this program: it is read at once, and so is what follows, for as long as the silence was. Nor is a connection left alone that
-//! has much to say: there is always something to be read then.
+//! held up, or this program: it is read at once, and so is what follows, for as long as the silence was. Nor is a
+//! connection left alone that has much to say: there is always something to be read then.
 
 use std::time::Duration;
 
