@@ -25,7 +25,7 @@ use crate::object::{Body, Object};
 use crate::reader::Reader;
 use crate::sync::Lock;
 use crate::table::{Memo, Posting, Removed, Table};
-use crate::tree::Tree;
+use crate::tree::{Trail, Tree};
 
 /// The hot set of each type, unless the builder says otherwise: some two thousand decoded pods.
 pub const HOT_SET_BYTES: usize = 64 << 20;
@@ -146,9 +146,18 @@ impl Store {
             let mut trees = self.shared.trees.write();
             let trees = Arc::make_mut(&mut *trees);
             let postings = trees.postings(values);
-            let removed = self.shared.table.replace(Arc::clone(&object), postings.clone());
+            let table = &self.shared.table;
+            let removed = table.replace(&object, &postings);
             let old = removed.as_ref().map_or(&[][..], |removed| &removed.postings);
-            trees.put(&object, &postings, old);
+            trees.post(&object, &postings, old);
+            if let Some(removed) = &removed {
+                if let Some(trail) = trees.replace(&object, removed) {
+                    table.moved(object.head().key(), trail);
+                }
+            } else {
+                let trail = trees.objects.insert(Arc::clone(&object));
+                table.insert(Arc::clone(&object), postings, trail);
+            }
             removed
         };
         self.shared.object_bytes.fetch_add(object.allocated_bytes(), Ordering::Relaxed);
@@ -368,7 +377,15 @@ impl Trees {
         postings.collect()
     }
 
-    fn put(&mut self, object: &Arc<Object>, postings: &[Posting], old: &[Posting]) {
+    /// Puts the next version of an object into the place of `removed`. Returns the trail to it if that has changed.
+    fn replace(&mut self, object: &Arc<Object>, removed: &Removed) -> Option<Trail> {
+        let is_removed = |entry: &Arc<Object>| Arc::ptr_eq(entry, &removed.object);
+        let replaced = self.objects.replace(removed.trail, is_removed, Arc::clone(object));
+        replaced.err().map(|object| self.objects.insert(object))
+    }
+
+    /// Puts an object into the indexes.
+    fn post(&mut self, object: &Arc<Object>, postings: &[Posting], old: &[Posting]) {
         let key = object.head().key().as_ref();
         let is_kept = |old: &Posting| {
             postings.iter().any(|new| new.index == old.index && new.value == old.value)
@@ -382,7 +399,6 @@ impl Trees {
             let entry = IndexEntry { value, object: Arc::clone(object) };
             self.indexes[posting.index].entries.insert(entry);
         }
-        self.objects.insert(Arc::clone(object));
     }
 
     fn delete(&mut self, key: KeyRef<'_>, postings: &[Posting]) {

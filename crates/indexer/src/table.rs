@@ -22,6 +22,7 @@ use crate::face::Face;
 use crate::key::{KeyRef, ObjectKey};
 use crate::object::{Body, Decoded, Object};
 use crate::sync::Lock;
+use crate::tree::Trail;
 
 /// Enough that readers on a few dozen cores seldom meet, and little for a store of three objects.
 const SHARDS: usize = 16;
@@ -52,6 +53,8 @@ pub(crate) struct Posting {
 pub(crate) struct Removed {
     pub(crate) object: Arc<Object>,
     pub(crate) postings: Box<[Posting]>,
+    /// To its place in the tree of objects.
+    pub(crate) trail: Trail,
     /// Dropped by the caller, outside of the lock: a decoded object is many allocations.
     #[expect(dead_code, reason = "it is there to be dropped late")]
     slots: Vec<Slot>,
@@ -84,6 +87,8 @@ struct Shard {
 struct Entry {
     object: Arc<Object>,
     postings: Box<[Posting]>,
+    /// To its place in the tree of objects.
+    trail: Trail,
     /// The first of the object's slots, or [`NONE`].
     slot: u32,
 }
@@ -158,33 +163,47 @@ impl Table {
         }
     }
 
-    pub(crate) fn replace(&self, object: Arc<Object>, postings: Box<[Posting]>) -> Option<Removed> {
+    /// Puts an object in the place of the one with its key, if there is one.
+    pub(crate) fn replace(&self, object: &Arc<Object>, postings: &[Posting]) -> Option<Removed> {
         let hash = self.hasher.hash_one(object.head().key());
         let mut shard = self.shard(hash).write();
-        if let Some(entry) = shard.find_mut(hash, object.head().key().as_ref()) {
-            let object = std::mem::replace(&mut entry.object, object);
-            let postings = std::mem::replace(&mut entry.postings, postings);
-            let first = std::mem::replace(&mut entry.slot, NONE);
-            let slots = shard.take_slots(first);
-            return Some(Removed { object, postings, slots });
-        }
-        let entry = Entry { object, postings, slot: NONE };
+        let entry = shard.find_mut(hash, object.head().key().as_ref())?;
+        let trail = entry.trail;
+        let object = std::mem::replace(&mut entry.object, Arc::clone(object));
+        let postings = std::mem::replace(&mut entry.postings, postings.into());
+        let first = std::mem::replace(&mut entry.slot, NONE);
+        let slots = shard.take_slots(first);
+        Some(Removed { object, postings, trail, slots })
+    }
+
+    /// Adds an object whose key is not there.
+    pub(crate) fn insert(&self, object: Arc<Object>, postings: Box<[Posting]>, trail: Trail) {
+        let hash = self.hasher.hash_one(object.head().key());
+        let entry = Entry { object, postings, trail, slot: NONE };
+        let mut shard = self.shard(hash).write();
         shard.entries.insert_unique(hash, entry, |entry| self.hash(entry));
-        None
+    }
+
+    /// Where the object of a key now is in the tree.
+    pub(crate) fn moved(&self, key: &ObjectKey, trail: Trail) {
+        let hash = self.hasher.hash_one(key);
+        if let Some(entry) = self.shard(hash).write().find_mut(hash, key.as_ref()) {
+            entry.trail = trail;
+        }
     }
 
     pub(crate) fn remove(&self, key: KeyRef<'_>) -> Option<Removed> {
         let hash = self.hasher.hash_one(key);
         let mut shard = self.shard(hash).write();
         let found = shard.entries.find_entry(hash, |entry| entry.has(key)).ok()?;
-        let (Entry { object, postings, slot }, _) = found.remove();
+        let (Entry { object, postings, trail, slot }, _) = found.remove();
         let slots = shard.take_slots(slot);
         // A store that was once large gives its memory back.
         let (len, room) = (shard.entries.len(), shard.entries.capacity());
         if room > 64 && len < room / 4 {
             shard.entries.shrink_to(2 * len, |entry| self.hash(entry));
         }
-        Some(Removed { object, postings, slots })
+        Some(Removed { object, postings, trail, slots })
     }
 
     /// Adds to the postings of a key, for an index that comes late.

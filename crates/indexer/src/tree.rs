@@ -5,9 +5,13 @@
 //! node one copy, once. Every entry is in a leaf; inner nodes hold bounds, which are keys, not entries: they
 //! must not keep an old version of an object alive.
 //!
-//! Invariants: entries are in strict order; all leaves are at one depth; no node but the root is below
-//! [`NODE_MIN`] or above [`NODE_MAX`]; a bound is at most the first entry below it and above every entry left
-//! of it, except on the left edge, where bounds are not looked at.
+//! Most changes replace an entry by its next version. A search for its place would compare it with twenty others
+//! that nobody has looked at for long, and each of them is a wait for memory or two. So whoever holds an entry can
+//! keep the [`Trail`] to it, and an entry that is still where that leads is found without looking at any other.
+//!
+//! Invariants: entries are in strict order; all leaves are at one depth; no node is empty but the root, nor above
+//! [`NODE_MAX`], nor below [`NODE_MIN`] but the root and the last ones of each level; a bound is at most the first
+//! entry below it and above every entry left of it, except on the left edge, where bounds are not looked at.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -36,8 +40,15 @@ pub(crate) trait Entry: Clone {
 
 pub(crate) struct Tree<E: Entry> {
     root: Arc<Node<E>>,
+    /// How many levels of inner nodes there are.
+    height: u32,
     len: usize,
 }
+
+/// Which child was taken at each inner node on the way to an entry, in five bits each, the lowest level in the lowest
+/// bits. It is a guess: nodes that are split or merged lead elsewhere, and so does what has more than six levels.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Trail(u32);
 
 enum Node<E: Entry> {
     Leaf(Vec<E>),
@@ -58,23 +69,62 @@ pub(crate) struct Iter<'a, E: Entry> {
 
 impl<E: Entry> Tree<E> {
     pub(crate) fn new() -> Self {
-        Self { root: Arc::new(Node::Leaf(Vec::new())), len: 0 }
+        Self { root: Arc::new(Node::Leaf(Vec::new())), height: 0, len: 0 }
     }
 
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Puts `entry` in its place; returns the one that was there.
-    pub(crate) fn insert(&mut self, entry: E) -> Option<E> {
-        let (replaced, split) = Node::insert(&mut self.root, entry);
+    /// Puts `entry` in its place, where another may be.
+    pub(crate) fn insert(&mut self, entry: E) -> Trail {
+        let mut trail = Trail::default();
+        let (is_new, split) = Node::insert(&mut self.root, entry, true, &mut trail);
         if let Some(right) = split {
             let left = Arc::clone(&self.root);
             let bound = left.first_bound();
             self.root = Arc::new(Node::Inner(vec![Child { bound, node: left }, right]));
+            self.height += 1;
         }
-        self.len += usize::from(replaced.is_none());
-        replaced
+        self.len += usize::from(is_new);
+        trail
+    }
+
+    /// Puts `entry` in the place of the one that `is_old`, which it returns, if `trail` leads there, and nowhere
+    /// otherwise. Both must have the same place in the order.
+    pub(crate) fn replace(
+        &mut self,
+        trail: Trail,
+        is_old: impl FnMut(&E) -> bool,
+        entry: E,
+    ) -> Result<E, E> {
+        // Looking first keeps a miss from copying the path.
+        let at = self.leaf_at(trail).and_then(|entries| entries.iter().position(is_old));
+        let Some(at) = at else { return Err(entry) };
+        let (mut node, mut level) = (&mut self.root, self.height);
+        loop {
+            match Arc::make_mut(node) {
+                Node::Leaf(entries) => return Ok(std::mem::replace(&mut entries[at], entry)),
+                Node::Inner(children) => {
+                    level -= 1;
+                    node = &mut children[trail.child(level)].node;
+                }
+            }
+        }
+    }
+
+    /// The entries of the leaf that a trail leads to.
+    fn leaf_at(&self, trail: Trail) -> Option<&[E]> {
+        let (mut node, mut level) = (&self.root, self.height);
+        loop {
+            match &**node {
+                Node::Leaf(entries) => return Some(entries),
+                Node::Inner(children) => {
+                    level -= 1;
+                    node = &children.get(trail.child(level))?.node;
+                }
+            }
+        }
     }
 
     /// Takes out the entry at `probe`.
@@ -86,6 +136,7 @@ impl<E: Entry> Tree<E> {
             && let [only] = &children[..]
         {
             self.root = Arc::clone(&only.node);
+            self.height -= 1;
         }
         self.len -= usize::from(removed.is_some());
         removed
@@ -124,6 +175,21 @@ fn child_at<E: Entry>(children: &[Child<E>], probe: E::Probe<'_>) -> usize {
     children.partition_point(is_before).saturating_sub(1)
 }
 
+impl Trail {
+    const BITS: u32 = NODE_MAX.ilog2();
+
+    /// It goes on to this child, one level lower.
+    fn go_to(&mut self, child: usize) {
+        let child = u32::try_from(child).expect("a node must be small");
+        self.0 = self.0 << Self::BITS | child;
+    }
+
+    /// The child of the inner node on a level, counted from the lowest one.
+    fn child(self, level: u32) -> usize {
+        self.0.checked_shr(Self::BITS * level).unwrap_or(0) as usize % NODE_MAX
+    }
+}
+
 impl<E: Entry> Node<E> {
     fn len(&self) -> usize {
         match self {
@@ -139,23 +205,34 @@ impl<E: Entry> Node<E> {
         }
     }
 
-    /// Returns the entry that was replaced, and the right half if the node had to be split.
-    fn insert(node: &mut Arc<Self>, entry: E) -> (Option<E>, Option<Child<E>>) {
+    /// Returns whether there was none in its place, and the right part if the node had to be split.
+    fn insert(
+        node: &mut Arc<Self>,
+        entry: E,
+        is_last: bool,
+        trail: &mut Trail,
+    ) -> (bool, Option<Child<E>>) {
         match Arc::make_mut(node) {
             Self::Leaf(entries) => {
                 match entries.binary_search_by(|other| other.compare(entry.probe())) {
-                    Ok(at) => (Some(std::mem::replace(&mut entries[at], entry)), None),
+                    Ok(at) => {
+                        entries[at] = entry;
+                        (false, None)
+                    }
                     Err(at) => {
-                        let right = insert_at(entries, at, entry);
-                        (None, right.map(|right| Self::Leaf(right).into_child()))
+                        let right = insert_at(entries, at, entry, is_last);
+                        (true, right.map(|right| Self::Leaf(right).into_child()))
                     }
                 }
             }
             Self::Inner(children) => {
                 let at = child_at::<E>(children, entry.probe());
-                let (replaced, split) = Self::insert(&mut children[at].node, entry);
-                let right = split.and_then(|split| insert_at(children, at + 1, split));
-                (replaced, right.map(|right| Self::Inner(right).into_child()))
+                trail.go_to(at);
+                let is_last_child = is_last && at + 1 == children.len();
+                let (is_new, split) =
+                    Self::insert(&mut children[at].node, entry, is_last_child, trail);
+                let right = split.and_then(|split| insert_at(children, at + 1, split, is_last));
+                (is_new, right.map(|right| Self::Inner(right).into_child()))
             }
         }
     }
@@ -169,8 +246,12 @@ impl<E: Entry> Node<E> {
             Self::Inner(children) => {
                 let at = child_at::<E>(children, probe);
                 let removed = Self::remove(&mut children[at].node, probe);
-                if children[at].node.len() < NODE_MIN && children.len() > 1 {
-                    merge(children, at.min(children.len() - 2));
+                match children[at].node.len() {
+                    0 => drop(children.remove(at)),
+                    1..NODE_MIN if children.len() > 1 => {
+                        merge(children, at.min(children.len() - 2));
+                    }
+                    _ => {}
                 }
                 removed
             }
@@ -193,8 +274,8 @@ impl<E: Entry> Node<E> {
     }
 }
 
-/// Inserts into a node; if it is full, splits it and returns the right part.
-fn insert_at<T>(items: &mut Vec<T>, at: usize, item: T) -> Option<Vec<T>> {
+/// Inserts into a node; if it is full, splits it and returns the right part. `is_last`: on its level.
+fn insert_at<T>(items: &mut Vec<T>, at: usize, item: T, is_last: bool) -> Option<Vec<T>> {
     if items.len() < NODE_MAX {
         if items.len() == items.capacity() {
             // Never beyond the limit, and by a quarter of it rather than double.
@@ -203,8 +284,13 @@ fn insert_at<T>(items: &mut Vec<T>, at: usize, item: T) -> Option<Vec<T>> {
         items.insert(at, item);
         return None;
     }
-    // A run in order, as a server's list is, leaves full nodes behind instead of half-empty ones.
-    let middle = if at == NODE_MAX { NODE_MAX - NODE_MIN } else { NODE_MAX / 2 };
+    // A run in order, as a server's list is, leaves full nodes behind instead of half-empty ones; and at the end,
+    // where nothing moves, trails that stay right.
+    let middle = match (at == NODE_MAX, is_last) {
+        (true, true) => NODE_MAX,
+        (true, false) => NODE_MAX - NODE_MIN,
+        (false, _) => NODE_MAX / 2,
+    };
     let mut right = Vec::with_capacity(NODE_MAX);
     right.extend(items.drain(middle..));
     if at <= middle && at < NODE_MAX {
@@ -274,7 +360,7 @@ impl<'a, E: Entry> Iterator for Iter<'a, E> {
 
 impl<E: Entry> Clone for Tree<E> {
     fn clone(&self) -> Self {
-        Self { root: Arc::clone(&self.root), len: self.len }
+        Self { root: Arc::clone(&self.root), height: self.height, len: self.len }
     }
 }
 
@@ -325,24 +411,31 @@ mod tests {
         }
     }
 
-    /// Checks the invariants below a node, and returns its depth.
-    fn check(node: &Node<(u16, u8)>, is_root: bool, from: u16, to: Option<u16>) -> usize {
-        assert!(node.len() <= NODE_MAX && (is_root || node.len() >= NODE_MIN), "{}", node.len());
+    fn check(tree: &Tree<(u16, u8)>) {
+        assert_eq!(check_node(&tree.root, 0, 0, None), tree.height);
+    }
+
+    /// Checks the invariants below a node, and returns how many levels of inner nodes there are.
+    fn check_node(node: &Node<(u16, u8)>, min: usize, from: u16, to: Option<u16>) -> u32 {
+        assert!((min..=NODE_MAX).contains(&node.len()), "{}", node.len());
         match node {
             Node::Leaf(entries) => {
                 let is_inside = |key: u16| key >= from && to.is_none_or(|to| key < to);
                 assert!(entries.iter().all(|entry| is_inside(entry.0)));
-                1
+                0
             }
             Node::Inner(children) => {
-                assert!(children.len() > 1);
-                let depths = children.iter().enumerate().map(|(at, child)| {
+                let is_root = min == 0;
+                assert!(!is_root || children.len() > 1);
+                let heights = children.iter().enumerate().map(|(at, child)| {
                     let from = if at == 0 { from } else { child.bound };
-                    check(&child.node, false, from, children.get(at + 1).map(|c| c.bound).or(to))
+                    let is_last = min < NODE_MIN && at + 1 == children.len();
+                    let to = children.get(at + 1).map(|next| next.bound).or(to);
+                    check_node(&child.node, if is_last { 1 } else { NODE_MIN }, from, to)
                 });
-                let depths: Vec<_> = depths.collect();
-                assert!(depths.iter().all(|depth| *depth == depths[0]), "{depths:?}");
-                depths[0] + 1
+                let heights: Vec<_> = heights.collect();
+                assert!(heights.iter().all(|height| *height == heights[0]), "{heights:?}");
+                heights[0] + 1
             }
         }
     }
@@ -353,17 +446,31 @@ mod tests {
         /// Snapshots taken on the way keep what they saw.
         #[test]
         fn behaves_as_an_ordered_map(
-            steps in prop::collection::vec((any::<bool>(), 0..1_000_u16, any::<u8>()), 0..2_000),
+            steps in prop::collection::vec((0..3, 0..1_000_u16, any::<u8>()), 0..2_000),
+            ordered in 0..1_000_u16,
             remove_all in any::<bool>(),
         ) {
             let (mut tree, mut model) = (Tree::new(), BTreeMap::new());
-            let mut snapshots = Vec::new();
-            for (number, (is_insert, key, value)) in steps.into_iter().enumerate() {
-                if is_insert || number < 500 {
-                    let old = tree.insert((key, value)).map(|entry| entry.1);
-                    prop_assert_eq!(old, model.insert(key, value));
-                } else {
-                    prop_assert_eq!(tree.remove(key).map(|entry| entry.1), model.remove(&key));
+            let (mut snapshots, mut trails) = (Vec::new(), BTreeMap::new());
+            for key in 0..ordered {
+                trails.insert(key, tree.insert((key, 0)));
+                model.insert(key, 0);
+            }
+            for (number, (step, key, value)) in steps.into_iter().enumerate() {
+                match (step, trails.get(&key)) {
+                    (0, _) => {
+                        prop_assert_eq!(tree.remove(key).map(|entry| entry.1), model.remove(&key));
+                    }
+                    (1, Some(trail)) => {
+                        let replaced = tree.replace(*trail, |entry| entry.0 == key, (key, value));
+                        if let Ok(old) = replaced {
+                            prop_assert_eq!(Some(old.1), model.insert(key, value));
+                        }
+                    }
+                    _ => {
+                        trails.insert(key, tree.insert((key, value)));
+                        model.insert(key, value);
+                    }
                 }
                 if number % 100 == 0 {
                     snapshots.push((tree.clone(), model.clone()));
@@ -372,12 +479,13 @@ mod tests {
             if remove_all {
                 for key in model.keys() {
                     prop_assert!(tree.remove(*key).is_some());
+                    check(&tree);
                 }
                 model.clear();
             }
             snapshots.push((tree, model));
             for (tree, model) in snapshots {
-                check(&tree.root, true, 0, None);
+                check(&tree);
                 prop_assert_eq!(tree.len(), model.len());
                 prop_assert!(tree.iter().copied().eq(model.iter().map(|(key, value)| (*key, *value))));
                 for from in [0, 17, 500, 999, 1_000] {
@@ -388,14 +496,54 @@ mod tests {
         }
     }
 
+    const RUN: u16 = 40_000;
+
+    /// A run in order, and the trails to its entries.
+    fn run() -> (Tree<(u16, u8)>, Vec<Trail>) {
+        let mut tree = Tree::new();
+        let trails = (0..RUN).map(|key| tree.insert((key, 0))).collect();
+        (tree, trails)
+    }
+
+    fn found(tree: &mut Tree<(u16, u8)>, trails: &[Trail]) -> usize {
+        let found = |key: &u16| {
+            let trail = trails[usize::from(*key)];
+            tree.replace(trail, |entry| entry.0 == *key, (*key, 1)).is_ok()
+        };
+        (0..RUN).filter(found).count()
+    }
+
     #[test]
     fn a_run_in_order_fills_its_nodes() {
-        let mut tree = Tree::new();
-        for key in 0..10_000 {
-            tree.insert((key, 0));
-        }
+        let (tree, _) = run();
         let room = tree.allocated_bytes() / size_of::<(u16, u8)>();
-        assert!(room < 4 * 10_000, "room for {room}");
-        check(&tree.root, true, 0, None);
+        assert!(room < 3 * usize::from(RUN), "room for {room}");
+        check(&tree);
+    }
+
+    #[test]
+    fn trails_of_a_run_in_order_lead_to_its_entries() {
+        let (mut tree, trails) = run();
+        assert_eq!(tree.height, 3);
+        // But for one in each leaf, for which that leaf was made.
+        assert!(found(&mut tree, &trails) >= usize::from(RUN) / NODE_MAX * (NODE_MAX - 1));
+    }
+
+    #[test]
+    fn trails_lead_to_entries_that_were_found_by_a_search() {
+        let (mut tree, _) = run();
+        let trails: Vec<_> = (0..RUN).map(|key| tree.insert((key, 0))).collect();
+        assert_eq!(found(&mut tree, &trails), usize::from(RUN));
+    }
+
+    #[test]
+    fn a_trail_that_leads_elsewhere_changes_nothing() {
+        let (mut tree, trails) = run();
+        let root = Arc::clone(&tree.root);
+        let last = trails[usize::from(RUN) - 1];
+        for trail in [last, Trail(u32::MAX)] {
+            assert_eq!(tree.replace(trail, |entry| entry.0 == 7, (7, 1)), Err((7, 1)));
+        }
+        assert!(Arc::ptr_eq(&root, &tree.root), "no path was copied");
     }
 }
