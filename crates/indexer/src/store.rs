@@ -147,7 +147,7 @@ impl Store {
             let trees = Arc::make_mut(&mut *trees);
             let postings = trees.postings(values);
             let table = &self.shared.table;
-            let removed = table.replace(&object, &postings);
+            let removed = table.replace(Arc::clone(&object), postings.clone());
             let old = removed.as_ref().map_or(&[][..], |removed| &removed.postings);
             trees.post(&object, &postings, old);
             if let Some(removed) = &removed {

@@ -164,13 +164,13 @@ impl Table {
     }
 
     /// Puts an object in the place of the one with its key, if there is one.
-    pub(crate) fn replace(&self, object: &Arc<Object>, postings: &[Posting]) -> Option<Removed> {
+    pub(crate) fn replace(&self, object: Arc<Object>, postings: Box<[Posting]>) -> Option<Removed> {
         let hash = self.hasher.hash_one(object.head().key());
         let mut shard = self.shard(hash).write();
         let entry = shard.find_mut(hash, object.head().key().as_ref())?;
         let trail = entry.trail;
-        let object = std::mem::replace(&mut entry.object, Arc::clone(object));
-        let postings = std::mem::replace(&mut entry.postings, postings.into());
+        let object = std::mem::replace(&mut entry.object, object);
+        let postings = std::mem::replace(&mut entry.postings, postings);
         let first = std::mem::replace(&mut entry.slot, NONE);
         let slots = shard.take_slots(first);
         Some(Removed { object, postings, trail, slots })

@@ -151,8 +151,8 @@ impl ClientStack {
     ///
     /// An event that comes alone costs more CPU time than one among others. Steadily means that something came four times in a
     /// row sooner than the watch would be left alone for. It is read as soon as three quarters of what usually comes in that
-    /// time are there, or 16 KiB: with 4 milliseconds, every second event where 500 come in a second. A run then begins up to
-    /// some milliseconds later, in exchange for CPU time. Nothing is waited for after a silence, for as long as that was and at
+    /// time are there, or 16 KiB: with 4 milliseconds, every second event where 500 come in a second. A run then begins some
+    /// milliseconds later, in exchange for CPU time. Nothing is waited for after a silence, for as long as that was and at
     /// most 100 milliseconds, nor where 64 KiB or more come at once. Only watches with a connection of their own can be left
     /// alone (see [`own_watches`](Self::own_watches)), and only on Linux.
     pub fn gather_for(self, time: Duration) -> Self {

@@ -106,6 +106,12 @@ impl Envelope {
         Ok(Some(value))
     }
 
+    /// The caller has read all up to a value, which comes next.
+    pub(super) fn first_key_was_read(&mut self) {
+        debug_assert_eq!(self.step, Step::Open, "nothing may have been read");
+        self.step = Step::Value;
+    }
+
     /// The caller has read the value of the last key.
     pub(super) fn value_was_read(&mut self) {
         debug_assert_eq!(self.step, Step::Value, "a value must follow a key");

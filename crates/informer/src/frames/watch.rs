@@ -18,6 +18,13 @@ use crate::compact::{ObjectScan, string_text};
 /// What this splitter is for, in its errors.
 const EXPECTED: &str = "a stream of watch events";
 
+/// How API servers begin the event of a change.
+const USUAL: [(&[u8], Change); 3] = [
+    (br#"{"type":"MODIFIED","object":"#, Change::Modified),
+    (br#"{"type":"ADDED","object":"#, Change::Added),
+    (br#"{"type":"DELETED","object":"#, Change::Deleted),
+];
+
 /// Splits the body of a watch. See [`frames`](super) for how.
 pub struct WatchFrames {
     options: FrameOptions,
@@ -181,6 +188,9 @@ impl WatchFrames {
                 // Newlines between events belong to none of them.
                 self.reader.peek();
                 self.reader.consume();
+                if self.begin_as_usual() {
+                    continue;
+                }
             }
             match self.envelope.next(&mut self.reader) {
                 Ok(None) => return Ok(None),
@@ -193,6 +203,18 @@ impl WatchFrames {
                 Err(expected) => return Err(self.malformed(expected.0)),
             }
         }
+    }
+
+    /// Reads the beginning of an event up to its object, if it is of a change and written as API servers do. Any other is
+    /// understood as well, step by step; for a small object that would be an eighth of all that splitting takes.
+    fn begin_as_usual(&mut self) -> bool {
+        let is_usual = |(beginning, _): &&(&[u8], _)| self.reader.rest().starts_with(beginning);
+        let Some(&(beginning, change)) = USUAL.iter().find(is_usual) else { return false };
+        self.reader.read(beginning.len());
+        self.event.change = Some(Type::Change(change));
+        self.envelope.first_key_was_read();
+        self.reading = Some(Field::Object);
+        true
     }
 
     fn key(&self, key: Range<usize>) -> Result<Field, FrameError> {
