@@ -54,7 +54,8 @@ impl RunOf<'_> {
             Outcome::Panicked { message, retry_in } => {
                 tracing::error!(
                     controller, %key, attempt, ?retry_in,
-                    "the reconciler panicked, which is a bug in it, and is tried again: {message}"
+                    "the reconciler panicked, which is a bug in it to be mended (the panic's own message says where, on the \
+                     standard error output unless there is a hook), and is tried again: {message}"
                 );
             }
             Outcome::TimedOut { retry_in } => {
@@ -85,7 +86,10 @@ impl RunOf<'_> {
 /// What to do about a class of errors.
 fn advice(class: Class) -> &'static str {
     match class {
-        Class::Forbidden => "; give the controller's account the right by a Role and a RoleBinding",
+        Class::Forbidden => {
+            "; give the controller's account the right by a Role and a RoleBinding, or the cluster's for what is in no \
+             namespace; if it is unauthorized (401), its credentials are not valid"
+        }
         Class::Undecodable => "; mend the object, or its type in the controller",
         _ => "",
     }

@@ -21,12 +21,16 @@ use stage::{Log, api, cluster, does, run, run_with};
 
 /// Waits until a line is there. The paused clock moves while nothing else happens.
 async fn line(log: &Log, part: &str) -> String {
-    loop {
-        if let Some(line) = log.lines(part).pop() {
-            return line;
+    let found = async {
+        loop {
+            if let Some(line) = log.lines(part).pop() {
+                return line;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    };
+    let found = tokio::time::timeout(Duration::from_mins(5), found).await;
+    found.unwrap_or_else(|_| panic!("no line says {part:?}"))
 }
 
 fn assert_has(line: &str, parts: &[&str]) {
@@ -43,7 +47,15 @@ async fn reconciler_that_panics_is_named_with_its_object_and_what_it_said() {
     let line = line(&log, "panicked").await;
     assert_has(
         &line,
-        &["ERROR", "configmap", "default/one", "no such shelf", "a bug in it", "retry_in"],
+        &[
+            "ERROR",
+            "configmap",
+            "default/one",
+            "no such shelf",
+            "a bug in it",
+            "says where",
+            "retry_in",
+        ],
     );
     assert!(running.controller.status().counts.panicked > 0);
     running.end().await.expect("it stops");
@@ -94,10 +106,12 @@ async fn reconciler_that_wakes_itself_is_found_out_with_the_write() {
     });
     let running = run(client, counter);
     // It never rests, so that the paused clock never moves.
-    while log.lines("hot loop").is_empty() {
-        ran.recv().await.expect("a run");
+    for _ in 0..100 {
+        if log.lines("hot loop").is_empty() {
+            ran.recv().await.expect("a run");
+        }
     }
-    let line = log.lines("hot loop").swap_remove(0);
+    let line = log.lines("hot loop").pop().expect("it is found out within a hundred runs");
     assert_has(&line, &["WARN", "default/one", "patch configmaps default/one at", "predicate"]);
     assert_eq!(running.controller.status().counts.hot_loops, 1);
     let runs = running.controller.runs(&"default/one".parse().expect("a key"));

@@ -6,15 +6,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream;
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::api::{Api, PostParams};
-use serde_json::json;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+use kube::api::{Api, ApiResource, DynamicObject, PostParams};
+use kube::core::{GroupVersionKind, PartialObjectMeta};
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use windlass_indexer::{Cached, ObjectKey};
-use windlass_reconciler::{Action, Cause, Context, Reconcile, RunError, Watch};
+use windlass_informer::Resource;
+use windlass_reconciler::{
+    Action, Cause, Context, Controller, ControllerBuilder, Reconcile, RunError, Watch,
+    install_definition,
+};
 use windlass_workqueue::Priority;
 
-use stage::{cluster, create, does, run_with};
+use stage::{cluster, create, does, run_built, run_with};
 
 /// A reconciler that says which key ran and why.
 fn teller(said: mpsc::Sender<String>) -> impl Reconcile<ConfigMap> {
@@ -84,6 +89,98 @@ async fn source_is_added_and_removed_while_the_controller_runs() {
     assert!(ran.is_err(), "{ran:?}");
     // Nobody uses the informer of secrets any more.
     assert_eq!(running.factory.status().len(), 1);
+    running.end().await.expect("it stops");
+}
+
+/// What is asked of the server has no data, so that none can be held.
+#[tokio::test(start_paused = true)]
+async fn source_of_metadata_leads_to_runs_without_the_rest_of_its_objects() {
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(100);
+    let (show, mut shown) = mpsc::channel(10);
+    let keys = move |secret: &Cached<PartialObjectMeta<Secret>>| {
+        let bytes = secret.object().bytes().expect("held as it came").to_vec();
+        let _ = show.try_send(String::from_utf8(bytes).expect("JSON"));
+        [key("default/one")]
+    };
+    let watches_secrets = |builder: ControllerBuilder<ConfigMap>| {
+        builder.watches(Watch::metadata_of::<Secret>(), keys)
+    };
+    let running = run_with(client.clone(), watches_secrets, teller(said));
+    runs.recv().await.expect("the first run");
+    let secret = json!({"metadata": {"name": "a", "labels": {"tier": "db"}}, "stringData": {"password": "hidden"}});
+    let secrets: Api<Secret> = Api::namespaced(client, "default");
+    let secret = serde_json::from_value(secret).expect("an object");
+    secrets.create(&PostParams::default(), &secret).await.expect("created");
+    let run = runs.recv().await.expect("a run");
+    assert!(run.starts_with("default/one because Secret default/a added"), "{run}");
+    let held = shown.recv().await.expect("it was mapped");
+    let held: Value = serde_json::from_str(&held).expect("JSON");
+    assert_eq!(held["metadata"]["labels"], json!({"tier": "db"}));
+    let fields: Vec<_> = held.as_object().expect("an object").keys().collect();
+    assert_eq!(fields, ["apiVersion", "kind", "metadata"]);
+    running.end().await.expect("it stops");
+}
+
+#[tokio::test(start_paused = true)]
+async fn source_whose_definition_appears_later_begins_then() {
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(100);
+    let running = run_with(client.clone(), |builder| builder, teller(said));
+    runs.recv().await.expect("the first run");
+    let gadgets = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Gadget"));
+    let watch = Watch::<DynamicObject>::of(Resource::new(&gadgets, true));
+    let leads_to_one = |_: &Cached<DynamicObject>| [key("default/one")];
+    running.controller.add_watched(watch, leads_to_one).expect("a source");
+    let ran = tokio::time::timeout(Duration::from_mins(10), runs.recv()).await;
+    assert!(ran.is_err(), "{ran:?}");
+
+    let definition = json!({
+        "metadata": {"name": "gadgets.example.com"},
+        "spec": {
+            "group": "example.com",
+            "names": {"kind": "Gadget", "plural": "gadgets", "singular": "gadget"},
+            "scope": "Namespaced",
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object"}},
+            }],
+        },
+    });
+    let definition = serde_json::from_value(definition).expect("a definition");
+    install_definition(&client, &definition).await.expect("installed");
+    let api: Api<DynamicObject> = Api::namespaced_with(client, "default", &gadgets);
+    api.create(&PostParams::default(), &DynamicObject::new("a", &gadgets)).await.expect("created");
+    let run = runs.recv().await.expect("a run");
+    assert!(run.starts_with("default/one because Gadget default/a"), "{run}");
+    running.end().await.expect("it stops");
+}
+
+/// In the order of their keys, all of the busy one would come first.
+#[tokio::test(start_paused = true)]
+async fn namespaces_take_turns_where_that_is_wanted() {
+    let (_cluster, client) = cluster().await;
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    for (namespace, count) in [("busy", 20), ("quiet", 1)] {
+        let made = json!({"metadata": {"name": namespace}});
+        let made = serde_json::from_value(made).expect("an object");
+        namespaces.create(&PostParams::default(), &made).await.expect("created");
+        let objects: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
+        for number in 0..count {
+            let object = json!({"metadata": {"name": format!("object-{number}")}});
+            let object = serde_json::from_value(object).expect("an object");
+            objects.create(&PostParams::default(), &object).await.expect("created");
+        }
+    }
+    let (said, mut runs) = mpsc::channel(100);
+    let builder = Controller::of(Watch::<ConfigMap>::new()).fair();
+    let running = run_built(client, builder, teller(said));
+    let mut first = Vec::new();
+    // As many as there are namespaces, with the one that is always there.
+    for _ in 0..3 {
+        first.push(runs.recv().await.expect("a run"));
+    }
+    assert!(first.iter().any(|run| run.starts_with("quiet/")), "{first:?}");
     running.end().await.expect("it stops");
 }
 

@@ -58,9 +58,17 @@ pub(crate) fn run_with(
     change: impl FnOnce(ControllerBuilder<ConfigMap>) -> ControllerBuilder<ConfigMap>,
     reconciler: impl Reconcile<ConfigMap>,
 ) -> Running {
+    let watch = Watch::<ConfigMap>::new().options(|o| o.namespace("default"));
+    run_built(client, change(Controller::of(watch)), reconciler)
+}
+
+/// Runs a controller of whatever `ConfigMaps` it was told to watch.
+pub(crate) fn run_built(
+    client: Client,
+    builder: ControllerBuilder<ConfigMap>,
+    reconciler: impl Reconcile<ConfigMap>,
+) -> Running {
     let factory = SharedInformerFactory::new(client);
-    let builder =
-        change(Controller::of(Watch::<ConfigMap>::new().options(|o| o.namespace("default"))));
     let controller = Arc::new(builder.build(&factory, reconciler).expect("a controller"));
     let stop = CancellationToken::new();
     let mut task = tokio::task::JoinSet::new();
