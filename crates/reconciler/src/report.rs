@@ -87,8 +87,8 @@ impl RunOf<'_> {
 fn advice(class: Class) -> &'static str {
     match class {
         Class::Forbidden => {
-            "; give the controller's account the right by a Role and a RoleBinding, or the cluster's for what is in no \
-             namespace; if it is unauthorized (401), its credentials are not valid"
+            "; give the controller's account the right by a Role and a RoleBinding, or a ClusterRole and its \
+             binding for what is in no namespace; if it is unauthorized (401), its credentials are not valid"
         }
         Class::Undecodable => "; mend the object, or its type in the controller",
         _ => "",

@@ -61,8 +61,7 @@ async fn passed(predicate: Predicate<ConfigMap>) -> Passed {
             Ok(Action::Done)
         })
     });
-    let watch =
-        Watch::<ConfigMap>::new().options(|o| o.namespace("default")).when(predicate.clone());
+    let watch = Watch::<ConfigMap>::new().options(|o| o.namespace("default")).when(predicate);
     let running = run_built(client.clone(), Controller::of(watch), teller);
     let mut has_run =
         async || matches!(timeout(Duration::from_mins(1), runs.recv()).await, Ok(Some(())));

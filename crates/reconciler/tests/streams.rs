@@ -1,4 +1,4 @@
-//! Sources that are streams, and sources that come and go while a controller runs.
+//! Sources that are streams, that are of metadata, or that come and go while a controller runs; and whose key comes first.
 
 mod stage;
 
