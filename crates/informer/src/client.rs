@@ -4,33 +4,33 @@
 //! server's, with the same layers on both. From the outside in:
 //!
 //! - layers of the caller's ([`ClientStack::layer`]), which see a request before it waits for anything;
-//! - `headers`: the user agent, and no compression of watches;
+//! - `refusal`: an error says which request it was, and when to retry;
+//! - `headers`: the user agent, and no compression;
 //! - `rate`: at most so many requests a second, if asked for;
 //! - `observe`: what became of each request, if someone wants to know;
 //! - `timeout`: an answer in time, or an error;
-//! - kube's own: TLS, credentials, the server's address; for watches the same, with a connection for each.
+//! - `renewal`: credentials that are valid;
+//! - `transport`: connections, a proxy, TLS, and the headers of the configuration.
 //!
-//! kube's retries are off. They repeat whatever was answered with 429, 503 or 504, watches and writes
+//! kube's retries are not used. They repeat whatever was answered with 429, 503 or 504, watches and writes
 //! included, up to 15 times over minutes. That hides from a reflector that the server is in trouble, and it
 //! would repeat a write below any gate that has closed in the meantime.
 //! Invariant: a request that enters the stack is sent once or not at all, and every answer reaches the caller.
 
 mod body;
+mod credentials;
 mod error;
-#[cfg(feature = "rustls")]
-mod exchange;
-#[cfg(feature = "rustls")]
-mod gathering;
 mod headers;
+mod message;
 mod observe;
+mod proxy;
 mod rate;
+mod refusal;
+mod renewal;
+mod request_info;
 mod timeout;
-mod verb;
-#[cfg(feature = "rustls")]
-mod watches;
+mod transport;
 
-#[cfg(feature = "rustls")]
-use std::cell::Cell;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -41,19 +41,25 @@ use http::header::USER_AGENT;
 use http::{HeaderValue, Request, Response};
 use http_body_util::BodyExt as _;
 use http_body_util::combinators::UnsyncBoxBody;
-use kube::client::{Body, ClientBuilder};
+use kube::client::Body;
 use tower::util::BoxService;
-use tower::{BoxError, Layer, Service, ServiceExt as _, layer::layer_fn};
+use tower::{BoxError, Layer, Service, ServiceExt as _};
 
-pub use error::{ConnectError, RequestTimedOut};
-pub(crate) use error::{chain, message_of};
+pub use credentials::CredentialsError;
+pub(crate) use error::timed_out;
+pub use error::{ConnectError, RequestError, RequestTimedOut};
 use headers::Headers;
+pub use message::{safe_message, status_of};
 use observe::Observe;
 pub use observe::{FinishedRequest, RequestObserver, RequestOutcome};
 use rate::Rate;
+use refusal::Explain;
+pub use refusal::explain;
+pub(crate) use refusal::read_status;
+use renewal::Renewing;
+pub use request_info::{CreatedName, RequestInfo, RequestTarget};
 use timeout::Timeout;
-#[cfg(feature = "rustls")]
-use watches::Watches;
+use transport::transport;
 
 /// A service of the stack, with its type erased.
 pub type HttpService = BoxService<Request<Body>, Response<ResponseBody>, BoxError>;
@@ -82,8 +88,6 @@ pub struct ClientStack {
     rate: Option<(NonZeroU32, NonZeroU32)>,
     observer: Option<Arc<dyn RequestObserver>>,
     user_agent: HeaderValue,
-    own_watches: bool,
-    gather_for: Duration,
     /// The first is the outermost.
     layers: Vec<Arc<dyn Fn(HttpService) -> HttpService + Send + Sync>>,
 }
@@ -93,9 +97,6 @@ impl ClientStack {
     /// answers, and which is half of what kube-apiserver gives itself for a request.
     pub const REQUEST_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
-    /// The default of [`gather_for`](Self::gather_for): 4 milliseconds.
-    pub const GATHER_FOR_DEFAULT: Duration = Duration::from_millis(4);
-
     /// The defaults: a timeout of 30 seconds, no bound on the rate, and `windlass/` with the version of this
     /// crate as the user agent.
     pub fn new() -> Self {
@@ -104,8 +105,6 @@ impl ClientStack {
             rate: None,
             observer: None,
             user_agent: headers::USER_AGENT_DEFAULT,
-            own_watches: true,
-            gather_for: Self::GATHER_FOR_DEFAULT,
             layers: Vec::new(),
         }
     }
@@ -138,27 +137,6 @@ impl ClientStack {
         Self { user_agent, ..self }
     }
 
-    /// Whether each watch has a connection of its own that its reader reads, without hyper. By default it has, because less of
-    /// an informer's CPU time is the connection's then. Not without the feature `rustls`, not through a proxy, and not with
-    /// credentials that a program fetches. kube's spans and log lines of requests are not around them, and a compressed answer is
-    /// refused.
-    pub fn own_watches(self, wanted: bool) -> Self {
-        Self { own_watches: wanted, ..self }
-    }
-
-    /// For how long a watch over which events come steadily is left alone at most after it was read, so that they gather, and
-    /// are handled together. By default 4 milliseconds, at most 20; with zero, everything is read as it comes.
-    ///
-    /// An event that comes alone costs more CPU time than one among others. Steadily means that something came four times in a
-    /// row sooner than the watch would be left alone for. It is read as soon as three quarters of what usually comes in that
-    /// time are there, or 16 KiB: with 4 milliseconds, every second event where 500 come in a second. A run then begins some
-    /// milliseconds later, in exchange for CPU time. Nothing is waited for after a silence, for as long as that was and at
-    /// most 100 milliseconds, nor where 64 KiB or more come at once. Only watches with a connection of their own can be left
-    /// alone (see [`own_watches`](Self::own_watches)), and only on Linux.
-    pub fn gather_for(self, time: Duration) -> Self {
-        Self { gather_for: time, ..self }
-    }
-
     /// Adds a layer below those added before and above all of the stack's own: it sees requests before they
     /// wait for anything, and answers last.
     pub fn layer<L, S, B>(mut self, layer: L) -> Self
@@ -176,6 +154,10 @@ impl ClientStack {
     /// A client of the server that a configuration names, with its credentials. It has to be called in a
     /// tokio runtime, and the client belongs to that.
     ///
+    /// Credentials of an exec plugin and client certificates in files are renewed in time, without a restart. A
+    /// plugin is run here for the first time, which blocks for as long as it takes. The proxy is the `proxy-url`
+    /// of the kubeconfig, or else the one of `HTTPS_PROXY`, unless `NO_PROXY` excepts the server.
+    ///
     /// The feature `rustls` (on by default) is needed for `https`, with ring as its cryptography.
     ///
     /// # Panics
@@ -185,28 +167,18 @@ impl ClientStack {
     /// # Errors
     /// If the credentials or certificates cannot be used, or something is asked for that is not compiled in.
     pub fn connect(mut self, mut config: kube::Config) -> Result<kube::Client, ConnectError> {
-        config.default_retry = false;
-        // kube adds these below this stack, beside what is there already.
+        // The configuration adds its headers below this stack, beside what is there already.
         if let Some((_, own)) = config.headers.iter().find(|(name, _)| name == USER_AGENT) {
             self.user_agent = own.clone();
             config.headers.retain(|(name, _)| name != USER_AGENT);
         }
-        let builder =
-            ClientBuilder::try_from(config.clone()).map_err(|error| ConnectError::new(&error))?;
-        // A layer is called once, which its type does not say.
-        #[cfg(feature = "rustls")]
-        let watches = {
-            let is_wanted = self.own_watches && watches::is_possible(&config);
-            Cell::new(is_wanted.then(|| watches::service(&config, self.gather_for)).transpose()?)
+        let namespace = config.default_namespace.clone();
+        let service = if credentials::do_not_last(&config) {
+            erase(Renewing::new(config)?)
+        } else {
+            erase(transport(&config)?)
         };
-        let lowest = |others| {
-            #[cfg(feature = "rustls")]
-            if let Some(watches) = watches.take() {
-                return erase(Watches::new(watches, others));
-            }
-            others
-        };
-        Ok(builder.with_layer(&layer_fn(|inner| self.wrap(lowest(erase(inner))))).build())
+        Ok(kube::Client::new(self.wrap(service), namespace))
     }
 
     /// A client of any service, such as the embedded API server's. It has to be called in a tokio runtime,
@@ -234,6 +206,7 @@ impl ClientStack {
             stack = erase(Rate::new(stack, per_second, burst, self.observer.clone()));
         }
         stack = erase(Headers::new(stack, self.user_agent.clone()));
+        stack = erase(Explain::new(stack));
         self.layers.iter().rev().fold(stack, |stack, layer| layer(stack))
     }
 }
@@ -250,8 +223,6 @@ impl fmt::Debug for ClientStack {
             .field("request_timeout", &self.request_timeout)
             .field("rate", &self.rate)
             .field("user_agent", &self.user_agent)
-            .field("own_watches", &self.own_watches)
-            .field("gather_for", &self.gather_for)
             .field("layers", &self.layers.len())
             .finish_non_exhaustive()
     }
@@ -265,8 +236,14 @@ where
         + 'static,
     B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
 {
-    let service = service.map_err(Into::into).map_response(|response: Response<B>| {
-        response.map(|body| body.map_err(Into::into).boxed_unsync())
-    });
-    BoxService::new(service)
+    let service = service.map_err(Into::into);
+    BoxService::new(service.map_response(|response: Response<B>| response.map(erase_body)))
+}
+
+/// Forgets the type of a body and of its errors.
+fn erase_body<B>(body: B) -> ResponseBody
+where
+    B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
+    body.map_err(Into::into).boxed_unsync()
 }

@@ -65,19 +65,6 @@ enum End {
     Enough,
 }
 
-/// How much was taken in of what had arrived.
-enum Taken {
-    All,
-    /// A few changes, and there may be more.
-    Few,
-    /// What was said is enough, and nothing that follows matters.
-    Enough,
-}
-
-/// So many changes of a piece are taken in before they are handled; then twice as many, and so on. What a server sends
-/// at once after a stall is late already, and the first of it need not wait until the last is in the cache.
-const FEW: u64 = 3;
-
 /// How often a long list says how far it is.
 const TELL_EVERY: Duration = Duration::from_secs(5);
 
@@ -218,8 +205,7 @@ impl Feed {
             tokio::task::coop::consume_budget().await;
             match chunk {
                 Some(Ok(chunk)) => {
-                    let read = self.chunk(&chunk, &mut frames).await;
-                    match read {
+                    match self.chunk(&chunk, &mut frames) {
                         // Nearer than it was, if it became known how often bookmarks come, or if objects wait.
                         Ok(ControlFlow::Continue(())) if self.deadline() < timer.deadline() => {
                             timer.as_mut().reset(self.deadline());
@@ -244,37 +230,14 @@ impl Feed {
         }
     }
 
-    /// Takes in a piece of a body, and lets others handle its first changes before it goes on.
-    async fn chunk(
-        &mut self,
-        chunk: &[u8],
-        frames: &mut Frames,
-    ) -> Result<ControlFlow<()>, SourceError> {
+    /// Takes in a chunk of a body. Breaks if nothing that follows matters.
+    fn chunk(&mut self, chunk: &[u8], frames: &mut Frames) -> Result<ControlFlow<()>, SourceError> {
         let now = Instant::now();
         self.reflector.progressed(now);
         frames.push(chunk);
-        let (mut bytes, mut few) = (chunk.len(), FEW);
-        loop {
-            match self.take_in(frames, bytes, few, now)? {
-                Taken::All => return Ok(ControlFlow::Continue(())),
-                Taken::Enough => return Ok(ControlFlow::Break(())),
-                Taken::Few => tokio::task::yield_now().await,
-            }
-            (bytes, few) = (0, 2 * few);
-        }
-    }
-
-    /// Takes in what has arrived `now`, of which so many bytes are new, but not more than a `few` changes.
-    fn take_in(
-        &mut self,
-        frames: &mut Frames,
-        bytes: usize,
-        few: u64,
-        now: Instant,
-    ) -> Result<Taken, SourceError> {
         let is_listing = self.listing.is_some();
         let before = self.list.objects;
-        let taken = self.frames(frames, few, now);
+        let taken = self.frames(frames, now);
         // Also what came before an error is valid.
         let is_first_list = self.listing.is_some() && !self.has_listed;
         if taken.is_err() || !is_first_list || !self.arrived.waits(now) {
@@ -285,9 +248,9 @@ impl Feed {
         self.vitals.note(|notes| notes.moved_on(version, changes, now));
         self.engine.progressed();
         if is_listing {
-            self.list.bytes += bytes as u64;
+            self.list.bytes += chunk.len() as u64;
             let objects = self.list.objects - before;
-            self.vitals.note(|notes| notes.list_grew(objects, bytes as u64, now));
+            self.vitals.note(|notes| notes.list_grew(objects, chunk.len() as u64, now));
             self.tell_progress(now);
         }
         taken
@@ -296,9 +259,8 @@ impl Feed {
     fn frames(
         &mut self,
         frames: &mut Frames,
-        few: u64,
         now: Instant,
-    ) -> Result<Taken, SourceError> {
+    ) -> Result<ControlFlow<()>, SourceError> {
         while let Some(frame) = frames.next()? {
             let flow = match frame {
                 Frame::List(ListFrame::Item(bytes)) => {
@@ -321,13 +283,10 @@ impl Feed {
                 Frame::Watch(WatchFrame::Unknown) => ControlFlow::Continue(()),
             };
             if flow.is_break() {
-                return Ok(Taken::Enough);
-            }
-            if self.changes.total() == few && frames.has_more() {
-                return Ok(Taken::Few);
+                return Ok(flow);
             }
         }
-        Ok(Taken::All)
+        Ok(ControlFlow::Continue(()))
     }
 
     fn item(&mut self, bytes: Box<[u8]>, now: Instant) {

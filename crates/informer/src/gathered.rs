@@ -1,6 +1,6 @@
 //! Objects on their way from a feed to the cache.
 //!
-//! The cache gets them when the piece of the body that they came in has been read, or the first few changes of it.
+//! The cache gets them when the chunk of the body that they came in has been read.
 //! Only those of a first list may wait for more, because nobody can rely on a part of that. It makes them lie closer together: bytes that come from
 //! a network are allocated between buffers of TLS and HTTP, which go soon and leave holes that no other object fits
 //! into. So what was gathered is moved, side by side, before the cache gets it. Without that, a cache of pods took

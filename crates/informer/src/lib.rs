@@ -125,8 +125,9 @@ mod transform;
 mod vitals;
 
 pub use client::{
-    ClientStack, ConnectError, FinishedRequest, HttpService, RequestObserver, RequestOutcome,
-    RequestTimedOut, ResponseBody,
+    ClientStack, ConnectError, CreatedName, CredentialsError, FinishedRequest, HttpService,
+    RequestError, RequestInfo, RequestObserver, RequestOutcome, RequestTarget, RequestTimedOut,
+    ResponseBody, explain, safe_message, status_of,
 };
 pub use compact::{ManagedFields, compact};
 pub use delta_fifo::{Delta, DeltaFifo, Deltas, FinalState, IntoDeltas, Position, ReplaceList};

@@ -95,10 +95,6 @@ impl Vitals {
 }
 
 impl Changes {
-    pub(crate) fn total(self) -> u64 {
-        self.added + self.modified + self.deleted
-    }
-
     pub(crate) fn count(&mut self, change: Change) {
         match change {
             Change::Added => self.added += 1,

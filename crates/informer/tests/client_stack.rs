@@ -12,7 +12,10 @@ use futures::StreamExt as _;
 use futures::future::join_all;
 use http::header::{ACCEPT_ENCODING, AUTHORIZATION, HeaderValue, USER_AGENT};
 use http::{Request, Response, StatusCode};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchParams};
 use kube::client::Body;
+use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
@@ -20,12 +23,13 @@ use tower::layer::layer_fn;
 use tower::{BoxError, Service};
 use windlass_informer::{
     ClientStack, FinishedRequest, HttpService, KubeListWatch, ListRequest, ListWatch as _,
-    RequestObserver, RequestOutcome, RequestTimedOut, Resource, SourceError, WatchRequest,
+    RequestError, RequestObserver, RequestOutcome, RequestTimedOut, Resource, ResponseBody,
+    SourceError, WatchRequest,
 };
 use windlass_testkit::TestCluster;
 use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule};
 
-use server::{client_of, client_of_fn, list, stalled, whole};
+use server::{client_of, client_of_fn, client_with_answer, list, stalled, whole};
 
 const CONFIGS: &str = "/api/v1/namespaces/default/configmaps";
 const WATCH: &str = "/api/v1/namespaces/default/configmaps?watch=true&timeoutSeconds=1";
@@ -115,8 +119,10 @@ async fn a_server_that_does_not_answer_is_given_up() {
     let error = client.send(get(CONFIGS)).await.expect_err("no answer");
     assert_eq!(began.elapsed(), timeout);
     let kube::Error::Service(cause) = error else { panic!("{error}") };
-    assert_eq!(cause.downcast_ref(), Some(&RequestTimedOut { timeout }));
-    assert_eq!(cause.to_string(), "the server sent nothing for 7 seconds");
+    let request: &RequestError = cause.downcast_ref().expect("it says which request it was");
+    assert_eq!(request.source.downcast_ref(), Some(&RequestTimedOut { timeout }));
+    let expected = "list configmaps in default: the server sent nothing for 7 seconds";
+    assert_eq!(request.to_string(), expected);
 
     let watch = WatchRequest { from: Some("1".to_owned()), timeout: Duration::from_mins(5) };
     let watch = windlass_informer::Request::Watch(watch);
@@ -222,7 +228,7 @@ async fn every_request_is_observed_once() {
 }
 
 #[tokio::test]
-async fn the_stack_introduces_itself_and_wants_watches_uncompressed() {
+async fn the_stack_introduces_itself_and_wants_nothing_compressed() {
     let headers = async |stack: ClientStack, request| {
         let (sender, seen) = std::sync::mpsc::channel();
         let client = client_of_fn(stack, move |request| {
@@ -234,7 +240,7 @@ async fn the_stack_introduces_itself_and_wants_watches_uncompressed() {
     };
     let list = headers(ClientStack::new(), get(CONFIGS)).await;
     assert_eq!(list[USER_AGENT], concat!("windlass/", env!("CARGO_PKG_VERSION")));
-    assert_eq!(list.get(ACCEPT_ENCODING), None);
+    assert_eq!(list[ACCEPT_ENCODING], "identity");
     let own = ClientStack::new().user_agent(HeaderValue::from_static("shop/1.0"));
     let watch = headers(own.clone(), get(WATCH)).await;
     assert_eq!(watch[USER_AGENT], "shop/1.0");
@@ -329,6 +335,74 @@ async fn the_stack_works_on_each_cluster() {
         assert!(items.iter().any(|item| server::name(item) == "default"));
     })
     .await;
+}
+
+/// What an overloaded kube-apiserver answers: text, and the time to wait in a header.
+fn overloaded() -> Response<ResponseBody> {
+    let body = whole("Too many requests, please try again later.\n");
+    let response = Response::builder().status(429).header("retry-after", "7");
+    response.header("content-type", "text/plain; charset=utf-8").body(body).expect("an answer")
+}
+
+#[tokio::test]
+async fn error_says_which_request_it_was_and_when_to_retry_for_every_verb() {
+    let (client, _) = client_with_answer(overloaded);
+    let api: Api<ConfigMap> = Api::namespaced(client, "shop");
+    let (post, patch, delete, list) = (
+        PostParams::default(),
+        PatchParams::apply("me"),
+        DeleteParams::default(),
+        ListParams::default(),
+    );
+    let mut object = ConfigMap::default();
+    object.metadata.name = Some("web".to_owned());
+    object.metadata.resource_version = Some("1".to_owned());
+    let apply = Patch::Apply(json!({"apiVersion": "v1", "kind": "ConfigMap"}));
+    let errors = [
+        ("get configmaps shop/web", api.get("web").await.map(drop)),
+        ("list configmaps in shop", api.list(&list).await.map(drop)),
+        ("create configmaps in shop", api.create(&post, &object).await.map(drop)),
+        ("update configmaps shop/web", api.replace("web", &post, &object).await.map(drop)),
+        ("patch configmaps shop/web", api.patch("web", &patch, &apply).await.map(drop)),
+        (
+            "patch configmaps/status shop/web",
+            api.patch_status("web", &patch, &apply).await.map(drop),
+        ),
+        ("delete configmaps shop/web", api.delete("web", &delete).await.map(drop)),
+        (
+            "deletecollection configmaps in shop",
+            api.delete_collection(&delete, &list).await.map(drop),
+        ),
+        ("watch configmaps in shop", api.watch(&WatchParams::default(), "0").await.map(drop)),
+    ];
+    for (request, result) in errors {
+        let Err(kube::Error::Api(status)) = result else { panic!("{request}: {result:?}") };
+        assert_eq!((status.code, status.reason.as_str()), (429, "TooManyRequests"), "{request}");
+        let details = status.details.as_ref().expect("details");
+        assert_eq!(details.retry_after_seconds, 7, "{request}");
+        assert!(status.message.contains("please try again later"), "{}", status.message);
+        assert!(status.message.ends_with(&format!(" ({request})")), "{}", status.message);
+    }
+}
+
+#[tokio::test]
+async fn status_of_the_server_keeps_its_words_and_gets_the_time_to_wait() {
+    let answer = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": 409,
+        "message": "it has been modified", "reason": "Conflict", "details": {"name": "web", "kind": "configmaps"},
+    });
+    let (client, _) = client_with_answer(move || {
+        let response = Response::builder().status(409).header("retry-after", "3");
+        response.body(whole(answer.to_string())).expect("an answer")
+    });
+    let api: Api<ConfigMap> = Api::namespaced(client, "shop");
+    let error = api.get("web").await.expect_err("a conflict");
+    let kube::Error::Api(status) = &error else { panic!("{error}") };
+    assert_eq!(status.message, "it has been modified (get configmaps shop/web)");
+    let details = status.details.as_ref().expect("details");
+    assert_eq!((details.name.as_str(), details.retry_after_seconds), ("web", 3));
+    let expected = "it has been modified (get configmaps shop/web) (409)";
+    assert_eq!(windlass_informer::safe_message(&error), expected);
 }
 
 const TOKEN: &str = "hunter2-is-a-secret";

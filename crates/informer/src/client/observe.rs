@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tower::{BoxError, Service};
 
 use super::error::RequestTimedOut;
-use super::verb::verb_of;
+use super::request_info::RequestInfo;
 
 /// Is told what became of requests. It is called on the way of every request, so it should only count.
 pub trait RequestObserver: Send + Sync + 'static {
@@ -87,7 +87,7 @@ where
     fn call(&mut self, request: Request<A>) -> Self::Future {
         let mut pending = Pending {
             observer: self.observer.clone(),
-            verb: verb_of(&request),
+            verb: RequestInfo::of(&request).verb,
             began: Instant::now(),
             outcome: RequestOutcome::Dropped,
         };

@@ -11,7 +11,7 @@ use tower::{BoxError, Service};
 use super::ResponseBody;
 use super::body::Paced;
 use super::error::RequestTimedOut;
-use super::verb::is_endless;
+use super::request_info::is_endless;
 
 /// The service of this layer.
 pub(super) struct Timeout<S> {

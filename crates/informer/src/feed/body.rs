@@ -51,14 +51,6 @@ impl Frames {
         })
     }
 
-    /// Whether something has arrived after the last frame.
-    pub(super) fn has_more(&mut self) -> bool {
-        match self {
-            Self::List(_) => false,
-            Self::Watch(frames) => frames.has_more(),
-        }
-    }
-
     pub(super) fn finish(&mut self) -> Result<(), FrameError> {
         match self {
             Self::List(frames) => frames.finish(),

@@ -135,11 +135,6 @@ impl WatchFrames {
         frame
     }
 
-    /// Whether something has arrived after the event that was just taken out, be it complete or not.
-    pub(crate) fn has_more(&mut self) -> bool {
-        self.reader.peek().is_some()
-    }
-
     /// Says that the body has ended, when all frames were taken out, and makes ready for another. A body may
     /// end after any event, or before the first.
     ///

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::client::{self, RequestTimedOut};
+use crate::client::{self, safe_message};
 use crate::frames::{FrameError, Status};
 
 /// Why a list or a watch ended early.
@@ -40,11 +40,10 @@ impl SourceError {
     /// From any error of a client: its message, and those of its causes. What kube says of credentials and
     /// proxies is replaced, since it may hold secrets.
     pub fn transport(error: &(dyn std::error::Error + 'static)) -> Self {
-        let timed_out = client::chain(error).find_map(|e| e.downcast_ref::<RequestTimedOut>());
-        if let Some(RequestTimedOut { timeout }) = timed_out {
-            return Self::Silent(*timeout);
+        match client::timed_out(error) {
+            Some(timeout) => Self::Silent(timeout),
+            None => Self::Transport(TransportError { message: safe_message(error).into() }),
         }
-        Self::Transport(TransportError { message: client::message_of(error).into() })
     }
 
     /// The server's own words, if it said any.

@@ -1,6 +1,5 @@
-//! The way of watches to a server: each over a connection of its own, however many there are.
+//! Connections to a server: what they carry, through which proxy, and that watches do not share one.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -9,9 +8,8 @@ use http_body_util::BodyExt as _;
 use kube::client::Body;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 use windlass_informer::ClientStack;
 use windlass_testkit::TestCluster;
 use windlass_testkit::cluster::real_tier_is_on;
@@ -106,7 +104,7 @@ async fn watch(client: &kube::Client) -> Response<Body> {
     let mut watch = get(client, WATCH).await;
     let frame = watch.body_mut().frame().await.expect("a first piece").expect("no error");
     // An object, or the mark behind none.
-    assert!(frame.into_data().is_ok_and(|data| data.starts_with(br#"{"type":"#)));
+    assert!(frame.into_data().is_ok_and(|data| data.starts_with(br#"{""#)));
     watch
 }
 
@@ -114,82 +112,160 @@ async fn watch(client: &kube::Client) -> Response<Body> {
 async fn watch_has_a_connection_and_closes_it_when_it_is_dropped() {
     let mut server = Server::start().await;
     let client = ClientStack::new().connect(server.config.clone()).expect("a client");
-    list(&client).await;
-    server.sees(Seen::List(1)).await;
-    let [second, third] = [watch(&client).await, watch(&client).await];
+    let [first, second] = [watch(&client).await, watch(&client).await];
+    server.sees(Seen::Watch(1)).await;
     server.sees(Seen::Watch(2)).await;
-    server.sees(Seen::Watch(3)).await;
+    drop(first);
+    server.sees(Seen::Closed(1)).await;
+    list(&client).await;
+    server.sees(Seen::List(3)).await;
     drop(second);
     server.sees(Seen::Closed(2)).await;
-    drop(third);
-    server.sees(Seen::Closed(3)).await;
 }
 
-/// What a watch brings, and when, of lines that the server sends about two milliseconds apart, as timers are.
-async fn arrivals(gather_for: Duration, lines: &[String]) -> BTreeMap<Instant, String> {
+/// Whether the kernel sends keepalive probes on the connection from this port.
+#[cfg(target_os = "linux")]
+fn has_keepalive(port: u16) -> bool {
+    let table = std::fs::read_to_string("/proc/self/net/tcp").expect("the table of connections");
+    let local = format!("0100007F:{port:04X}");
+    let row = table.lines().find(|row| row.split_whitespace().nth(1) == Some(&local));
+    let timer = row.expect("the connection is listed").split_whitespace().nth(5);
+    // What the kernel waits for next: 02 is a probe.
+    timer.expect("a timer").starts_with("02:")
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn keepalive_is_on_for_watches_and_for_other_requests() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("bound").port();
-    let client = ClientStack::new().gather_for(gather_for).connect(config(port)).expect("a client");
-    let (tell, told) = oneshot::channel();
-    let serve = async {
-        let (mut connection, _) = listener.accept().await.expect("a connection");
-        let mut asked = Vec::new();
-        while !asked.ends_with(b"\r\n\r\n") {
-            connection.read_buf(&mut asked).await.expect("a request");
+    let client = ClientStack::new().connect(config(port)).expect("a client");
+    for (uri, answer) in [(WATCH, WATCH_ANSWER), (CONFIGS, LIST_ANSWER)] {
+        let serve = async {
+            let (mut connection, peer) = listener.accept().await.expect("a connection");
+            read_head(&mut connection).await;
+            connection.write_all(answer).await.expect("somebody listens");
+            (connection, peer)
+        };
+        let ((_connection, peer), _answer) = tokio::join!(serve, get(&client, uri));
+        // While something that was sent is not acknowledged, the kernel waits for that instead.
+        while !has_keepalive(peer.port()) {
+            tokio::task::yield_now().await;
         }
-        connection.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.expect("somebody listens");
-        told.await.expect("it is read");
-        for line in lines {
-            connection.write_all(line.as_bytes()).await.expect("somebody listens");
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    let read = async {
-        let mut body = get(&client, WATCH).await.into_body();
-        // Not before: the clock would not wait for the answer.
-        tokio::time::pause();
-        tell.send(()).expect("the server waits");
-        let mut arrivals = BTreeMap::new();
-        while let Some(frame) = body.frame().await {
-            let data = frame.expect("no error").into_data().expect("data");
-            let text: &mut String = arrivals.entry(Instant::now()).or_default();
-            text.push_str(std::str::from_utf8(&data).expect("text"));
-        }
-        tokio::time::resume();
-        arrivals
-    };
-    tokio::join!(serve, read).1
-}
-
-#[tokio::test]
-async fn busy_watch_brings_several_events_at_once_and_loses_none() {
-    let lines: Vec<String> = (0..500).map(|number| format!("line {number}\n")).collect();
-    for gather_for in [Duration::ZERO, ClientStack::GATHER_FOR_DEFAULT, Duration::from_millis(20)] {
-        let arrivals = arrivals(gather_for, &lines);
-        let arrivals = tokio::time::timeout(Duration::from_mins(1), arrivals).await;
-        let arrivals: Vec<String> = arrivals.expect("the watch goes on").into_values().collect();
-        assert_eq!(arrivals.concat(), lines.concat(), "with {gather_for:?}");
-        let has_gathered = arrivals.len() < lines.len() * 2 / 3;
-        let may_gather = cfg!(target_os = "linux") && !gather_for.is_zero();
-        assert_eq!(has_gathered, may_gather, "{} times, {gather_for:?}", arrivals.len());
     }
 }
 
+/// Reads the head of a request, or of what a proxy is asked for.
+async fn read_head(connection: &mut TcpStream) -> String {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        assert_ne!(connection.read_buf(&mut head).await.expect("no error"), 0, "it is cut");
+    }
+    String::from_utf8(head).expect("text")
+}
+
+/// A server whose name is known to a proxy only.
+const HIDDEN: &str = "http://api.hidden.example:6443";
+
+/// Passes everything on to the server, as a proxy does. Returns when the connection ends.
+async fn pass_on(mut connection: TcpStream, server: &kube::Config) {
+    let address = server.cluster_url.authority().expect("an address").as_str().to_owned();
+    let mut server = TcpStream::connect(address).await.expect("the server listens");
+    let _ = tokio::io::copy_bidirectional(&mut connection, &mut server).await;
+}
+
 #[tokio::test]
-async fn watch_goes_the_way_of_all_requests_if_that_is_wanted() {
+async fn requests_and_watches_go_through_an_http_proxy() {
     let mut server = Server::start().await;
-    let client =
-        ClientStack::new().own_watches(false).connect(server.config.clone()).expect("a client");
-    // A connection comes back for the next request a moment after its answer was read. Until then no watch is closed.
-    let mut watches = Vec::new();
-    loop {
-        list(&client).await;
-        let listed = server.seen().await;
-        watches.push(get(&client, WATCH).await);
-        match (listed, server.seen().await) {
-            (Seen::List(first), Seen::Watch(second)) if first == second => break,
-            seen => assert!(watches.len() < 100, "a watch has always its own connection: {seen:?}"),
+    let proxy = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = proxy.local_addr().expect("bound").port();
+    let address = server.config.clone();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        let mut connections = JoinSet::new();
+        loop {
+            let (mut connection, _) = proxy.accept().await.expect("a connection");
+            let asked = read_head(&mut connection).await;
+            assert!(asked.starts_with("CONNECT api.hidden.example:6443 HTTP/1.1"), "{asked}");
+            // jane:doe
+            assert!(asked.contains("Basic amFuZTpkb2U="), "{asked}");
+            connection.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.expect("somebody listens");
+            let address = address.clone();
+            connections.spawn(async move { pass_on(connection, &address).await });
         }
+    });
+    let mut config = kube::Config::new(HIDDEN.parse().expect("a URL"));
+    config.proxy_url = format!("http://jane:doe@127.0.0.1:{port}").parse().ok();
+    let client = ClientStack::new().connect(config).expect("a client");
+    let watch = watch(&client).await;
+    server.sees(Seen::Watch(1)).await;
+    list(&client).await;
+    server.sees(Seen::List(2)).await;
+    drop(watch);
+    server.sees(Seen::Closed(1)).await;
+}
+
+#[tokio::test]
+async fn requests_and_watches_go_through_a_socks_proxy() {
+    let mut server = Server::start().await;
+    let proxy = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = proxy.local_addr().expect("bound").port();
+    let address = server.config.clone();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        let mut connections = JoinSet::new();
+        loop {
+            let (mut connection, _) = proxy.accept().await.expect("a connection");
+            let mut methods = [0; 2];
+            connection.read_exact(&mut methods).await.expect("a greeting");
+            let mut rest = vec![0; usize::from(methods[1])];
+            connection.read_exact(&mut rest).await.expect("a greeting");
+            connection.write_all(&[5, 0]).await.expect("no credentials are needed");
+            // Version, connect, reserved, a name, and its length.
+            let mut asked = [0; 5];
+            connection.read_exact(&mut asked).await.expect("a request");
+            assert_eq!(asked[..4], [5, 1, 0, 3]);
+            let mut name = vec![0; usize::from(asked[4]) + 2];
+            connection.read_exact(&mut name).await.expect("a name and a port");
+            assert_eq!(name[..name.len() - 2], *b"api.hidden.example");
+            let granted = [5, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+            connection.write_all(&granted).await.expect("somebody listens");
+            let address = address.clone();
+            connections.spawn(async move { pass_on(connection, &address).await });
+        }
+    });
+    let mut config = kube::Config::new(HIDDEN.parse().expect("a URL"));
+    config.proxy_url = format!("socks5://127.0.0.1:{port}").parse().ok();
+    let client = ClientStack::new().connect(config).expect("a client");
+    list(&client).await;
+    assert!(matches!(server.seen().await, Seen::List(_)));
+    watch(&client).await;
+    assert!(matches!(server.seen().await, Seen::Watch(_)));
+}
+
+#[tokio::test]
+async fn answer_that_a_gateway_compresses_unasked_is_read() {
+    // {"kind":"ConfigMapList"}
+    const COMPRESSED: [u8; 44] = [
+        0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03, 0xab, 0x56, 0xca, 0xce, 0xcc,
+        0x4b, 0x51, 0xb2, 0x52, 0x72, 0xce, 0xcf, 0x4b, 0xcb, 0x4c, 0xf7, 0x4d, 0x2c, 0xf0, 0xc9,
+        0x2c, 0x2e, 0x51, 0xaa, 0x05, 0x00, 0x24, 0xbb, 0xcf, 0xb7, 0x18, 0x00, 0x00, 0x00,
+    ];
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    let client = ClientStack::new().connect(config(port)).expect("a client");
+    for uri in [CONFIGS, WATCH] {
+        let serve = async {
+            let (mut connection, _) = listener.accept().await.expect("a connection");
+            let asked = read_head(&mut connection).await;
+            assert!(asked.contains("accept-encoding: identity"), "{asked}");
+            let head = "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\n";
+            connection.write_all(head.as_bytes()).await.expect("somebody listens");
+            connection.write_all(&COMPRESSED).await.expect("somebody listens");
+        };
+        let read = async { get(&client, uri).await.into_body().collect().await.expect("a body") };
+        let ((), body) = tokio::join!(serve, read);
+        assert_eq!(body.to_bytes(), r#"{"kind":"ConfigMapList"}"#);
     }
 }
 
