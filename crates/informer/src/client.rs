@@ -49,7 +49,7 @@ pub use credentials::CredentialsError;
 pub(crate) use error::timed_out;
 pub use error::{ConnectError, RequestError, RequestTimedOut};
 use headers::Headers;
-pub use message::{safe_message, status_of};
+pub use message::{error_chain, safe_message, status_of};
 use observe::Observe;
 pub use observe::{FinishedRequest, RequestObserver, RequestOutcome};
 use rate::Rate;

@@ -127,7 +127,7 @@ mod vitals;
 pub use client::{
     ClientStack, ConnectError, CreatedName, CredentialsError, FinishedRequest, HttpService,
     RequestError, RequestInfo, RequestObserver, RequestOutcome, RequestTarget, RequestTimedOut,
-    ResponseBody, explain, safe_message, status_of,
+    ResponseBody, error_chain, explain, safe_message, status_of,
 };
 pub use compact::{ManagedFields, compact};
 pub use delta_fifo::{Delta, DeltaFifo, Deltas, FinalState, IntoDeltas, Position, ReplaceList};

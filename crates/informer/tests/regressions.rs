@@ -416,26 +416,6 @@ async fn handler_that_was_removed_before_the_start_is_no_user() {
     assert!(factory.status().is_empty(), "an informer that nobody uses is started");
 }
 
-#[tokio::test(start_paused = true)]
-async fn first_changes_that_are_sent_at_once_are_handled_before_the_last_are_held() {
-    const CHANGES: usize = 20;
-    let change = |n: usize| event("ADDED", &object(&format!("x{n}"), &(n + 6).to_string()));
-    let at_once = (0..CHANGES).map(change).collect();
-    let script = Script::new([Reply::Hang(vec![listed("5"), at_once])]);
-    let informer = informer(&script, InformerOptions::new());
-    let held = Arc::new(Mutex::new(Vec::new()));
-    let handler = {
-        let (lister, held) = (informer.lister().clone(), Arc::clone(&held));
-        move |_: Event<DynamicObject>| {
-            held.lock().expect("no panic").push(lister.reader().len());
-        }
-    };
-    let _registration = informer.add_handler(handler).expect("it is added");
-    while_running(&informer, hour()).await;
-    let held = held.lock().expect("no panic");
-    assert_eq!(*held, [vec![3; 3], vec![9; 6], vec![CHANGES; 11]].concat());
-}
-
 struct Adds(Mutex<Option<SharedInformer<DynamicObject>>>, Mutex<mpsc::Sender<()>>);
 
 impl Observer for Adds {

@@ -4,17 +4,15 @@
 //! that wants to be left alone, missing rights. Who knows better says so, by [`Error::terminal`] and
 //! [`Error::retry_after`].
 //!
-//! What it shows is fit for a log: nothing of an answer that could not be decoded, which may be a Secret. Only an error
-//! that hides its cause, and repeats what that says, cannot be seen through.
+//! What it shows is fit for a log: see [`safe_message`].
 
 use std::error::Error as StdError;
 use std::fmt;
 use std::io;
 use std::time::Duration;
 
-use kube::core::Status;
-use serde_json::error::Category;
 use windlass_indexer::DecodeError;
+use windlass_informer::{error_chain, safe_message, status_of};
 
 /// Why a run failed.
 ///
@@ -99,7 +97,7 @@ impl Error {
             Some(Said::Terminal) => Class::Terminal,
             Some(Said::Undecodable) => Class::Undecodable,
             Some(Said::RetryAfter(_)) | None => {
-                chain(&*self.source).find_map(class_of).unwrap_or(Class::Other)
+                error_chain(&*self.source).find_map(class_of).unwrap_or(Class::Other)
             }
         }
     }
@@ -109,7 +107,7 @@ impl Error {
         match self.said {
             Some(Said::RetryAfter(delay)) => Some(delay),
             Some(Said::Terminal | Said::Undecodable) => None,
-            None => chain(&*self.source).find_map(server_delay),
+            None => error_chain(&*self.source).find_map(server_delay),
         }
     }
 
@@ -119,15 +117,8 @@ impl Error {
     }
 }
 
-/// An error and its causes.
-fn chain<'a>(
-    error: &'a (dyn StdError + 'static),
-) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
-    std::iter::successors(Some(error), |error| (*error).source())
-}
-
 fn class_of(error: &(dyn StdError + 'static)) -> Option<Class> {
-    if let Some(status) = status_in(error) {
+    if let Some(status) = status_of(error) {
         return Some(match status.code {
             409 => Class::Conflict,
             429 => Class::Throttled,
@@ -145,18 +136,6 @@ fn class_of(error: &(dyn StdError + 'static)) -> Option<Class> {
         || is_held_by(kube::Error::HyperError, error)
         || error.downcast_ref().is_some_and(is_of_connection);
     is_transient.then_some(Class::Transient)
-}
-
-/// The answer of the server that an error is. One that is transparent to kube's has the status itself as its cause.
-fn status_in<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a Status> {
-    if let Some(error) = error.downcast_ref::<kube::Error>() {
-        return match error {
-            kube::Error::Api(status) => Some(status),
-            _ => None,
-        };
-    }
-    let boxed = error.downcast_ref::<Box<Status>>().map(|status| &**status);
-    boxed.or_else(|| error.downcast_ref())
 }
 
 /// Whether an error is of the type that a variant of kube's holds. So no crate has to be named that kube uses within.
@@ -189,37 +168,8 @@ fn is_of_connection(error: &io::Error) -> bool {
 }
 
 fn server_delay(error: &(dyn StdError + 'static)) -> Option<Duration> {
-    let seconds = status_in(error)?.details.as_ref()?.retry_after_seconds;
+    let seconds = status_of(error)?.details.as_ref()?.retry_after_seconds;
     (seconds > 0).then(|| Duration::from_secs(u64::from(seconds)))
-}
-
-/// What an error says, for a log line. Most errors repeat their causes, so those are made fit for it wherever they are.
-fn told(error: &(dyn StdError + 'static)) -> String {
-    let mut text = error.to_string();
-    for cause in chain(error) {
-        if let Some(status) = status_in(cause).filter(|status| !status.message.is_empty()) {
-            // kube's shows all that the server answered; its message is meant for people.
-            let fit = format!("{} ({})", status.message, status.code);
-            text = text.replace(&kube::Error::Api(status.clone().boxed()).to_string(), &fit);
-            if cause.is::<Status>() || cause.is::<Box<Status>>() {
-                text = text.replace(&status.to_string(), &fit);
-            }
-        } else if let Some(error) = cause.downcast_ref::<serde_json::Error>() {
-            text = text.replace(&error.to_string(), &place(error));
-        }
-    }
-    text
-}
-
-/// Where JSON is wrong, and not what stands there.
-fn place(error: &serde_json::Error) -> String {
-    let what = match error.classify() {
-        Category::Io => return "JSON could not be read or written".to_owned(),
-        Category::Syntax => "no valid JSON",
-        Category::Data => "a value of the wrong type or form",
-        Category::Eof => "JSON that ends too early",
-    };
-    format!("{what} at line {} column {}", error.line(), error.column())
 }
 
 /// A sentence.
@@ -241,21 +191,9 @@ impl<E: StdError + Send + Sync + 'static> From<E> for Error {
 }
 
 impl fmt::Display for Error {
-    /// The error and its causes, in one line.
+    /// The error and its causes, in one line, without secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut said = String::new();
-        for error in chain(&*self.source) {
-            let text = told(error);
-            // Many errors repeat their cause.
-            if said.contains(&text) {
-                continue;
-            }
-            if !said.is_empty() {
-                said.push_str(": ");
-            }
-            said.push_str(&text);
-        }
-        f.write_str(&said)
+        f.write_str(&safe_message(&*self.source))
     }
 }
 

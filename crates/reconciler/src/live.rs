@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use windlass_indexer::ObjectKey;
-use windlass_informer::{Resource, Scope};
+use windlass_informer::{CreatedName, Resource, Scope};
 
 use crate::difference::lists::{Unmatched, carry_over, replaces_objects};
 use crate::difference::{merge, set_version};
@@ -126,7 +126,12 @@ where
         let body = Self::body(object)?.to_string().into_bytes();
         let parameters =
             PostParams { field_manager: Some(self.manager()), ..PostParams::default() };
-        self.write(Self::requests(Self::namespace(object)?).create(&parameters, body)).await
+        let mut request = Self::requests(Self::namespace(object)?).create(&parameters, body);
+        if let (Ok(request), Some(name)) = (&mut request, &object.meta().name) {
+            // The path does not have it, and an error should name the object.
+            request.extensions_mut().insert(CreatedName(name.clone()));
+        }
+        self.write(request).await
     }
 
     /// Makes the fields that `object` has as they are in it, whoever had written them before, and makes the object

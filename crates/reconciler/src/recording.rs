@@ -10,8 +10,9 @@ use http::{Method, Request, Response};
 use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
-use tower::service_fn;
+use tower::{BoxError, service_fn};
 use windlass_indexer::ObjectKey;
+use windlass_informer::{RequestError, RequestInfo, error_chain, explain};
 
 use crate::target::Target;
 use crate::unseen::Unseen;
@@ -89,23 +90,40 @@ pub(crate) fn recording(inner: Client, log: WriteLog) -> Client {
     let service = service_fn(move |request: Request<Body>| {
         let (inner, log) = (inner.clone(), log.clone());
         async move {
-            match tracked(&request) {
-                None => inner.send(request).await,
-                Some((verb, target)) => {
-                    let mut under_way = UnderWay { log: &log, is_answered: false };
-                    let answer = inner.send(request).await?;
-                    // Of what a server answers when it has trouble itself, nobody knows what came before.
-                    if answer.status().is_server_error() {
-                        return Ok(answer);
-                    }
-                    let answer = noted(answer, verb, target, &log).await?;
-                    under_way.is_answered = true;
-                    Ok(answer)
-                }
+            let info = RequestInfo::of(&request);
+            // A client of Windlass' own stack does the same; the user's may be another.
+            match send(&inner, request, &log).await {
+                Ok(answer) => Ok(explain(&info, answer).await),
+                Err(error) => Err(with_request(info, error)),
             }
         }
     });
     Client::new(service, namespace)
+}
+
+/// Has an error say which request it belongs to, unless it does already.
+fn with_request(info: RequestInfo, error: kube::Error) -> BoxError {
+    if error_chain(&error).any(|error| error.is::<RequestError>()) {
+        return error.into();
+    }
+    RequestError::new(info, error.into()).into()
+}
+
+async fn send(
+    inner: &Client,
+    request: Request<Body>,
+    log: &WriteLog,
+) -> Result<Response<Body>, kube::Error> {
+    let Some((verb, target)) = tracked(&request) else { return inner.send(request).await };
+    let mut under_way = UnderWay { log, is_answered: false };
+    let answer = inner.send(request).await?;
+    // If the server has trouble itself, nobody knows what it did before.
+    if answer.status().is_server_error() {
+        return Ok(answer);
+    }
+    let answer = noted(answer, verb, target, log).await?;
+    under_way.is_answered = true;
+    Ok(answer)
 }
 
 /// Whether a request is a write to an object, or makes one. Deleting a collection is not: nobody knows what it meets.

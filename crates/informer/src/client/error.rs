@@ -6,7 +6,7 @@ use std::time::Duration;
 use tower::BoxError;
 
 use super::credentials::CredentialsError;
-use super::message::{chain, safe_message};
+use super::message::{error_chain, safe_message};
 use super::request_info::RequestInfo;
 
 /// A client could not be made.
@@ -51,13 +51,14 @@ impl From<CredentialsError> for ConnectError {
 }
 
 impl RequestError {
-    pub(super) fn new(request: RequestInfo, source: BoxError) -> Self {
+    /// Says which request an error belongs to.
+    pub fn new(request: RequestInfo, source: BoxError) -> Self {
         Self { request, source }
     }
 }
 
 /// Whether the server did not answer in time, and how long it was waited for.
 pub(crate) fn timed_out(error: &(dyn Error + 'static)) -> Option<Duration> {
-    let found = chain(error).find_map(|error| error.downcast_ref::<RequestTimedOut>());
+    let found = error_chain(error).find_map(|error| error.downcast_ref::<RequestTimedOut>());
     found.map(|timed_out| timed_out.timeout)
 }

@@ -16,9 +16,9 @@ use serde_json::error::Category;
 /// What an error hides cannot be replaced: one that has no source, and repeats the text of another error, is shown as
 /// it is.
 pub fn safe_message(error: &(dyn Error + 'static)) -> String {
-    let replaced: Vec<_> = chain(error).flat_map(replacements).collect();
+    let replaced: Vec<_> = error_chain(error).flat_map(replacements).collect();
     let mut message = String::new();
-    for error in chain(error) {
+    for error in error_chain(error) {
         let mut text = error.to_string();
         for (secret, replacement) in &replaced {
             text = text.replace(secret, replacement);
@@ -36,7 +36,7 @@ pub fn safe_message(error: &(dyn Error + 'static)) -> String {
 }
 
 /// An error and its causes.
-pub(crate) fn chain<'a>(
+pub fn error_chain<'a>(
     error: &'a (dyn Error + 'static),
 ) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())

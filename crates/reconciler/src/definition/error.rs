@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::Error;
+
 /// A definition could not be installed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -13,8 +15,8 @@ pub enum InstallError {
     Unnamed,
     /// The account may not install definitions.
     #[error(
-        "cannot {verb} the CustomResourceDefinition {definition}: {}; give the account the verbs get, create and patch \
-         on customresourcedefinitions in the API group apiextensions.k8s.io, or have somebody else install it", said(.error)
+        "cannot {verb} the CustomResourceDefinition {definition}: {error}; give the account the verbs get, create and patch \
+         on customresourcedefinitions in the API group apiextensions.k8s.io, or have somebody else install it"
     )]
     Forbidden {
         /// Its name.
@@ -22,19 +24,19 @@ pub enum InstallError {
         /// What was refused.
         verb: &'static str,
         /// What the server said.
-        #[source]
-        error: kube::Error,
+        error: Error,
     },
     /// The server does not take it like this.
-    #[error("cannot {verb} the CustomResourceDefinition {definition}: {}; correct the definition", said(.error))]
+    #[error(
+        "cannot {verb} the CustomResourceDefinition {definition}: {error}; correct the definition"
+    )]
     Refused {
         /// Its name.
         definition: String,
         /// What was refused.
         verb: &'static str,
         /// What the server said.
-        #[source]
-        error: kube::Error,
+        error: Error,
     },
     /// It cannot be used in time.
     #[error(
@@ -59,13 +61,12 @@ pub enum Obstacle {
     #[error("the server does not answer; is its address right, and can it be reached from here?")]
     NoAnswer,
     /// A request failed.
-    #[error("the last attempt to {verb} it failed: {}", said(.error))]
+    #[error("the last attempt to {verb} it failed: {error}")]
     Failed {
         /// What was tried.
         verb: &'static str,
         /// What went wrong.
-        #[source]
-        error: kube::Error,
+        error: Error,
     },
     /// An older one of its name is going, and not yet gone.
     #[error(
@@ -110,7 +111,7 @@ impl Obstacle {
             kube::Error::HyperError(_) | kube::Error::Service(_) => 503,
             _ => 400,
         };
-        let definition = name.to_owned();
+        let (definition, error) = (name.to_owned(), Error::from(error));
         match code {
             403 => Err(InstallError::Forbidden { definition, verb, error }),
             // Somebody else was faster to create, change or delete it, and the next look shows what there is; or a
@@ -119,14 +120,6 @@ impl Obstacle {
             404 if verb == "patch" => Ok(Self::Failed { verb, error }),
             _ => Err(InstallError::Refused { definition, verb, error }),
         }
-    }
-}
-
-/// What the server said, without the debug form of it.
-fn said(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => format!("{} ({})", status.message, status.code),
-        error => error.to_string(),
     }
 }
 

@@ -3,6 +3,7 @@
 mod causes;
 mod outcomes;
 mod own_writes;
+mod requests;
 mod sources;
 #[path = "../stage/mod.rs"]
 mod stage;
