@@ -33,8 +33,11 @@
 //!   server may have been restored from a backup, and there is a list. The same if only the connection broke.
 //! - A consistent list that is lower than what was seen is refused once. The second time the cluster was restored:
 //!   a new epoch begins.
-//! - A list without a version cannot be resumed from. It is watched from nothing on, and when that ends, listed
-//!   again, at most every 30 s.
+//! - A watch cannot go on from a list that has no version. It starts without one: the server sends
+//!   what is there, and then changes. Nobody tells of an object that was deleted between the list
+//!   and the watch, so bookmarks give no position, and when the watch ends there is another list.
+//!   Such an object is held until then: for the timeout of a watch (5 to 10 min) and
+//!   [`ReflectorConfig::idle_grace`] at most. These lists are at least 30 s apart.
 //!
 //! Invariants: within an epoch the position never goes back. After a failure there is always a wait, except once:
 //! a server that does not stream is asked for pages at once. A call that does not fit the state changes nothing
@@ -442,7 +445,8 @@ impl Reflector {
         self.versions.high_water()
     }
 
-    /// Where a watch would resume. `None` before the first list, and after one without a version.
+    /// Where a watch would resume. `None` before the first list, and after a list without a version
+    /// until a list has one.
     pub fn position(&self) -> Option<&ResourceVersion> {
         self.versions.position()
     }

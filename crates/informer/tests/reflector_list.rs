@@ -372,17 +372,33 @@ fn a_list_without_a_version_is_watched_from_nothing_and_listed_again_when_that_e
     driver.page_request(Some(500), None);
 }
 
+/// What was deleted between the list and the watch is in neither. Only another list finds it out.
 #[test]
-fn a_bookmark_makes_up_for_a_list_without_a_version() {
+fn a_bookmark_does_not_make_up_for_a_list_without_a_version() {
     let mut driver = Driver::paging();
+    // A watch from 0 begins anywhere.
+    for none in [None, Some(""), Some("0")] {
+        driver.page_request(Some(500), None);
+        assert_eq!(driver.page(none, None), COMPLETE);
+        driver.watch_from("");
+        driver.open();
+        driver.bookmark("12");
+        driver.changed(Change::Modified, "13");
+        driver.bookmark("14");
+        assert_eq!(driver.position(), None);
+        driver.pass(2.0);
+        assert_eq!(driver.close(), Reaction::Relist(Relist::Unversioned));
+        assert!(driver.wait() >= Duration::from_secs(28), "thirty seconds after the list");
+    }
+    // A list with a version is one to go on from.
     driver.page_request(Some(500), None);
-    driver.page(None, None);
-    driver.watch_from("");
+    driver.page(Some("20"), None);
+    driver.watch_from("20");
     driver.open();
-    driver.bookmark("12");
+    driver.bookmark("21");
     driver.pass(2.0);
     assert_eq!(driver.close(), Reaction::Resume);
-    driver.watch_from("12");
+    driver.watch_from("21");
 }
 
 #[test]

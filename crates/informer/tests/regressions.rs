@@ -231,6 +231,30 @@ async fn objects_without_versions_are_updated_by_watches() {
     assert_eq!(held.data["usage"], 2);
 }
 
+/// `x` is deleted between the list and the watch, so that neither tells of it.
+#[tokio::test(start_paused = true)]
+async fn deletion_between_a_list_without_a_version_and_its_watch_leaves_no_ghost() {
+    let bookmark = |version: &str| json!({"metadata": {"resourceVersion": version}});
+    let script = Script::new([
+        Reply::Refuse(422),
+        Reply::Close(vec![list(&json!({}), &[object("x", "3"), object("y", "4")])]),
+        Reply::Close(vec![event("ADDED", &object("y", "4")), event("BOOKMARK", &bookmark("12"))]),
+        Reply::Close(vec![list(&json!({}), &[object("y", "4")])]),
+    ]);
+    let informer = informer(&script, InformerOptions::new());
+    while_running(&informer, hour()).await;
+    assert_eq!(version_of(&informer, "x"), None, "a ghost");
+    assert_eq!(version_of(&informer, "y").as_deref(), Some("4"));
+    let watches = script.requests().into_iter().filter_map(|request| match request {
+        Request::Watch(watch) => watch.from,
+        Request::List(_) => None,
+    });
+    // It neither resumes from a bookmark nor lists without a pause.
+    let watches: Vec<_> = watches.collect();
+    assert!(watches.iter().all(String::is_empty), "{watches:?}");
+    assert!(watches.len() <= 3, "{watches:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn deletion_whose_head_cannot_be_read_still_deletes() {
     let mut broken = object("x", "6");

@@ -2,6 +2,8 @@
 //!
 //! Invariants, within an epoch:
 //! - neither the position nor the high-water mark goes back;
+//! - there is a position only after a list with a version, and no change between that list and the
+//!   position was missed;
 //! - only decimals are older or newer than each other; any other version is only equal or not.
 
 use std::cmp::Ordering;
@@ -64,7 +66,7 @@ impl Versions {
 
     /// Judges a list that has arrived in full.
     pub(super) fn listed(&mut self, version: Option<&str>) -> Listed {
-        let version = version.filter(|text| !text.is_empty()).map(ResourceVersion::new);
+        let version = version.filter(|text| is_position(text)).map(ResourceVersion::new);
         let lower = version.as_ref().is_some_and(|version| self.is_behind(version));
         if lower && !self.suspicious {
             self.suspicious = true;
@@ -99,9 +101,16 @@ impl Versions {
         (if live { Arrival::Live } else { Arrival::Stale }, advanced)
     }
 
-    /// All changes up to this version were received. Says whether it brought the position forward.
+    /// A bookmark: all changes up to this version were received. Returns whether the position
+    /// moved.
+    ///
+    /// After a list without a version, a bookmark gives no position. Such a list and its watch
+    /// leave a gap between them: what was deleted there is in neither, and a watch that resumes
+    /// would never tell of it.
     pub(super) fn reached(&mut self, version: &str) -> bool {
-        !version.is_empty() && self.advance(&ResourceVersion::new(version))
+        !version.is_empty()
+            && self.position.is_some()
+            && self.advance(&ResourceVersion::new(version))
     }
 
     fn advance(&mut self, version: &ResourceVersion) -> bool {
@@ -117,6 +126,11 @@ impl Versions {
     fn is_behind(&self, version: &ResourceVersion) -> bool {
         self.high_water.as_ref().is_some_and(|held| version < held)
     }
+}
+
+/// Whether a watch can go on from this version of a list. To a server, 0 means "whatever you have".
+fn is_position(version: &str) -> bool {
+    !matches!(version, "" | "0")
 }
 
 /// Keeps the higher of two versions. A decimal is worth more than what cannot be compared.
