@@ -247,7 +247,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ControllerBuilder<K> {
             controller: Arc::clone(&wiring.controller),
             client: factory.client().clone(),
             sources,
-            unseen: Arc::new(Unseen::new()),
+            unseen: Unseen::new(),
             recorder: Recorder::new(factory.client().clone(), Arc::clone(&wiring.controller)),
         };
         let work = Work {

@@ -14,7 +14,8 @@ use crate::live::Live;
 use crate::recorder::Recorder;
 use crate::recording::{WriteLog, recording};
 use crate::source::{NoLister, Sources};
-use crate::unseen::Unseen;
+use crate::unseen::{Pending, Unseen};
+use crate::write::Recorded;
 
 /// One run: which key, why, which attempt it is, and until when; and what it reads and writes with.
 ///
@@ -38,8 +39,20 @@ pub(crate) struct Tools {
     pub(crate) controller: Arc<str>,
     pub(crate) client: Client,
     pub(crate) sources: Sources,
-    pub(crate) unseen: Arc<Unseen>,
+    pub(crate) unseen: Unseen,
     pub(crate) recorder: Recorder,
+}
+
+impl Tools {
+    /// Whether no cache is waited for that should show this write.
+    pub(crate) fn is_seen(&self, recorded: &Recorded) -> bool {
+        self.sources.behind(recorded).is_empty()
+    }
+
+    /// Runs of a key have written this.
+    pub(crate) fn put_unseen(&self, key: &ObjectKey, pending: Pending) {
+        self.unseen.put(key, pending, |recorded| self.is_seen(recorded));
+    }
 }
 
 impl Context {
@@ -51,7 +64,7 @@ impl Context {
     /// Asks the server, and writes to it. What this run writes through it, the next run of this key sees.
     pub fn client(&self) -> &Client {
         let make = || {
-            let log = WriteLog::new(self.key.clone(), &self.tools.unseen);
+            let log = WriteLog::new(self.key.clone(), &self.tools);
             (recording(self.tools.client.clone(), log.clone()), log)
         };
         &self.recording.get_or_init(make).0

@@ -1,7 +1,8 @@
 //! What happened: the last runs of every key.
 //!
-//! Bounded twice: so many runs for each key, and so many keys; beyond that, the key that ran longest ago is
-//! forgotten.
+//! All of it is bounded: the keys ([`KEYS_MAX`]; beyond that, the key that ran longest ago is
+//! forgotten), the runs of each key ([`RUNS_PER_KEY`]), the writes of each run
+//! ([`WRITES_PER_RUN`]), its causes (by the queue), and the length of what it ended with.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -23,6 +24,9 @@ pub const RUNS_PER_KEY: usize = 8;
 /// How many keys are kept.
 pub const KEYS_MAX: usize = 10_000;
 
+/// How many bytes of an error message are kept. The log has all of it.
+const MESSAGE_MAX: usize = 1_024;
+
 /// A run that has ended.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -39,8 +43,10 @@ pub struct Run {
     pub causes: Vec<Cause>,
     /// How it ended.
     pub outcome: Outcome,
-    /// What it wrote, as far as the server has answered.
+    /// What it wrote, as far as the server has answered: the first eight writes and the last eight.
     pub writes: Vec<Write>,
+    /// How many writes between them were left out.
+    pub writes_omitted: u64,
 }
 
 /// How a run ended.
@@ -98,6 +104,21 @@ impl Outcome {
             }
             Verdict::Panicked(message) => Self::Panicked { message: message.clone(), retry_in },
             Verdict::TimedOut => Self::TimedOut { retry_in },
+        }
+    }
+
+    /// Cuts what it says to what is kept.
+    fn shorten(&mut self) {
+        let message = match self {
+            Self::Failed { message, .. }
+            | Self::Terminal { message, .. }
+            | Self::Panicked { message, .. } => message,
+            Self::Done | Self::RequeueAfter(_) | Self::TimedOut { .. } => return,
+        };
+        if message.len() > MESSAGE_MAX {
+            message.truncate(message.floor_char_boundary(MESSAGE_MAX));
+            message.push('…');
+            message.shrink_to_fit();
         }
     }
 
@@ -160,7 +181,8 @@ pub(crate) struct Circles {
 
 impl Journal {
     /// Notes a run.
-    pub(crate) fn write(&self, key: &ObjectKey, run: Run) -> Noted {
+    pub(crate) fn write(&self, key: &ObjectKey, mut run: Run) -> Noted {
+        run.outcome.shorten();
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         pages.written += 1;
         let number = pages.written;
@@ -211,8 +233,9 @@ impl Journal {
     }
 }
 
-/// What a run wrote again that the run before it had written, if nothing but writes like that woke it. What is made is not
-/// written again: the next one is another.
+/// What a run wrote again that the run before it had written, if nothing but such writes woke it.
+/// Creations do not count: the next one makes another object. Of a run with many writes, only those
+/// that are kept are compared.
 fn written_again<'r>(before: &Run, run: &'r Run) -> Option<&'r Write> {
     let woke_itself = !run.causes.is_empty() && run.causes.iter().all(Cause::is_by_us);
     let mut changed = run.writes.iter().filter(|write| write.verb != Verb::Create);
@@ -262,5 +285,36 @@ impl Pages {
             }
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(message: &str) -> Run {
+        Run {
+            started: Instant::now(),
+            queued: Duration::ZERO,
+            took: Duration::ZERO,
+            attempt: 1,
+            causes: Vec::new(),
+            outcome: Outcome::Terminal { class: Class::Other, message: message.to_owned() },
+            writes: Vec::new(),
+            writes_omitted: 0,
+        }
+    }
+
+    #[test]
+    fn long_message_is_cut_between_characters_and_still_known_as_repeated() {
+        let (journal, key) = (Journal::default(), "shop/web".parse().expect("a key"));
+        let long = format!("x{}", "ä".repeat(MESSAGE_MAX));
+        assert!(!journal.write(&key, run(&long)).is_repeated);
+        assert!(journal.write(&key, run(&long)).is_repeated);
+        for kept in journal.read(&key) {
+            let Outcome::Terminal { message, .. } = kept.outcome else { panic!("another outcome") };
+            assert!(message.len() <= MESSAGE_MAX + '…'.len_utf8(), "{} bytes", message.len());
+            assert!(message.ends_with("ä…"));
+        }
     }
 }

@@ -51,9 +51,11 @@
 //! one, a run that lasts a minute is mentioned in the log. Every failure is one log line with
 //! the controller, the key, what is wrong and what to do.
 //!
-//! [`Controller::runs`] tells the last runs of a key: why each ran, what it wrote and how it ended. [`Controller::status`]
-//! counts, and says what the informers are at; [`Controller::queue`] knows what every key waits for. A key that its own
-//! writes wake, again and again, is reported with the write.
+//! [`Controller::runs`] tells the last runs of a key: why each ran, what it wrote (the first and
+//! the last writes, if there are more than [`WRITES_PER_RUN`]) and how it ended.
+//! [`Controller::status`] counts, and says what the informers are at; [`Controller::queue`] knows
+//! what every key waits for. A key that its own writes wake, again and again, is reported with the
+//! write.
 //!
 //! # Beside the Go frameworks
 //!
@@ -103,6 +105,7 @@ mod difference;
 mod error;
 mod finalizer;
 mod journal;
+mod kept;
 mod live;
 mod owner;
 mod ownership;
@@ -138,6 +141,7 @@ pub use difference::difference;
 pub use error::{Class, Error};
 pub use finalizer::{Finalize, Finalized};
 pub use journal::{KEYS_MAX, Outcome, RUNS_PER_KEY, Run};
+pub use kept::WRITES_PER_RUN;
 pub use live::{Incomplete, Live};
 pub use ownership::{OwnershipError, is_controlled_by, owner_reference, set_owner};
 pub use predicate::Predicate;

@@ -14,11 +14,16 @@ use tower::{BoxError, service_fn};
 use windlass_indexer::ObjectKey;
 use windlass_informer::{RequestError, RequestInfo, error_chain, explain};
 
+use crate::context::Tools;
+use crate::kept::KeptWrites;
 use crate::target::Target;
-use crate::unseen::Unseen;
-use crate::write::{Verb, Write};
+use crate::unseen::Pending;
+use crate::write::{Recorded, Verb};
 
 /// What a run has written so far. Clones are the same log.
+///
+/// However many writes a run makes, the log holds a few of them for the journal, and those that the
+/// caches do not show yet.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteLog(Arc<Log>);
 
@@ -26,43 +31,45 @@ pub(crate) struct WriteLog(Arc<Log>);
 struct Log {
     key: ObjectKey,
     entries: Mutex<Entries>,
-    /// Where writes go that come after the run.
-    unseen: Weak<Unseen>,
+    /// Knows which writes the caches show, and where writes go that come after the run. A client
+    /// that outlives its controller does not keep it.
+    tools: Weak<Tools>,
 }
 
 #[derive(Debug, Default)]
 struct Entries {
-    writes: Vec<Write>,
-    has_unknown: bool,
+    kept: KeptWrites,
+    pending: Pending,
     is_closed: bool,
 }
 
 impl WriteLog {
-    pub(crate) fn new(key: ObjectKey, unseen: &Arc<Unseen>) -> Self {
-        Self(Arc::new(Log { key, entries: Mutex::default(), unseen: Arc::downgrade(unseen) }))
+    pub(crate) fn new(key: ObjectKey, tools: &Arc<Tools>) -> Self {
+        Self(Arc::new(Log { key, entries: Mutex::default(), tools: Arc::downgrade(tools) }))
     }
 
     /// Notes a write; `None` for one that was perhaps made.
-    fn note(&self, write: Option<Write>) {
+    fn note(&self, recorded: Option<Recorded>) {
+        let Some(tools) = self.0.tools.upgrade() else { return };
         let mut entries = self.lock();
         if entries.is_closed {
             drop(entries);
-            if let Some(unseen) = self.0.unseen.upgrade() {
-                unseen.put_late(&self.0.key, write.as_ref());
-            }
+            let mut late = Pending::default();
+            late.note(recorded, |_| false);
+            tools.put_unseen(&self.0.key, late);
             return;
         }
-        match write {
-            Some(write) => entries.writes.push(write),
-            None => entries.has_unknown = true,
+        if let Some(recorded) = &recorded {
+            entries.kept.push(recorded.write.clone());
         }
+        entries.pending.note(recorded, |recorded| tools.is_seen(recorded));
     }
 
-    /// Ends it with the run. Returns what was written, and whether more perhaps was.
-    pub(crate) fn close(&self) -> (Vec<Write>, bool) {
+    /// Ends it with the run. Returns what was written, and what of it the caches may not show yet.
+    pub(crate) fn close(&self) -> (KeptWrites, Pending) {
         let mut entries = self.lock();
         entries.is_closed = true;
-        (std::mem::take(&mut entries.writes), entries.has_unknown)
+        (std::mem::take(&mut entries.kept), std::mem::take(&mut entries.pending))
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries> {
@@ -152,8 +159,8 @@ async fn noted(
     }
     let (parts, body) = answer.into_parts();
     let bytes = body.collect().await?.to_bytes();
-    if let Some(write) = Write::of(verb, target, &bytes) {
-        log.note(Some(write));
+    if let Some(recorded) = Recorded::of(verb, target, &bytes) {
+        log.note(Some(recorded));
     }
     Ok(Response::from_parts(parts, Body::from(bytes)))
 }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_indexer::Lister;
 use windlass_informer::{Freshness, InformerStatus, Registration, Resource, SharedInformer};
 
-use crate::write::Write;
+use crate::write::Recorded;
 
 /// Names a source of a controller, to remove it by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -176,11 +176,12 @@ impl Sources {
     }
 
     /// Those whose caches should show a write, and do not.
-    pub(crate) fn behind(&self, write: &Write) -> Vec<Freshness> {
+    pub(crate) fn behind(&self, recorded: &Recorded) -> Vec<Freshness> {
+        let Recorded { write, written } = recorded;
         let list = self.read();
         let all = list.sources.iter().map(|(_, source)| &source.freshness);
         let of_it = all.filter(|freshness| write.is_of(freshness.resource()));
-        of_it.filter(|freshness| !freshness.has_seen(&write.written)).cloned().collect()
+        of_it.filter(|freshness| !freshness.has_seen(written)).cloned().collect()
     }
 
     fn read(&self) -> RwLockReadGuard<'_, SourceList> {

@@ -28,7 +28,6 @@ use crate::tally::Tally;
 use crate::unseen::Pending;
 use crate::verdict::Verdict;
 use crate::wiring::PriorityPolicy;
-use crate::write::Write;
 
 /// How long after a write its key still waits for the caches to show it.
 const CACHE_WAIT: Duration = Duration::from_secs(5);
@@ -99,16 +98,16 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
         mut pending: Pending,
     ) -> Option<(Taken<'q>, bool)> {
         let waited = timeout_at(pending.since + WORKER_WAIT, async {
-            for write in &pending.writes {
-                for behind in self.tools.sources.behind(write) {
-                    behind.seen(&write.written).await;
+            for recorded in &pending.writes {
+                for behind in self.tools.sources.behind(recorded) {
+                    behind.seen(&recorded.written).await;
                 }
             }
         });
         if waited.await.is_ok() {
             return Some((lease, pending.has_unknown));
         }
-        pending.writes.retain(|write| !self.is_seen(write));
+        pending.forget_seen(|recorded| self.tools.is_seen(recorded));
         let is_over = Instant::now() >= pending.since + CACHE_WAIT;
         // Whether an answer that was lost was one to a write is told once: nobody can know more later.
         pending.has_unknown &= !is_over;
@@ -118,10 +117,6 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
         }
         self.put_aside(lease);
         None
-    }
-
-    fn is_seen(&self, write: &Write) -> bool {
-        self.tools.sources.behind(write).is_empty()
     }
 
     /// Gives a key back for a while, with its causes.
@@ -151,10 +146,19 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
         let mut outcome = Outcome::of(&verdict);
         // All of this before the key may run again, on another worker.
         let log = cx.recording.get().map(|(_, log)| log.close());
-        let (writes, has_unknown) = log.unwrap_or_default();
-        self.tools.unseen.put(&cx.key, &writes, has_unknown, |write| self.is_seen(write));
+        let (kept, pending) = log.unwrap_or_default();
+        self.tools.put_unseen(&cx.key, pending);
         let Context { key, causes, attempt, .. } = cx;
-        let run = Run { started, queued, took, attempt, causes, outcome: outcome.clone(), writes };
+        let run = Run {
+            started,
+            queued,
+            took,
+            attempt,
+            causes,
+            outcome: outcome.clone(),
+            writes: kept.writes,
+            writes_omitted: kept.omitted,
+        };
         let noted = self.journal.write(&key, run);
         if let Some(retry_in) = self.settle(lease, &verdict) {
             outcome.is_retried_in(retry_in);

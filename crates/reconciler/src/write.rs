@@ -1,4 +1,7 @@
 //! A write that a run has made, as the server answered it.
+//!
+//! The journal keeps a [`Write`], which is small. Until the caches show the write, more of it is
+//! needed: a [`Recorded`] has the head of the object as well.
 
 use std::fmt;
 
@@ -21,8 +24,17 @@ pub struct Write {
     pub plural: String,
     /// The part of the object that was written, as in `status`; `None` for the object itself.
     pub subresource: Option<String>,
-    /// What it led to.
-    pub written: Written,
+    /// Which object was written.
+    key: ObjectKey,
+    /// `None` if the object is gone.
+    version: Option<ResourceVersion>,
+}
+
+/// A write, and what it left behind for caches to show.
+#[derive(Clone, Debug)]
+pub(crate) struct Recorded {
+    pub(crate) write: Write,
+    pub(crate) written: Written,
 }
 
 /// What was done to an object.
@@ -49,7 +61,7 @@ struct Details {
     uid: String,
 }
 
-impl Write {
+impl Recorded {
     /// What an answer tells about a write; `None` if it is about no object that a cache could show.
     pub(crate) fn of(verb: Verb, target: Target, answer: &[u8]) -> Option<Self> {
         let written = match HeadParser::new(Interner::new()).parse(answer) {
@@ -62,21 +74,38 @@ impl Write {
             }
             Err(_) => return None,
         };
+        let version = match &written {
+            Written::Object(head) => Some(head.version().clone()),
+            Written::Gone { .. } => None,
+        };
         let Target { group, plural, subresource, .. } = target;
-        Some(Self { verb, group, plural, subresource, written })
+        let key = written.key().clone();
+        Some(Self { write: Write { verb, group, plural, subresource, key, version }, written })
     }
 
+    /// Whether a cache that shows this write shows the earlier one as well. Of one object the later
+    /// version is enough, if caches select both alike: one that is not held tells nothing else.
+    pub(crate) fn supersedes(&self, earlier: &Self) -> bool {
+        match (&self.written, &earlier.written) {
+            (Written::Object(head), Written::Object(before)) => {
+                self.write.is_same_object(&earlier.write)
+                    && head.version() > before.version()
+                    && head.labels().iter().eq(before.labels().iter())
+            }
+            (Written::Object(_) | Written::Gone { .. }, _) => false,
+        }
+    }
+}
+
+impl Write {
     /// Which object was written.
     pub fn key(&self) -> &ObjectKey {
-        self.written.key()
+        &self.key
     }
 
     /// The version that it led to; `None` if the object is gone.
     pub fn version(&self) -> Option<&ResourceVersion> {
-        match &self.written {
-            Written::Object(head) => Some(head.version()),
-            Written::Gone { .. } => None,
-        }
+        self.version.as_ref()
     }
 
     /// Whether it led to this change of its object. A deletion that is done leads to a version that its answer does
@@ -90,10 +119,12 @@ impl Write {
 
     /// Whether both wrote the same part of the same object.
     pub(crate) fn is_same_place(&self, other: &Self) -> bool {
-        self.key() == other.key()
-            && self.group == other.group
-            && self.plural == other.plural
-            && self.subresource == other.subresource
+        self.is_same_object(other) && self.subresource == other.subresource
+    }
+
+    /// Whether both wrote the same object, or others of its name.
+    pub(crate) fn is_same_object(&self, other: &Self) -> bool {
+        self.key == other.key && self.group == other.group && self.plural == other.plural
     }
 
     /// Whether it is of this resource, in whatever version of its group.

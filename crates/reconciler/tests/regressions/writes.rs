@@ -162,3 +162,37 @@ async fn status_that_is_the_same_is_not_written() {
     let told: Vec<_> = runs[0].writes.iter().map(ToString::to_string).collect();
     assert_eq!(told, Vec::<String>::new());
 }
+
+/// The journal kept every write of a run, with the whole head of its object.
+#[tokio::test(start_paused = true)]
+async fn journal_keeps_the_first_and_the_last_writes_of_a_run_and_counts_the_others() {
+    const WRITES: usize = 10_000;
+    let (_cluster, client) = cluster().await;
+    let (said, mut heard) = mpsc::channel(10);
+    let writer = does(move |_: Arc<ConfigMap>, cx: &Context| {
+        let said = said.clone();
+        Box::pin(async move {
+            let secrets: Api<Secret> = Api::namespaced(cx.client().clone(), "default");
+            let made = secrets.create(&PostParams::default(), &secret("made")).await?;
+            let mut versions = vec![made.resource_version()];
+            for number in 1..WRITES {
+                let patch = Patch::Merge(json!({"stringData": {"number": number.to_string()}}));
+                let patched = secrets.patch("made", &PatchParams::default(), &patch).await?;
+                versions.push(patched.resource_version());
+            }
+            said.send(versions).await?;
+            Ok(Action::Done)
+        })
+    });
+    let running = run(client, writer);
+    let versions = heard.recv().await.expect("a run");
+    while running.controller.runs(&key("default/one")).is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let run = running.controller.runs(&key("default/one")).remove(0);
+    running.end().await.expect("it stops");
+    let kept: Vec<_> =
+        run.writes.iter().map(|write| write.version().map(ToString::to_string)).collect();
+    assert_eq!((kept.len(), run.writes_omitted), (16, 9_984));
+    assert_eq!(kept, [&versions[..8], &versions[WRITES - 8..]].concat());
+}
