@@ -17,6 +17,7 @@ use windlass_workqueue::WorkQueue;
 
 use crate::cause::Cause;
 use crate::journal::Run;
+use crate::recorder::RecorderStatus;
 use crate::run_error::RunError;
 use crate::source::{Source, SourceId};
 use crate::tally::Counts;
@@ -61,6 +62,8 @@ pub struct ControllerStatus {
     pub ready: usize,
     /// What it has done.
     pub counts: Counts,
+    /// What became of the Kubernetes events that its runs recorded.
+    pub events: RecorderStatus,
     /// What its informers are at.
     pub sources: Vec<InformerStatus>,
 }
@@ -152,6 +155,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Controller<K> {
             workers: self.workers,
             ready: self.work.queue.len(),
             counts: self.work.tally.read(),
+            events: self.work.tools.recorder.status(),
             sources: self.work.tools.sources.all().iter().map(|source| source.status()).collect(),
         }
     }

@@ -32,7 +32,7 @@ use tokio_util::task::TaskTracker;
 pub use clock::WallClock;
 use correlation::{Correlator, Source};
 pub use occurrence::Occurrence;
-use warnings::Warnings;
+use warnings::{Trouble, Warnings};
 
 /// Records events about objects: for people who look at an object and wonder what became of it.
 ///
@@ -40,9 +40,13 @@ use warnings::Warnings;
 ///
 /// - The same event (object, type, reason, action and note) again, within 6 minutes of the last, becomes a series: the
 ///   event is kept, and its count and time go up.
-/// - An object may cause 25 writes at once, and after that one in 5 minutes. Beyond that new events are dropped, and
-///   repeats of known ones are counted by the next write.
-/// - At most 1,000 events wait to be written, and 4,096 are remembered.
+/// - An object may have 25 new events at once, and after that one in 5 minutes. Beyond that, new
+///   events are dropped. Updates of series have the same limit, of their own; repeats beyond it are
+///   counted by the next update.
+/// - At most 1,000 events wait to be written, and 4,096 are remembered. Beyond that, new events are
+///   dropped.
+/// - The first event of an object that is dropped is mentioned in the log, with what to do;
+///   [`RecorderStatus::dropped`] counts all.
 /// - A server that does not answer or has trouble is tried 12 times. What it refuses is given up at once, with one
 ///   line in the log that says what to do about it.
 ///
@@ -160,7 +164,14 @@ impl Recorder {
     /// Outside of a runtime nothing can be written; what is recorded there waits for the next call within one.
     pub fn record(&self, occurrence: Occurrence) {
         let wall = self.shared.clock.now();
-        self.shared.state().correlator.observe(occurrence, Instant::now(), wall);
+        let dropped = {
+            let mut state = self.shared.state();
+            let dropped = state.correlator.observe(occurrence, Instant::now(), wall);
+            dropped.map(|dropped| (Trouble::Excess(dropped.why), dropped.object))
+        };
+        if let Some((trouble, object)) = dropped {
+            self.shared.warn(&trouble, &object);
+        }
         self.shared.start_writer();
     }
 
@@ -234,6 +245,13 @@ impl RecorderBuilder {
 }
 
 impl Shared {
+    /// Says what is wrong, unless that was said.
+    fn warn(&self, trouble: &Trouble, about: &str) {
+        if self.state().warnings.is_news(trouble, about) {
+            trouble.warn(&self.controller, about);
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

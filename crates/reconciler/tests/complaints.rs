@@ -122,6 +122,26 @@ async fn reconciler_that_wakes_itself_is_found_out_with_the_write() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn events_that_are_dropped_are_told_and_counted() {
+    let (log, _guard) = Log::start();
+    let (_cluster, client) = cluster().await;
+    let teller = does(|object: Arc<ConfigMap>, cx: &Context| {
+        Box::pin(async move {
+            for number in 0..30 {
+                cx.normal(&*object, "Counted", number.to_string());
+            }
+            Ok(Action::Done)
+        })
+    });
+    let running = run(client, teller);
+    let line = line(&log, "events about this object are dropped").await;
+    assert_has(&line, &["WARN", "configmap", "ConfigMap default/one", "record fewer"]);
+    let events = running.controller.status().events;
+    assert_eq!((events.recorded, events.dropped), (30, 5));
+    running.end().await.expect("it stops");
+}
+
+#[tokio::test(start_paused = true)]
 async fn writing_what_is_there_already_is_no_loop() {
     let (log, _guard) = Log::start();
     let (_cluster, client) = cluster().await;

@@ -331,6 +331,42 @@ async fn object_that_floods_is_limited_and_what_is_dropped_is_counted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn first_event_of_an_object_that_is_dropped_is_told_with_what_to_do() {
+    let log = Log::new();
+    let stage = Stage::new();
+    for object in ["web", "db"] {
+        for note in 0..40 {
+            stage.recorder.warning(about(object), "Failed", note.to_string());
+        }
+    }
+    stage.recorder.flush().await;
+    let lines = log.lines();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    for (line, object) in lines.iter().zip(["Pod default/web", "Pod default/db"]) {
+        for part in ["WARN", "tester", object, "dropped", "25", "5 minutes", "the same note"] {
+            assert!(line.contains(part), "{part:?} is missing in {line:?}");
+        }
+    }
+    assert_eq!(stage.status().dropped, 2 * 15);
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_that_find_no_room_are_told_once() {
+    let log = Log::new();
+    let stage = Stage::new();
+    // Nothing is written while this does not wait.
+    for object in 0..1_100 {
+        stage.recorder.warning(about(&object.to_string()), "Failed", "");
+    }
+    let lines = log.lines();
+    let [line] = &lines[..] else { panic!("one line, not {lines:?}") };
+    for part in ["WARN", "tester", "Pod default/1000", "dropped", "1000", "API server"] {
+        assert!(line.contains(part), "{part:?} is missing in {line:?}");
+    }
+    assert_eq!(stage.status().dropped, 100);
+}
+
+#[tokio::test(start_paused = true)]
 async fn recorders_of_one_name_at_one_moment_do_not_take_each_others_events() {
     let cluster = TestCluster::embedded();
     let client = cluster.client().expect("a client");

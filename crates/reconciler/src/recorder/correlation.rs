@@ -25,7 +25,7 @@ use super::RecorderStatus;
 use super::lru::Lru;
 use super::names::Names;
 use super::occurrence::Occurrence;
-use super::spam::SpamFilter;
+use super::spam::{Sort, SpamFilter};
 
 /// An event that is not seen for so long is over; the next is a new one. As in client-go.
 const SERIES_WINDOW: Duration = Duration::from_mins(6);
@@ -70,6 +70,23 @@ pub(super) struct Job {
     pub(super) is_new: bool,
 }
 
+/// An event that nobody will hear of.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Dropped {
+    /// What it is about, as people write it.
+    pub(super) object: String,
+    pub(super) why: Excess,
+}
+
+/// What there is too much of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Excess {
+    /// New events about the object.
+    OfObject,
+    /// Writes that wait.
+    Queued,
+}
+
 /// How a write went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Settled {
@@ -105,24 +122,32 @@ impl Correlator {
         }
     }
 
-    /// Something happened.
-    pub(super) fn observe(&mut self, occurrence: Occurrence, now: Instant, wall: Timestamp) {
+    /// Something happened. Tells if nobody will hear of it.
+    pub(super) fn observe(
+        &mut self,
+        occurrence: Occurrence,
+        now: Instant,
+        wall: Timestamp,
+    ) -> Option<Dropped> {
         self.status.recorded += 1;
         let key = occurrence.key();
         let known = self.known.touch(&key).filter(|known| known.is_current(now));
         if let Some(known) = known {
             self.status.merged += 1;
-            if known.repeat(now, wall) && self.may_write(&occurrence, now) {
+            if known.repeat(now, wall) && self.may_write(&occurrence, Sort::Repeat, now).is_ok() {
                 self.enqueue(key.into());
             }
-        } else if self.may_write(&occurrence, now) {
-            let key: Arc<str> = key.into();
-            let known = Known::new(occurrence, &mut self.names, now, wall);
-            self.known.insert(Arc::clone(&key), known, |known| !known.is_queued);
-            self.enqueue(key);
-        } else {
-            self.status.dropped += 1;
+            return None;
         }
+        if let Err(why) = self.may_write(&occurrence, Sort::New, now) {
+            self.status.dropped += 1;
+            return Some(Dropped { object: occurrence.object(), why });
+        }
+        let key: Arc<str> = key.into();
+        let known = Known::new(occurrence, &mut self.names, now, wall);
+        self.known.insert(Arc::clone(&key), known, |known| !known.is_queued);
+        self.enqueue(key);
+        None
     }
 
     /// The next write.
@@ -183,8 +208,17 @@ impl Correlator {
     }
 
     /// Whether there is room for one more write, and the object may cause it.
-    fn may_write(&mut self, occurrence: &Occurrence, now: Instant) -> bool {
-        self.queue.len() < QUEUE_MAX && self.spam.admit(&occurrence.object_key(), now)
+    fn may_write(
+        &mut self,
+        occurrence: &Occurrence,
+        sort: Sort,
+        now: Instant,
+    ) -> Result<(), Excess> {
+        if self.queue.len() >= QUEUE_MAX {
+            return Err(Excess::Queued);
+        }
+        let is_admitted = self.spam.admit(&occurrence.object_key(), sort, now);
+        if is_admitted { Ok(()) } else { Err(Excess::OfObject) }
     }
 
     fn enqueue(&mut self, key: Arc<str>) {

@@ -88,6 +88,17 @@ impl Occurrence {
         object_key(&self.regarding)
     }
 
+    /// The object as people write it, as in `Pod shop/web`.
+    pub(super) fn object(&self) -> String {
+        let part = |part: &Option<String>| part.clone().unwrap_or_default();
+        let ObjectReference { kind, namespace, name, .. } = &self.regarding;
+        let (kind, name) = (part(kind), part(name));
+        match namespace.as_deref() {
+            None | Some("") => format!("{kind} {name}"),
+            Some(namespace) => format!("{kind} {namespace}/{name}"),
+        }
+    }
+
     /// Tells events apart: the same object, type, reason, action and note are the same event.
     pub(super) fn key(&self) -> String {
         let related = self.related.as_ref().map(object_key).unwrap_or_default();

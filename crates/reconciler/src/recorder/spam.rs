@@ -1,4 +1,7 @@
 //! How many writes an object may cause: one that is in trouble must not flood the server with events.
+//!
+//! New events and updates of series have a bucket each, so that an event that repeats takes nothing
+//! from others.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +10,7 @@ use tokio::time::Instant;
 
 use super::lru::Lru;
 
-/// Writes about one object that go through at once, as in client-go.
+/// Writes of a sort about one object that go through at once, as in client-go.
 pub(super) const BURST: u32 = 25;
 
 /// After them, one in so much time, as in client-go.
@@ -16,10 +19,25 @@ pub(super) const REFILL: Duration = Duration::from_mins(5);
 /// Objects that are kept apart; beyond that, the one that was quiet for longest starts anew.
 const OBJECTS_MAX: usize = 4096;
 
-/// A token bucket for each object.
+/// Two token buckets for each object.
 #[derive(Debug)]
 pub(super) struct SpamFilter {
-    buckets: Lru<Bucket>,
+    buckets: Lru<Buckets>,
+}
+
+/// A sort of write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sort {
+    /// The first of an event.
+    New,
+    /// A known event has happened again.
+    Repeat,
+}
+
+#[derive(Debug)]
+struct Buckets {
+    new: Bucket,
+    repeats: Bucket,
 }
 
 #[derive(Debug)]
@@ -35,17 +53,31 @@ impl SpamFilter {
     }
 
     /// Whether an object may cause one more write now. If so, it has.
-    pub(super) fn admit(&mut self, object: &str, now: Instant) -> bool {
-        if let Some(bucket) = self.buckets.touch(object) {
-            return bucket.take(now);
+    pub(super) fn admit(&mut self, object: &str, sort: Sort, now: Instant) -> bool {
+        if let Some(buckets) = self.buckets.touch(object) {
+            return buckets.of(sort).take(now);
         }
-        let bucket = Bucket { tokens: BURST - 1, since: now };
-        self.buckets.insert(Arc::from(object), bucket, |_| true);
-        true
+        let mut buckets = Buckets { new: Bucket::full(now), repeats: Bucket::full(now) };
+        let is_admitted = buckets.of(sort).take(now);
+        self.buckets.insert(Arc::from(object), buckets, |_| true);
+        is_admitted
+    }
+}
+
+impl Buckets {
+    fn of(&mut self, sort: Sort) -> &mut Bucket {
+        match sort {
+            Sort::New => &mut self.new,
+            Sort::Repeat => &mut self.repeats,
+        }
     }
 }
 
 impl Bucket {
+    fn full(now: Instant) -> Self {
+        Self { tokens: BURST, since: now }
+    }
+
     fn take(&mut self, now: Instant) -> bool {
         let passed = now.saturating_duration_since(self.since).as_nanos();
         let come = u32::try_from(passed / REFILL.as_nanos()).unwrap_or(u32::MAX);
@@ -66,7 +98,7 @@ mod tests {
     use super::*;
 
     fn admitted(filter: &mut SpamFilter, object: &str, now: Instant) -> usize {
-        (0..100).filter(|_| filter.admit(object, now)).count()
+        (0..100).filter(|_| filter.admit(object, Sort::New, now)).count()
     }
 
     #[test]
@@ -104,8 +136,16 @@ mod tests {
         let (mut filter, now) = (SpamFilter::new(), Instant::now());
         assert_eq!(admitted(&mut filter, "first", now), 25);
         for object in 0..OBJECTS_MAX {
-            assert!(filter.admit(&object.to_string(), now));
+            assert!(filter.admit(&object.to_string(), Sort::New, now));
         }
-        assert!(filter.admit("first", now));
+        assert!(filter.admit("first", Sort::New, now));
+    }
+
+    #[test]
+    fn repeats_and_new_events_do_not_take_each_others_tokens() {
+        let (mut filter, now) = (SpamFilter::new(), Instant::now());
+        assert_eq!(admitted(&mut filter, "a", now), 25);
+        let repeats = (0..100).filter(|_| filter.admit("a", Sort::Repeat, now)).count();
+        assert_eq!(repeats, 25);
     }
 }

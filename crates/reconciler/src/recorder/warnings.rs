@@ -1,15 +1,20 @@
-//! What is wrong when events cannot be written, said once.
+//! What is wrong when events are dropped or cannot be written, said once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kube::core::Status;
 
-/// So many different troubles are told apart; after that the log has heard enough.
+use super::correlation::{Excess, QUEUE_MAX};
+use super::spam::{BURST, REFILL};
+
+/// So many troubles of one kind are told apart; after that the log has heard enough of it.
 const SAID_MAX: usize = 100;
 
-/// Why an event was given up.
+/// Why an event was dropped or given up.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
+    /// There are too many.
+    Excess(Excess),
     /// The account may not write events.
     Forbidden { message: String },
     /// The namespace is not there, or is going.
@@ -25,16 +30,22 @@ pub(super) enum Trouble {
 /// What was said already.
 #[derive(Debug, Default)]
 pub(super) struct Warnings {
-    said: BTreeSet<(u8, String)>,
+    /// By kind of trouble, what it was about.
+    said: BTreeMap<u8, BTreeSet<String>>,
 }
 
 impl Warnings {
-    /// Whether it is to be said: the first time for its kind and namespace.
-    pub(super) fn is_news(&mut self, trouble: &Trouble, namespace: &str) -> bool {
+    /// Whether it is to be said: the first time for its kind, and for what it is about, which is a
+    /// namespace or an object.
+    pub(super) fn is_news(&mut self, trouble: &Trouble, about: &str) -> bool {
         // A server that went away and came back may go away again, which the caller tells apart.
-        *trouble == Trouble::Unanswered
-            || self.said.len() < SAID_MAX
-                && self.said.insert((trouble.number(), namespace.to_owned()))
+        if *trouble == Trouble::Unanswered {
+            return true;
+        }
+        // What waits is about all objects.
+        let about = if *trouble == Trouble::Excess(Excess::Queued) { "" } else { about };
+        let said = self.said.entry(trouble.number()).or_default();
+        said.len() < SAID_MAX && said.insert(about.to_owned())
     }
 }
 
@@ -58,12 +69,30 @@ impl Trouble {
             Self::Refused { .. } => 2,
             Self::Unanswered => 3,
             Self::NotSent => 4,
+            Self::Excess(Excess::OfObject) => 5,
+            Self::Excess(Excess::Queued) => 6,
         }
     }
 
-    /// One line: what is wrong, and what to do.
-    pub(super) fn warn(&self, controller: &str, namespace: &str) {
+    /// One line: what is wrong, and what to do. It is about an object if there are too many events,
+    /// and else about a namespace.
+    pub(super) fn warn(&self, controller: &str, about: &str) {
+        let namespace = about;
         match self {
+            Self::Excess(Excess::OfObject) => tracing::warn!(
+                controller,
+                object = about,
+                "events about this object are dropped: it had {BURST} new ones at once, and may \
+                 have one more every {} minutes; record fewer, or record what repeats with the same \
+                 note, so that it becomes a series",
+                REFILL.as_secs() / 60
+            ),
+            Self::Excess(Excess::Queued) => tracing::warn!(
+                controller,
+                object = about,
+                "events are dropped, the first one about this object: {QUEUE_MAX} others wait to \
+                 be written; record fewer, or look why the API server takes them slowly"
+            ),
             Self::Forbidden { message } => tracing::warn!(
                 controller,
                 namespace,

@@ -105,7 +105,7 @@ async fn write(shared: &Shared, job: &mut Job, is_down: &mut bool) -> Settled {
                         continue;
                     }
                     Err(Failure::Lasting(trouble)) => {
-                        shared.warn(&trouble, job);
+                        shared.warn_of(&trouble, job);
                         return Settled::GivenUp;
                     }
                     _ => return Settled::Written,
@@ -122,7 +122,7 @@ async fn write(shared: &Shared, job: &mut Job, is_down: &mut bool) -> Settled {
         }
     }
     if !std::mem::replace(is_down, true) {
-        shared.warn(&Trouble::Unanswered, job);
+        shared.warn_of(&Trouble::Unanswered, job);
     }
     Settled::GivenUp
 }
@@ -136,11 +136,9 @@ impl Shared {
         asked.map_or(wait, |asked| asked.clamp(wait, BACKOFF_MAX))
     }
 
-    fn warn(&self, trouble: &Trouble, job: &Job) {
-        let namespace = job.event.metadata.namespace.as_deref().unwrap_or_default();
-        if self.state().warnings.is_news(trouble, namespace) {
-            trouble.warn(&self.controller, namespace);
-        }
+    /// Says why an event is given up.
+    fn warn_of(&self, trouble: &Trouble, job: &Job) {
+        self.warn(trouble, job.event.metadata.namespace.as_deref().unwrap_or_default());
     }
 }
 
