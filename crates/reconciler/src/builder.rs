@@ -19,6 +19,7 @@ use crate::context::Tools;
 use crate::controller::{Controller, KeyStream};
 use crate::journal::Journal;
 use crate::recorder::Recorder;
+use crate::running::Running;
 use crate::source::{Source, Sources};
 use crate::tally::Tally;
 use crate::unseen::Unseen;
@@ -191,7 +192,8 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ControllerBuilder<K> {
         self
     }
 
-    /// Cancels a run that takes longer. Default: never.
+    /// Cancels a run that takes longer, when it awaits something: one that blocks its thread cannot be
+    /// cancelled. Default: never.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
@@ -258,6 +260,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ControllerBuilder<K> {
             baton: Baton::new(self.workers),
             priority: self.priority,
             timeout: self.timeout,
+            running: Running::new(),
             journal: Journal::default(),
             tally: Tally::default(),
         };

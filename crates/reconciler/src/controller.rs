@@ -103,6 +103,9 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Controller<K> {
             let (work, stop) = (Arc::clone(&self.work), stop.clone());
             workers.spawn(async move { work.drain(&stop).await });
         }
+        let mut watchdog = JoinSet::new();
+        let work = Arc::clone(&self.work);
+        watchdog.spawn(async move { work.warn_while_running().await });
         let mut streams = JoinSet::new();
         let taken =
             std::mem::take(&mut *self.streams.lock().unwrap_or_else(PoisonError::into_inner));
@@ -122,14 +125,17 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Controller<K> {
                     Ok(()) => break Ok(()),
                     Err(error) => resume(error),
                 },
+                Some(Err(error)) = watchdog.join_next() => resume(error),
             }
         };
         stop.cancel();
         self.work.queue.shut_down();
         streams.shutdown().await;
+        // The watchdog goes on until the last run has ended.
         while let Some(ended) = workers.join_next().await {
             ended.unwrap_or_else(resume);
         }
+        watchdog.shutdown().await;
         ended
     }
 
@@ -247,7 +253,7 @@ async fn pump(mut stream: KeyStream, wiring: &Wiring) {
     );
 }
 
-/// A worker catches what reconcilers do, so its own panic is a bug here.
+/// Workers catch what reconcilers do, so a panic of their own is a bug here.
 fn resume(error: tokio::task::JoinError) {
     if error.is_panic() {
         std::panic::resume_unwind(error.into_panic());

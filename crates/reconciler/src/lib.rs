@@ -44,12 +44,17 @@
 //!
 //! # When something goes wrong
 //!
-//! An [`Error`] is made of any error by `?` (of `anyhow`'s by `Error::boxed(error.into())`, since that is none; beside the
-//! prelude, import its trait as `use anyhow::Context as _`), and classed by what caused it ([`Class`]): conflicts start anew without a
-//! fuss, throttling waits as long as the server asks for, an object that does not decode rests until it changes. Panics
-//! and runs that take longer than a [timeout](ControllerBuilder::timeout), if there is one, are caught, and tried again; without
-//! one, a run that lasts a minute is mentioned in the log. Every failure is one log line with
-//! the controller, the key, what is wrong and what to do.
+//! An [`Error`] is made of any error by `?` (of `anyhow`'s by `Error::boxed(error.into())`, since
+//! that is none; beside the prelude, import its trait as `use anyhow::Context as _`), and classed
+//! by what caused it ([`Class`]): conflicts start anew without a fuss, throttling waits as long as
+//! the server asks for, an object that does not decode rests until it changes. Panics and runs that
+//! take longer than a [timeout](ControllerBuilder::timeout), if there is one, are caught, and tried
+//! again. Every failure is one log line with the controller, the key, what is wrong and what to do.
+//!
+//! A run that lasts a minute is mentioned in the log, and then each time that its duration has
+//! doubled. That includes a run that blocks its thread, if the runtime has another one. On a
+//! runtime with a single thread (`current_thread`) nothing else can run then, and so nobody can
+//! tell.
 //!
 //! [`Controller::runs`] tells the last runs of a key: why each ran, what it wrote (the first and
 //! the last writes, if there are more than [`WRITES_PER_RUN`]) and how it ended.
@@ -115,6 +120,7 @@ mod recorder;
 mod recording;
 mod report;
 mod run_error;
+mod running;
 mod signal;
 mod source;
 mod tally;

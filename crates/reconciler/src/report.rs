@@ -68,6 +68,19 @@ impl RunOf<'_> {
         }
     }
 
+    /// It takes long. Nothing else would tell, if it has no timeout.
+    pub(crate) fn report_long(self, took: Duration) {
+        let Self { controller, key, attempt } = self;
+        tracing::warn!(
+            controller, %key, attempt,
+            "the reconciler has been running for {} s, and keeps a worker busy: if it awaits \
+             something without a limit, set one with ControllerBuilder::timeout; if it blocks its \
+             thread (by std::thread::sleep, a blocking lock or call, a long computation), move \
+             that to tokio::task::spawn_blocking",
+            took.as_secs()
+        );
+    }
+
     /// A key that its own writes wake. Returns whether it is a loop from now on.
     pub(crate) fn report_circles(self, circles: &Circles) -> bool {
         let Self { controller, key, .. } = self;

@@ -1,5 +1,6 @@
 //! What a worker does with a key: wait for the caches, call the reconciler, settle the outcome, note the run.
 
+use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use serde::de::DeserializeOwned;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::level_filters::LevelFilter;
 use tracing::{Instrument as _, Span};
@@ -24,6 +25,7 @@ use crate::error::{Class, Error};
 use crate::journal::{Journal, Outcome, Run};
 use crate::reconcile::ErasedReconcile;
 use crate::report::RunOf;
+use crate::running::{LongRun, Running};
 use crate::tally::Tally;
 use crate::unseen::Pending;
 use crate::verdict::Verdict;
@@ -39,9 +41,6 @@ const WORKER_WAIT: Duration = Duration::from_millis(100);
 /// How long a key that was put aside stays there.
 const ASIDE: Duration = Duration::from_millis(100);
 
-/// A run that takes longer is mentioned in the log, then after twice the time, and so on.
-const LONG: Duration = Duration::from_mins(1);
-
 /// What all workers of a controller have.
 pub(crate) struct Work<K> {
     pub(crate) tools: Arc<Tools>,
@@ -51,6 +50,7 @@ pub(crate) struct Work<K> {
     pub(crate) baton: Baton,
     pub(crate) priority: PriorityPolicy,
     pub(crate) timeout: Option<Duration>,
+    pub(crate) running: Running,
     pub(crate) journal: Journal,
     pub(crate) tally: Tally,
 }
@@ -133,10 +133,20 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
         }
     }
 
+    /// Mentions runs that take long in the log, for ever.
+    pub(crate) async fn warn_while_running(&self) -> Infallible {
+        let controller = &self.tools.controller;
+        let warn = |run: &LongRun| {
+            RunOf { controller, key: &run.key, attempt: run.attempt }.report_long(run.took);
+        };
+        self.running.warn_while_running(warn).await
+    }
+
     async fn run(&self, lease: Taken<'_>, is_behind: bool) {
         let (started, queued) = (Instant::now(), lease.queued().unwrap_or_default());
         let cx = self.context(&lease, started, is_behind);
         let verdict = {
+            let _under_way = self.running.enter(&cx.key, cx.attempt, started);
             let called = pin!(self.call(&cx));
             let span = span_of(&cx);
             // One that nobody listens to is not even entered.
@@ -205,7 +215,6 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
         // Dropping a run that took too long is code of the user's, too: if that panics, it was still too long.
         let is_over = AtomicBool::new(false);
         let judged = async {
-            let called = told_while_it_lasts(cx, called);
             let Some(limit) = self.timeout else { return Verdict::of(called.await) };
             // Pinned, so that it is dropped after this is noted.
             tokio::pin! {
@@ -263,26 +272,4 @@ fn span_of(cx: &Context) -> Span {
         attempt = cx.attempt,
         cause = cx.causes.last().map(tracing::field::display),
     )
-}
-
-/// Says of a run that takes long that it does. Nothing else would, if it has no timeout.
-async fn told_while_it_lasts<R>(cx: &Context, called: impl Future<Output = R>) -> R {
-    tokio::pin!(called);
-    let mut pause = LONG;
-    loop {
-        tokio::select! {
-            // First, so that the many runs that need not wait need no timer.
-            biased;
-            returned = &mut called => return returned,
-            // Made when it is polled, and so mostly not at all.
-            () = async { sleep(pause).await } => {
-                tracing::warn!(
-                    controller = cx.controller(), key = %cx.key(), attempt = cx.attempt(),
-                    "the reconciler has been running for {} s more, and its worker with it: look for what it awaits \
-                     without a limit, or set one by ControllerBuilder::timeout", pause.as_secs()
-                );
-                pause = pause.saturating_mul(2);
-            }
-        }
-    }
 }
