@@ -1,59 +1,67 @@
-//! How often keys have failed: the queue's limiter, which is asked only while it has something to tell.
+//! How often keys have failed, and how long they wait for that: the queue's count and its limiter.
 //!
-//! For each run it is asked how often its key has failed, and told that it has not this time. Mostly no key has, and then that
-//! takes one look at a flag.
+//! For each run the queue asks how often its key has failed, and says so if it has not this time. Mostly no
+//! key has failed, and then both are one look at a flag.
 
+use std::hash::Hash;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use crate::MAX_DELAY;
+use crate::failures::Failures;
 use crate::limiter::RateLimiter;
 use crate::sync::{AtomicBool, Lock, Ordering};
 
 pub(crate) struct Charges<K> {
-    limiter: Lock<Box<dyn RateLimiter<K>>>,
-    /// Whether the limiter [has failures](RateLimiter::has_failures). Written with the limiter locked. Whoever has to know of a failure
+    state: Lock<State<K>>,
+    /// Whether any key has failures. Written with the state locked. Whoever has to know of a failure
     /// knows of it by the queue's locks, or by the caller's own, and so sees the flag.
     has_any: AtomicBool,
 }
 
-impl<K> Charges<K> {
+struct State<K> {
+    failures: Failures<K>,
+    limiter: Box<dyn RateLimiter<K>>,
+}
+
+impl<K: Eq + Hash + Clone> Charges<K> {
     pub(crate) fn new(limiter: Box<dyn RateLimiter<K>>) -> Self {
-        let has_any = AtomicBool::new(limiter.has_failures());
-        Self { limiter: Lock::new(limiter), has_any }
+        let state = State { failures: Failures::new(), limiter };
+        Self { state: Lock::new(state), has_any: AtomicBool::new(false) }
     }
 
-    /// Charges a key with a failure; returns how long it shall wait.
+    /// Counts a failure of a key; returns how long the key waits. The limiter is asked only if the key
+    /// does not wait already.
     pub(crate) fn charge(&self, key: &K) -> Duration {
-        // A limiter is trusted with its delays, but not beyond the calendar.
-        self.charge_and_cut(key, |delay| delay.min(MAX_DELAY))
-    }
-
-    /// Charges a key with a failure, and lets it wait for `delay`, whatever the limiter says.
-    pub(crate) fn charge_for(&self, key: &K, delay: Duration) {
-        self.charge_and_cut(key, |_| delay);
-    }
-
-    fn charge_and_cut(&self, key: &K, cut: impl FnOnce(Duration) -> Duration) -> Duration {
         let now = Instant::now();
-        let mut limiter = self.limiter.lock();
+        let mut state = self.state.lock();
+        let State { failures, limiter } = &mut *state;
+        // A limiter is trusted with its delays, but not beyond the calendar.
+        let ask = |number| limiter.next_delay(key, number, now).min(MAX_DELAY);
+        let delay = failures.charge(key, now, ask);
         self.has_any.store(true, Ordering::Relaxed);
-        let delay = cut(limiter.next_delay(key, now));
-        limiter.granted(key, now + delay);
         delay
+    }
+
+    /// Counts a failure of a key that waits for `delay`; the limiter is not asked.
+    pub(crate) fn charge_for(&self, key: &K, delay: Duration) {
+        let now = Instant::now();
+        let mut state = self.state.lock();
+        state.failures.charge_for(key, now, delay);
+        self.has_any.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn forget(&self, key: &K) {
         if self.has_any.load(Ordering::Relaxed) {
-            let mut limiter = self.limiter.lock();
-            limiter.forget(key);
-            self.has_any.store(limiter.has_failures(), Ordering::Relaxed);
+            let mut state = self.state.lock();
+            state.failures.forget(key);
+            self.has_any.store(state.failures.has_any(), Ordering::Relaxed);
         }
     }
 
     pub(crate) fn failures(&self, key: &K) -> u32 {
-        if self.has_any.load(Ordering::Relaxed) { self.limiter.lock().failures(key) } else { 0 }
+        if self.has_any.load(Ordering::Relaxed) { self.state.lock().failures.count(key) } else { 0 }
     }
 
     /// Looks up many keys at one moment.
@@ -61,9 +69,14 @@ impl<K> Charges<K> {
     where
         K: 'k,
     {
-        let limiter = self.limiter.lock();
+        let state = self.state.lock();
         for (key, failures) in keys {
-            *failures = limiter.failures(key);
+            *failures = state.failures.count(key);
         }
+    }
+
+    /// How far ahead the limiter is booked.
+    pub(crate) fn debt(&self) -> Duration {
+        self.state.lock().limiter.debt(Instant::now())
     }
 }

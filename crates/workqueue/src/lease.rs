@@ -103,7 +103,8 @@ where
     }
 
     /// The run failed: the key is charged with a failure and comes back after the limiter's delay, which
-    /// is returned. The lease is done.
+    /// is returned. If the key failed before and its delay is not over, because an event ran it early, it
+    /// is not charged again and waits for the rest. The lease is done.
     ///
     /// The next run is as urgent as this one and has its causes too, so that it can still be explained.
     ///
@@ -114,8 +115,9 @@ where
         self.repeat(delay)
     }
 
-    /// The run failed, and somebody knows better than the limiter when to try again: the key is charged
-    /// with a failure and comes back after `delay`. Otherwise as [`retry`](Self::retry).
+    /// The run failed, and the caller knows better than the limiter when to try again: the key is charged
+    /// with a failure and comes back after `delay`. The limiter is not asked, so the key takes no slot of
+    /// a [`TokenBucket`](crate::TokenBucket). Otherwise as [`retry`](Self::retry).
     ///
     /// # Errors
     /// If the queue is shut down or the delay is beyond [`MAX_DELAY`].

@@ -187,12 +187,14 @@ impl<K, C> Ledger<K, C> {
         self.running.len()
     }
 
+    /// All of the load that the ledger knows: not the limiter's debt.
     pub(crate) fn load(&self, now: Stamp) -> Load {
         Load {
             ready: self.ready,
             waiting: self.waiting.len(),
             running: self.running.len(),
             elapsed: self.keeps_times.then(|| self.running.elapsed(now)),
+            retry_debt: Duration::ZERO,
         }
     }
 

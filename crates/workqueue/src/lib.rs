@@ -208,6 +208,7 @@ mod doorbell;
 mod error;
 #[cfg(test)]
 mod explore;
+mod failures;
 mod intake;
 mod lease;
 mod ledger;

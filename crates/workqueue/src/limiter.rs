@@ -2,7 +2,6 @@
 
 mod bucket;
 mod exponential;
-mod failures;
 mod fast_slow;
 mod jitter;
 mod max_of;
@@ -19,8 +18,14 @@ pub use jitter::Jitter;
 pub use max_of::MaxOf;
 pub use max_wait::MaxWait;
 
-/// Decides how long a key waits before it is tried again. It is asked about [retries](crate::Lease::retry) and
-/// [rate-limited adds](crate::WorkQueue::add_rate_limited); plain adds do not wait.
+/// Decides how long a key that failed waits before it is tried again.
+///
+/// The queue counts the failures of each key, at most one for each backoff window: the time from a
+/// failure to the retry that follows it. For each new window it asks the limiter once, so a limiter
+/// that all keys share, such as [`TokenBucket`], books one slot for each window, however often events
+/// run the key early and it fails again. A failure that brings its own delay
+/// ([`Lease::retry_after`](crate::Lease::retry_after)) is counted and opens a window, too, but the
+/// limiter is not asked, and books nothing.
 ///
 /// | limiter | delay |
 /// |---|---|
@@ -31,6 +36,32 @@ pub use max_wait::MaxWait;
 /// | [`MaxWait`] | another limiter's, cut at a maximum |
 /// | [`Jitter`] | another limiter's, plus a random share of it |
 ///
+/// [Retries](crate::Lease::retry) and [rate-limited adds](crate::WorkQueue::add_rate_limited) are
+/// failures. Plain and delayed adds are not, and do not wait for a limiter.
+///
+/// ```
+/// use std::time::Duration;
+/// use windlass_workqueue::WorkQueue;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?.block_on(async {
+/// // The default limiter: from 5 ms for each key, and ten retries a second over all keys.
+/// let queue = WorkQueue::<u32>::new();
+/// for key in 0..1_100 {
+///     queue.add(key)?;
+///     let lease = queue.try_get().expect("ready");
+///     lease.retry_after(Duration::from_secs(1))?; // "not ready, again in a second"
+///     assert_eq!(queue.failures(&key), 1);
+/// }
+///
+/// // They had their own delays, so they are not in the way of a key that has none.
+/// queue.add(9_999)?;
+/// let delay = queue.try_get().expect("ready").retry()?;
+/// assert_eq!(delay, Duration::from_millis(5));
+/// # queue.shut_down();
+/// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// A limiter is a plain synchronous structure: time comes in as an argument, randomness from a seed. The
 /// queue calls it under a lock of its own, so an implementation needs none, and must not call the queue.
 ///
@@ -39,66 +70,38 @@ pub use max_wait::MaxWait;
 /// use tokio::time::Instant;
 /// use windlass_workqueue::{RateLimiter, WorkQueue};
 ///
-/// /// Every retry after one second, whatever happened before.
+/// /// One more second for each failure.
 /// #[derive(Debug)]
-/// struct EverySecond;
+/// struct Linear;
 ///
-/// impl<K> RateLimiter<K> for EverySecond {
-///     fn next_delay(&mut self, _key: &K, _now: Instant) -> Duration {
-///         Duration::from_secs(1)
-///     }
-///     fn forget(&mut self, _key: &K) {}
-///     fn failures(&self, _key: &K) -> u32 {
-///         0
+/// impl<K> RateLimiter<K> for Linear {
+///     fn next_delay(&mut self, _key: &K, failures: u32, _now: Instant) -> Duration {
+///         Duration::from_secs(u64::from(failures))
 ///     }
 /// }
 ///
-/// let queue = WorkQueue::<String>::builder().limiter(EverySecond).build()?;
+/// let queue = WorkQueue::<String>::builder().limiter(Linear).build()?;
 /// # Ok::<(), windlass_workqueue::InvalidConfig>(())
 /// ```
 pub trait RateLimiter<K>: Send {
-    /// Counts a failure of `key` at `now` and says how long the key waits from then on.
-    fn next_delay(&mut self, key: &K, now: Instant) -> Duration;
+    /// How long `key` waits, from `now`, after a failure that is number `failures` in a row: 1 for the
+    /// first since the key succeeded. A limiter that all keys share books a slot.
+    fn next_delay(&mut self, key: &K, failures: u32, now: Instant) -> Duration;
 
-    /// Hears until when `key` waits in the end, after [`next_delay`](Self::next_delay): another limiter may
-    /// have asked for more, or the delay may have been cut. One that counts a failure only once while the
-    /// key waits needs to know; others ignore it.
-    fn granted(&mut self, key: &K, until: Instant) {
-        let _ = (key, until);
-    }
-
-    /// Forgets the failures of `key`: it has succeeded, or is gone.
-    fn forget(&mut self, key: &K);
-
-    /// How many failures `key` is charged with.
-    fn failures(&self, key: &K) -> u32;
-
-    /// Whether any key is charged with failures, as far as is known without looking for long. As long as not, and until the next
-    /// failure, the queue neither has one [forgotten](Self::forget) nor asks for [`failures`](Self::failures). By default
-    /// yes: a limiter that takes note of every success has to say so.
-    fn has_failures(&self) -> bool {
-        true
+    /// How far ahead of `now` slots are booked that all keys share: about as long as a key that fails now
+    /// waits because others failed before it. By default zero: keys do not wait for each other.
+    fn debt(&self, now: Instant) -> Duration {
+        let _ = now;
+        Duration::ZERO
     }
 }
 
 impl<K> RateLimiter<K> for Box<dyn RateLimiter<K>> {
-    fn next_delay(&mut self, key: &K, now: Instant) -> Duration {
-        (**self).next_delay(key, now)
+    fn next_delay(&mut self, key: &K, failures: u32, now: Instant) -> Duration {
+        (**self).next_delay(key, failures, now)
     }
 
-    fn granted(&mut self, key: &K, until: Instant) {
-        (**self).granted(key, until);
-    }
-
-    fn forget(&mut self, key: &K) {
-        (**self).forget(key);
-    }
-
-    fn failures(&self, key: &K) -> u32 {
-        (**self).failures(key)
-    }
-
-    fn has_failures(&self) -> bool {
-        (**self).has_failures()
+    fn debt(&self, now: Instant) -> Duration {
+        (**self).debt(now)
     }
 }

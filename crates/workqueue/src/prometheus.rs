@@ -26,7 +26,7 @@ use crate::observer::{Elapsed, Load, Observer, Probe};
 /// those that Kubernetes' own components use, so that dashboards made for either keep working.
 const BUCKETS: [f64; 12] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3];
 
-/// Shows any number of queues on one `prometheus_client` registry, under client-go's names:
+/// Shows any number of queues on one `prometheus_client` registry, most of them under client-go's names:
 ///
 /// | metric | type | of each queue |
 /// |---|---|---|
@@ -37,6 +37,9 @@ const BUCKETS: [f64; 12] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0,
 /// | `workqueue_unfinished_work_seconds` | gauge | how long the leases that are out have been, added up |
 /// | `workqueue_longest_running_processor_seconds` | gauge | how long the oldest lease has been out |
 /// | `workqueue_retries_total` | counter | adds through the rate limiter |
+/// | `workqueue_retry_debt_seconds` | gauge | how far ahead a limiter that all keys share is booked |
+///
+/// The last one is not client-go's. It rises while more keys fail than the limiter lets through.
 ///
 /// ```
 /// use prometheus_client::{encoding::text, registry::Registry};
@@ -61,7 +64,7 @@ const BUCKETS: [f64; 12] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0,
 ///
 /// A queue is shown from when it is built until it is gone. A name that is used again after that starts
 /// at zero, like a process that was restarted. Queues that share a name at the same time are shown as
-/// one: their counts are added up, and of their longest runs the longest is shown.
+/// one: their counts are added up, and the longest of their longest runs and of their retry debts are shown.
 #[derive(Clone, Debug)]
 pub struct QueueMetrics {
     queues: Arc<Queues>,
@@ -107,7 +110,7 @@ struct Family {
     encode: fn(&Shown, MetricEncoder<'_>) -> fmt::Result,
 }
 
-static FAMILIES: [Family; 7] = [
+static FAMILIES: [Family; 8] = [
     Family {
         name: "workqueue_depth",
         help: "Keys that are ready and wait for a worker.",
@@ -157,6 +160,14 @@ static FAMILIES: [Family; 7] = [
         unit: None,
         kind: MetricType::Counter,
         encode: |shown, encoder| shown.series.retries.encode(encoder),
+    },
+    Family {
+        name: "workqueue_retry_debt",
+        help: "How far ahead a limiter that all keys share is booked: about how long a key that fails now \
+               waits because others failed before it.",
+        unit: Some(Unit::Seconds),
+        kind: MetricType::Gauge,
+        encode: |shown, mut encoder| encoder.encode_gauge(&shown.load.retry_debt.as_secs_f64()),
     },
 ];
 
@@ -255,6 +266,7 @@ fn together(one: Load, other: Load) -> Load {
             total: one.total + other.total,
             longest: one.longest.max(other.longest),
         }),
+        retry_debt: one.retry_debt.max(other.retry_debt),
     }
 }
 

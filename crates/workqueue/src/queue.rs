@@ -180,8 +180,8 @@ where
         self.shared.charges.forget(key);
     }
 
-    /// How many failures a key is charged with. That is up to the limiter: the exponential one counts one failure for each
-    /// backoff at most, a token bucket none.
+    /// How often a key has failed since it last succeeded: retries and rate-limited adds, at most one for each backoff
+    /// window (see [`RateLimiter`](crate::RateLimiter)). Forgotten an hour after the end of the last window.
     pub fn failures(&self, key: &K) -> u32 {
         self.shared.charges.failures(key)
     }
@@ -292,7 +292,8 @@ where
         let failures = keys.iter_mut().map(|status| (&status.key, &mut status.failures));
         self.shared.charges.look_up(failures);
         keys.sort_by_key(KeyStatus::rank);
-        Snapshot { name: self.shared.name.clone(), taken, shut_down, keys }
+        let (name, retry_debt) = (self.shared.name.clone(), self.shared.charges.debt());
+        Snapshot { name, taken, shut_down, retry_debt, keys }
     }
 
     /// What is known of one key at this moment; `None` if it is neither ready, waiting nor running.

@@ -476,8 +476,8 @@ where
     C: Send + Sync + 'static,
 {
     fn load(&self) -> Load {
-        let core = self.settled();
-        core.ledger.load(self.clock.now())
+        let load = self.settled().ledger.load(self.clock.now());
+        Load { retry_debt: self.charges.debt(), ..load }
     }
 }
 

@@ -25,6 +25,8 @@ pub struct Snapshot<K, C = ()> {
     pub taken: Instant,
     /// Whether the queue was shut down.
     pub shut_down: bool,
+    /// How far ahead a limiter that all keys share is booked; see [`Load::retry_debt`](crate::Load::retry_debt).
+    pub retry_debt: Duration,
     /// The keys, those that a person asks about first: the running ones, the longest first; then those that have failed;
     /// then the ready and last the waiting ones, the longest or soonest first. Where times are not kept, the running and
     /// the ready ones are in no particular order.
@@ -122,7 +124,7 @@ impl<K: fmt::Debug, C: fmt::Debug> fmt::Display for Snapshot<K, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count =
             |is: fn(&KeyStatus<K, C>) -> bool| self.keys.iter().filter(|&key| is(key)).count();
-        writeln!(
+        write!(
             f,
             "{}: {} running, {} ready, {} waiting{}",
             self.name,
@@ -131,6 +133,10 @@ impl<K: fmt::Debug, C: fmt::Debug> fmt::Display for Snapshot<K, C> {
             count(|key| key.ahead.as_ref().is_some_and(|ahead| ahead.due.is_some())),
             if self.shut_down { ", shut down" } else { "" },
         )?;
+        if !self.retry_debt.is_zero() {
+            write!(f, ", retries booked {} ahead", Age(self.retry_debt))?;
+        }
+        writeln!(f)?;
         if self.keys.is_empty() {
             return Ok(());
         }

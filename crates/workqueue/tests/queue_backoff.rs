@@ -3,8 +3,7 @@
 mod common;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{MILLISECOND, SECOND};
@@ -99,7 +98,8 @@ async fn the_bucket_of_a_queue_fills_with_the_paused_clock() {
 async fn a_thousand_simultaneous_adds_get_a_thousand_slots() {
     // So slow that the time the test takes does not count: one slot in a day, one key at once.
     const DAY: Duration = Duration::from_hours(24);
-    let queue = queue_with(TokenBucket::new(1.0 / DAY.as_secs_f64(), 1).unwrap());
+    let bucket = TokenBucket::new(1.0 / DAY.as_secs_f64(), 1).unwrap().wait_max(MAX_DELAY);
+    let queue = queue_with(bucket);
     let mut producers = JoinSet::new();
     for producer in 0..10 {
         let queue = queue.clone();
@@ -138,12 +138,8 @@ async fn forget_does_not_take_back_a_retry_that_is_under_way() {
 struct Never;
 
 impl<K> RateLimiter<K> for Never {
-    fn next_delay(&mut self, _key: &K, _now: Instant) -> Duration {
+    fn next_delay(&mut self, _key: &K, _failures: u32, _now: Instant) -> Duration {
         Duration::MAX
-    }
-    fn forget(&mut self, _key: &K) {}
-    fn failures(&self, _key: &K) -> u32 {
-        0
     }
 }
 
@@ -189,51 +185,63 @@ async fn a_chatty_key_behind_a_full_bucket_is_charged_once() {
     assert_eq!(queue.failures(&"chatty"), 1);
 }
 
-/// Counts successes. It has failures, or knows of none before the first.
+/// Notes what it is asked.
 #[derive(Clone, Default)]
-struct Hearing {
-    knows: bool,
-    failed: Arc<AtomicU32>,
-    succeeded: Arc<AtomicU32>,
-}
+struct Asked(Arc<Mutex<Vec<(&'static str, u32)>>>);
 
-impl<K> RateLimiter<K> for Hearing {
-    fn next_delay(&mut self, _key: &K, _now: Instant) -> Duration {
-        self.failed.fetch_add(1, Ordering::Relaxed);
-        Duration::ZERO
-    }
-
-    fn forget(&mut self, _key: &K) {
-        self.failed.store(0, Ordering::Relaxed);
-        self.succeeded.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn failures(&self, _key: &K) -> u32 {
-        self.failed.load(Ordering::Relaxed)
-    }
-
-    fn has_failures(&self) -> bool {
-        !self.knows || self.failed.load(Ordering::Relaxed) > 0
+impl RateLimiter<&'static str> for Asked {
+    fn next_delay(&mut self, key: &&'static str, failures: u32, _now: Instant) -> Duration {
+        self.0.lock().unwrap().push((*key, failures));
+        SECOND
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn limiter_hears_of_every_success_unless_it_knows_of_no_failure() {
-    for (knows, expected) in [(false, [1, 1, 2, 3]), (true, [0, 0, 1, 1])] {
-        let limiter = Hearing { knows, ..Hearing::default() };
-        let queue = queue_with(limiter.clone());
-        let heard = ["succeeds", "fails", "succeeds", "succeeds"].map(|run| {
-            queue.add("a").unwrap();
-            let lease = queue.try_get().unwrap();
-            if run == "fails" {
-                lease.retry().unwrap();
-                assert_eq!(queue.failures(&"a"), 1);
-            } else {
-                lease.finish();
-                assert_eq!(queue.failures(&"a"), 0);
-            }
-            limiter.succeeded.load(Ordering::Relaxed)
-        });
-        assert_eq!(heard, expected);
+async fn limiter_is_asked_once_for_each_backoff_and_not_where_the_caller_has_a_delay() {
+    let limiter = Asked::default();
+    let queue = queue_with(limiter.clone());
+    let asked = || std::mem::take(&mut *limiter.0.lock().unwrap());
+    let run = |key| {
+        queue.add(key).unwrap();
+        queue.try_get().unwrap()
+    };
+    run("a").retry().unwrap();
+    run("a").retry().unwrap();
+    run("b").retry_after(SECOND).unwrap();
+    assert_eq!(asked(), [("a", 1)]);
+    assert_eq!((queue.failures(&"a"), queue.failures(&"b")), (1, 1));
+
+    for _ in ["a", "b"] {
+        queue.get().await.unwrap().retry().unwrap();
     }
+    assert_eq!(asked(), [("a", 2), ("b", 2)], "a failure with its own delay counts");
+    for _ in ["a", "b"] {
+        queue.get().await.unwrap().finish();
+    }
+    run("a").retry().unwrap();
+    assert_eq!(asked(), [("a", 1)], "and a success forgets them");
+}
+
+/// A failure that is counted by no limiter, as with a bucket alone, is still one.
+#[tokio::test(start_paused = true)]
+async fn failures_are_counted_whatever_the_limiter() {
+    let queue = queue_with(TokenBucket::new(1.0, 1).unwrap());
+    for failures in 1..=5 {
+        queue.add("a").unwrap();
+        queue.get().await.unwrap().retry().unwrap();
+        advance(10 * SECOND).await;
+        assert_eq!(queue.failures(&"a"), failures);
+    }
+    queue.get().await.unwrap().finish();
+    assert_eq!(queue.failures(&"a"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn bucket_is_booked_a_bounded_time_ahead() {
+    let queue = WorkQueue::<u32>::new();
+    for key in 0..20_000 {
+        queue.add_rate_limited(key).unwrap();
+    }
+    assert_eq!(queue.load().retry_debt, 1_000 * SECOND);
+    assert_eq!(queue.add_rate_limited(20_000).unwrap(), 1_000 * SECOND);
 }

@@ -41,33 +41,33 @@ fn a_bucket_without_room_is_refused() {
 
 #[test]
 fn a_backoff_that_is_upside_down_is_refused() {
-    let refused = Exponential::<&str>::new(2 * SECOND, SECOND).unwrap_err();
+    let refused = Exponential::new(2 * SECOND, SECOND).unwrap_err();
     assert_eq!(refused, InvalidConfig::Backoff { base: 2 * SECOND, max: SECOND });
     assert_says(&refused, &["2s", "1s", "not above its maximum"]);
-    let refused = FastSlow::<&str>::new(2 * SECOND, SECOND, 3).unwrap_err();
+    let refused = FastSlow::new(2 * SECOND, SECOND, 3).unwrap_err();
     assert_eq!(refused, InvalidConfig::Backoff { base: 2 * SECOND, max: SECOND });
 }
 
 #[test]
 fn a_backoff_that_never_grows_is_refused() {
-    let refused = Exponential::<&str>::new(Duration::ZERO, SECOND).unwrap_err();
+    let refused = Exponential::new(Duration::ZERO, SECOND).unwrap_err();
     assert_says(&refused, &["above zero"]);
 }
 
 #[test]
 fn a_limiter_beyond_any_calendar_is_refused() {
-    let refused = Exponential::<&str>::new(SECOND, Duration::MAX).unwrap_err();
+    let refused = Exponential::new(SECOND, Duration::MAX).unwrap_err();
     assert_eq!(refused, InvalidConfig::DelayTooLong { delay: Duration::MAX });
     assert_says(&refused, &["100 years", "unit"]);
-    let refused = FastSlow::<&str>::new(SECOND, Duration::MAX, 3).unwrap_err();
+    let refused = FastSlow::new(SECOND, Duration::MAX, 3).unwrap_err();
     assert_eq!(refused, InvalidConfig::DelayTooLong { delay: Duration::MAX });
-    assert!(Exponential::<&str>::new(SECOND, MAX_DELAY).is_ok());
+    assert!(Exponential::new(SECOND, MAX_DELAY).is_ok());
 }
 
 #[test]
 fn a_jitter_that_is_no_share_is_refused() {
     for factor in [-0.1, 1.1, f64::NAN, f64::INFINITY] {
-        let inner = Exponential::<&str>::default();
+        let inner = Exponential::default();
         let refused = Jitter::new(inner, factor, 1).unwrap_err();
         assert!(matches!(refused, InvalidConfig::Jitter { .. }));
         assert_says(&refused, &["between 0 and 1", &factor.to_string()]);
@@ -186,13 +186,9 @@ impl Clumsy {
 }
 
 impl<K> RateLimiter<K> for Clumsy {
-    fn next_delay(&mut self, _key: &K, _now: Instant) -> Duration {
+    fn next_delay(&mut self, _key: &K, _failures: u32, _now: Instant) -> Duration {
         self.stumble();
         SECOND
-    }
-    fn forget(&mut self, _key: &K) {}
-    fn failures(&self, _key: &K) -> u32 {
-        0
     }
 }
 

@@ -109,6 +109,10 @@ workqueue_longest_running_processor_seconds{name="pods"} 0.5
 # HELP workqueue_retries Adds through the rate limiter.
 # TYPE workqueue_retries counter
 workqueue_retries_total{name="pods"} 1
+# HELP workqueue_retry_debt_seconds How far ahead a limiter that all keys share is booked: about how long a key that fails now waits because others failed before it.
+# TYPE workqueue_retry_debt_seconds gauge
+# UNIT workqueue_retry_debt_seconds seconds
+workqueue_retry_debt_seconds{name="pods"} 0.0
 # EOF
 "#;
     assert_eq!(scrape(&registry), expected);
@@ -237,6 +241,27 @@ async fn retries_are_counted_when_asked_for() {
     queue.add_with("two", Add::rate_limited()).expect("open");
     queue.add_after("three", SECOND).expect("open");
     assert_eq!(value(&registry, "workqueue_retries_total"), "2");
+    queue.shut_down();
+}
+
+#[tokio::test(start_paused = true)]
+async fn debt_of_a_bucket_is_shown_and_falls_with_time() {
+    let (registry, metrics) = metrics();
+    let observer = metrics.observer("pods");
+    let queue = WorkQueue::<u32>::builder().observer(observer).build().expect("valid");
+    // One hundred at once, then ten a second.
+    for key in 0..150 {
+        queue.add_rate_limited(key).expect("open");
+    }
+    assert_eq!(value(&registry, "workqueue_retry_debt_seconds"), "5.0");
+    assert_eq!(queue.load().retry_debt, 5 * SECOND);
+    time::advance(2 * SECOND).await;
+    assert_eq!(value(&registry, "workqueue_retry_debt_seconds"), "3.0");
+    assert_eq!(queue.snapshot().retry_debt, 3 * SECOND);
+    assert!(queue.snapshot().to_string().contains("retries booked 3.0s ahead"));
+    time::advance(4 * SECOND).await;
+    assert_eq!(value(&registry, "workqueue_retry_debt_seconds"), "0.0");
+    assert!(!queue.snapshot().to_string().contains("booked"));
     queue.shut_down();
 }
 

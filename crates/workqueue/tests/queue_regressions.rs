@@ -1,5 +1,5 @@
-//! What the model test once found, each as a test of its own, so that it stays found when the generator
-//! changes. All are about order: what the queue puts off inside must not show.
+//! Faults that were found once, each as a test of its own. The first ones are about order: the model test found
+//! them, and they stay found here when its generator changes.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::advance;
 use windlass_workqueue::{Add, Priority, WorkQueue};
 
-use common::run_ready;
+use common::{MILLISECOND, SECOND, run_ready};
 
 const AGING: Duration = Duration::from_secs(10);
 
@@ -83,4 +83,32 @@ async fn a_key_raised_by_a_delayed_add_comes_after_earlier_urgent_ones() {
     queue.add_with("urgent", high()).unwrap();
     queue.add_with("raised", Add::after(AGING).priority(Priority::High)).unwrap();
     assert_eq!(run_ready(&queue), ["urgent", "raised"]);
+}
+
+/// The limiter was asked for a delay that nobody used, and the bucket kept the slot: a thousand objects that said
+/// "not ready, again in 10 s" made every other retry wait, for hours in the end.
+#[tokio::test(start_paused = true)]
+async fn retry_with_its_own_delay_books_nothing_in_a_shared_limiter() {
+    let queue = WorkQueue::<u32>::new();
+    for key in 0..1_100 {
+        queue.add(key).unwrap();
+        queue.try_get().unwrap().retry_after(SECOND).unwrap();
+        assert_eq!(queue.failures(&key), 1, "it is a failure of its key all the same");
+    }
+    queue.add(9_999).unwrap();
+    assert_eq!(queue.try_get().unwrap().retry().unwrap(), 5 * MILLISECOND);
+}
+
+/// Every failure booked a slot, also while the key waited already: one object that failed at each event made the
+/// retries of all others wait.
+#[tokio::test(start_paused = true)]
+async fn key_that_fails_again_while_its_backoff_lasts_books_no_other_slot() {
+    let queue = WorkQueue::<u32>::new();
+    for _ in 0..1_100 {
+        queue.add(0).unwrap();
+        queue.try_get().unwrap().retry().unwrap();
+    }
+    assert_eq!(queue.failures(&0), 1);
+    queue.add(1).unwrap();
+    assert_eq!(queue.try_get().unwrap().retry().unwrap(), 5 * MILLISECOND);
 }

@@ -12,26 +12,42 @@ use governor::state::{InMemoryState, NotKeyed};
 use governor::{Quota, RateLimiter as Governor};
 use tokio::time::Instant;
 
-use super::RateLimiter;
+use super::{RateLimiter, exponential};
 use crate::{InvalidConfig, MAX_DELAY};
 
 /// One token a nanosecond, the least that governor tells apart.
 const RATE_MAX: f64 = 1e9;
 
-/// Spaces the retries and rate-limited adds of all keys together to `rate` a second, after a `burst` that goes through at
-/// once. Plain adds are not limited.
+/// How far ahead a bucket books by default: as far as the longest default backoff. So while many keys
+/// fail, a key waits for its slot no longer than a key that keeps failing waits anyway.
+const WAIT_MAX_DEFAULT: Duration = exponential::MAX_DEFAULT;
+
+/// A slow bucket books at least as many slots ahead by default: one that books none has no rate.
+const SLOTS_MIN: u32 = 100;
+
+/// Spaces the retries of all keys together to `rate` a second, after a `burst` that goes through at once.
 ///
-/// It counts nothing, so a key has no [failures](crate::WorkQueue::failures) by it alone: put it beside an
+/// The delay does not depend on the key. To let it grow with the key's failures, put the bucket beside an
 /// [`Exponential`](super::Exponential) in a [`MaxOf`](super::MaxOf).
 ///
-/// The bucket reserves: a thousand callers at the same moment get a thousand different slots, instead of
+/// The bucket books: a thousand callers at the same moment get a thousand different slots, instead of
 /// being told the same "not before" and coming back in a herd.
+///
+/// It books a bounded time ahead, [`wait_max`](Self::wait_max). Beyond that a key waits for `wait_max`
+/// and books nothing. While so many keys fail, the retries beyond the bound are no longer spaced to the
+/// rate: they come as fast as their failures came, `wait_max` later. Without a bound, one outage that
+/// fails every object would hold back all retries for hours after its end, also those of objects that had
+/// nothing to do with it. How far ahead the bucket is booked is shown as the queue's
+/// [`retry_debt`](crate::Load::retry_debt).
 #[derive(Debug)]
 pub struct TokenBucket {
     governor: Governor<NotKeyed, InMemoryState, SetClock, NoOpMiddleware<Nanos>>,
     clock: SetClock,
     /// The instant at which the governor's time is zero; that of the first call.
     epoch: Option<Instant>,
+    /// The last slot that was booked, from the epoch on.
+    booked: Duration,
+    wait_max: Duration,
 }
 
 /// A clock that shows what it is told. governor checks whether a token is there *now*; to reserve one of
@@ -61,39 +77,45 @@ impl TokenBucket {
         let quota = Quota::with_period(period).ok_or(invalid_rate)?.allow_burst(size);
         let clock = SetClock::default();
         let governor = Governor::direct_with_clock(quota, clock.clone());
-        Ok(Self { governor, clock, epoch: None })
+        let wait_max = WAIT_MAX_DEFAULT.max(period.saturating_mul(SLOTS_MIN)).min(MAX_DELAY);
+        Ok(Self { governor, clock, epoch: None, booked: Duration::ZERO, wait_max })
     }
 
-    /// Takes the next free slot; returns how long it is until then.
+    /// How far ahead slots are booked at most, and so the longest wait. Default: 1,000 s, the longest
+    /// wait of [`Exponential::default`](super::Exponential::default), or a hundred slots if that is longer.
+    #[must_use]
+    pub fn wait_max(mut self, wait_max: Duration) -> Self {
+        self.wait_max = wait_max.min(MAX_DELAY);
+        self
+    }
+
+    /// Books the next free slot, unless that is too far ahead; returns how long to wait.
     fn reserve(&mut self, now: Instant) -> Duration {
         let epoch = *self.epoch.get_or_insert(now);
         let now = Nanos::from(now.saturating_duration_since(epoch));
         self.clock.set(now);
         let Err(not_until) = self.governor.check() else { return Duration::ZERO };
         let slot = not_until.earliest_possible();
-        if Duration::from(slot.duration_since(now)) > MAX_DELAY {
-            // Booked out for a lifetime: nobody waits longer, and nothing overflows.
-            return MAX_DELAY;
+        let wait = Duration::from(slot.duration_since(now));
+        if wait > self.wait_max {
+            return self.wait_max;
         }
         self.clock.set(slot);
         self.governor.check().expect("the earliest possible moment must be possible");
-        slot.duration_since(now).into()
+        self.booked = slot.into();
+        wait
     }
 }
 
 impl<K> RateLimiter<K> for TokenBucket {
-    fn next_delay(&mut self, _key: &K, now: Instant) -> Duration {
+    fn next_delay(&mut self, _key: &K, _failures: u32, now: Instant) -> Duration {
         self.reserve(now)
     }
 
-    fn forget(&mut self, _key: &K) {}
-
-    fn failures(&self, _key: &K) -> u32 {
-        0
-    }
-
-    fn has_failures(&self) -> bool {
-        false
+    fn debt(&self, now: Instant) -> Duration {
+        let elapsed =
+            self.epoch.map_or(Duration::ZERO, |epoch| now.saturating_duration_since(epoch));
+        self.booked.saturating_sub(elapsed)
     }
 }
 
@@ -132,6 +154,36 @@ mod tests {
         let slots: HashSet<_> = (0..1_000).map(|_| bucket.reserve(now)).collect();
         assert_eq!(slots.len(), 1_000);
         assert_eq!(slots.into_iter().max(), Some(Duration::from_millis(999)));
+    }
+
+    #[test]
+    fn nobody_waits_longer_than_the_maximum_and_the_debt_stays_below_it() {
+        let mut bucket = TokenBucket::new(10.0, 100).expect("valid");
+        let now = Instant::now();
+        let debt = |bucket: &TokenBucket, now| RateLimiter::<()>::debt(bucket, now);
+        assert_eq!(debt(&bucket, now), Duration::ZERO);
+        let waits: Vec<_> = (0..20_000).map(|_| bucket.reserve(now)).collect();
+        assert_eq!(waits[10_099], WAIT_MAX_DEFAULT, "the last slot within the bound");
+        assert!(waits[10_100..].iter().all(|&wait| wait == WAIT_MAX_DEFAULT));
+        assert_eq!(debt(&bucket, now), WAIT_MAX_DEFAULT);
+
+        let later = now + WAIT_MAX_DEFAULT / 2;
+        assert_eq!(debt(&bucket, later), WAIT_MAX_DEFAULT / 2);
+        assert_eq!(bucket.reserve(later), WAIT_MAX_DEFAULT / 2 + Duration::from_millis(100));
+        assert_eq!(debt(&bucket, now + 2 * WAIT_MAX_DEFAULT), Duration::ZERO);
+    }
+
+    #[test]
+    fn slow_bucket_still_keeps_its_rate() {
+        const HOUR: Duration = Duration::from_hours(1);
+        let mut bucket = TokenBucket::new(1.0 / HOUR.as_secs_f64(), 1).expect("valid");
+        let now = Instant::now();
+        let hours: Vec<_> = (0..4).map(|_| bucket.reserve(now).as_secs() / 3_600).collect();
+        assert_eq!(hours, [0, 1, 2, 3]);
+        let mut bounded =
+            TokenBucket::new(1.0 / HOUR.as_secs_f64(), 1).expect("valid").wait_max(2 * HOUR);
+        let hours: Vec<_> = (0..4).map(|_| bounded.reserve(now).as_secs() / 3_600).collect();
+        assert_eq!(hours, [0, 1, 2, 2]);
     }
 
     #[test]

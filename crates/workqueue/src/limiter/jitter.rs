@@ -32,26 +32,14 @@ impl<L> Jitter<L> {
 }
 
 impl<K, L: RateLimiter<K>> RateLimiter<K> for Jitter<L> {
-    fn next_delay(&mut self, key: &K, now: Instant) -> Duration {
-        let delay = self.inner.next_delay(key, now);
+    fn next_delay(&mut self, key: &K, failures: u32, now: Instant) -> Duration {
+        let delay = self.inner.next_delay(key, failures, now);
         // A delay that is cut there is refused or cut by the queue anyway.
         let share = delay.min(MAX_DELAY).mul_f64(self.factor * self.random.f64());
         delay.saturating_add(share)
     }
 
-    fn granted(&mut self, key: &K, until: Instant) {
-        self.inner.granted(key, until);
-    }
-
-    fn forget(&mut self, key: &K) {
-        self.inner.forget(key);
-    }
-
-    fn failures(&self, key: &K) -> u32 {
-        self.inner.failures(key)
-    }
-
-    fn has_failures(&self) -> bool {
-        self.inner.has_failures()
+    fn debt(&self, now: Instant) -> Duration {
+        self.inner.debt(now)
     }
 }

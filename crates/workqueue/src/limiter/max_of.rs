@@ -1,7 +1,6 @@
 //! The longest delay of several limiters.
 
 use std::fmt;
-use std::hash::Hash;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -17,7 +16,7 @@ const BURST_DEFAULT: u32 = 100;
 
 /// Asks several limiters and takes the longest delay.
 ///
-/// Every one of them is asked every time, so that each counts the failure and reserves its slot.
+/// Every one of them is asked every time, so that each books its slot.
 pub struct MaxOf<K> {
     limiters: Vec<Box<dyn RateLimiter<K>>>,
 }
@@ -37,7 +36,7 @@ impl<K> MaxOf<K> {
 
 /// client-go's default for controllers: the longer of [`Exponential::default`] for the key and a bucket
 /// of ten a second with a burst of one hundred for all keys.
-impl<K: Eq + Hash + Clone + Send + 'static> Default for MaxOf<K> {
+impl<K> Default for MaxOf<K> {
     fn default() -> Self {
         let bucket = TokenBucket::new(RATE_DEFAULT, BURST_DEFAULT);
         Self {
@@ -50,29 +49,13 @@ impl<K: Eq + Hash + Clone + Send + 'static> Default for MaxOf<K> {
 }
 
 impl<K> RateLimiter<K> for MaxOf<K> {
-    fn next_delay(&mut self, key: &K, now: Instant) -> Duration {
-        let delays = self.limiters.iter_mut().map(|limiter| limiter.next_delay(key, now));
+    fn next_delay(&mut self, key: &K, failures: u32, now: Instant) -> Duration {
+        let delays = self.limiters.iter_mut().map(|limiter| limiter.next_delay(key, failures, now));
         delays.max().unwrap_or_default()
     }
 
-    fn granted(&mut self, key: &K, until: Instant) {
-        for limiter in &mut self.limiters {
-            limiter.granted(key, until);
-        }
-    }
-
-    fn forget(&mut self, key: &K) {
-        for limiter in &mut self.limiters {
-            limiter.forget(key);
-        }
-    }
-
-    fn failures(&self, key: &K) -> u32 {
-        self.limiters.iter().map(|limiter| limiter.failures(key)).max().unwrap_or_default()
-    }
-
-    fn has_failures(&self) -> bool {
-        self.limiters.iter().any(RateLimiter::has_failures)
+    fn debt(&self, now: Instant) -> Duration {
+        self.limiters.iter().map(|limiter| limiter.debt(now)).max().unwrap_or_default()
     }
 }
 

@@ -8,8 +8,8 @@ use super::RateLimiter;
 
 /// Another limiter's delay, but never more than `max`.
 ///
-/// A bucket that has reserved slots far in the future is cut as well: with it, keys beyond `max` come
-/// together at that time, and the rate is no longer kept.
+/// A bucket goes on to book slots beyond `max`, so the delays that are cut no longer keep its rate. To
+/// bound how far ahead a bucket books, use [`TokenBucket::wait_max`](super::TokenBucket::wait_max).
 #[derive(Debug)]
 pub struct MaxWait<L> {
     inner: L,
@@ -25,23 +25,11 @@ impl<L> MaxWait<L> {
 }
 
 impl<K, L: RateLimiter<K>> RateLimiter<K> for MaxWait<L> {
-    fn next_delay(&mut self, key: &K, now: Instant) -> Duration {
-        self.inner.next_delay(key, now).min(self.max)
+    fn next_delay(&mut self, key: &K, failures: u32, now: Instant) -> Duration {
+        self.inner.next_delay(key, failures, now).min(self.max)
     }
 
-    fn granted(&mut self, key: &K, until: Instant) {
-        self.inner.granted(key, until);
-    }
-
-    fn forget(&mut self, key: &K) {
-        self.inner.forget(key);
-    }
-
-    fn failures(&self, key: &K) -> u32 {
-        self.inner.failures(key)
-    }
-
-    fn has_failures(&self) -> bool {
-        self.inner.has_failures()
+    fn debt(&self, now: Instant) -> Duration {
+        self.inner.debt(now)
     }
 }

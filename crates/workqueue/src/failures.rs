@@ -9,23 +9,21 @@ use tokio::time::Instant;
 /// Records below which a sweep is not worth its time.
 const SWEEP_FROM: usize = 1_024;
 
-/// A record outlives its window by this at least, so that a queue with a long backlog, or a run that takes
-/// long, does not lose count of a key's failures.
-const IDLE_MIN: Duration = Duration::from_hours(1);
+/// How long a record outlives its window, so that a queue with a long backlog, or a run that takes long,
+/// does not lose count of a key's failures.
+const IDLE: Duration = Duration::from_hours(1);
 
-/// Counts each key's failures, at most one a window.
+/// Counts each key's failures, at most one for each window.
 ///
-/// A window is the time from a failure to the retry it asked for. Something may run the key earlier; if
+/// A window is the time from a failure to the retry that follows it. Events may run the key earlier; if
 /// that run fails too, it is no second failure: the key still waits for the end of the same window. So
-/// an object that changes all the time is not pushed to the longest backoff by its own chatter.
+/// an object that changes all the time is not pushed to the longest backoff by its own events.
 ///
-/// A record that nobody forgot is dropped once its window has been over for the idle period; the table
-/// is swept when it has doubled since the last sweep, so it stays in proportion to the keys that failed
-/// lately.
+/// A record that nobody forgot is dropped an hour after the end of its window. The table is swept when it
+/// has doubled since the last sweep, so it stays in proportion to the keys that failed lately.
 #[derive(Debug)]
-pub(super) struct Failures<K> {
+pub(crate) struct Failures<K> {
     records: HashMap<K, Record, foldhash::fast::RandomState>,
-    idle: Duration,
     sweep_at: usize,
 }
 
@@ -36,15 +34,13 @@ struct Record {
 }
 
 impl<K: Eq + Hash + Clone> Failures<K> {
-    /// Records are kept for an hour after the end of their window, or for `delay_max` if that is longer.
-    pub(super) fn new(delay_max: Duration) -> Self {
-        let idle = delay_max.max(IDLE_MIN);
-        Self { records: HashMap::default(), idle, sweep_at: SWEEP_FROM }
+    pub(crate) fn new() -> Self {
+        Self { records: HashMap::default(), sweep_at: SWEEP_FROM }
     }
 
-    /// Charges `key` with a failure, unless a window is open, and returns the time until the end of
-    /// its window; `delay` gives the length of a new one from the failures before it.
-    pub(super) fn charge(
+    /// Counts a failure of `key`, unless its window is open, and returns the time until the end of the
+    /// window. `delay` gives the length of a new one by the number of the failure.
+    pub(crate) fn charge(
         &mut self,
         key: &K,
         now: Instant,
@@ -54,7 +50,7 @@ impl<K: Eq + Hash + Clone> Failures<K> {
             self.sweep(now);
         }
         let Some(record) = self.records.get_mut(key) else {
-            let length = delay(0);
+            let length = delay(1);
             let record = Record { failures: 1, window_end: now + length };
             self.records.insert(key.clone(), record);
             return length;
@@ -62,49 +58,47 @@ impl<K: Eq + Hash + Clone> Failures<K> {
         if now < record.window_end {
             return record.window_end - now;
         }
-        if is_idle(record, now, self.idle) {
-            record.failures = 0;
-        }
-        let length = delay(record.failures);
-        record.failures = record.failures.saturating_add(1);
-        record.window_end = now + length;
+        let before = if is_idle(record, now) { 0 } else { record.failures };
+        let failures = before.saturating_add(1);
+        let length = delay(failures);
+        *record = Record { failures, window_end: now + length };
         length
     }
 
-    /// The window of `key` ends at `until`, whatever was asked for.
-    pub(super) fn grant(&mut self, key: &K, until: Instant) {
+    /// As [`charge`](Self::charge), but the window ends after `delay` in any case.
+    pub(crate) fn charge_for(&mut self, key: &K, now: Instant, delay: Duration) {
+        self.charge(key, now, |_| delay);
         if let Some(record) = self.records.get_mut(key) {
-            record.window_end = until;
+            record.window_end = now + delay;
         }
     }
 
-    pub(super) fn forget(&mut self, key: &K) {
+    pub(crate) fn forget(&mut self, key: &K) {
         self.records.remove(key);
     }
 
-    pub(super) fn count(&self, key: &K) -> u32 {
+    pub(crate) fn count(&self, key: &K) -> u32 {
         self.records.get(key).map_or(0, |record| record.failures)
     }
 
-    pub(super) fn has_any(&self) -> bool {
+    pub(crate) fn has_any(&self) -> bool {
         !self.records.is_empty()
     }
 
     fn sweep(&mut self, now: Instant) {
-        let idle = self.idle;
-        self.records.retain(|_, record| !is_idle(record, now, idle));
+        self.records.retain(|_, record| !is_idle(record, now));
         self.sweep_at = (2 * self.records.len()).max(SWEEP_FROM);
         self.records.shrink_to(self.sweep_at);
     }
 
     #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.records.len()
     }
 }
 
-fn is_idle(record: &Record, now: Instant, idle: Duration) -> bool {
-    now.saturating_duration_since(record.window_end) >= idle
+fn is_idle(record: &Record, now: Instant) -> bool {
+    now.saturating_duration_since(record.window_end) >= IDLE
 }
 
 #[cfg(test)]
@@ -115,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_chatty_key_is_charged_once_a_window() {
-        let mut failures = Failures::new(SECOND);
+        let mut failures = Failures::new();
         let start = Instant::now();
         assert_eq!(failures.charge(&"key", start, |_| 8 * SECOND), 8 * SECOND);
         for second in 1..8 {
@@ -129,7 +123,7 @@ mod tests {
 
     #[test]
     fn keys_that_nobody_forgets_do_not_pile_up() {
-        let mut failures = Failures::new(SECOND);
+        let mut failures = Failures::new();
         let start = Instant::now();
         // A hundred thousand names, each failing once and never seen again, one every ten seconds.
         for name in 0..100_000 {
@@ -140,13 +134,13 @@ mod tests {
 
     #[test]
     fn an_idle_record_starts_over() {
-        let mut failures = Failures::new(SECOND);
+        let mut failures = Failures::new();
         let start = Instant::now();
         failures.charge(&"key", start, |_| SECOND);
         failures.charge(&"key", start + SECOND, |_| SECOND);
         assert_eq!(failures.count(&"key"), 2);
-        failures.charge(&"key", start + 2 * SECOND + IDLE_MIN, |before| {
-            assert_eq!(before, 0);
+        failures.charge(&"key", start + 2 * SECOND + IDLE, |failures| {
+            assert_eq!(failures, 1);
             SECOND
         });
         assert_eq!(failures.count(&"key"), 1);
