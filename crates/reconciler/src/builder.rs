@@ -18,13 +18,14 @@ use crate::cause::Cause;
 use crate::context::Tools;
 use crate::controller::{Controller, KeyStream};
 use crate::journal::Journal;
+use crate::priority::PriorityPolicy;
 use crate::recorder::Recorder;
 use crate::running::Running;
 use crate::source::{Source, Sources};
 use crate::tally::Tally;
 use crate::unseen::Unseen;
 use crate::watch::Watch;
-use crate::wiring::{LooksBack, PriorityPolicy, Wiring, default_priority};
+use crate::wiring::{LooksBack, Wiring};
 use crate::worker::Work;
 
 /// Puts a controller together.
@@ -102,7 +103,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Controller<K> {
             primary,
             sources: Vec::new(),
             streams: Vec::new(),
-            priority: default_priority(),
+            priority: PriorityPolicy::default(),
             workers: 1,
             limiter: None,
             is_fair: false,
@@ -161,12 +162,13 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ControllerBuilder<K> {
     }
 
     /// How urgent a key is, by what woke it. Default: [`Priority::Low`] for what was there when the controller began
-    /// and for resyncs, [`Priority::Normal`] for the rest.
+    /// and for resyncs, [`Priority::Normal`] for the rest. A policy that panics is logged, and the key is of
+    /// [`Priority::Normal`].
     pub fn priority(
         mut self,
         policy: impl Fn(&ObjectKey, &Cause) -> Priority + Send + Sync + 'static,
     ) -> Self {
-        self.priority = Arc::new(policy);
+        self.priority = PriorityPolicy::new(policy);
         self
     }
 
@@ -235,7 +237,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ControllerBuilder<K> {
             factory: factory.clone(),
             queue: queue.clone(),
             controller: controller.as_str().into(),
-            priority: Arc::clone(&self.priority),
+            priority: self.priority.clone(),
             primary: (primary.resource().clone(), primary.lister().reader().clone()),
         };
         let sources = Sources::default();

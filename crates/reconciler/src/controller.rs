@@ -113,6 +113,8 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Controller<K> {
             let wiring = self.wiring.clone();
             streams.spawn(async move { pump(stream, &wiring).await });
         }
+        // The panic of a worker, which is a bug in here: other runs are finished before it goes on.
+        let mut bug = None;
         let ended = loop {
             tokio::select! {
                 () = stop.cancelled() => break Ok(()),
@@ -120,12 +122,15 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Controller<K> {
                 Some(ended) = streams.join_next() => if ended.is_err() {
                     break Err(RunError::StreamPanicked);
                 },
-                Some(ended) = workers.join_next() => match ended {
-                    // The queue was shut down by somebody else.
-                    Ok(()) => break Ok(()),
-                    Err(error) => resume(error),
-                },
-                Some(Err(error)) = watchdog.join_next() => resume(error),
+                // Or the queue was shut down by somebody else.
+                Some(ended) = workers.join_next() => {
+                    bug = ended.err();
+                    break Ok(());
+                }
+                Some(ended) = watchdog.join_next() => {
+                    bug = ended.err();
+                    break Ok(());
+                }
             }
         };
         stop.cancel();
@@ -133,7 +138,10 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Controller<K> {
         streams.shutdown().await;
         // The watchdog goes on until the last run has ended.
         while let Some(ended) = workers.join_next().await {
-            ended.unwrap_or_else(resume);
+            bug = bug.or(ended.err());
+        }
+        if let Some(error) = bug {
+            resume(error);
         }
         watchdog.shutdown().await;
         ended

@@ -1,10 +1,9 @@
 //! How events become keys: the handler that a controller adds to each of its informers.
 //!
-//! Predicates, mappers and policies are the user's, and may panic. No key is lost by that if it can be told which: an
-//! event whose predicate panics counts, and a key whose policy panics is as urgent as others. An event whose mapper
-//! panics leads nowhere, which is told.
+//! Predicates, mappers and policies are the user's, and may panic, which is logged. An event whose predicate panics
+//! counts, and a key whose policy panics is as urgent as others, so neither loses a key. An event whose mapper panics
+//! leads to no key.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
@@ -12,12 +11,14 @@ use windlass_indexer::{Cached, ObjectKey, Reader};
 use windlass_informer::{
     Event, HandlerOptions, InformerError, Resource, SharedInformer, SharedInformerFactory,
 };
-use windlass_workqueue::{Add, Priority};
+use windlass_workqueue::Add;
 
 use crate::cause::Cause;
 use crate::controller::Queue;
+use crate::guard::{FIX, caught};
 use crate::owner::OwnerMapper;
 use crate::predicate::Predicate;
+use crate::priority::PriorityPolicy;
 use crate::source::Source;
 use crate::watch::Watch;
 
@@ -31,9 +32,6 @@ pub(crate) struct Wiring {
     /// What is reconciled, and what there is of it.
     pub(crate) primary: (Resource, Reader),
 }
-
-/// How urgent a key is, by what woke it.
-pub(crate) type PriorityPolicy = Arc<dyn Fn(&ObjectKey, &Cause) -> Priority + Send + Sync>;
 
 /// Whether an update also wakes what the object led to before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,7 +160,7 @@ impl Wiring {
         Waker {
             queue: self.queue.clone(),
             controller: Arc::clone(&self.controller),
-            priority: Arc::clone(&self.priority),
+            priority: self.priority.clone(),
         }
     }
 }
@@ -176,11 +174,7 @@ struct Waker {
 
 impl Waker {
     fn wake(&self, key: ObjectKey, cause: Cause) {
-        let priority = caught(|| (self.priority)(&key, &cause)).unwrap_or_else(|| {
-            let controller = &*self.controller;
-            tracing::error!(controller, %key, %cause, "the priority policy panicked; the key is as urgent as others");
-            Priority::Normal
-        });
+        let priority = self.priority.of(&self.controller, &key, &cause);
         // A queue that is shut down takes nothing: the controller has stopped.
         let _ = self.queue.add_with(key, Add::now().priority(priority).cause(cause));
     }
@@ -188,17 +182,6 @@ impl Waker {
     /// Code of the user's has panicked over an event.
     fn complain(&self, resource: &Resource, object: &ObjectKey, what: &str, so: &str) {
         let controller = &*self.controller;
-        tracing::error!(controller, %resource, %object, "the {what} of a watch panicked; {so}");
+        tracing::error!(controller, %resource, %object, "the {what} of a watch panicked; {so}; {FIX}");
     }
-}
-
-/// What code of the user's returns; `None` if it panics, which the panic hook has shown.
-fn caught<R>(call: impl FnOnce() -> R) -> Option<R> {
-    // It is only lent what is immutable; its own state after a panic is its own affair.
-    catch_unwind(AssertUnwindSafe(call)).ok()
-}
-
-/// What was there before, or has not changed, lets others pass.
-pub(crate) fn default_priority() -> PriorityPolicy {
-    Arc::new(|_, cause| if cause.is_patient() { Priority::Low } else { Priority::Normal })
 }

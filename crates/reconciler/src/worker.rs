@@ -23,13 +23,13 @@ use crate::context::Tools;
 use crate::controller::Queue;
 use crate::error::{Class, Error};
 use crate::journal::{Journal, Outcome, Run};
+use crate::priority::PriorityPolicy;
 use crate::reconcile::ErasedReconcile;
 use crate::report::RunOf;
 use crate::running::{LongRun, Running};
 use crate::tally::Tally;
 use crate::unseen::Pending;
 use crate::verdict::Verdict;
-use crate::wiring::PriorityPolicy;
 
 /// How long after a write its key still waits for the caches to show it.
 const CACHE_WAIT: Duration = Duration::from_secs(5);
@@ -240,7 +240,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
             Verdict::RequeueAfter(delay) => {
                 let key = lease.key().clone();
                 lease.finish();
-                let priority = (self.priority)(&key, &Cause::Timer);
+                let priority = self.priority.of(&self.tools.controller, &key, &Cause::Timer);
                 let add =
                     Add::after((*delay).min(MAX_DELAY)).priority(priority).cause(Cause::Timer);
                 // A queue that is shut down has no later.

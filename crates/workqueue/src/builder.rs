@@ -67,7 +67,8 @@ where
     }
 
     /// Lets groups of keys take turns within a priority, so that one group's flood delays the others by
-    /// one key at a time. Default: no groups, one FIFO for each priority.
+    /// one key at a time. Default: no groups, one FIFO for each priority. Keys for which `group_of` panics,
+    /// which is logged, are one group.
     ///
     /// ```
     /// use windlass_workqueue::{Group, WorkQueue};
@@ -109,10 +110,12 @@ where
         }
         let fair = self.group_of.is_some();
         let limiter = self.limiter.unwrap_or_else(|| Box::new(MaxOf::default()));
-        let observer = self.observer.map(SharedObserver);
+        let queue: Arc<str> = self.name.into();
+        let shared_observer = |observer| SharedObserver { queue: Arc::clone(&queue), observer };
+        let observer = self.observer.map(shared_observer);
         let keeps_times = self.keep_times || observer.is_some();
         let ledger = Ledger::new(self.aging, fair, keeps_times, observer.clone());
-        let shared = Arc::new(Shared::new(self.name, ledger, self.group_of, limiter));
+        let shared = Arc::new(Shared::new(queue, ledger, self.group_of, limiter));
         if let Some(observer) = observer {
             let probed: Arc<dyn Probed> = Arc::<Shared<K, C>>::clone(&shared);
             observer.tell(|observer| observer.attached(Probe::new(&probed)));

@@ -10,10 +10,13 @@ use tokio::time::Instant;
 
 use crate::MAX_DELAY;
 use crate::failures::Failures;
-use crate::limiter::RateLimiter;
-use crate::sync::{AtomicBool, Lock, Ordering};
+use crate::guard::guarded;
+use crate::limiter::{Exponential, RateLimiter};
+use crate::sync::{Arc, AtomicBool, Lock, Ordering};
 
 pub(crate) struct Charges<K> {
+    /// The queue's name, for log lines.
+    queue: Arc<str>,
     state: Lock<State<K>>,
     /// Whether any key has failures. Written with the state locked. Whoever has to know of a failure
     /// knows of it by the queue's locks, or by the caller's own, and so sees the flag.
@@ -26,9 +29,9 @@ struct State<K> {
 }
 
 impl<K: Eq + Hash + Clone> Charges<K> {
-    pub(crate) fn new(limiter: Box<dyn RateLimiter<K>>) -> Self {
+    pub(crate) fn new(queue: Arc<str>, limiter: Box<dyn RateLimiter<K>>) -> Self {
         let state = State { failures: Failures::new(), limiter };
-        Self { state: Lock::new(state), has_any: AtomicBool::new(false) }
+        Self { queue, state: Lock::new(state), has_any: AtomicBool::new(false) }
     }
 
     /// Counts a failure of a key; returns how long the key waits. The limiter is asked only if the key
@@ -37,8 +40,15 @@ impl<K: Eq + Hash + Clone> Charges<K> {
         let now = Instant::now();
         let mut state = self.state.lock();
         let State { failures, limiter } = &mut *state;
-        // A limiter is trusted with its delays, but not beyond the calendar.
-        let ask = |number| limiter.next_delay(key, number, now).min(MAX_DELAY);
+        let ask = |number| {
+            let instead = "the key waits for the default backoff instead";
+            let delay =
+                guarded(&self.queue, "limiter", instead, || limiter.next_delay(key, number, now));
+            let delay =
+                delay.unwrap_or_else(|| Exponential::default().next_delay(key, number, now));
+            // A limiter is trusted with its delays, but not beyond the calendar.
+            delay.min(MAX_DELAY)
+        };
         let delay = failures.charge(key, now, ask);
         self.has_any.store(true, Ordering::Relaxed);
         delay
@@ -77,6 +87,10 @@ impl<K: Eq + Hash + Clone> Charges<K> {
 
     /// How far ahead the limiter is booked.
     pub(crate) fn debt(&self) -> Duration {
-        self.state.lock().limiter.debt(Instant::now())
+        let limiter = &self.state.lock().limiter;
+        let debt = guarded(&self.queue, "limiter", "its debt is shown as zero", || {
+            limiter.debt(Instant::now())
+        });
+        debt.unwrap_or_default()
     }
 }

@@ -209,6 +209,7 @@ mod error;
 #[cfg(test)]
 mod explore;
 mod failures;
+mod guard;
 mod intake;
 mod lease;
 mod ledger;

@@ -64,6 +64,7 @@ pub use max_wait::MaxWait;
 ///
 /// A limiter is a plain synchronous structure: time comes in as an argument, randomness from a seed. The
 /// queue calls it under a lock of its own, so an implementation needs none, and must not call the queue.
+/// If it panics, that is logged, and the key waits as [`Exponential::default`] says.
 ///
 /// ```
 /// use std::time::Duration;

@@ -3,6 +3,8 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use crate::guard::guarded;
+
 /// Hears of every step of a key through the queue.
 ///
 /// The steps are those of client-go's work queue metrics; the `prometheus` feature has a ready
@@ -98,17 +100,17 @@ impl std::fmt::Debug for Probe {
     }
 }
 
-/// Observers are shared between the queue and whoever reads them.
+/// The observer of a queue, which others may read.
 #[derive(Clone)]
-pub(crate) struct SharedObserver(pub(crate) Arc<dyn Observer>);
+pub(crate) struct SharedObserver {
+    pub(crate) queue: Arc<str>,
+    pub(crate) observer: Arc<dyn Observer>,
+}
 
 impl SharedObserver {
-    /// Tells the observer. Should it panic, the queue goes on: a lease may be ending because of another
-    /// panic, and a second one would end the process.
+    /// Tells the observer. Should it panic, the queue goes on.
     pub(crate) fn tell(&self, event: impl FnOnce(&dyn Observer)) {
-        let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| event(&*self.0)));
-        if told.is_err() {
-            tracing::error!("the observer of a work queue panicked and has missed an event");
-        }
+        let missed = "it has missed an event";
+        let _ = guarded(&self.queue, "observer", missed, || event(&*self.observer));
     }
 }

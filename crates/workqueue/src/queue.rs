@@ -11,13 +11,14 @@ use tokio::time::Instant;
 
 use crate::add::{Add, When};
 use crate::error::{AddError, MAX_DELAY};
+use crate::guard::guarded;
 use crate::intake::Reason;
 use crate::observer::{Load, Observer, Probed};
 use crate::shared::{Closed, Core, Look, Shared};
 use crate::slots::Pending;
 use crate::snapshot::{KeyStatus, Snapshot, Waiting};
 use crate::sync::interlude;
-use crate::{Builder, InvalidConfig, Lease};
+use crate::{Builder, Group, InvalidConfig, Lease};
 
 /// A work queue: a set of keys that somebody shall look after, handed to workers one key at a time.
 ///
@@ -97,7 +98,11 @@ where
             When::After(delay) => delay,
             When::RateLimited => self.shared.charges.charge(&key),
         };
-        let group = self.shared.group_of.as_ref().map(|group_of| group_of(&key));
+        let group = self.shared.group_of.as_ref().map(|group_of| {
+            let together = "the key takes turns with others of which that is true";
+            guarded(&self.shared.name, "group function", together, || group_of(&key))
+                .unwrap_or_else(|| Group::of(&()))
+        });
         let reason = Reason { priority: add.priority, group, cause: add.cause };
         let added = if delay.is_zero() {
             self.shared.add(key, reason)
@@ -292,7 +297,7 @@ where
         let failures = keys.iter_mut().map(|status| (&status.key, &mut status.failures));
         self.shared.charges.look_up(failures);
         keys.sort_by_key(KeyStatus::rank);
-        let (name, retry_debt) = (self.shared.name.clone(), self.shared.charges.debt());
+        let (name, retry_debt) = (self.shared.name.to_string(), self.shared.charges.debt());
         Snapshot { name, taken, shut_down, retry_debt, keys }
     }
 

@@ -27,13 +27,13 @@ use crate::observer::{Load, Probed, SharedObserver};
 use crate::priority::{Group, Priority};
 use crate::running::RunId;
 use crate::slots::KeyHash;
-use crate::sync::{AtomicBool, BriefGuard, BriefLock, Ordering, interlude};
+use crate::sync::{Arc, AtomicBool, BriefGuard, BriefLock, Ordering, interlude};
 
 /// Says which group a key takes turns in.
 pub(crate) type GroupOf<K> = Box<dyn Fn(&K) -> Group + Send + Sync>;
 
 pub(crate) struct Shared<K, C> {
-    pub(crate) name: String,
+    pub(crate) name: Arc<str>,
     pub(crate) clock: Clock,
     pub(crate) group_of: Option<GroupOf<K>>,
     pub(crate) observer: Option<SharedObserver>,
@@ -81,7 +81,7 @@ pub(crate) struct Closed<K>(pub(crate) K);
 
 impl<K, C> Shared<K, C> {
     pub(crate) fn new(
-        name: String,
+        name: Arc<str>,
         ledger: Ledger<K, C>,
         group_of: Option<GroupOf<K>>,
         limiter: Box<dyn RateLimiter<K>>,
@@ -89,6 +89,7 @@ impl<K, C> Shared<K, C> {
     where
         K: Eq + Hash + Clone,
     {
+        let charges = Charges::new(Arc::clone(&name), limiter);
         let observer = ledger.observer().cloned();
         let keeps_times = ledger.keeps_times();
         let core =
@@ -101,7 +102,7 @@ impl<K, C> Shared<K, C> {
             core: BriefLock::new(core),
             intake: BriefLock::new(Intake::new()),
             filter: Filter::new(),
-            charges: Charges::new(limiter),
+            charges,
             doorbell: Doorbell::new(),
             rearm: Notify::new(),
             quiet: Notify::new(),
@@ -488,7 +489,7 @@ impl<K, C> Drop for Shared<K, C> {
         let (ready, waiting) = (core.ledger.ready(), core.ledger.waiting());
         if ready + waiting > 0 {
             tracing::warn!(
-                queue = self.name,
+                queue = &*self.name,
                 ready,
                 waiting,
                 "work queue dropped with work inside: these keys will not run; shut it down and drain it first"

@@ -2,15 +2,14 @@
 
 mod common;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::{Polled, SECOND, run_ready};
+use common::{MILLISECOND, Polled, SECOND, run_ready};
 use tokio::time::{Instant, advance};
 use windlass_workqueue::{
-    Add, AddError, Exponential, FastSlow, InvalidConfig, Jitter, MAX_DELAY, MaxOf, Observer,
+    Add, AddError, Exponential, FastSlow, Group, InvalidConfig, Jitter, MAX_DELAY, MaxOf, Observer,
     RateLimiter, TokenBucket, WorkQueue,
 };
 
@@ -198,14 +197,25 @@ impl Observer for Clumsy {
     }
 }
 
-#[test]
-fn a_limiter_that_panics_leaves_the_queue_usable() {
+#[tokio::test(start_paused = true)]
+async fn a_limiter_that_panics_leaves_the_queue_usable() {
     let queue = WorkQueue::<&str>::builder().limiter(Clumsy::default()).build().unwrap();
     queue.add("a").unwrap();
-    assert!(catch_unwind(AssertUnwindSafe(|| queue.add_rate_limited("b"))).is_err());
-    assert_eq!(queue.add_rate_limited("b").unwrap(), SECOND);
+    assert_eq!(queue.add_rate_limited("b").unwrap(), 5 * MILLISECOND, "the default backoff");
+    assert_eq!(queue.failures(&"b"), 1);
+    assert_eq!(queue.add_rate_limited("c").unwrap(), SECOND);
     assert_eq!(run_ready(&queue), ["a"]);
-    assert_eq!(queue.load().waiting, 1);
+    assert_eq!(queue.load().waiting, 2);
+}
+
+#[test]
+fn a_group_function_that_panics_loses_no_key() {
+    let picky = |key: &&str| if *key == "b" { panic!("picky on purpose") } else { Group::of(key) };
+    let queue = WorkQueue::<&str>::builder().fair_by(picky).build().unwrap();
+    for key in ["a", "b", "c"] {
+        queue.add(key).unwrap();
+    }
+    assert_eq!(run_ready(&queue), ["a", "b", "c"]);
 }
 
 #[test]

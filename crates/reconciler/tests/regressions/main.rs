@@ -3,6 +3,7 @@
 mod causes;
 mod outcomes;
 mod own_writes;
+mod panics;
 mod requests;
 mod sources;
 #[path = "../stage/mod.rs"]
@@ -36,7 +37,7 @@ use windlass_reconciler::{
 };
 use windlass_testkit::TestCluster;
 use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule};
-use windlass_workqueue::Priority;
+use windlass_workqueue::{Priority, RateLimiter};
 
 use stage::{Log, api, cluster, create, does, run, run_with};
 
