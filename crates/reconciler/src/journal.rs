@@ -212,16 +212,10 @@ impl Journal {
         }
     }
 
-    /// Marks the causes that runs of the same key have led to, and takes out a timer that has not rung yet: the key
-    /// was woken before.
-    pub(crate) fn ascribe(&self, key: &ObjectKey, causes: &mut Vec<Cause>, now: Instant) {
+    /// Marks the causes that runs of the same key have led to.
+    pub(crate) fn ascribe(&self, key: &ObjectKey, causes: &mut [Cause]) {
         let pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(page) = pages.runs.get(key) else { return };
-        if let Run { started, took, outcome: Outcome::RequeueAfter(delay), .. } = &page.last
-            && now.saturating_duration_since(*started) < took.saturating_add(*delay)
-        {
-            causes.retain(|cause| *cause != Cause::Timer);
-        }
         for cause in causes {
             cause.ascribe(page.runs().flat_map(|run| &run.writes));
         }

@@ -115,22 +115,9 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
         if is_over {
             return Some((lease, true));
         }
-        self.put_aside(lease);
-        None
-    }
-
-    /// Gives a key back for a while, with its causes.
-    fn put_aside(&self, lease: Taken<'_>) {
-        let (key, priority) = (lease.key().clone(), lease.priority());
-        let causes: Vec<Cause> = lease.causes().cloned().collect();
-        // Its failures are kept.
-        drop(lease);
-        let aside = || Add::after(ASIDE).priority(priority);
         // A queue that is shut down has no later.
-        let _ = self.queue.add_with(key.clone(), aside());
-        for cause in causes {
-            let _ = self.queue.add_with(key.clone(), aside().cause(cause));
-        }
+        let _ = lease.postpone(ASIDE);
+        None
     }
 
     /// Mentions runs that take long in the log, for ever.
@@ -188,7 +175,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
         // Not collected: mostly it is one, and then all the ways to make room for more are for nothing.
         let mut causes = Vec::with_capacity(1);
         lease.causes().for_each(|cause| causes.push(cause.clone()));
-        self.journal.ascribe(lease.key(), &mut causes, started);
+        self.journal.ascribe(lease.key(), &mut causes);
         Context {
             tools: Arc::clone(&self.tools),
             key: lease.key().clone(),

@@ -19,6 +19,11 @@ pub struct Causes<C> {
 }
 
 impl<C> Causes<C> {
+    /// A single cause.
+    pub(crate) fn of(cause: C) -> Self {
+        Self { first: Some(cause), ..Self::default() }
+    }
+
     /// The kept causes, oldest first. Those that were [omitted](Self::omitted) lay between the fourth
     /// and the fifth.
     pub fn iter(&self) -> impl Iterator<Item = &C> {

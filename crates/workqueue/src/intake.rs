@@ -28,6 +28,8 @@ pub(crate) struct Reason<C> {
     pub(crate) priority: Priority,
     pub(crate) group: Option<Group>,
     pub(crate) cause: Option<C>,
+    /// Whether the cause is a timer's: of an add that waits, told when its time has come.
+    pub(crate) is_timer: bool,
 }
 
 pub(crate) struct Intake<K, C> {

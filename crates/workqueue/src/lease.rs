@@ -22,7 +22,8 @@ use crate::{AddError, MAX_DELAY, Priority, WorkQueue};
 /// - [`finish`](Self::finish): the key succeeded, or is given up; its failures are forgotten;
 /// - [`retry`](Self::retry): the key failed, and comes back after the limiter's delay;
 /// - [`retry_after`](Self::retry_after): the key failed, and comes back after a given time;
-/// - [`requeue_after`](Self::requeue_after): the key succeeded, and comes back after a given time.
+/// - [`requeue_after`](Self::requeue_after): the key succeeded, and comes back after a given time;
+/// - [`postpone`](Self::postpone): the key was not worked on, and comes back after a given time.
 ///
 /// It borrows the queue that it came from, as a worker's loop does; [`into_owned`](Self::into_owned) makes an
 /// [`OwnedLease`] that can be kept elsewhere, or moved to a task of its own.
@@ -70,7 +71,11 @@ impl<'q, K, C> Lease<'q, K, C> {
         &self.key
     }
 
-    /// Why the key runs: the causes of all adds that this run stands for, oldest first.
+    /// Why the key runs, oldest first: the causes of the run before, if that failed, and of all adds that were
+    /// merged into this run.
+    ///
+    /// The cause of a [delayed add](crate::Add::after) is told if the key waited for its time. If another add
+    /// made the key ready before, or it was ready already, that time has not come, and the cause is dropped.
     pub fn causes(&self) -> impl Iterator<Item = &C> {
         self.causes.iter().flat_map(|causes| causes.iter())
     }
@@ -145,14 +150,31 @@ where
         Ok(())
     }
 
+    /// The key was not worked on, and comes back after `delay` as if it had not been taken: as urgent, with its
+    /// causes, and with the failures it has. The lease is done.
+    ///
+    /// # Errors
+    /// If the queue is shut down or the delay is beyond [`MAX_DELAY`].
+    pub fn postpone(mut self, delay: Duration) -> Result<(), AddError<K>> {
+        if delay > MAX_DELAY {
+            return Err(AddError::DelayTooLong { key: self.key.clone(), delay });
+        }
+        self.come_back(delay)
+    }
+
     fn repeat(mut self, delay: Duration) -> Result<Duration, AddError<K>> {
+        self.come_back(delay)?;
+        self.queue().count_retry();
+        Ok(delay)
+    }
+
+    fn come_back(&mut self, delay: Duration) -> Result<(), AddError<K>> {
         // Let go of the causes, so that the next run can have them.
         self.causes = None;
         if !self.queue().shared().repeat(self.run.id, delay, true) {
             return Err(AddError::ShutDown { key: self.key.clone() });
         }
-        self.queue().count_retry();
-        Ok(delay)
+        Ok(())
     }
 
     fn queue(&self) -> &WorkQueue<K, C> {

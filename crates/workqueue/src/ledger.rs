@@ -16,14 +16,15 @@
 //!   it keeps. If its turn comes while it still runs, it is passed over, and is first when it is done.
 //!   So it does not matter whether an add is seen before or after the end of a run, which the intake
 //!   relies on.
-//! - A run that becomes ready drops the waiting entry of its key.
+//! - A run that becomes ready drops the waiting entry of its key, and with it the causes of timers, which
+//!   have not happened.
 
 use std::hash::Hash;
 use std::time::Duration;
 
 use crate::causes::Causes;
 use crate::clock::Stamp;
-use crate::intake::Arrival;
+use crate::intake::{Arrival, Reason};
 use crate::line::{Line, Place, Turn};
 use crate::observer::{Load, SharedObserver};
 use crate::priority::{Group, Priority};
@@ -58,6 +59,11 @@ pub(crate) struct Ledger<K, C> {
     groups: Vec<Group>,
     /// The causes of each slot's run ahead; as long as the highest slot that ever had one.
     causes: Vec<Causes<C>>,
+    /// The causes of timers of each slot's waiting run, which become causes of the run at its time; as long as
+    /// the highest slot that ever had one.
+    timers: Vec<Causes<C>>,
+    /// Causes to be dropped when the queue is unlocked, because that is the user's code.
+    left_over: Vec<Causes<C>>,
     observer: Option<SharedObserver>,
 }
 
@@ -65,6 +71,12 @@ pub(crate) struct Ledger<K, C> {
 pub(crate) struct Next {
     level: Priority,
     id: SlotId,
+}
+
+/// What is to be dropped by whoever has unlocked the queue.
+pub(crate) struct LeftOver<K, C> {
+    pub(crate) keys: Vec<K>,
+    pub(crate) causes: Vec<Causes<C>>,
 }
 
 /// A run handed out.
@@ -98,6 +110,8 @@ impl<K, C> Ledger<K, C> {
             keeps_times,
             groups: Vec::new(),
             causes: Vec::new(),
+            timers: Vec::new(),
+            left_over: Vec::new(),
             observer,
         }
     }
@@ -146,6 +160,9 @@ impl<K, C> Ledger<K, C> {
         for _ in 0..MOVED_BATCH {
             let Some(id) = self.waiting.pop_due(now, &self.slots) else { return false };
             self.count_waiting_special(id, -1);
+            if let Some(timers) = self.take_timers(id) {
+                self.causes_mut(id).append(timers);
+            }
             self.enter_line(id, self.slots[id].at);
         }
         true
@@ -207,9 +224,14 @@ impl<K, C> Ledger<K, C> {
         &self.slots[id]
     }
 
-    /// The causes of a slot's run ahead.
-    pub(crate) fn causes(&self, id: SlotId) -> Option<&Causes<C>> {
-        self.causes.get(id as usize)
+    /// The causes of a slot's run ahead, also those of timers if it waits for them.
+    pub(crate) fn causes(&self, id: SlotId) -> Causes<C>
+    where
+        C: Clone,
+    {
+        let mut causes = self.causes.get(id as usize).cloned().unwrap_or_default();
+        causes.append(self.timers.get(id as usize).cloned().unwrap_or_default());
+        causes
     }
 
     /// Since when a slot's run ahead is ready, or waiting for its time, if times are kept.
@@ -226,10 +248,17 @@ impl<K, C> Ledger<K, C> {
         self.running.iter()
     }
 
-    /// Keys to be dropped, by whoever has unlocked the queue: that is the user's code.
+    /// Keys and causes to be dropped, by whoever has unlocked the queue: that is the user's code.
     #[inline]
-    pub(crate) fn take_left_over(&mut self) -> Vec<K> {
-        self.slots.take_left_over()
+    pub(crate) fn take_left_over(&mut self) -> LeftOver<K, C> {
+        LeftOver {
+            keys: self.slots.take_left_over(),
+            causes: if self.left_over.is_empty() {
+                Vec::new()
+            } else {
+                std::mem::take(&mut self.left_over)
+            },
+        }
     }
 
     pub(crate) fn observer(&self) -> Option<&SharedObserver> {
@@ -251,6 +280,8 @@ impl<K, C> Ledger<K, C> {
             }
             Pending::Waiting => {
                 let is_earlier = due.is_none_or(|due| due < slot.at);
+                // One of so many that they are not all in line yet.
+                let is_due = slot.at <= now;
                 self.count_waiting_special(id, -1);
                 let slot = &mut self.slots[id];
                 slot.priority = slot.priority.max(priority);
@@ -258,6 +289,14 @@ impl<K, C> Ledger<K, C> {
                 if !is_earlier {
                     self.count_waiting_special(id, 1);
                     return;
+                }
+                if let Some(timers) = self.take_timers(id) {
+                    if is_due {
+                        self.causes_mut(id).append(timers);
+                    } else {
+                        // Their time has not come, and will not: the key runs before it.
+                        self.leave_over(timers);
+                    }
                 }
             }
             Pending::None => {
@@ -372,11 +411,19 @@ impl<K, C> Ledger<K, C> {
     }
 
     fn causes_mut(&mut self, id: SlotId) -> &mut Causes<C> {
-        let index = id as usize;
-        if self.causes.len() <= index {
-            self.causes.resize_with(index + 1, Causes::default);
+        entry_of(&mut self.causes, id)
+    }
+
+    fn take_timers(&mut self, id: SlotId) -> Option<Causes<C>> {
+        let timers = self.timers.get_mut(id as usize)?;
+        (!timers.is_empty()).then(|| std::mem::take(timers))
+    }
+
+    /// Puts causes aside that no run is told, unless dropping them does nothing.
+    fn leave_over(&mut self, causes: Causes<C>) {
+        if std::mem::needs_drop::<C>() {
+            self.left_over.push(causes);
         }
-        &mut self.causes[index]
     }
 
     fn group(&self, id: SlotId) -> Option<Group> {
@@ -389,6 +436,15 @@ impl<K, C> Ledger<K, C> {
     }
 }
 
+/// The causes of a slot, in a table that is made long enough.
+fn entry_of<C>(table: &mut Vec<Causes<C>>, id: SlotId) -> &mut Causes<C> {
+    let index = id as usize;
+    if table.len() <= index {
+        table.resize_with(index + 1, Causes::default);
+    }
+    &mut table[index]
+}
+
 impl<K: Eq + Hash + Clone, C> Ledger<K, C> {
     /// Says which keys will be added next, so that looking them up is fast.
     pub(crate) fn announce(&self, hashes: impl Iterator<Item = KeyHash>) {
@@ -399,14 +455,21 @@ impl<K: Eq + Hash + Clone, C> Ledger<K, C> {
     #[inline]
     pub(crate) fn add(&mut self, arrival: Arrival<K, C>, due: Option<Stamp>) {
         let Arrival { key, hash, at: now, reason } = arrival;
-        let id = self.slot_for(key, hash, reason.group);
-        if let Some(cause) = reason.cause {
-            self.causes_mut(id).push(cause);
-        }
-        if reason.priority != Priority::Normal {
+        let Reason { priority, group, cause, is_timer } = reason;
+        let id = self.slot_for(key, hash, group);
+        if priority != Priority::Normal {
             self.aging_from.get_or_insert(now);
         }
-        self.pend(id, reason.priority, now, due);
+        self.pend(id, priority, now, due);
+        match cause {
+            None => {}
+            Some(cause) if due.is_none() || !is_timer => self.causes_mut(id).push(cause),
+            Some(cause) if self.slots[id].pending == Pending::Waiting => {
+                entry_of(&mut self.timers, id).push(cause);
+            }
+            // The key is ready, and runs before the timer's time.
+            Some(cause) => self.leave_over(Causes::of(cause)),
+        }
     }
 
     /// The first key that is not running.
@@ -515,6 +578,8 @@ impl<K: Eq + Hash + Clone, C> Ledger<K, C> {
         if slot.is_idle() {
             self.slots.retire(id);
         }
-        self.causes.get_mut(id as usize).map(std::mem::take).unwrap_or_default()
+        let mut causes = self.causes.get_mut(id as usize).map(std::mem::take).unwrap_or_default();
+        causes.append(self.take_timers(id).unwrap_or_default());
+        causes
     }
 }

@@ -103,7 +103,8 @@ where
             guarded(&self.shared.name, "group function", together, || group_of(&key))
                 .unwrap_or_else(|| Group::of(&()))
         });
-        let reason = Reason { priority: add.priority, group, cause: add.cause };
+        let is_timer = matches!(add.when, When::After(_));
+        let reason = Reason { priority: add.priority, group, cause: add.cause, is_timer };
         let added = if delay.is_zero() {
             self.shared.add(key, reason)
         } else {

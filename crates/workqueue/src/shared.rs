@@ -168,13 +168,13 @@ impl<K, C> Shared<K, C> {
         sleeper.woken = true;
     }
 
-    /// Unlocks, tells everyone who has something to do now, and drops the keys that are left over, which is the user's
+    /// Unlocks, tells everyone who has something to do now, and drops what is left over, which is the user's
     /// code, and may panic, or call the queue.
     #[inline]
     fn leave(&self, mut core: BriefGuard<'_, Core<K, C>>) {
-        let keys = core.ledger.take_left_over();
+        let left_over = core.ledger.take_left_over();
         self.unlock_and_ring(core);
-        drop(keys);
+        drop(left_over);
     }
 
     /// Unlocks, and tells everyone who has something to do now.
@@ -333,7 +333,7 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
         let mut core = self.core.lock();
         self.apply_intake(&mut core);
         let left_over = core.ledger.take_left_over();
-        if !left_over.is_empty() {
+        if !left_over.keys.is_empty() || !left_over.causes.is_empty() {
             drop(core);
             drop(left_over);
             core = self.core.lock();
@@ -411,12 +411,12 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
     }
 }
 
-/// Unlocks where nobody has to be told, and drops the keys that are left over.
+/// Unlocks where nobody has to be told, and drops what is left over.
 #[inline]
 fn unlock<K, C>(mut core: BriefGuard<'_, Core<K, C>>) {
-    let keys = core.ledger.take_left_over();
+    let left_over = core.ledger.take_left_over();
     drop(core);
-    drop(keys);
+    drop(left_over);
 }
 
 impl<K, C> Core<K, C> {

@@ -67,7 +67,7 @@ pub struct Ahead<C> {
     pub due: Option<Instant>,
     /// How urgent it is.
     pub priority: Priority,
-    /// Why it will run.
+    /// Why it will run. While it waits, that includes what will have happened only at its time.
     pub causes: Causes<C>,
 }
 
@@ -114,7 +114,7 @@ impl<K: Clone, C: Clone> KeyStatus<K, C> {
             since: ledger.since(id).map(|since| clock.instant(since)),
             due: (slot.pending == Pending::Waiting).then(|| clock.instant(slot.at)),
             priority: slot.priority,
-            causes: ledger.causes(id).cloned().unwrap_or_default(),
+            causes: ledger.causes(id),
         });
         Self { key: slot.key().clone(), running, ahead, failures: 0 }
     }

@@ -4,7 +4,7 @@ mod common;
 
 use common::{SECOND, run_ready};
 use tokio::time::advance;
-use windlass_workqueue::{Add, Lease, Priority, WorkQueue};
+use windlass_workqueue::{Add, Lease, WorkQueue};
 
 type Queue = WorkQueue<&'static str, u32>;
 
@@ -61,17 +61,91 @@ fn causes_that_come_while_a_key_runs_belong_to_the_next_run() {
     assert_eq!(causes(&third), []);
 }
 
+/// What was to happen in five minutes has not happened when something else makes the key run now.
 #[tokio::test(start_paused = true)]
-async fn causes_of_delayed_and_immediate_adds_are_merged() {
+async fn timer_that_a_ready_add_supersedes_is_not_told() {
+    let queue = queue();
+    queue.add_with("a", Add::after(300 * SECOND).cause(1)).unwrap();
+    add(&queue, "a", 2);
+    assert_eq!(causes(&queue.try_get().unwrap()), [2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn timer_of_a_key_that_is_ready_already_is_not_told() {
+    let queue = queue();
+    add(&queue, "a", 1);
+    queue.add_with("a", Add::after(300 * SECOND).cause(2)).unwrap();
+    add(&queue, "a", 3);
+    assert_eq!(causes(&queue.try_get().unwrap()), [1, 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn timer_whose_time_has_come_is_told_with_what_came_after_it() {
+    let queue = queue();
+    queue.add_with("a", Add::after(SECOND).cause(1)).unwrap();
+    advance(SECOND).await;
+    add(&queue, "a", 2);
+    assert_eq!(causes(&queue.try_get().unwrap()), [1, 2]);
+}
+
+/// Only so many keys that are due at the same time enter the line at once.
+#[tokio::test(start_paused = true)]
+async fn timer_whose_time_has_come_is_told_also_if_thousands_are_due() {
+    let queue = WorkQueue::<u32, u32>::builder().build().unwrap();
+    for key in 0..2_000 {
+        queue.add_with(key, Add::after(SECOND).cause(1)).unwrap();
+    }
+    advance(SECOND).await;
+    queue.add_with(1_999, Add::now().cause(2)).unwrap();
+    for _ in 0..2_000 {
+        let lease = queue.try_get().unwrap();
+        let told: &[u32] = if *lease == 1_999 { &[1, 2] } else { &[1] };
+        assert_eq!(lease.causes().copied().collect::<Vec<_>>(), told, "{}", *lease);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn timer_that_an_earlier_one_supersedes_is_not_told() {
     let queue = queue();
     queue.add_with("a", Add::after(10 * SECOND).cause(1)).unwrap();
-    queue.add_with("a", Add::after(20 * SECOND).cause(2)).unwrap();
-    queue.add_with("a", Add::after(5 * SECOND).cause(3)).unwrap();
-    queue.add_with("a", Add::rate_limited().cause(4)).unwrap();
-    add(&queue, "a", 5);
-    queue.add_with("a", Add::after(SECOND).cause(6)).unwrap();
-    queue.add_with("a", Add::now().priority(Priority::High).cause(7)).unwrap();
-    assert_eq!(causes(&queue.try_get().unwrap()), [1, 2, 3, 4, 5, 6, 7]);
+    queue.add_with("a", Add::after(5 * SECOND).cause(2)).unwrap();
+    assert_eq!(causes(&queue.get().await.unwrap()), [2]);
+}
+
+/// Adds that wait are merged like others: as of events that all ask for a run a second later.
+#[tokio::test(start_paused = true)]
+async fn later_adds_of_a_waiting_key_are_merged_with_their_causes() {
+    let queue = queue();
+    for cause in 1..=3 {
+        queue.add_with("a", Add::after(SECOND).cause(cause)).unwrap();
+        advance(SECOND / 10).await;
+    }
+    assert_eq!(causes(&queue.get().await.unwrap()), [1, 2, 3]);
+}
+
+/// The causes of a run that failed have happened, and are not dealt with.
+#[tokio::test(start_paused = true)]
+async fn causes_of_a_failed_run_are_told_however_soon_it_runs_again() {
+    let queue = queue();
+    add(&queue, "a", 1);
+    queue.try_get().unwrap().retry_after(300 * SECOND).unwrap();
+    add(&queue, "a", 2);
+    assert_eq!(causes(&queue.try_get().unwrap()), [1, 2]);
+
+    queue.add_with("a", Add::rate_limited().cause(3)).unwrap();
+    add(&queue, "a", 4);
+    assert_eq!(causes(&queue.try_get().unwrap()), [3, 4], "a rate-limited add is a retry");
+}
+
+#[tokio::test(start_paused = true)]
+async fn timer_is_not_told_by_a_retry_before_its_time() {
+    let queue = queue();
+    queue.add_with("a", Add::after(300 * SECOND).cause(1)).unwrap();
+    add(&queue, "a", 2);
+    let lease = queue.try_get().unwrap();
+    queue.add_with("a", Add::after(300 * SECOND).cause(3)).unwrap();
+    lease.retry_after(SECOND).unwrap();
+    assert_eq!(causes(&queue.get().await.unwrap()), [2]);
 }
 
 #[tokio::test(start_paused = true)]

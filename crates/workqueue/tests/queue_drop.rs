@@ -13,7 +13,7 @@ use tokio::time::advance;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
-use windlass_workqueue::WorkQueue;
+use windlass_workqueue::{Add, WorkQueue};
 
 /// A key whose copies are counted.
 #[derive(Clone, Debug)]
@@ -304,4 +304,34 @@ async fn keys_may_do_anything_when_they_are_dropped() {
     queue.add(Willful(0)).unwrap();
     assert_eq!(run_ready(queue), [Willful(0)]);
     assert_eq!(queue.shut_down_with_drain().await.len(), 1_000);
+}
+
+/// A cause whose drop is the caller's code, and calls the queue.
+#[derive(Debug)]
+struct Nosy;
+
+static NOSY: OnceLock<WorkQueue<u32, Nosy>> = OnceLock::new();
+
+impl Drop for Nosy {
+    fn drop(&mut self) {
+        if let Some(queue) = NOSY.get() {
+            queue.len();
+        }
+    }
+}
+
+/// The causes of timers that are superseded are dropped when the queue is not locked.
+#[tokio::test(start_paused = true)]
+async fn causes_of_superseded_timers_may_call_the_queue_when_they_are_dropped() {
+    let queue = NOSY.get_or_init(|| WorkQueue::builder().build().unwrap());
+    let timer = |delay| Add::after(delay).cause(Nosy);
+    queue.add_with(1, timer(3 * SECOND)).unwrap();
+    queue.add_with(1, timer(2 * SECOND)).unwrap();
+    queue.add(1).unwrap();
+    queue.add_with(1, timer(SECOND)).unwrap();
+    let lease = queue.try_get().unwrap();
+    assert_eq!(lease.causes().count(), 0);
+    queue.add_with(1, timer(SECOND)).unwrap();
+    lease.retry_after(SECOND / 2).unwrap();
+    assert_eq!(queue.get().await.unwrap().causes().count(), 0);
 }

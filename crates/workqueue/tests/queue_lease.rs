@@ -144,7 +144,8 @@ async fn requeue_after_keeps_to_its_time_and_forgets_the_failures() {
     assert_eq!(now.elapsed(), 7 * SECOND);
 }
 
-/// A key that failed is tried again for the reasons it was tried before, and those that came meanwhile.
+/// A key that failed is tried again for the reasons it was tried before. The resync is not one of them: its time comes
+/// much later.
 #[tokio::test(start_paused = true)]
 async fn retry_keeps_the_causes_and_the_priority_of_the_run() {
     let queue = WorkQueue::<&str, &str>::builder().build().unwrap();
@@ -155,7 +156,7 @@ async fn retry_keeps_the_causes_and_the_priority_of_the_run() {
     let ahead = queue.status(&"a").unwrap().ahead.unwrap();
     assert_eq!(ahead.priority, Priority::High);
     let again = queue.get().await.unwrap();
-    assert_eq!(again.causes().collect::<Vec<_>>(), [&"created", &"resync"]);
+    assert_eq!(again.causes().collect::<Vec<_>>(), [&"created"]);
     again.requeue_after(SECOND).unwrap();
     let afresh = queue.get().await.unwrap();
     assert_eq!(afresh.causes().count(), 0, "the run went well, so its causes are dealt with");
@@ -243,6 +244,21 @@ async fn a_run_that_had_moved_up_by_age_comes_back_where_it_started() {
     lease.retry_after(SECOND).unwrap();
     assert_eq!(queue.status(&"low").unwrap().ahead.unwrap().priority, Priority::Low);
     drop(running);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_postponed_key_comes_back_as_if_it_had_not_been_taken() {
+    let queue = WorkQueue::<&str, &str>::builder().build().unwrap();
+    queue.add_with("a", Add::now().priority(Priority::Low).cause("created")).unwrap();
+    queue.get().await.unwrap().retry_after(SECOND).unwrap();
+    for _ in 0..3 {
+        let (lease, now) = (queue.get().await.unwrap(), Instant::now());
+        assert_eq!(lease.causes().collect::<Vec<_>>(), [&"created"]);
+        assert_eq!((lease.priority(), queue.failures(&"a")), (Priority::Low, 1));
+        lease.postpone(SECOND).unwrap();
+        assert_eq!(queue.due(&"a"), Some(now + SECOND));
+    }
+    assert!(queue.get().await.unwrap().postpone(Duration::MAX).is_err());
 }
 
 #[tokio::test(start_paused = true)]

@@ -35,6 +35,38 @@ async fn hot_loop_is_found_also_if_the_runs_ask_for_another_in_an_hour() {
     assert_eq!((found, loops), (1, 1));
 }
 
+/// The queue told the cause of a delayed add to whatever run came first, and journal.rs took it out of the first one only:
+/// when that failed, its retry was told of a timer that would ring minutes later.
+#[tokio::test(start_paused = true)]
+async fn timer_that_has_not_rung_is_no_cause_of_a_run_nor_of_its_retry() {
+    let (_cluster, client) = cluster().await;
+    let (said, mut ran) = mpsc::channel(10);
+    let fails_on_change = does(move |object: Arc<ConfigMap>, cx: &Context| {
+        let said = said.clone();
+        Box::pin(async move {
+            said.send(cx.causes().iter().map(Cause::to_string).collect::<Vec<_>>()).await?;
+            if object.data.is_some() && cx.attempt() < 3 {
+                return Err(Error::msg("not now"));
+            }
+            Ok(Action::RequeueAfter(Duration::from_mins(5)))
+        })
+    });
+    let running = run(client.clone(), fails_on_change);
+    ran.recv().await.expect("the first run");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    touch(&client, "one", "now").await;
+    for attempt in 1..=3 {
+        let causes = ran.recv().await.expect("a run");
+        assert_eq!(causes.len(), 1, "attempt {attempt}: {causes:?}");
+        assert!(causes[0].contains("updated"), "attempt {attempt}: {causes:?}");
+    }
+    // The third attempt asked for another run, and now its time has come.
+    let changed = Instant::now();
+    assert_eq!(ran.recv().await.expect("a run"), ["timer"]);
+    assert!(changed.elapsed() >= Duration::from_mins(5));
+    running.end().await.expect("it stops");
+}
+
 /// journal.rs counts circles over whatever is written. A controller that makes one child in each run, and is woken by
 /// it, comes to an end; it is told to be a hot loop at the tenth.
 #[tokio::test(start_paused = true)]

@@ -27,6 +27,7 @@ pub(crate) const TICK: Duration = Duration::from_millis(10);
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Add(Key),
+    /// With a cause of its own.
     AddWith {
         key: Key,
         priority: Priority,
@@ -42,6 +43,11 @@ pub(crate) enum Step {
     Done {
         lease: usize,
         panic: bool,
+    },
+    /// End one of the leases as a failure that is tried again after a delay.
+    Retry {
+        lease: usize,
+        ticks: u32,
     },
     Cancel(Key),
     /// Let many other keys come and go, all that are there at once or one after another, so that the queue forgets some
@@ -70,15 +76,30 @@ pub(crate) struct Model {
     /// Keys whose turn came while they ran, with the place they had.
     passed_over: BTreeMap<Key, Place>,
     waiting: BTreeMap<Key, Waits>,
-    running: BTreeSet<Key>,
+    /// What has happened that the run ahead of a key is told.
+    causes: BTreeMap<Key, Vec<Cause>>,
+    /// The priority that was asked for the run ahead of a key; age does not count.
+    asked: BTreeMap<Key, Priority>,
+    running: BTreeMap<Key, Run>,
     pub(crate) leases: Vec<Key>,
     pub(crate) gets: usize,
     pub(crate) shut_down: bool,
-    /// The keys handed out by the last step, in order.
-    pub(crate) handed_out: Vec<Key>,
+    /// The keys handed out by the last step, in order, with their causes.
+    pub(crate) handed_out: Vec<(Key, Vec<Cause>)>,
     /// What the shut-down returned.
     pub(crate) given_up: Vec<Key>,
     drawn: i64,
+    /// The last cause.
+    pub(crate) caused: Cause,
+}
+
+/// Causes are numbered.
+pub(crate) type Cause = u32;
+
+#[derive(Clone, Debug)]
+struct Run {
+    causes: Vec<Cause>,
+    priority: Priority,
 }
 
 /// Groups in the order of their turns; without fairness a single one.
@@ -94,11 +115,13 @@ struct Place {
     entered: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Waits {
     due: u32,
     order: i64,
     priority: Priority,
+    /// What will have happened when it is due.
+    timers: Vec<Cause>,
 }
 
 impl Model {
@@ -115,6 +138,13 @@ impl Model {
         self.waiting.get(&key).map(|waits| waits.due - self.now)
     }
 
+    /// The causes that are shown of the run ahead of a key.
+    pub(crate) fn causes_ahead(&self, key: Key) -> Vec<Cause> {
+        let mut causes = self.causes.get(&key).cloned().unwrap_or_default();
+        causes.extend(self.waiting.get(&key).iter().flat_map(|waits| &waits.timers));
+        kept(&causes)
+    }
+
     pub(crate) fn keys() -> impl Iterator<Item = Key> {
         0..KEYS
     }
@@ -128,7 +158,9 @@ impl Model {
         if self.fair { key % GROUPS } else { 0 }
     }
 
+    /// A waiting entry is dropped, and with it what has not happened yet.
     fn add(&mut self, key: Key, priority: Priority) {
+        self.ask(key, priority);
         let waited = self.waiting.remove(&key).map_or(Priority::Low, |waits| waits.priority);
         if let Some(passed) = self.passed_over.get_mut(&key) {
             if priority > passed.priority {
@@ -142,7 +174,22 @@ impl Model {
         self.enter(key, priority.max(waited), self.now);
     }
 
+    fn add_with(&mut self, key: Key, priority: Priority, ticks: u32, cause: Cause) {
+        self.add_after(key, priority, ticks);
+        if ticks == 0 {
+            self.causes.entry(key).or_default().push(cause);
+        } else if let Some(waits) = self.waiting.get_mut(&key) {
+            waits.timers.push(cause);
+        }
+    }
+
+    fn ask(&mut self, key: Key, priority: Priority) {
+        let asked = self.asked.entry(key).or_insert(priority);
+        *asked = priority.max(*asked);
+    }
+
     fn add_after(&mut self, key: Key, priority: Priority, ticks: u32) {
+        self.ask(key, priority);
         if ticks == 0 || self.places.contains_key(&key) || self.passed_over.contains_key(&key) {
             if ticks == 0 || self.priority_of(key) < priority {
                 self.add(key, priority);
@@ -150,10 +197,12 @@ impl Model {
             return;
         }
         let (due, order) = (self.now + ticks, self.draw());
-        let waits = self.waiting.entry(key).or_insert(Waits { due, order, priority });
+        let new = Waits { due, order, priority, timers: Vec::new() };
+        let waits = self.waiting.entry(key).or_insert(new);
         waits.priority = waits.priority.max(priority);
         if due < waits.due {
             (waits.due, waits.order) = (due, order);
+            waits.timers.clear();
         }
     }
 
@@ -200,6 +249,7 @@ impl Model {
         due.sort_by_key(|(_, waits)| (waits.due, waits.order));
         for key in due.into_iter().map(|(&key, _)| key).collect::<Vec<_>>() {
             let waits = self.waiting.remove(&key).expect("it was due");
+            self.causes.entry(key).or_default().extend(waits.timers);
             self.enter(key, waits.priority, waits.due);
         }
     }
@@ -231,7 +281,7 @@ impl Model {
         let (group, mut places) = level.remove(0);
         let place = places.remove(0);
         if !places.is_empty() {
-            let turn = if self.running.contains(&place.key) { 0 } else { level.len() };
+            let turn = if self.running.contains_key(&place.key) { 0 } else { level.len() };
             level.insert(turn, (group, places));
         }
         self.places.remove(&place.key)
@@ -241,16 +291,24 @@ impl Model {
         self.promote_due();
         self.age();
         while let Some(place) = self.pop() {
-            if self.running.contains(&place.key) {
+            if self.running.contains_key(&place.key) {
                 self.passed_over.insert(place.key, place);
                 continue;
             }
-            self.running.insert(place.key);
+            let causes = self.causes.remove(&place.key).unwrap_or_default();
+            let priority = self.asked.remove(&place.key).expect("somebody asked for it");
             self.leases.push(place.key);
-            self.handed_out.push(place.key);
+            self.handed_out.push((place.key, kept(&causes)));
+            self.running.insert(place.key, Run { causes, priority });
             return true;
         }
         false
+    }
+
+    /// The run ahead of a key that waited will not come.
+    fn give_up(&mut self, key: Key) {
+        self.causes.remove(&key);
+        self.asked.remove(&key);
     }
 
     fn done(&mut self, lease: usize) {
@@ -259,6 +317,19 @@ impl Model {
         if let Some(passed) = self.passed_over.remove(&key) {
             self.enter_first(passed);
         }
+    }
+
+    /// The run is repeated with its causes, which have happened, before those of the run ahead.
+    fn retry(&mut self, lease: usize, ticks: u32) {
+        let key = self.leases[lease];
+        if !self.shut_down {
+            let Run { mut causes, priority } = self.running[&key].clone();
+            let ahead = self.causes.entry(key).or_default();
+            causes.append(ahead);
+            *ahead = causes;
+            self.add_after(key, priority, ticks);
+        }
+        self.done(lease);
     }
 
     /// Waiting gets take what there is; shut down and empty, they all end.
@@ -273,6 +344,14 @@ impl Model {
             self.gets = 0;
         }
     }
+}
+
+/// The first four and the last four.
+fn kept(causes: &[Cause]) -> Vec<Cause> {
+    if causes.len() <= 8 {
+        return causes.to_vec();
+    }
+    [&causes[..4], &causes[causes.len() - 4..]].concat()
 }
 
 impl ReferenceStateMachine for Model {
@@ -317,6 +396,8 @@ impl ReferenceStateMachine for Model {
         if !state.leases.is_empty() {
             let done = (0..state.leases.len(), prop::bool::weighted(0.2));
             steps.push((8, done.prop_map(|(lease, panic)| Step::Done { lease, panic }).boxed()));
+            let retry = (0..state.leases.len(), 0..12_u32);
+            steps.push((4, retry.prop_map(|(lease, ticks)| Step::Retry { lease, ticks }).boxed()));
         }
         prop::strategy::Union::new_weighted(steps).boxed()
     }
@@ -324,7 +405,7 @@ impl ReferenceStateMachine for Model {
     /// Holds for what is drawn; a shortened sequence may have lost what a step needs.
     fn preconditions(state: &Self, step: &Step) -> bool {
         match step {
-            Step::Done { lease, .. } => *lease < state.leases.len(),
+            Step::Done { lease, .. } | Step::Retry { lease, .. } => *lease < state.leases.len(),
             Step::CancelGet(get) => *get < state.gets,
             Step::StartGet => state.gets < GETS_MAX,
             _ => true,
@@ -333,7 +414,10 @@ impl ReferenceStateMachine for Model {
 
     fn apply(mut state: Self, step: &Step) -> Self {
         state.handed_out.clear();
-        if matches!(step, Step::Add(_) | Step::AddWith { .. }) {
+        if matches!(step, Step::AddWith { .. }) {
+            state.caused += 1;
+        }
+        if matches!(step, Step::Add(_) | Step::AddWith { .. } | Step::Retry { .. }) {
             // What was due before goes before.
             state.promote_due();
         }
@@ -343,16 +427,19 @@ impl ReferenceStateMachine for Model {
                 if priority != Priority::Normal {
                     state.aging_from.get_or_insert(state.now);
                 }
-                state.add_after(key, priority, ticks);
+                state.add_with(key, priority, ticks, state.caused);
             }
             Step::Add(_) | Step::AddWith { .. } => {}
             Step::TryGet => drop(state.take()),
             Step::StartGet => state.gets += 1,
             Step::CancelGet(_) => state.gets -= 1,
             Step::Done { lease, .. } => state.done(lease),
+            Step::Retry { lease, ticks } => state.retry(lease, ticks),
             Step::Cancel(key) => {
                 state.promote_due();
-                state.waiting.remove(&key);
+                if state.waiting.remove(&key).is_some() {
+                    state.give_up(key);
+                }
             }
             Step::Advance(ticks) => state.now += ticks,
             Step::Churn { .. } if state.shut_down => {}
@@ -361,7 +448,10 @@ impl ReferenceStateMachine for Model {
                 state.promote_due();
                 let mut waiting: Vec<_> = std::mem::take(&mut state.waiting).into_iter().collect();
                 waiting.sort_by_key(|(_, waits)| (waits.due, waits.order));
-                state.given_up.extend(waiting.into_iter().map(|(key, _)| key));
+                for (key, _) in waiting {
+                    state.give_up(key);
+                    state.given_up.push(key);
+                }
                 state.shut_down = true;
             }
         }

@@ -13,19 +13,21 @@ use tokio::runtime::Runtime;
 use tokio::time::Instant;
 use windlass_workqueue::{Add, Group, Lease, OwnedLease, WorkQueue};
 
-use super::reference::{GROUPS, Key, Model, PASSERS_BY, Step, TICK};
+use super::reference::{Cause, GROUPS, Key, Model, PASSERS_BY, Step, TICK};
 
 pub(crate) struct QueueTest {
     // Dropped in this order: what the queue handed out, the queue, the clock.
     gets: Vec<Get>,
-    leases: Vec<OwnedLease<Key, Key>>,
-    queue: WorkQueue<Key, Key>,
+    leases: Vec<OwnedLease<Key, Cause>>,
+    queue: WorkQueue<Key, Cause>,
     runtime: Runtime,
-    handed_out: Vec<Key>,
+    handed_out: Vec<(Key, Vec<Cause>)>,
     given_up: Vec<Key>,
     shut_down: bool,
     /// The last of the keys that came and went.
     passed_by: Key,
+    /// The last cause.
+    caused: Cause,
 }
 
 /// A `get` that waits, and whether it has been woken since it was last polled.
@@ -34,7 +36,7 @@ struct Get {
     woken: Arc<Flag>,
 }
 
-type Taken = Option<OwnedLease<Key, Key>>;
+type Taken = Option<OwnedLease<Key, Cause>>;
 
 struct Flag(AtomicBool);
 
@@ -68,10 +70,10 @@ impl QueueTest {
         }
     }
 
-    fn hold(&mut self, lease: OwnedLease<Key, Key>) {
+    fn hold(&mut self, lease: OwnedLease<Key, Cause>) {
         let twice = self.leases.iter().any(|other| other.key() == lease.key());
         assert!(!twice, "{} runs twice at once", lease.key());
-        self.handed_out.push(*lease.key());
+        self.handed_out.push((*lease.key(), lease.causes().copied().collect()));
         self.leases.push(lease);
     }
 
@@ -98,8 +100,13 @@ impl QueueTest {
         for key in Model::keys() {
             let due = model.due_in(key).map(|ticks| now + TICK * ticks);
             assert_eq!(self.queue.due(&key).filter(|due| *due > now), due, "due time of {key}");
-            let is_running = self.queue.status(&key).is_some_and(|status| status.running.is_some());
+            let status = self.queue.status(&key);
+            let is_running = status.as_ref().is_some_and(|status| status.running.is_some());
             assert_eq!(is_running, model.leases.contains(&key), "{key} runs");
+            let ahead = status.and_then(|status| status.ahead);
+            let causes: Vec<_> =
+                ahead.iter().flat_map(|ahead| ahead.causes.iter().copied()).collect();
+            assert_eq!(causes, model.causes_ahead(key), "causes of {key}");
         }
     }
 
@@ -107,7 +114,8 @@ impl QueueTest {
         match *step {
             Step::Add(key) => assert_eq!(self.queue.add(key).is_err(), self.shut_down),
             Step::AddWith { key, priority, ticks } => {
-                let add = Add::after(TICK * ticks).priority(priority).cause(key);
+                self.caused += 1;
+                let add = Add::after(TICK * ticks).priority(priority).cause(self.caused);
                 assert_eq!(self.queue.add_with(key, add).is_err(), self.shut_down);
             }
             Step::TryGet => {
@@ -118,13 +126,17 @@ impl QueueTest {
             Step::StartGet => self.start_get(),
             Step::CancelGet(get) => drop(self.gets.remove(get)),
             Step::Done { lease, panic } => self.done(lease, panic),
+            Step::Retry { lease, ticks } => {
+                let retried = self.leases.remove(lease).retry_after(TICK * ticks);
+                assert_eq!(retried.is_err(), self.shut_down);
+            }
             Step::Cancel(key) => drop(self.queue.cancel(&key)),
             Step::Churn { .. } if self.shut_down => {}
             Step::Churn { at_once } => {
                 self.passed_by = (self.passed_by + PASSERS_BY) % 60_000;
                 let keys = 1_000 + self.passed_by..1_000 + self.passed_by + PASSERS_BY;
                 let come = |key| {
-                    let add = Add::after(TICK).cause(key);
+                    let add = Add::after(TICK).cause(Cause::from(key));
                     self.queue.add_with(key, add).expect("the queue must be open");
                 };
                 if at_once {
@@ -181,6 +193,7 @@ impl StateMachineTest for QueueTest {
             given_up,
             shut_down: false,
             passed_by: 0,
+            caused: 0,
         }
     }
 
