@@ -30,6 +30,8 @@
 //! [`Builder::clock`], waiting from tokio's clock, and every map whose order shows is ordered: the same
 //! requests in the same order give the same bytes.
 
+#![forbid(unsafe_code)]
+
 mod accept;
 mod api;
 mod auth;

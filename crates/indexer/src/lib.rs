@@ -97,6 +97,8 @@
 //! `table` (keys and the hot set), `index`, `store` (the writer), `reader`, `selector`, `face` and `lister`
 //! (where types come in), `status`, `error`.
 
+#![forbid(unsafe_code)]
+
 mod error;
 mod face;
 mod head;

@@ -92,6 +92,8 @@
 //! (handlers), `feed` and `engine` (what waits, and what runs), `informer`, `factory`, `dynamic` (what users hold),
 //! `client` (the way to the server), `status` and `observer`.
 
+#![forbid(unsafe_code)]
+
 mod backlog;
 mod cache;
 mod client;

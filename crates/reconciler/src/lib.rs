@@ -98,6 +98,8 @@
 //! | `predicate_filter` | [`Watch::when`] |
 //! | `shutdown_on_signal()` | [`stop_on_signal`] |
 
+#![forbid(unsafe_code)]
+
 mod action;
 mod baton;
 mod builder;

@@ -34,6 +34,8 @@
 //!
 //! Reading order: [`mod@cluster`], then `real` and what is below it.
 
+#![forbid(unsafe_code)]
+
 pub mod cluster;
 mod error;
 mod real;

@@ -40,6 +40,8 @@
 //! Features: `rustls` (on by default), for servers that speak TLS; `prometheus`, for
 //! metrics on a `prometheus_client` registry.
 
+#![forbid(unsafe_code)]
+
 pub use windlass_indexer as indexer;
 pub use windlass_informer as informer;
 pub use windlass_reconciler as reconciler;

@@ -42,6 +42,8 @@
 //! `workloads` (the face), `objects` (what is read and written), `deployment`, `replica_set`, `kubelet` (one controller each, decisions in files of their own
 //! below them), `claim` (whose object is it), `pod`, `clock` (what they share).
 
+#![forbid(unsafe_code)]
+
 mod claim;
 mod clock;
 mod deployment;

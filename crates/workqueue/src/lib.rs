@@ -200,6 +200,8 @@
 //!
 //! Mind that most interners never forget a name. `cargo xtask bench queue` shows what either costs.
 
+#![forbid(unsafe_code)]
+
 mod add;
 mod builder;
 mod causes;
