@@ -1,5 +1,7 @@
 //! Heads from bytes: what is read, what is refused, and that errors name the object and show nothing of it.
 
+use std::hash::BuildHasher as _;
+
 use proptest::prelude::*;
 use windlass_indexer::{Head, HeadError, HeadParser, HeadProblem, Interner};
 
@@ -77,6 +79,16 @@ fn annotations_are_hashed_whatever_their_order() {
     assert_eq!(hash(r#"{"a":"1","b":"2"}"#), hash(r#"{ "b":"2", "a":"1" }"#));
     assert_ne!(hash(r#"{"a":"1","b":"2"}"#), hash(r#"{"a":"2","b":"1"}"#));
     assert_ne!(hash(r#"{"a":"1"}"#), hash(r#"{"a":"1","b":""}"#));
+}
+
+/// Tenants choose annotations. With a fixed seed they could choose ones that hash as those before, and so hide a
+/// change from a predicate.
+#[test]
+fn hash_of_annotations_differs_between_processes() {
+    #[expect(clippy::disallowed_types, reason = "what it must not be")]
+    let foreseen = foldhash::fast::FixedState::with_seed(0).hash_one((&b"a"[..], &b"1"[..]));
+    let head = parse(r#"{"metadata":{"name":"a","annotations":{"a":"1"}}}"#).expect("valid");
+    assert_ne!(head.annotations_hash(), foreseen);
 }
 
 #[test]

@@ -23,7 +23,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use windlass_indexer::{Object, ObjectKey};
@@ -67,7 +67,7 @@ pub(crate) struct Backlog {
 
 /// The number of a key's last pending notice. A key whose last one became a hole is absent: what is pending of
 /// it ends with a delete, if there is anything, and with that nothing merges.
-type Index = HashMap<ObjectKey, u64, FixedState>;
+type Index = HashMap<ObjectKey, u64, RandomState>;
 
 /// What becomes of two notices of one key.
 enum Merged {
@@ -243,7 +243,7 @@ impl Notice {
 
 /// The last notice of each key.
 fn index(notices: &VecDeque<Option<Notice>>, first: u64) -> Index {
-    let mut last = Index::with_hasher(FixedState::with_seed(0));
+    let mut last = Index::default();
     for (number, notice) in (first..).zip(notices) {
         if let Some(key) = notice.as_ref().and_then(Notice::key) {
             last.insert(key.clone(), number);

@@ -24,7 +24,7 @@ use std::hash::BuildHasher;
 use std::iter;
 use std::sync::Arc;
 
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use windlass_indexer::{KeyRef, Object, Reader};
@@ -60,6 +60,8 @@ pub use replace::ReplaceList;
 pub struct DeltaFifo {
     /// The numbers of the entries, found by their key.
     numbers: HashTable<u64>,
+    /// Seeded at random, because tenants choose the names that it hashes. The order of the table shows nowhere.
+    hasher: RandomState,
     entries: VecDeque<Queued>,
     /// How many entries have left, which is the number of the first one that has not.
     popped: u64,
@@ -87,9 +89,6 @@ enum Place {
     New(u64),
 }
 
-/// Keys hash the same in every run, so that a run can be repeated.
-const HASHER: FixedState = FixedState::with_seed(0);
-
 /// How much room an empty queue keeps. A resync needs as much as the cache has keys, and then it is idle.
 const ROOM_KEPT: usize = 1024;
 
@@ -98,6 +97,7 @@ impl DeltaFifo {
     pub fn new() -> Self {
         Self {
             numbers: HashTable::new(),
+            hasher: RandomState::default(),
             entries: VecDeque::new(),
             popped: 0,
             first_list: None,
@@ -186,7 +186,7 @@ impl DeltaFifo {
         }
         let key = key.into();
         let is_it = |number: &u64| self.entry(*number).deltas.key().as_ref() == key;
-        let number = self.numbers.find(HASHER.hash_one(key), is_it)?;
+        let number = self.numbers.find(self.hasher.hash_one(key), is_it)?;
         Some(&self.entry(*number).deltas)
     }
 
@@ -271,9 +271,9 @@ impl DeltaFifo {
 
     /// Where the changes of a key are. If there are none, its place is the next one, and the caller fills it.
     fn place(&mut self, key: KeyRef<'_>) -> Place {
-        let Self { numbers, entries, popped, .. } = self;
+        let Self { numbers, hasher, entries, popped, .. } = self;
         let entry = |number: u64| &entries[place_of(number, *popped)];
-        let hash = HASHER.hash_one(key);
+        let hash = hasher.hash_one(key);
         let is_it = |number: &u64| entry(*number).deltas.key().as_ref() == key;
         match numbers.entry(hash, is_it, |number| entry(*number).hash) {
             Entry::Occupied(found) => Place::Taken(*found.get()),
@@ -339,4 +339,16 @@ impl Default for DeltaFifo {
 
 fn place_of(number: u64, popped: u64) -> usize {
     usize::try_from(number - popped).expect("what is in memory must be countable")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tenants choose the names of objects. With a fixed seed they could choose many whose hashes collide.
+    #[test]
+    fn no_two_fifos_hash_names_alike() {
+        let hash = || DeltaFifo::new().hasher.hash_one("default/web-0");
+        assert_ne!(hash(), hash());
+    }
 }

@@ -8,7 +8,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 use hashbrown::HashSet;
 use windlass_indexer::{Cached, ObjectKey};
 
@@ -78,7 +78,7 @@ pub struct Filtered<K, P, H> {
     handler: H,
     /// What the handler was told of. It cannot be found out from an event: of a slow handler they merge, and the
     /// old object of an update, or the last state of a deletion, may be none that it was told of.
-    told: HashSet<ObjectKey, FixedState>,
+    told: HashSet<ObjectKey, RandomState>,
     object: PhantomData<fn(K)>,
 }
 
@@ -97,8 +97,7 @@ where
     P: FnMut(&Cached<K>) -> bool + Send + 'static,
     H: Handler<K>,
 {
-    let told = HashSet::with_hasher(FixedState::with_seed(0));
-    Filtered { passes, handler, told, object: PhantomData }
+    Filtered { passes, handler, told: HashSet::default(), object: PhantomData }
 }
 
 impl<K, P, H> Handler<K> for Filtered<K, P, H>
@@ -185,5 +184,22 @@ impl<K> fmt::Debug for Event<K> {
 impl<K, P, H: fmt::Debug> fmt::Debug for Filtered<K, P, H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Filtered").field("handler", &self.handler).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::BuildHasher as _;
+
+    use super::*;
+
+    /// Tenants choose the names of objects. With a fixed seed they could choose many whose hashes collide.
+    #[test]
+    fn no_two_filters_hash_names_alike() {
+        let hash = || {
+            let filter = filtered(|_: &Cached<()>| true, |_: Event<()>| {});
+            filter.told.hasher().hash_one("default/web-0")
+        };
+        assert_ne!(hash(), hash());
     }
 }

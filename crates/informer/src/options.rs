@@ -7,7 +7,6 @@ use std::hash::BuildHasher as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use foldhash::fast::FixedState;
 use serde::de::DeserializeOwned;
 use windlass_indexer::{Index, IndexError, Layout, Selector, Store};
 
@@ -249,7 +248,8 @@ impl InformerOptions {
     /// The seed of one feed: another one for each.
     pub(crate) fn seed_for(&self, resource: &Resource, feed: usize) -> u64 {
         let seed = self.seed.unwrap_or_else(process_seed);
-        FixedState::with_seed(seed).hash_one((resource, feed))
+        #[expect(clippy::disallowed_types, reason = "it mixes a seed, and is the hash of no table")]
+        foldhash::fast::FixedState::with_seed(seed).hash_one((resource, feed))
     }
 
     /// Whether the bytes of objects are held.

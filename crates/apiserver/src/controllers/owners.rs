@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use serde_json::{Map, Value};
 
@@ -16,9 +16,9 @@ pub(crate) type Place = (KindId, Key);
 /// Objects by uid, and dependents by the uid of their owner. No iteration order of a hash map shows.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Owners {
-    places: HashMap<String, Place, FixedState>,
-    dependents: HashMap<String, BTreeSet<Place>, FixedState>,
-    by_dependent: HashMap<Place, Vec<String>, FixedState>,
+    places: HashMap<String, Place, RandomState>,
+    dependents: HashMap<String, BTreeSet<Place>, RandomState>,
+    by_dependent: HashMap<Place, Vec<String>, RandomState>,
 }
 
 impl Owners {
@@ -75,4 +75,19 @@ impl Owners {
 pub(crate) fn references(object: &Map<String, Value>) -> impl Iterator<Item = &Value> {
     let list = object.get("metadata").and_then(|metadata| metadata.get("ownerReferences"));
     list.and_then(Value::as_array).into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::BuildHasher as _;
+
+    use super::*;
+
+    /// Whoever writes an object chooses the uids of its owners. With a fixed seed they could choose many whose
+    /// hashes collide.
+    #[test]
+    fn no_two_servers_hash_uids_alike() {
+        let hash = || Owners::default().dependents.hasher().hash_one("a uid");
+        assert_ne!(hash(), hash());
+    }
 }

@@ -9,9 +9,9 @@
 
 use std::hash::BuildHasher;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 use jiff::Timestamp;
 
 use super::cursor::{Broken, Cursor, Raw};
@@ -87,9 +87,9 @@ enum Refused {
     TooLarge,
 }
 
-/// The same in every process, so that nothing depends on the run; annotations are not a table that an
-/// attacker could fill.
-const ANNOTATIONS: FixedState = FixedState::with_seed(0);
+/// One for the process, because hashes of different heads are compared. Seeded at random: tenants choose
+/// annotations, and could choose ones that hash as those before, and so hide a change.
+static ANNOTATIONS: LazyLock<RandomState> = LazyLock::new(RandomState::default);
 
 /// The texts of a head are counted in 32 bits.
 const TEXT_MAX: usize = u32::MAX as usize;

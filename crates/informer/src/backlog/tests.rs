@@ -1,12 +1,13 @@
 //! The backlog: what merges, what does not, and that a handler's replica comes out right whatever is pending.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use windlass_indexer::{HeadParser, Interner, Object};
 
-use super::{Backlog, MERGE_ABOVE, Notice};
+use super::{Backlog, MERGE_ABOVE, Notice, index};
 use crate::delta_fifo::FinalState;
 
 fn object(name: &str, uid: u64, version: u64) -> Arc<Object> {
@@ -405,4 +406,11 @@ proptest! {
             prop_assert!(Arc::ptr_eq(object, &world.replica[*key]), "{} differs", key);
         }
     }
+}
+
+/// Tenants choose the names of objects. With a fixed seed they could choose many whose hashes collide.
+#[test]
+fn no_two_backlogs_hash_names_alike() {
+    let hash = || index(&VecDeque::new(), 0).hasher().hash_one("default/web-0");
+    assert_ne!(hash(), hash());
 }

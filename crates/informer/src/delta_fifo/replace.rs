@@ -3,7 +3,7 @@
 //! The marks are with whoever reads the list and not in the fifo, so that there can be several at once, one for
 //! each namespace, and so that an interrupted list is forgotten by dropping it.
 
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 use hashbrown::HashSet;
 use windlass_indexer::ObjectKey;
 
@@ -26,16 +26,12 @@ enum Marks {
     /// There was nothing when the list began. So all that is there at its end came from it, and none of that
     /// can be swept: the first list of a large resource takes no memory for marks.
     NothingToSweep,
-    Seen(HashSet<ObjectKey, FixedState>),
+    Seen(HashSet<ObjectKey, RandomState>),
 }
 
 impl ReplaceList {
     pub(super) fn new(namespace: Option<&str>, can_sweep: bool) -> Self {
-        let marks = if can_sweep {
-            Marks::Seen(HashSet::with_hasher(FixedState::with_seed(0)))
-        } else {
-            Marks::NothingToSweep
-        };
+        let marks = if can_sweep { Marks::Seen(HashSet::default()) } else { Marks::NothingToSweep };
         Self { namespace: namespace.map(Into::into), marks }
     }
 
@@ -78,4 +74,21 @@ impl ReplaceList {
 /// Whether a list of a namespace, or of all, would have an object of this key.
 pub(super) fn covers(namespace: Option<&str>, key: &ObjectKey) -> bool {
     namespace.is_none() || namespace == key.namespace()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::BuildHasher as _;
+
+    use super::*;
+
+    /// Tenants choose the names of objects. With a fixed seed they could choose many whose hashes collide.
+    #[test]
+    fn no_two_lists_hash_names_alike() {
+        let hash = || match ReplaceList::new(None, true).marks {
+            Marks::Seen(keys) => keys.hasher().hash_one("default/web-0"),
+            Marks::NothingToSweep => panic!("it can sweep"),
+        };
+        assert_ne!(hash(), hash());
+    }
 }
