@@ -78,6 +78,7 @@ macro_rules! for_each_case {
                 representation_that_is_not_acceptable,
                 representation_is_the_first_that_is_understood,
                 patch_is_refused_before_the_object_is_looked_up,
+                overloaded_server_answers_in_plain_text,
             ]
             bodies: [
                 body_that_is_not_json,

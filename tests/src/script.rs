@@ -23,6 +23,10 @@ use crate::watching::Watching;
 /// How often a condition is looked at.
 const POLL_PERIOD: Duration = Duration::from_millis(20);
 
+/// How many requests are a crowd. Few enough that a real server that rejects them all does not ask
+/// for more patience because of that.
+const CROWD: usize = 8;
+
 /// A JSON patch.
 pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
 
@@ -218,6 +222,30 @@ impl Script {
         self.wait_showing(request.into(), condition, holds, Shown::Parts(pointers)).await
     }
 
+    /// Sends a request several times at once, again and again, until `condition` holds for one of
+    /// the answers, and records that one only.
+    pub(crate) async fn crowd_until(
+        &mut self,
+        request: Request,
+        condition: &str,
+        holds: impl Fn(&Answer) -> bool,
+    ) -> Answer {
+        let client = self.client(request.who);
+        let deadline = tokio::time::Instant::now() + self.target.patience();
+        let (answer, fulfilled) = loop {
+            let crowd = (0..CROWD).map(|_| exchange(&client, &request));
+            let mut answers = futures::future::join_all(crowd).await;
+            let place = answers.iter().position(&holds);
+            if place.is_some() || tokio::time::Instant::now() > deadline {
+                break (answers.swap_remove(place.unwrap_or_default()), place.is_some());
+            }
+            tokio::time::sleep(POLL_PERIOD).await;
+        };
+        let mut transcript = self.transcript.borrow_mut();
+        transcript.waited(&request, condition, &answer, Shown::Whole, fulfilled);
+        answer
+    }
+
     /// Waits until there is nothing at `path` any more.
     pub(crate) async fn wait_gone(&mut self, path: impl Into<Request>) {
         self.wait_until(path, "gone", |answer| answer.status == 404).await;
@@ -242,6 +270,12 @@ impl Script {
     /// From here on, no other case runs on this server. To be called first, by cases that compact.
     pub(crate) async fn alone(&mut self) {
         self.target.alone().await;
+    }
+
+    /// From here on, the server is too busy for bob's gets of config maps in this namespace. A real
+    /// one may need a moment to know.
+    pub(crate) async fn overload_for_bob(&mut self) {
+        self.target.overload_for_bob(&self.namespace).await;
     }
 
     /// Makes the server forget all history up to now.
@@ -282,10 +316,7 @@ impl Script {
     }
 
     async fn exchange(&mut self, request: &Request) -> Answer {
-        let response = self.client(request.who).send(request.http()).await;
-        let (parts, body) = response.expect("the server must answer").into_parts();
-        let bytes = body.collect().await.expect("the answer must be complete").to_bytes();
-        Answer::new(parts.status.as_u16(), parts.headers, &bytes)
+        exchange(&self.client(request.who), request).await
     }
 
     fn client(&mut self, who: Who) -> Client {
@@ -296,4 +327,11 @@ impl Script {
         self.clients.push((who, client.clone()));
         client
     }
+}
+
+async fn exchange(client: &Client, request: &Request) -> Answer {
+    let response = client.send(request.http()).await;
+    let (parts, body) = response.expect("the server must answer").into_parts();
+    let bytes = body.collect().await.expect("the answer must be complete").to_bytes();
+    Answer::new(parts.status.as_u16(), parts.headers, &bytes)
 }

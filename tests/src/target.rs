@@ -8,13 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderValue;
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use kube::Client;
 use kube::client::Body;
 use kube::config::AuthInfo;
+use serde_json::{Value, json};
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tower::ServiceExt as _;
-use windlass_apiserver::{ApiServer, Rule, User};
+use windlass_apiserver::{ApiServer, Fault, FaultRule, Rule, User};
 use windlass_testkit::RealCluster;
 
 /// The token of a user who may do everything, on the embedded server.
@@ -123,6 +124,49 @@ impl Target {
         }
     }
 
+    /// Makes the server too busy for bob's gets of config maps in this namespace, and for nothing
+    /// else.
+    ///
+    /// The real one has no room for several at once: they belong to a priority level without a
+    /// share of its concurrency, which rejects what does not fit, but lets a single one pass. The
+    /// embedded one knows no priority levels, and does so by a fault.
+    pub(crate) async fn overload_for_bob(&self, namespace: &str) {
+        match self {
+            Self::Embedded(server) => {
+                let busy = FaultRule::new(Fault::Fail { code: 429, retry_after: None });
+                server.faults().add(busy.verb("get").resource("configmaps").namespace(namespace));
+            }
+            Self::Real(cluster, _) => {
+                let client = real_client(cluster, Who::Admin);
+                let level = json!({
+                    "type": "Limited",
+                    "limited": {
+                        "nominalConcurrencyShares": 0,
+                        "lendablePercent": 0,
+                        "borrowingLimitPercent": 0,
+                        "limitResponse": {"type": "Reject"},
+                    },
+                });
+                let rules = json!([{
+                    "subjects": [{"kind": "User", "user": {"name": "bob"}}],
+                    "resourceRules": [{
+                        "verbs": ["get"],
+                        "apiGroups": [""],
+                        "resources": ["configmaps"],
+                        "namespaces": [namespace],
+                    }],
+                }]);
+                let schema = json!({
+                    "priorityLevelConfiguration": {"name": namespace},
+                    "matchingPrecedence": 2,
+                    "rules": rules,
+                });
+                flow_control(&client, "PriorityLevelConfiguration", namespace, level).await;
+                flow_control(&client, "FlowSchema", namespace, schema).await;
+            }
+        }
+    }
+
     /// How long to wait for something that is bound to happen.
     pub(crate) fn patience(&self) -> Duration {
         match self {
@@ -130,6 +174,19 @@ impl Target {
             Self::Real(..) => PATIENCE_REAL,
         }
     }
+}
+
+/// Creates an object of API Priority and Fairness.
+async fn flow_control(client: &Client, kind: &str, name: &str, spec: Value) {
+    let group = "flowcontrol.apiserver.k8s.io/v1";
+    let object = json!({
+        "apiVersion": group, "kind": kind, "metadata": {"name": name}, "spec": spec,
+    });
+    let request = http::Request::post(format!("/apis/{group}/{}s", kind.to_lowercase()))
+        .header(CONTENT_TYPE, "application/json")
+        .body(object.to_string().into_bytes())
+        .expect("a request of a case must be well-formed");
+    let _: Value = client.request(request).await.expect("the server must take it");
 }
 
 fn embedded_client(server: &ApiServer, who: Who) -> Client {

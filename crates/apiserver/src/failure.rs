@@ -267,15 +267,7 @@ impl Failure {
             .with_details(json!({}))
     }
 
-    // 429, 500, 504
-
-    pub(crate) fn too_many_requests(message: &str, retry_after: u64) -> Self {
-        let mut failure =
-            Self::new(StatusCode::TOO_MANY_REQUESTS, Some("TooManyRequests"), message)
-                .with_details(json!({"retryAfterSeconds": retry_after}));
-        failure.retry_after = Some(retry_after);
-        failure
-    }
+    // 500, 504
 
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, None, message)

@@ -25,11 +25,15 @@ pub enum Fault {
     Refuse,
     /// The request is handled, and the connection breaks before the answer.
     LoseAnswer,
-    /// The request is not handled and gets this status; 429 and 503 come with `Retry-After` if it is set.
+    /// The request is not handled and fails with this code, and a `Status` as its body.
+    ///
+    /// 429 stands for an overloaded server, and is answered as the real one does then: with plain
+    /// text, and with when to come back in the header alone.
     Fail {
         /// The HTTP status code, 400 to 599.
         code: u16,
-        /// Seconds for the header and the details.
+        /// Seconds for the header `Retry-After`. Without it, 429 says one second, and others
+        /// nothing.
         retry_after: Option<u64>,
     },
     /// The answer breaks off after so many bytes: of a watch, a list or any other body.

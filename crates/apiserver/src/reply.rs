@@ -1,6 +1,6 @@
 //! Answers as HTTP: status, headers, body.
 
-use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
+use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING, X_CONTENT_TYPE_OPTIONS};
 use http::{Response, StatusCode};
 use serde_json::Value;
 
@@ -37,6 +37,17 @@ pub(crate) fn text(code: StatusCode, text: &'static str) -> Response<Body> {
 /// A path that nobody serves.
 pub(crate) fn page_not_found() -> Response<Body> {
     text(StatusCode::NOT_FOUND, "404 page not found\n")
+}
+
+/// A server that has more to do than it can do. The real one writes this answer before it knows
+/// what the request is about: plain text, and no `Status` that says when to come back.
+pub(crate) fn overloaded(retry_after: u64) -> Response<Body> {
+    let mut response =
+        text(StatusCode::TOO_MANY_REQUESTS, "Too many requests, please try again later.\n");
+    let headers = response.headers_mut();
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(RETRY_AFTER, HeaderValue::from(retry_after));
+    response
 }
 
 pub(crate) fn failure(failure: &Failure) -> Response<Body> {

@@ -57,12 +57,12 @@ impl ApiService {
             _ => RequestInfo::other(&parts.method),
         };
         let faults = self.shared.faults.at_request(&info);
-        let result = match strike_before(&faults).await? {
-            Some(refused) => Err(refused),
-            None => match (query, read_body(body).await) {
-                (Ok(query), Ok(body)) => self.handle(&parts, body, &route, info, query, &faults),
-                (Err(failure), _) | (_, Err(failure)) => Err(failure),
-            },
+        if let Some(refused) = strike_before(&faults).await? {
+            return strike_after(&faults, refused);
+        }
+        let result = match (query, read_body(body).await) {
+            (Ok(query), Ok(body)) => self.handle(&parts, body, &route, info, query, &faults),
+            (Err(failure), _) | (_, Err(failure)) => Err(failure),
         };
         let response = result.unwrap_or_else(|failure| reply::failure(&failure));
         strike_after(&faults, response)
@@ -135,7 +135,7 @@ where
 }
 
 /// Faults that strike before a request is handled; some leave nothing to handle.
-async fn strike_before(faults: &[Fault]) -> Result<Option<Failure>, Disconnected> {
+async fn strike_before(faults: &[Fault]) -> Result<Option<Response<Body>>, Disconnected> {
     for fault in faults {
         match fault {
             Fault::Delay(delay) => tokio::time::sleep(*delay).await,
@@ -152,12 +152,12 @@ fn never(never: Infallible) {
     match never {}
 }
 
-fn injected(code: u16, retry_after: Option<u64>) -> Failure {
+fn injected(code: u16, retry_after: Option<u64>) -> Response<Body> {
     let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let message = "a fault rule of the embedded API server refused this request";
     if code == StatusCode::TOO_MANY_REQUESTS {
-        return Failure::too_many_requests(message, retry_after.unwrap_or(1));
+        return reply::overloaded(retry_after.unwrap_or(1));
     }
+    let message = "a fault rule of the embedded API server refused this request";
     let reason = match code {
         StatusCode::UNAUTHORIZED => Some("Unauthorized"),
         StatusCode::FORBIDDEN => Some("Forbidden"),
@@ -171,7 +171,7 @@ fn injected(code: u16, retry_after: Option<u64>) -> Failure {
     };
     let mut failure = Failure::new(code, reason, message);
     failure.retry_after = retry_after;
-    failure
+    reply::failure(&failure)
 }
 
 /// Faults that strike at the answer.

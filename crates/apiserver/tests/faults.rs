@@ -5,6 +5,7 @@ mod support;
 use std::time::Duration;
 
 use http::{Method, StatusCode};
+use http_body_util::BodyExt as _;
 use support::{CONFIG_MAPS, Next, config_map, create, get, send, server, set, version, watch};
 use tokio::time::{Instant, timeout};
 use windlass_apiserver::{Fault, FaultRule};
@@ -51,6 +52,10 @@ async fn a_failure_has_its_status_and_retry_after() {
     let answer = send(&server, Method::GET, CONFIG_MAPS, "", Vec::new()).await.expect("an answer");
     assert_eq!(answer.status(), StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(answer.headers()["retry-after"], "5");
+    assert_eq!(answer.headers()["content-type"], "text/plain; charset=utf-8");
+    assert_eq!(answer.headers()["x-content-type-options"], "nosniff");
+    let body = answer.into_body().collect().await.expect("a body").to_bytes();
+    assert_eq!(body, "Too many requests, please try again later.\n");
     server.faults().add(FaultRule::new(Fault::Fail { code: 503, retry_after: None }).times(1));
     let (status, body) = get(&server, CONFIG_MAPS).await;
     assert_eq!(

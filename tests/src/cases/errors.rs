@@ -7,6 +7,7 @@ use crate::Script;
 use crate::fixtures::{CRDS, GADGETS, GROUP, OTHER_UID, configmap, gadget, lease, widget, with};
 use crate::request::Request;
 use crate::script::{JSON_PATCH, MERGE_PATCH};
+use crate::target::Who;
 
 pub(super) async fn missing_object_is_named_with_its_resource(t: &mut Script) {
     t.install_widgets().await;
@@ -265,4 +266,14 @@ pub(super) async fn patch_is_refused_before_the_object_is_looked_up(t: &mut Scri
     t.send(Request::patch(t.widget("nope"), "text/plain", json!({}))).await;
     t.send(Request::new(Method::PATCH, t.configmap("nope")).text("{").content_type(JSON_PATCH))
         .await;
+}
+
+/// Clients that look for `retryAfterSeconds` find no `Status` here, and have to read the header.
+pub(super) async fn overloaded_server_answers_in_plain_text(t: &mut Script) {
+    t.overload_for_bob().await;
+    let get = Request::get(t.configmap("a")).by(Who::Bob);
+    let answer = t.crowd_until(get, "rejected", |answer| answer.status == 429).await;
+    let header = answer.headers.get("x-content-type-options");
+    let header = header.and_then(|value| value.to_str().ok());
+    t.note("x-content-type-options", &json!(header));
 }
