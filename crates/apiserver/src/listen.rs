@@ -1,12 +1,10 @@
 //! The server over loopback HTTP/1.1, for kubectl and for programs of other languages.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -48,28 +46,6 @@ impl Listening {
     /// As clients write it.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
-    }
-
-    /// Writes a kubeconfig that points here, readable by its owner only.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn write_kubeconfig(&self, path: &Path, token: Option<&str>) -> std::io::Result<PathBuf> {
-        let user = token.map_or_else(|| json!({}), |token| json!({"token": token}));
-        // JSON is YAML.
-        let config = json!({
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "windlass", "cluster": {"server": self.url()}}],
-            "users": [{"name": "windlass", "user": user}],
-            "contexts": [{
-                "name": "windlass",
-                "context": {"cluster": "windlass", "user": "windlass", "namespace": "default"},
-            }],
-            "current-context": "windlass",
-        });
-        write_private(path, &format!("{config:#}\n"))?;
-        Ok(path.to_owned())
     }
 
     /// Stops accepting, lets connections end for a moment, and breaks those that do not.
@@ -120,18 +96,4 @@ async fn serve(stream: tokio::net::TcpStream, server: ApiServer, stop: Cancellat
     }
     // Watches have no end of their own: they are broken off.
     let _ = tokio::time::timeout(std::time::Duration::from_millis(100), connection).await;
-}
-
-#[cfg(unix)]
-fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
-    use std::io::Write;
-    use std::os::unix::fs::OpenOptionsExt;
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    options.open(path)?.write_all(text.as_bytes())
-}
-
-#[cfg(not(unix))]
-fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
-    std::fs::write(path, text)
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
-use windlass_apiserver::{ApiServer, Listening, User};
+use windlass_apiserver::{ApiServer, Kubeconfig, Listening, User};
 
 /// A Kubernetes API server in memory, on loopback. Everything is gone when it ends.
 #[derive(Debug, Parser)]
@@ -16,7 +16,8 @@ struct Options {
     /// The port to listen on; 0 takes a free one.
     #[arg(long, default_value_t = 0)]
     port: u16,
-    /// Where to write the kubeconfig. Default: a file of this process in the temporary folder.
+    /// Where to write the kubeconfig: to a new file, which is gone when this ends. What is there
+    /// already is not overwritten. Default: in a new folder in the temporary one.
     #[arg(long)]
     kubeconfig: Option<PathBuf>,
     /// Ask for this bearer token; it goes into the kubeconfig.
@@ -46,18 +47,15 @@ async fn main() -> anyhow::Result<()> {
     let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), options.port);
     let listening =
         server.listen(address).await.with_context(|| format!("cannot listen on {address}"))?;
-    let path = options.kubeconfig.clone().unwrap_or_else(default_kubeconfig);
-    listening
-        .write_kubeconfig(&path, options.token.as_deref())
-        .with_context(|| format!("cannot write the kubeconfig {}", path.display()))?;
-    greet(&listening, &path);
+    // Before there is a file that has to be removed.
+    let stop = stop_signal().context("cannot wait for signals")?;
+    let kubeconfig = write_kubeconfig(&listening, &options)?;
+    greet(&listening, kubeconfig.path());
 
-    tokio::signal::ctrl_c().await.context("cannot wait for Ctrl-C")?;
+    stop.await;
     listening.stop().await;
-    if options.kubeconfig.is_none() {
-        // Best effort: a kubeconfig that points nowhere helps nobody.
-        let _ = std::fs::remove_file(&path);
-    }
+    // Best effort: a kubeconfig that points nowhere helps nobody.
+    let _ = kubeconfig.remove();
     let (objects, bytes) = server.size();
     let _ = writeln!(
         std::io::stdout(),
@@ -67,8 +65,34 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn default_kubeconfig() -> PathBuf {
-    std::env::temp_dir().join(format!("windlass-{}.kubeconfig", std::process::id()))
+fn write_kubeconfig(listening: &Listening, options: &Options) -> anyhow::Result<Kubeconfig> {
+    let token = options.token.as_deref();
+    match &options.kubeconfig {
+        None => listening.temporary_kubeconfig(token).context("cannot write a kubeconfig"),
+        Some(path) => listening
+            .write_kubeconfig(path, token)
+            .with_context(|| format!("cannot write the kubeconfig {}", path.display())),
+    }
+}
+
+/// Ctrl-C, or a polite request to end. Signals that come from now on count.
+#[cfg(unix)]
+fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut interrupted = signal(SignalKind::interrupt())?;
+    let mut terminated = signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupted.recv() => {}
+            _ = terminated.recv() => {}
+        }
+    })
+}
+
+/// Ctrl-C. It counts from when it is awaited.
+#[cfg(not(unix))]
+fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
+    Ok(async { drop(tokio::signal::ctrl_c().await) })
 }
 
 fn greet(listening: &Listening, kubeconfig: &std::path::Path) {

@@ -194,8 +194,8 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ControllerBuilder<K> {
         self
     }
 
-    /// Cancels a run that takes longer, when it awaits something: one that blocks its thread cannot be
-    /// cancelled. Default: never.
+    /// Cancels a run that takes longer, when it awaits something: one that blocks its thread cannot
+    /// be cancelled. Default: never.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self

@@ -2,7 +2,8 @@
 //!
 //! All of it is bounded: the keys ([`KEYS_MAX`]; beyond that, the key that ran longest ago is
 //! forgotten), the runs of each key ([`RUNS_PER_KEY`]), the writes of each run
-//! ([`WRITES_PER_RUN`]), its causes (by the queue), and the length of what it ended with.
+//! ([`WRITES_PER_RUN`](crate::WRITES_PER_RUN)), its causes (by the queue), and the length of what
+//! it ended with.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};

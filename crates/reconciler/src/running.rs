@@ -1,13 +1,14 @@
 //! The runs that are under way, and a watchdog that warns of those that take long.
 //!
-//! The watchdog is a task of its own, so that it also sees a run that never awaits anything: one that
-//! blocks its thread, or computes. It sleeps until a run could be due, which is once a minute while
-//! all runs are short.
+//! The watchdog is a task of its own, so that it also sees a run that never awaits anything: one
+//! that blocks its thread, or computes. It sleeps until a run could be due, which is once a minute
+//! while all runs are short.
 //!
-//! On a runtime with several threads, a blocked thread may be the one whose turn it was to look after
-//! tokio's timers. The others sleep then, and no timer fires. So a plain thread wakes the watchdog,
-//! too: a wake from outside of the runtime makes one of the others look, and take over the timers. On a
-//! runtime with a single thread nothing can run while that thread is blocked, and nobody is told.
+//! On a runtime with several threads, a blocked thread may be the one whose turn it was to look
+//! after tokio's timers. The others sleep then, and no timer fires. So a plain thread wakes the
+//! watchdog, too: a wake from outside of the runtime makes one of the others look, and take over
+//! the timers. On a runtime with a single thread nothing can run while that thread is blocked, and
+//! nobody is told.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -185,8 +186,8 @@ mod tests {
         assert_eq!(running.look(now + LONG), (Vec::new(), now + 2 * LONG));
     }
 
-    /// The run is all that the runtime has to do, and blocks the thread that looks after the timers. It
-    /// ends when it was mentioned.
+    /// The run is all that the runtime has to do, and blocks the thread that looks after the
+    /// timers. It ends when it was mentioned.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn run_that_blocks_its_thread_is_mentioned() {
         let running = Arc::new(Running::with_patience(Duration::from_millis(20)));

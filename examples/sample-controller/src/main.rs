@@ -111,9 +111,7 @@ async fn story(demo: &Demo, pause: Duration, ends: bool) -> Result<()> {
     let tell: Tell = Arc::new(|line: &str| drop(writeln!(std::io::stdout(), "{line}")));
     let listening = demo.listen().await?;
     // It is gone when this ends: a kubeconfig that points nowhere helps nobody.
-    let kubeconfig =
-        tempfile::Builder::new().prefix("sample-controller-").suffix(".kubeconfig").tempfile()?;
-    listening.write_kubeconfig(kubeconfig.path(), None)?;
+    let kubeconfig = listening.temporary_kubeconfig(None)?;
     let mut story = Story::new(demo, Arc::clone(&tell), pause);
     story.tell().await?;
     if !ends {

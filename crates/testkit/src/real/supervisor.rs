@@ -9,7 +9,9 @@
 //! before the end of the pipe does.
 
 use std::ffi::OsStr;
+use std::fs::Permissions;
 use std::io::{self, BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -106,7 +108,9 @@ impl Drop for Supervised {
 impl Folder {
     /// Makes a new temporary folder that only this user can read.
     pub(super) fn new() -> io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("windlass-").tempdir()?;
+        // It holds tokens and keys. The usual mode would let others read them.
+        let mode = Permissions::from_mode(0o700);
+        let folder = tempfile::Builder::new().prefix("windlass-").permissions(mode).tempdir()?;
         let remover = shell(REMOVE).arg(folder.path()).stdout(Stdio::null()).spawn()?;
         Ok(Self { path: folder.keep(), remover })
     }
@@ -216,6 +220,13 @@ mod tests {
         assert_eq!(outcome(server), "exit status: 127");
         let log = fs::read_to_string(folder.path().join("log")).expect("a log");
         assert!(log.contains("/no/such/program"), "{log}");
+    }
+
+    #[test]
+    fn folder_can_be_entered_by_its_owner_alone() {
+        let folder = Folder::new().expect("a folder");
+        let mode = fs::metadata(folder.path()).expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
     }
 
     #[test]

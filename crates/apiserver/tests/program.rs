@@ -1,0 +1,147 @@
+//! The program: where its kubeconfig is, who can read it, and when it is gone.
+
+#![cfg(unix)]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+/// The program while it runs.
+struct Program {
+    child: Child,
+    output: BufReader<ChildStdout>,
+    kubeconfig: PathBuf,
+}
+
+/// The program with these arguments, whose temporary folder is this one.
+fn command(temporary: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_windlass-apiserver"));
+    command.args(arguments).env("TMPDIR", temporary).env("RUST_LOG", "off");
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    command
+}
+
+impl Program {
+    /// Starts it, and waits until it has said where its kubeconfig is.
+    fn start(temporary: &Path, arguments: &[&str]) -> Self {
+        let mut child = command(temporary, arguments).spawn().expect("it starts");
+        let mut output = BufReader::new(child.stdout.take().expect("its output is piped"));
+        let kubeconfig = loop {
+            let mut line = String::new();
+            output.read_line(&mut line).expect("text");
+            assert!(!line.is_empty(), "it has ended");
+            if let Some(path) = line.trim_end().strip_prefix("Its kubeconfig: ") {
+                break PathBuf::from(path);
+            }
+        };
+        Self { child, output, kubeconfig }
+    }
+
+    /// Sends it a signal, and waits for its end, which must be a normal one.
+    fn end(mut self, signal: &str) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args([signal, &id]).status().expect("a signal is sent");
+        assert!(sent.success());
+        let mut said = String::new();
+        self.output.read_to_string(&mut said).expect("text");
+        assert!(self.child.wait().expect("it ends").success());
+        assert!(said.contains("Stopped at version"), "{said}");
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What the program says as an error, if it does not even start.
+fn refused(temporary: &Path, arguments: &[&str]) -> String {
+    let mut child = command(temporary, arguments).stderr(Stdio::piped()).spawn().expect("spawned");
+    let mut line = String::new();
+    let mut output = BufReader::new(child.stdout.take().expect("its output is piped"));
+    output.read_line(&mut line).expect("text");
+    if !line.is_empty() {
+        let _ = child.kill();
+    }
+    let ended = child.wait_with_output().expect("it ends");
+    assert!(line.is_empty() && !ended.status.success(), "it serves: {line}");
+    String::from_utf8(ended.stderr).expect("text")
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::symlink_metadata(path).expect("it is there").permissions().mode() & 0o7777
+}
+
+fn is_empty(folder: &Path) -> bool {
+    fs::read_dir(folder).expect("a folder").next().is_none()
+}
+
+#[test]
+fn kubeconfig_is_in_a_new_folder_that_only_its_owner_can_enter() {
+    let temporary = folder();
+    let one = Program::start(temporary.path(), &["--token", "secret"]);
+    let other = Program::start(temporary.path(), &["--token", "secret"]);
+    for program in [&one, &other] {
+        let parent = program.kubeconfig.parent().expect("a folder");
+        assert_eq!(parent.parent(), Some(temporary.path()), "it is in a folder of its own");
+        assert_eq!((mode(parent), mode(&program.kubeconfig)), (0o700, 0o600));
+        let written = fs::read_to_string(&program.kubeconfig).expect("a kubeconfig");
+        assert!(written.contains("secret") && written.contains("http://127.0.0.1:"));
+    }
+    assert_ne!(one.kubeconfig.parent(), other.kubeconfig.parent());
+    one.end("-INT");
+    other.end("-TERM");
+    assert!(is_empty(temporary.path()), "nothing is left behind");
+}
+
+#[test]
+fn kubeconfig_goes_where_it_is_asked_for_and_is_gone_at_the_end() {
+    let folder = folder();
+    let path = folder.path().join("kubeconfig");
+    let arguments = ["--kubeconfig", path.to_str().expect("text")];
+    // Twice: the first run does not stand in the way of the second.
+    for _ in 0..2 {
+        let program = Program::start(folder.path(), &arguments);
+        assert_eq!((&program.kubeconfig, mode(&path)), (&path, 0o600));
+        program.end("-INT");
+        assert!(!path.exists());
+    }
+}
+
+#[test]
+fn file_that_somebody_else_wrote_meanwhile_stays() {
+    let folder = folder();
+    let path = folder.path().join("kubeconfig");
+    let program = Program::start(folder.path(), &["--kubeconfig", path.to_str().expect("text")]);
+    fs::write(&path, "something else").expect("written");
+    program.end("-INT");
+    assert_eq!(fs::read_to_string(&path).expect("it is there"), "something else");
+}
+
+#[test]
+fn what_is_there_already_is_neither_overwritten_nor_followed() {
+    let folder = folder();
+    let [file, link, dangling, target] =
+        ["file", "link", "dangling", "target"].map(|name| folder.path().join(name));
+    fs::write(&file, "mine").expect("written");
+    fs::write(&target, "mine").expect("written");
+    symlink(&target, &link).expect("linked");
+    symlink(folder.path().join("nowhere"), &dangling).expect("linked");
+    for path in [&file, &link, &dangling] {
+        let shown = path.to_str().expect("text");
+        let said = refused(folder.path(), &["--kubeconfig", shown]);
+        assert!(said.contains(shown) && said.contains("is not overwritten"), "{said}");
+    }
+    for path in [&file, &target] {
+        assert_eq!(fs::read_to_string(path).expect("it is there"), "mine");
+    }
+    assert!(!folder.path().join("nowhere").exists());
+}
