@@ -6,7 +6,8 @@
 use std::fmt;
 
 use serde::Deserialize;
-use windlass_indexer::{HeadParser, Interner, ObjectKey, ResourceVersion, Uid};
+use serde_json::Value;
+use windlass_indexer::{Head, HeadParser, Interner, ObjectKey, ResourceVersion, Uid};
 use windlass_informer::{Resource, Written};
 
 use crate::cause::Change;
@@ -65,6 +66,9 @@ impl Recorded {
     /// What an answer tells about a write; `None` if it is about no object that a cache could show.
     pub(crate) fn of(verb: Verb, target: Target, answer: &[u8]) -> Option<Self> {
         let written = match HeadParser::new(Interner::new()).parse(answer) {
+            Ok(head) if is_gone(verb, &target, &head, answer) => {
+                Written::Gone { key: head.key().clone(), uid: head.uid().clone() }
+            }
             Ok(head) if head.version().is_empty() => return None,
             Ok(head) => Written::Object(head),
             // Not an object: an object that is gone is told by a Status.
@@ -133,6 +137,25 @@ impl Write {
     }
 }
 
+/// Whether the object of an answer is gone, though the answer shows it.
+///
+/// A delete either removes an object or marks it as being deleted. Any other write removes an object that is marked
+/// if it leaves it without finalizers; the answer then has the version from before the write. Two things keep such
+/// an object: a grace period, which pods on a node have, and the finalizers in the spec of a namespace.
+fn is_gone(verb: Verb, target: &Target, head: &Head, answer: &[u8]) -> bool {
+    if head.deleted().is_none() {
+        return verb == Verb::Delete;
+    }
+    if head.finalizers().len() > 0 {
+        return false;
+    }
+    let Ok(object) = serde_json::from_slice::<Value>(answer) else { return false };
+    let grace = object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default();
+    let is_namespace = target.group.is_empty() && target.plural == "namespaces";
+    let in_spec = object["spec"]["finalizers"].as_array().is_some_and(|list| !list.is_empty());
+    grace == 0 && !(is_namespace && in_spec)
+}
+
 impl fmt::Display for Write {
     /// `patch deployments/status shop/web at 17`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -156,5 +179,59 @@ impl fmt::Display for Verb {
             Self::Patch => "patch",
             Self::Delete => "delete",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// What is left of an object, as the answer to a write of it tells.
+    fn left(verb: Verb, plural: &str, metadata: &Value, spec: &Value) -> String {
+        let mut object = json!({"metadata": metadata, "spec": spec});
+        object["metadata"]["name"] = "one".into();
+        object["metadata"]["resourceVersion"] = "7".into();
+        object["metadata"]["uid"] = "a".into();
+        let target = Target::of(&format!("/api/v1/{plural}/one")).expect("a target");
+        let write = Write::of(verb, target, object.to_string().as_bytes()).expect("a write");
+        match write.written {
+            Written::Object(head) => format!("version {}", head.version()),
+            Written::Gone { key, uid } => format!("{key} {uid} is gone"),
+        }
+    }
+
+    #[test]
+    fn object_is_gone_if_nothing_holds_it() {
+        let deleted = json!({"deletionTimestamp": "2026-01-01T00:00:00Z"});
+        let with = |field: &str, value: Value| {
+            let mut metadata = deleted.clone();
+            metadata[field] = value;
+            metadata
+        };
+        let grace = |seconds: u64| with("deletionGracePeriodSeconds", seconds.into());
+        let finalizers = with("finalizers", json!(["example.com/a"]));
+        let (none, in_spec) = (json!({}), json!({"finalizers": ["kubernetes"]}));
+        let (gone, there) = ("one a is gone", "version 7");
+        let cases = [
+            (Verb::Patch, "nodes", &deleted, &none, gone),
+            (Verb::Update, "nodes", &grace(0), &none, gone),
+            (Verb::Patch, "nodes", &none, &none, there),
+            (Verb::Patch, "nodes", &finalizers, &none, there),
+            (Verb::Patch, "pods", &grace(30), &none, there),
+            (Verb::Patch, "namespaces", &deleted, &in_spec, there),
+            (Verb::Update, "namespaces", &deleted, &none, gone),
+            // Others may have a field of this name, which means nothing.
+            (Verb::Patch, "nodes", &deleted, &in_spec, gone),
+            (Verb::Delete, "serviceaccounts", &none, &none, gone),
+            (Verb::Delete, "pods", &grace(0), &none, gone),
+            (Verb::Delete, "pods", &grace(30), &none, there),
+            (Verb::Delete, "nodes", &finalizers, &none, there),
+        ];
+        for (verb, plural, metadata, spec, expected) in cases {
+            let left = left(verb, plural, metadata, spec);
+            assert_eq!(left, expected, "{verb} {plural} {metadata} {spec}");
+        }
     }
 }

@@ -1,13 +1,21 @@
 //! Finalizers: there before the first side effect, gone only after the clean-up.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::ResourceExt as _;
-use kube::api::{Api, DeleteParams, PostParams};
+use futures::StreamExt as _;
+use http::Request;
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::client::Body;
+use kube::{Client, ResourceExt as _};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tower::service_fn;
 use windlass_informer::SharedInformerFactory;
 use windlass_reconciler::{Action, Context, Controller, Error, Finalize, Finalized, Watch};
 use windlass_testkit::{TestCluster, on_each_cluster};
@@ -72,6 +80,98 @@ async fn object_goes_only_after_its_cleanup_succeeded() {
         };
         let (ran, ()) = tokio::join!(controller.run(stop.clone()), story);
         ran.expect("it ran");
+    })
+    .await;
+}
+
+/// Has a Secret for each object, and counts how often an object is cleaned up.
+struct Children {
+    cleanups: Arc<AtomicU32>,
+    /// Somebody else's.
+    client: Client,
+}
+
+impl Finalize<ConfigMap> for Children {
+    async fn reconcile(&self, object: Arc<ConfigMap>, cx: &Context) -> Result<Action, Error> {
+        let mut child = Secret::default();
+        child.metadata.name = Some("child".to_owned());
+        child.metadata.namespace = object.namespace();
+        cx.live().apply_owned(child, &*object).await?;
+        Ok(Action::Done)
+    }
+
+    async fn cleanup(&self, object: Arc<ConfigMap>, _: &Context) -> Result<Action, Error> {
+        self.cleanups.fetch_add(1, Ordering::Relaxed);
+        // Somebody touches the child, whose event runs the object again.
+        let namespace = object.namespace().unwrap_or_default();
+        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &namespace);
+        let touch = Patch::Merge(json!({"metadata": {"labels": {"touched": "yes"}}}));
+        secrets.patch("child", &PatchParams::default(), &touch).await?;
+        Ok(Action::Done)
+    }
+}
+
+/// A client whose watches of a resource show everything late.
+fn late(inner: Client, plural: &'static str, by: Duration) -> Client {
+    let service = service_fn(move |request: Request<Body>| {
+        let inner = inner.clone();
+        async move {
+            let uri = request.uri();
+            let is_watch = uri.query().is_some_and(|query| query.contains("watch="));
+            let by = if is_watch && uri.path().ends_with(plural) { by } else { Duration::ZERO };
+            let answer = inner.send(request).await?;
+            Ok::<_, kube::Error>(answer.map(|body| {
+                let chunks = body.into_data_stream().then(move |chunk| async move {
+                    tokio::time::sleep(by).await;
+                    chunk.map(Frame::data)
+                });
+                StreamBody::new(chunks)
+            }))
+        }
+    });
+    Client::new(service, "default")
+}
+
+/// The patch that removes the last finalizer is answered with the version that the cache holds already. The deletion that
+/// follows on it is what the next run has to wait for.
+#[tokio::test]
+async fn object_is_not_cleaned_up_again_after_its_cleanup_succeeded() {
+    on_each_cluster(async |cluster: TestCluster| {
+        let namespace = cluster.namespace("finalizer").await.expect("a namespace");
+        let client = cluster.client().expect("a client");
+        let api: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace);
+        let secrets: Api<Secret> = Api::namespaced(client.clone(), &namespace);
+        let cleanups = Arc::new(AtomicU32::new(0));
+        let children = Children { cleanups: Arc::clone(&cleanups), client: client.clone() };
+        let reconciler = Finalized::new(FINALIZER, children);
+        let client = late(client, "configmaps", Duration::from_millis(500));
+        let factory = SharedInformerFactory::new(client);
+        let scope = namespace.clone();
+        let objects = Watch::<ConfigMap>::new()
+            .options(move |informer| informer.namespace(scope).field_selector("metadata.name=one"));
+        let scope = namespace.clone();
+        let owned = Watch::<Secret>::new().options(move |informer| informer.namespace(scope));
+        let controller = Controller::of(objects).owns(owned).build(&factory, reconciler);
+        let controller = controller.expect("a controller");
+        let stop = CancellationToken::new();
+        let story = async {
+            let object = json!({"metadata": {"name": "one"}});
+            let object = serde_json::from_value(object).expect("an object");
+            api.create(&PostParams::default(), &object).await.expect("created");
+            while secrets.get_opt("child").await.expect("an answer").is_none() {
+                tokio::task::yield_now().await;
+            }
+            api.delete("one", &DeleteParams::default()).await.expect("deleted");
+            while cleanups.load(Ordering::Relaxed) == 0
+                || controller.lister().list().heads().next().is_some()
+            {
+                tokio::task::yield_now().await;
+            }
+            stop.cancel();
+        };
+        let (ran, ()) = tokio::join!(controller.run(stop.clone()), story);
+        ran.expect("it ran");
+        assert_eq!(cleanups.load(Ordering::Relaxed), 1);
     })
     .await;
 }

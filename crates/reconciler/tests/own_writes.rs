@@ -5,17 +5,20 @@ mod stage;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Secret};
 use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, PostParams};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::sync::mpsc;
 use windlass_indexer::ObjectKey;
-use windlass_reconciler::{Action, Context, Watch};
+use windlass_informer::Scope;
+use windlass_reconciler::{Action, Context, Controller, Watch};
 use windlass_testkit::apiserver::{Fault, FaultRule};
-use windlass_testkit::on_each_cluster;
+use windlass_testkit::{TestCluster, on_each_cluster};
 
-use stage::{cluster, create, does, run_with};
+use stage::{cluster, create, does, run_built, run_with};
 
 fn secret(name: &str) -> Secret {
     serde_json::from_value(json!({"metadata": {"name": name, "namespace": "default"}}))
@@ -217,4 +220,85 @@ async fn runs_tell_what_they_wrote_and_that_they_were_woken_by_it() {
     }
     assert!(!running.controller.runs(&key)[2].causes[0].is_by_us());
     running.end().await.expect("it stops");
+}
+
+/// Removes the finalizers of an object that is being deleted, and then expects a cache that shows it, at once.
+async fn release<K>(cluster: &TestCluster, namespace: &str, key: ObjectKey, watch: Watch<K>)
+where
+    K: kube::Resource<DynamicType = (), Scope: Scope>
+        + Serialize
+        + DeserializeOwned
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+{
+    let client = cluster.client().expect("a client");
+    let api: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
+    let object = json!({"metadata": {"name": "releaser"}});
+    let object = serde_json::from_value(object).expect("an object");
+    api.create(&PostParams::default(), &object).await.expect("created");
+    let (said, mut runs) = mpsc::channel(100);
+    let releaser = does(move |_: Arc<ConfigMap>, cx: &Context| {
+        let (said, key) = (said.clone(), key.clone());
+        Box::pin(async move {
+            let held = cx.lister::<K>()?.get(&key)?;
+            let is_held = held.is_some_and(|held| !held.finalizers().is_empty());
+            said.send((is_held, cx.cache_behind())).await?;
+            if !is_held {
+                return Ok(Action::Done);
+            }
+            cx.live::<K>().modify(&key, |object| object.finalizers_mut().clear()).await?;
+            Ok(Action::RequeueAfter(Duration::ZERO))
+        })
+    });
+    let (scope, one) = (namespace.to_owned(), "metadata.name=releaser");
+    let releasers =
+        Watch::<ConfigMap>::new().options(move |o| o.namespace(scope).field_selector(one));
+    let running = run_built(client, Controller::of(releasers).reads(watch), releaser);
+    assert_eq!(runs.recv().await, Some((true, false)));
+    assert_eq!(runs.recv().await, Some((false, false)));
+    running.end().await.expect("it stops");
+}
+
+/// A pod on a node stays until the kubelet has stopped it, also without finalizers.
+#[tokio::test]
+async fn pod_with_a_grace_period_is_not_expected_to_be_gone_without_its_finalizer() {
+    on_each_cluster(async |cluster: TestCluster| {
+        let namespace = cluster.namespace("grace").await.expect("a namespace");
+        let api: Api<Pod> = Api::namespaced(cluster.client().expect("a client"), &namespace);
+        let pod = json!({
+            "metadata": {"name": "web", "finalizers": ["example.com/held"]},
+            "spec": {"nodeName": "one", "containers": [{"name": "web", "image": "example.dev/web"}]},
+        });
+        let pod = serde_json::from_value(pod).expect("an object");
+        api.create(&PostParams::default(), &pod).await.expect("created");
+        api.delete("web", &DeleteParams::default()).await.expect("deleted");
+        let scope = namespace.clone();
+        let watch = Watch::<Pod>::new().options(move |informer| informer.namespace(scope));
+        release(&cluster, &namespace, ObjectKey::namespaced(&namespace, "web"), watch).await;
+        let left = api.get("web").await.expect("it is still there");
+        assert_eq!(left.metadata.deletion_grace_period_seconds, Some(30));
+    })
+    .await;
+}
+
+/// A namespace has finalizers in its spec, too: it stays until it is empty.
+#[tokio::test]
+async fn namespace_with_finalizers_in_its_spec_is_not_expected_to_be_gone() {
+    on_each_cluster(async |cluster: TestCluster| {
+        let namespace = cluster.namespace("releaser").await.expect("a namespace");
+        let api: Api<Namespace> = Api::all(cluster.client().expect("a client"));
+        let held = json!({
+            "metadata": {"generateName": "held-", "finalizers": ["example.com/held"]},
+            "spec": {"finalizers": ["example.com/held-too"]},
+        });
+        let held = serde_json::from_value(held).expect("an object");
+        let held = api.create(&PostParams::default(), &held).await.expect("created").name_any();
+        api.delete(&held, &DeleteParams::default()).await.expect("deleted");
+        let watch = Watch::<Namespace>::new();
+        release(&cluster, &namespace, ObjectKey::cluster(&held), watch).await;
+        api.get(&held).await.expect("it is still there");
+    })
+    .await;
 }

@@ -180,3 +180,51 @@ async fn write_whose_answer_was_lost_is_unknown_to_the_next_run() {
     running.end().await.expect("it stops");
     assert!(held || is_behind, "the cache lacks what was made, and nobody says so");
 }
+
+/// Counts its clean-ups; each object has a Secret, which goes with it.
+struct Counting {
+    cleanups: Arc<AtomicU32>,
+    made: mpsc::Sender<()>,
+}
+
+impl Finalize<ConfigMap> for Counting {
+    async fn reconcile(&self, object: Arc<ConfigMap>, cx: &Context) -> Result<Action, Error> {
+        cx.live().apply_owned(secret("child"), &*object).await?;
+        self.made.send(()).await?;
+        Ok(Action::Done)
+    }
+
+    async fn cleanup(&self, _: Arc<ConfigMap>, _: &Context) -> Result<Action, Error> {
+        self.cleanups.fetch_add(1, Ordering::Relaxed);
+        Ok(Action::Done)
+    }
+}
+
+/// write.rs `Write::of` takes the answer to the patch that removes the last finalizer for a version. It is the one that
+/// the cache holds already, so that nothing waits for the deletion: an event of a child runs the object again, and it is
+/// cleaned up twice.
+#[tokio::test(start_paused = true)]
+async fn deletion_that_follows_on_the_last_finalizer_is_waited_for() {
+    let (cluster, client) = cluster().await;
+    let cleanups = Arc::new(AtomicU32::new(0));
+    let (made, mut ready) = mpsc::channel(100);
+    let counting = Counting { cleanups: Arc::clone(&cleanups), made };
+    let reconciler = Finalized::new("example.com/counted", counting);
+    let running =
+        run_with(client.clone(), |builder| builder.owns(Watch::<Secret>::new()), reconciler);
+    ready.recv().await.expect("a run");
+    let late = FaultRule::new(Fault::DelayEvent(Duration::from_secs(2))).resource("configmaps");
+    cluster.server().expect("embedded").faults().add(late);
+    api(&client).delete("one", &DeleteParams::default()).await.expect("deleted");
+    let is_deletion =
+        |cause: &Cause| matches!(cause, Cause::Changed { change: Change::Deleted, .. });
+    let is_over = || {
+        let runs = running.controller.runs(&key("default/one"));
+        runs.iter().flat_map(|run| &run.causes).filter(|cause| is_deletion(cause)).count() == 2
+    };
+    while !is_over() {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    running.end().await.expect("it stops");
+    assert_eq!(cleanups.load(Ordering::Relaxed), 1);
+}
