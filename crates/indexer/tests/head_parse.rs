@@ -81,8 +81,8 @@ fn annotations_are_hashed_whatever_their_order() {
     assert_ne!(hash(r#"{"a":"1"}"#), hash(r#"{"a":"1","b":""}"#));
 }
 
-/// Tenants choose annotations. With a fixed seed they could choose ones that hash as those before, and so hide a
-/// change from a predicate.
+/// Tenants choose annotations. With a fixed seed they could choose ones that hash as those before,
+/// and so hide a change from a predicate.
 #[test]
 fn hash_of_annotations_differs_between_processes() {
     #[expect(clippy::disallowed_types, reason = "what it must not be")]

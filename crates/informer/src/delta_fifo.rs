@@ -60,7 +60,8 @@ pub use replace::ReplaceList;
 pub struct DeltaFifo {
     /// The numbers of the entries, found by their key.
     numbers: HashTable<u64>,
-    /// Seeded at random, because tenants choose the names that it hashes. The order of the table shows nowhere.
+    /// Seeded at random, because tenants choose the names that it hashes. The order of the table
+    /// shows nowhere.
     hasher: RandomState,
     entries: VecDeque<Queued>,
     /// How many entries have left, which is the number of the first one that has not.
@@ -345,7 +346,8 @@ fn place_of(number: u64, popped: u64) -> usize {
 mod tests {
     use super::*;
 
-    /// Tenants choose the names of objects. With a fixed seed they could choose many whose hashes collide.
+    /// Tenants choose the names of objects. With a fixed seed they could choose many whose hashes
+    /// collide.
     #[test]
     fn no_two_fifos_hash_names_alike() {
         let hash = || DeltaFifo::new().hasher.hash_one("default/web-0");

@@ -193,7 +193,8 @@ mod tests {
 
     use super::*;
 
-    /// Tenants choose the names of objects. With a fixed seed they could choose many whose hashes collide.
+    /// Tenants choose the names of objects. With a fixed seed they could choose many whose hashes
+    /// collide.
     #[test]
     fn no_two_filters_hash_names_alike() {
         let hash = || {

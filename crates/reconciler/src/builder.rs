@@ -161,9 +161,9 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ControllerBuilder<K> {
         self
     }
 
-    /// How urgent a key is, by what woke it. Default: [`Priority::Low`] for what was there when the controller began
-    /// and for resyncs, [`Priority::Normal`] for the rest. A policy that panics is logged, and the key is of
-    /// [`Priority::Normal`].
+    /// How urgent a key is, by what woke it. Default: [`Priority::Low`] for what was there when the
+    /// controller began and for resyncs, [`Priority::Normal`] for the rest. A policy that panics is
+    /// logged, and the key is of [`Priority::Normal`].
     pub fn priority(
         mut self,
         policy: impl Fn(&ObjectKey, &Cause) -> Priority + Send + Sync + 'static,

@@ -85,8 +85,8 @@ impl Error {
         Self { said: Some(Said::Terminal), ..self }
     }
 
-    /// The next run comes after `delay`. The limiter is not asked, so the retry takes no slot from others. It still
-    /// counts as a failure.
+    /// The next run comes after `delay`. The limiter is not asked, so the retry takes no slot from
+    /// others. It still counts as a failure.
     #[must_use]
     pub fn retry_after(self, delay: Duration) -> Self {
         Self { said: Some(Said::RetryAfter(delay)), ..self }

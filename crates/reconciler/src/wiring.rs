@@ -1,8 +1,8 @@
 //! How events become keys: the handler that a controller adds to each of its informers.
 //!
-//! Predicates, mappers and policies are the user's, and may panic, which is logged. An event whose predicate panics
-//! counts, and a key whose policy panics is as urgent as others, so neither loses a key. An event whose mapper panics
-//! leads to no key.
+//! Predicates, mappers and policies are the user's, and may panic, which is logged. An event whose
+//! predicate panics counts, and a key whose policy panics is as urgent as others, so neither loses
+//! a key. An event whose mapper panics leads to no key.
 
 use std::sync::Arc;
 
@@ -182,6 +182,9 @@ impl Waker {
     /// Code of the user's has panicked over an event.
     fn complain(&self, resource: &Resource, object: &ObjectKey, what: &str, so: &str) {
         let controller = &*self.controller;
-        tracing::error!(controller, %resource, %object, "the {what} of a watch panicked; {so}; {FIX}");
+        tracing::error!(
+            controller, %resource, %object,
+            "the {what} of a watch panicked; {so}; {FIX}"
+        );
     }
 }

@@ -37,8 +37,8 @@ impl<C> Add<C> {
         Self::when(When::Now)
     }
 
-    /// Run once `delay` has passed, unless something makes the key run earlier. The cause of such an add is a
-    /// timer's: a run that comes before its time is not told it.
+    /// Run once `delay` has passed, unless something makes the key run earlier. The cause of such
+    /// an add is a timer's: a run that comes before its time is not told it.
     pub fn after(delay: Duration) -> Self {
         Self::when(When::After(delay))
     }
@@ -54,8 +54,8 @@ impl<C> Add<C> {
         self
     }
 
-    /// Why the key is added; handed to the run with the lease. None unless said. With [`after`](Self::after),
-    /// it is what happens at that time.
+    /// Why the key is added; handed to the run with the lease. None unless said. With
+    /// [`after`](Self::after), it is what happens at that time.
     pub fn cause(mut self, cause: C) -> Self {
         self.cause = Some(cause);
         self

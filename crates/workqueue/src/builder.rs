@@ -66,9 +66,9 @@ where
         self
     }
 
-    /// Lets groups of keys take turns within a priority, so that one group's flood delays the others by
-    /// one key at a time. Default: no groups, one FIFO for each priority. Keys for which `group_of` panics,
-    /// which is logged, are one group.
+    /// Lets groups of keys take turns within a priority, so that one group's flood delays the
+    /// others by one key at a time. Default: no groups, one FIFO for each priority. Keys for which
+    /// `group_of` panics, which is logged, are one group.
     ///
     /// ```
     /// use windlass_workqueue::{Group, WorkQueue};

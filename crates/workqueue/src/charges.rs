@@ -1,7 +1,7 @@
 //! How often keys have failed, and how long they wait for that: the queue's count and its limiter.
 //!
-//! For each run the queue asks how often its key has failed, and says so if it has not this time. Mostly no
-//! key has failed, and then both are one look at a flag.
+//! For each run the queue asks how often its key has failed, and says so if it has not this time.
+//! Mostly no key has failed, and then both are one look at a flag.
 
 use std::hash::Hash;
 use std::time::Duration;
@@ -18,8 +18,8 @@ pub(crate) struct Charges<K> {
     /// The queue's name, for log lines.
     queue: Arc<str>,
     state: Lock<State<K>>,
-    /// Whether any key has failures. Written with the state locked. Whoever has to know of a failure
-    /// knows of it by the queue's locks, or by the caller's own, and so sees the flag.
+    /// Whether any key has failures. Written with the state locked. Whoever has to know of a
+    /// failure knows of it by the queue's locks, or by the caller's own, and so sees the flag.
     has_any: AtomicBool,
 }
 
@@ -34,8 +34,8 @@ impl<K: Eq + Hash + Clone> Charges<K> {
         Self { queue, state: Lock::new(state), has_any: AtomicBool::new(false) }
     }
 
-    /// Counts a failure of a key; returns how long the key waits. The limiter is asked only if the key
-    /// does not wait already.
+    /// Counts a failure of a key; returns how long the key waits. The limiter is asked only if the
+    /// key does not wait already.
     pub(crate) fn charge(&self, key: &K) -> Duration {
         let now = Instant::now();
         let mut state = self.state.lock();

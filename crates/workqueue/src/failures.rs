@@ -9,18 +9,20 @@ use tokio::time::Instant;
 /// Records below which a sweep is not worth its time.
 const SWEEP_FROM: usize = 1_024;
 
-/// How long a record outlives its window, so that a queue with a long backlog, or a run that takes long,
-/// does not lose count of a key's failures.
+/// How long a record outlives its window, so that a queue with a long backlog, or a run that takes
+/// long, does not lose count of a key's failures.
 const IDLE: Duration = Duration::from_hours(1);
 
 /// Counts each key's failures, at most one for each window.
 ///
-/// A window is the time from a failure to the retry that follows it. Events may run the key earlier; if
-/// that run fails too, it is no second failure: the key still waits for the end of the same window. So
-/// an object that changes all the time is not pushed to the longest backoff by its own events.
+/// A window is the time from a failure to the retry that follows it. Events may run the key
+/// earlier; if that run fails too, it is no second failure: the key still waits for the end of the
+/// same window. So an object that changes all the time is not pushed to the longest backoff by its
+/// own events.
 ///
-/// A record that nobody forgot is dropped an hour after the end of its window. The table is swept when it
-/// has doubled since the last sweep, so it stays in proportion to the keys that failed lately.
+/// A record that nobody forgot is dropped an hour after the end of its window. The table is swept
+/// when it has doubled since the last sweep, so it stays in proportion to the keys that failed
+/// lately.
 #[derive(Debug)]
 pub(crate) struct Failures<K> {
     records: HashMap<K, Record, foldhash::fast::RandomState>,
@@ -38,8 +40,8 @@ impl<K: Eq + Hash + Clone> Failures<K> {
         Self { records: HashMap::default(), sweep_at: SWEEP_FROM }
     }
 
-    /// Counts a failure of `key`, unless its window is open, and returns the time until the end of the
-    /// window. `delay` gives the length of a new one by the number of the failure.
+    /// Counts a failure of `key`, unless its window is open, and returns the time until the end of
+    /// the window. `delay` gives the length of a new one by the number of the failure.
     pub(crate) fn charge(
         &mut self,
         key: &K,

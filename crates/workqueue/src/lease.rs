@@ -71,11 +71,12 @@ impl<'q, K, C> Lease<'q, K, C> {
         &self.key
     }
 
-    /// Why the key runs, oldest first: the causes of the run before, if that failed, and of all adds that were
-    /// merged into this run.
+    /// Why the key runs, oldest first: the causes of the run before, if that failed, and of all
+    /// adds that were merged into this run.
     ///
-    /// The cause of a [delayed add](crate::Add::after) is told if the key waited for its time. If another add
-    /// made the key ready before, or it was ready already, that time has not come, and the cause is dropped.
+    /// The cause of a [delayed add](crate::Add::after) is told if the key waited for its time. If
+    /// another add made the key ready before, or it was ready already, that time has not come, and
+    /// the cause is dropped.
     pub fn causes(&self) -> impl Iterator<Item = &C> {
         self.causes.iter().flat_map(|causes| causes.iter())
     }
@@ -107,9 +108,9 @@ where
         self.queue().forget(&self.key);
     }
 
-    /// The run failed: the key is charged with a failure and comes back after the limiter's delay, which
-    /// is returned. If the key failed before and its delay is not over, because an event ran it early, it
-    /// is not charged again and waits for the rest. The lease is done.
+    /// The run failed: the key is charged with a failure and comes back after the limiter's delay,
+    /// which is returned. If the key failed before and its delay is not over, because an event ran
+    /// it early, it is not charged again and waits for the rest. The lease is done.
     ///
     /// The next run is as urgent as this one and has its causes too, so that it can still be explained.
     ///
@@ -120,9 +121,9 @@ where
         self.repeat(delay)
     }
 
-    /// The run failed, and the caller knows better than the limiter when to try again: the key is charged
-    /// with a failure and comes back after `delay`. The limiter is not asked, so the key takes no slot of
-    /// a [`TokenBucket`](crate::TokenBucket). Otherwise as [`retry`](Self::retry).
+    /// The run failed, and the caller knows better than the limiter when to try again: the key is
+    /// charged with a failure and comes back after `delay`. The limiter is not asked, so the key
+    /// takes no slot of a [`TokenBucket`](crate::TokenBucket). Otherwise as [`retry`](Self::retry).
     ///
     /// # Errors
     /// If the queue is shut down or the delay is beyond [`MAX_DELAY`].
@@ -150,8 +151,8 @@ where
         Ok(())
     }
 
-    /// The key was not worked on, and comes back after `delay` as if it had not been taken: as urgent, with its
-    /// causes, and with the failures it has. The lease is done.
+    /// The key was not worked on, and comes back after `delay` as if it had not been taken: as
+    /// urgent, with its causes, and with the failures it has. The lease is done.
     ///
     /// # Errors
     /// If the queue is shut down or the delay is beyond [`MAX_DELAY`].

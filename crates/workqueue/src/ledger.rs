@@ -16,8 +16,8 @@
 //!   it keeps. If its turn comes while it still runs, it is passed over, and is first when it is done.
 //!   So it does not matter whether an add is seen before or after the end of a run, which the intake
 //!   relies on.
-//! - A run that becomes ready drops the waiting entry of its key, and with it the causes of timers, which
-//!   have not happened.
+//! - A run that becomes ready drops the waiting entry of its key, and with it the causes of timers,
+//!   which have not happened.
 
 use std::hash::Hash;
 use std::time::Duration;
@@ -59,8 +59,8 @@ pub(crate) struct Ledger<K, C> {
     groups: Vec<Group>,
     /// The causes of each slot's run ahead; as long as the highest slot that ever had one.
     causes: Vec<Causes<C>>,
-    /// The causes of timers of each slot's waiting run, which become causes of the run at its time; as long as
-    /// the highest slot that ever had one.
+    /// The causes of timers of each slot's waiting run, which become causes of the run at its time;
+    /// as long as the highest slot that ever had one.
     timers: Vec<Causes<C>>,
     /// Causes to be dropped when the queue is unlocked, because that is the user's code.
     left_over: Vec<Causes<C>>,

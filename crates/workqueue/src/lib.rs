@@ -42,8 +42,9 @@
 //! - **waiting**: ready at a later time ([`add_after`](WorkQueue::add_after), a retry);
 //! - **running**: in the hands of a worker, as a [`Lease`].
 //!
-//! The run ahead is due at the earliest time that anybody asked for. What comes later is merged into it. A run
-//! that waits and becomes ready before its time, because of another add, is not told what it waited for.
+//! The run ahead is due at the earliest time that anybody asked for. What comes later is merged
+//! into it. A run that waits and becomes ready before its time, because of another add, is not told
+//! what it waited for.
 //!
 //! **Priorities** are three levels, [`Priority`]. **Groups** are optional: with
 //! [`fair_by`](Builder::fair_by), groups of keys take turns within a level. **Aging** moves a key up that

@@ -22,8 +22,8 @@ pub use max_wait::MaxWait;
 ///
 /// The queue counts the failures of each key, at most one for each backoff window: the time from a
 /// failure to the retry that follows it. For each new window it asks the limiter once, so a limiter
-/// that all keys share, such as [`TokenBucket`], books one slot for each window, however often events
-/// run the key early and it fails again. A failure that brings its own delay
+/// that all keys share, such as [`TokenBucket`], books one slot for each window, however often
+/// events run the key early and it fails again. A failure that brings its own delay
 /// ([`Lease::retry_after`](crate::Lease::retry_after)) is counted and opens a window, too, but the
 /// limiter is not asked, and books nothing.
 ///
@@ -85,12 +85,13 @@ pub use max_wait::MaxWait;
 /// # Ok::<(), windlass_workqueue::InvalidConfig>(())
 /// ```
 pub trait RateLimiter<K>: Send {
-    /// How long `key` waits, from `now`, after a failure that is number `failures` in a row: 1 for the
-    /// first since the key succeeded. A limiter that all keys share books a slot.
+    /// How long `key` waits, from `now`, after a failure that is number `failures` in a row: 1 for
+    /// the first since the key succeeded. A limiter that all keys share books a slot.
     fn next_delay(&mut self, key: &K, failures: u32, now: Instant) -> Duration;
 
-    /// How far ahead of `now` slots are booked that all keys share: about as long as a key that fails now
-    /// waits because others failed before it. By default zero: keys do not wait for each other.
+    /// How far ahead of `now` slots are booked that all keys share: about as long as a key that
+    /// fails now waits because others failed before it. By default zero: keys do not wait for each
+    /// other.
     fn debt(&self, now: Instant) -> Duration {
         let _ = now;
         Duration::ZERO

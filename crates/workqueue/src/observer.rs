@@ -57,8 +57,8 @@ pub struct Load {
     /// The time that the runs under way have taken so far; `None` if the queue does not
     /// [keep times](crate::Builder::keep_times), which one with an observer does.
     pub elapsed: Option<Elapsed>,
-    /// How far ahead a limiter that all keys share, such as [`TokenBucket`](crate::TokenBucket), is booked:
-    /// about as long as a key that fails now waits because others failed before it.
+    /// How far ahead a limiter that all keys share, such as [`TokenBucket`](crate::TokenBucket), is
+    /// booked: about as long as a key that fails now waits because others failed before it.
     pub retry_debt: Duration,
 }
 

@@ -26,7 +26,8 @@ use crate::observer::{Elapsed, Load, Observer, Probe};
 /// those that Kubernetes' own components use, so that dashboards made for either keep working.
 const BUCKETS: [f64; 12] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3];
 
-/// Shows any number of queues on one `prometheus_client` registry, most of them under client-go's names:
+/// Shows any number of queues on one `prometheus_client` registry, under client-go's names where it
+/// has them:
 ///
 /// | metric | type | of each queue |
 /// |---|---|---|
@@ -62,9 +63,10 @@ const BUCKETS: [f64; 12] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0,
 /// The registry is the caller's, and so are its prefix and labels; there is no global one. Clones are the
 /// same metrics.
 ///
-/// A queue is shown from when it is built until it is gone. A name that is used again after that starts
-/// at zero, like a process that was restarted. Queues that share a name at the same time are shown as
-/// one: their counts are added up, and the longest of their longest runs and of their retry debts are shown.
+/// A queue is shown from when it is built until it is gone. A name that is used again after that
+/// starts at zero, like a process that was restarted. Queues that share a name at the same time are
+/// shown as one: their counts are added up, and the longest of their longest runs and of their
+/// retry debts are shown.
 #[derive(Clone, Debug)]
 pub struct QueueMetrics {
     queues: Arc<Queues>,
@@ -163,8 +165,8 @@ static FAMILIES: [Family; 8] = [
     },
     Family {
         name: "workqueue_retry_debt",
-        help: "How far ahead a limiter that all keys share is booked: about how long a key that fails now \
-               waits because others failed before it.",
+        help: "How far ahead a limiter that all keys share is booked: about how long a key that \
+               fails now waits because others failed before it.",
         unit: Some(Unit::Seconds),
         kind: MetricType::Gauge,
         encode: |shown, mut encoder| encoder.encode_gauge(&shown.load.retry_debt.as_secs_f64()),

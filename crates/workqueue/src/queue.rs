@@ -186,8 +186,9 @@ where
         self.shared.charges.forget(key);
     }
 
-    /// How often a key has failed since it last succeeded: retries and rate-limited adds, at most one for each backoff
-    /// window (see [`RateLimiter`](crate::RateLimiter)). Forgotten an hour after the end of the last window.
+    /// How often a key has failed since it last succeeded: retries and rate-limited adds, at most
+    /// one for each backoff window (see [`RateLimiter`](crate::RateLimiter)). Forgotten an hour
+    /// after the end of the last window.
     pub fn failures(&self, key: &K) -> u32 {
         self.shared.charges.failures(key)
     }

@@ -168,8 +168,8 @@ impl<K, C> Shared<K, C> {
         sleeper.woken = true;
     }
 
-    /// Unlocks, tells everyone who has something to do now, and drops what is left over, which is the user's
-    /// code, and may panic, or call the queue.
+    /// Unlocks, tells everyone who has something to do now, and drops what is left over, which is
+    /// the user's code, and may panic, or call the queue.
     #[inline]
     fn leave(&self, mut core: BriefGuard<'_, Core<K, C>>) {
         let left_over = core.ledger.take_left_over();

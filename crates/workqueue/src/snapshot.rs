@@ -25,7 +25,8 @@ pub struct Snapshot<K, C = ()> {
     pub taken: Instant,
     /// Whether the queue was shut down.
     pub shut_down: bool,
-    /// How far ahead a limiter that all keys share is booked; see [`Load::retry_debt`](crate::Load::retry_debt).
+    /// How far ahead a limiter that all keys share is booked; see
+    /// [`Load::retry_debt`](crate::Load::retry_debt).
     pub retry_debt: Duration,
     /// The keys, those that a person asks about first: the running ones, the longest first; then those that have failed;
     /// then the ready and last the waiting ones, the longest or soonest first. Where times are not kept, the running and

@@ -144,8 +144,8 @@ async fn requeue_after_keeps_to_its_time_and_forgets_the_failures() {
     assert_eq!(now.elapsed(), 7 * SECOND);
 }
 
-/// A key that failed is tried again for the reasons it was tried before. The resync is not one of them: its time comes
-/// much later.
+/// A key that failed is tried again for the reasons it was tried before. The resync is not one of
+/// them: its time comes much later.
 #[tokio::test(start_paused = true)]
 async fn retry_keeps_the_causes_and_the_priority_of_the_run() {
     let queue = WorkQueue::<&str, &str>::builder().build().unwrap();

@@ -15,7 +15,8 @@ use windlass_workqueue::{
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// The delays of so many failures in a row, each of which comes when the wait for the one before is over.
+/// The delays of so many failures in a row, each of which comes when the wait for the one before is
+/// over.
 fn delays(limiter: &mut impl RateLimiter<&'static str>, times: u32) -> Vec<Duration> {
     let mut now = Instant::now();
     let fail = |failures| {

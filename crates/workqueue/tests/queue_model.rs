@@ -1,9 +1,10 @@
 //! Random use of the queue against a simple reference model.
 //!
-//! proptest draws adds, delays, priorities, gets, dones, retries, panics, cancelled waits, clock steps and
-//! shut-downs, and both the queue and the model go through them. After every step the queue must have
-//! handed out the same keys in the same order with the same causes, and must agree on what is ready,
-//! waiting and running. At the end everything is drained, and what the queue says was still waiting must be what the model says.
+//! proptest draws adds, delays, priorities, gets, dones, retries, panics, cancelled waits, clock
+//! steps and shut-downs, and both the queue and the model go through them. After every step the
+//! queue must have handed out the same keys in the same order with the same causes, and must agree
+//! on what is ready, waiting and running. At the end everything is drained, and what the queue says
+//! was still waiting must be what the model says.
 //!
 //! A failure prints the shortest sequence that shows it, and proptest keeps its seed in
 //! `queue_model.regressions` beside this file, to be replayed first by every later run of `cargo test -p windlass-workqueue --test queue_model`.

@@ -1,5 +1,5 @@
-//! Faults that were found once, each as a test of its own. The first ones are about order: the model test found
-//! them, and they stay found here when its generator changes.
+//! Faults that were found once, each as a test of its own. The first ones are about order: the
+//! model test found them, and they stay found here when its generator changes.
 
 mod common;
 
@@ -85,8 +85,8 @@ async fn a_key_raised_by_a_delayed_add_comes_after_earlier_urgent_ones() {
     assert_eq!(run_ready(&queue), ["urgent", "raised"]);
 }
 
-/// The limiter was asked for a delay that nobody used, and the bucket kept the slot: a thousand objects that said
-/// "not ready, again in 10 s" made every other retry wait, for hours in the end.
+/// The limiter was asked for a delay that nobody used, and the bucket kept the slot: a thousand
+/// objects that said "not ready, again in 10 s" made every other retry wait, for hours in the end.
 #[tokio::test(start_paused = true)]
 async fn retry_with_its_own_delay_books_nothing_in_a_shared_limiter() {
     let queue = WorkQueue::<u32>::new();
@@ -99,8 +99,8 @@ async fn retry_with_its_own_delay_books_nothing_in_a_shared_limiter() {
     assert_eq!(queue.try_get().unwrap().retry().unwrap(), 5 * MILLISECOND);
 }
 
-/// Every failure booked a slot, also while the key waited already: one object that failed at each event made the
-/// retries of all others wait.
+/// Every failure booked a slot, also while the key waited already: one object that failed at each
+/// event made the retries of all others wait.
 #[tokio::test(start_paused = true)]
 async fn key_that_fails_again_while_its_backoff_lasts_books_no_other_slot() {
     let queue = WorkQueue::<u32>::new();

@@ -83,8 +83,8 @@ mod tests {
 
     use super::*;
 
-    /// Whoever writes an object chooses the uids of its owners. With a fixed seed they could choose many whose
-    /// hashes collide.
+    /// Whoever writes an object chooses the uids of its owners. With a fixed seed they could choose
+    /// many whose hashes collide.
     #[test]
     fn no_two_servers_hash_uids_alike() {
         let hash = || Owners::default().dependents.hasher().hash_one("a uid");

@@ -87,8 +87,8 @@ enum Refused {
     TooLarge,
 }
 
-/// One for the process, because hashes of different heads are compared. Seeded at random: tenants choose
-/// annotations, and could choose ones that hash as those before, and so hide a change.
+/// One for the process, because hashes of different heads are compared. Seeded at random: tenants
+/// choose annotations, and could choose ones that hash as those before, and so hide a change.
 static ANNOTATIONS: LazyLock<RandomState> = LazyLock::new(RandomState::default);
 
 /// The texts of a head are counted in 32 bits.

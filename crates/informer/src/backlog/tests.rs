@@ -408,7 +408,8 @@ proptest! {
     }
 }
 
-/// Tenants choose the names of objects. With a fixed seed they could choose many whose hashes collide.
+/// Tenants choose the names of objects. With a fixed seed they could choose many whose hashes
+/// collide.
 #[test]
 fn no_two_backlogs_hash_names_alike() {
     let hash = || index(&VecDeque::new(), 0).hasher().hash_one("default/web-0");

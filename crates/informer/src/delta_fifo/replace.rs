@@ -82,7 +82,8 @@ mod tests {
 
     use super::*;
 
-    /// Tenants choose the names of objects. With a fixed seed they could choose many whose hashes collide.
+    /// Tenants choose the names of objects. With a fixed seed they could choose many whose hashes
+    /// collide.
     #[test]
     fn no_two_lists_hash_names_alike() {
         let hash = || match ReplaceList::new(None, true).marks {

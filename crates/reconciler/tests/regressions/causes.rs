@@ -35,8 +35,9 @@ async fn hot_loop_is_found_also_if_the_runs_ask_for_another_in_an_hour() {
     assert_eq!((found, loops), (1, 1));
 }
 
-/// The queue told the cause of a delayed add to whatever run came first, and journal.rs took it out of the first one only:
-/// when that failed, its retry was told of a timer that would ring minutes later.
+/// The queue told the cause of a delayed add to whatever run came first, and journal.rs took it out
+/// of the first one only: when that failed, its retry was told of a timer that would ring minutes
+/// later.
 #[tokio::test(start_paused = true)]
 async fn timer_that_has_not_rung_is_no_cause_of_a_run_nor_of_its_retry() {
     let (_cluster, client) = cluster().await;

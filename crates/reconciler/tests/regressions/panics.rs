@@ -20,8 +20,8 @@ fn panics_on_timers(_: &ObjectKey, cause: &Cause) -> Priority {
     Priority::High
 }
 
-/// worker.rs `settle` called the policy unguarded: its panic ended the controller, and aborted the runs of other
-/// workers wherever they were.
+/// worker.rs `settle` called the policy unguarded: its panic ended the controller, and aborted the
+/// runs of other workers wherever they were.
 #[tokio::test(start_paused = true)]
 async fn priority_policy_that_panics_on_a_timer_keeps_the_timer() {
     let (log, _guard) = Log::start();

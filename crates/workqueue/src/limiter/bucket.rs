@@ -18,27 +18,28 @@ use crate::{InvalidConfig, MAX_DELAY};
 /// One token a nanosecond, the least that governor tells apart.
 const RATE_MAX: f64 = 1e9;
 
-/// How far ahead a bucket books by default: as far as the longest default backoff. So while many keys
-/// fail, a key waits for its slot no longer than a key that keeps failing waits anyway.
+/// How far ahead a bucket books by default: as far as the longest default backoff. So while many
+/// keys fail, a key waits for its slot no longer than a key that keeps failing waits anyway.
 const WAIT_MAX_DEFAULT: Duration = exponential::MAX_DEFAULT;
 
 /// A slow bucket books at least as many slots ahead by default: one that books none has no rate.
 const SLOTS_MIN: u32 = 100;
 
-/// Spaces the retries of all keys together to `rate` a second, after a `burst` that goes through at once.
+/// Spaces the retries of all keys together to `rate` a second, after a `burst` that goes through at
+/// once.
 ///
-/// The delay does not depend on the key. To let it grow with the key's failures, put the bucket beside an
-/// [`Exponential`](super::Exponential) in a [`MaxOf`](super::MaxOf).
+/// The delay does not depend on the key. To let it grow with the key's failures, put the bucket
+/// beside an [`Exponential`](super::Exponential) in a [`MaxOf`](super::MaxOf).
 ///
-/// The bucket books: a thousand callers at the same moment get a thousand different slots, instead of
-/// being told the same "not before" and coming back in a herd.
+/// The bucket books: a thousand callers at the same moment get a thousand different slots, instead
+/// of being told the same "not before" and coming back in a herd.
 ///
-/// It books a bounded time ahead, [`wait_max`](Self::wait_max). Beyond that a key waits for `wait_max`
-/// and books nothing. While so many keys fail, the retries beyond the bound are no longer spaced to the
-/// rate: they come as fast as their failures came, `wait_max` later. Without a bound, one outage that
-/// fails every object would hold back all retries for hours after its end, also those of objects that had
-/// nothing to do with it. How far ahead the bucket is booked is shown as the queue's
-/// [`retry_debt`](crate::Load::retry_debt).
+/// It books a bounded time ahead, [`wait_max`](Self::wait_max). Beyond that a key waits for
+/// `wait_max` and books nothing. While so many keys fail, the retries beyond the bound are no
+/// longer spaced to the rate: they come as fast as their failures came, `wait_max` later. Without a
+/// bound, one outage that fails every object would hold back all retries for hours after its end,
+/// also those of objects that had nothing to do with it. How far ahead the bucket is booked is
+/// shown as the queue's [`retry_debt`](crate::Load::retry_debt).
 #[derive(Debug)]
 pub struct TokenBucket {
     governor: Governor<NotKeyed, InMemoryState, SetClock, NoOpMiddleware<Nanos>>,
@@ -81,8 +82,9 @@ impl TokenBucket {
         Ok(Self { governor, clock, epoch: None, booked: Duration::ZERO, wait_max })
     }
 
-    /// How far ahead slots are booked at most, and so the longest wait. Default: 1,000 s, the longest
-    /// wait of [`Exponential::default`](super::Exponential::default), or a hundred slots if that is longer.
+    /// How far ahead slots are booked at most, and so the longest wait. Default: 1,000 s, the
+    /// longest wait of [`Exponential::default`](super::Exponential::default), or a hundred slots if
+    /// that is longer.
     #[must_use]
     pub fn wait_max(mut self, wait_max: Duration) -> Self {
         self.wait_max = wait_max.min(MAX_DELAY);

@@ -8,8 +8,9 @@ use super::RateLimiter;
 
 /// Another limiter's delay, but never more than `max`.
 ///
-/// A bucket goes on to book slots beyond `max`, so the delays that are cut no longer keep its rate. To
-/// bound how far ahead a bucket books, use [`TokenBucket::wait_max`](super::TokenBucket::wait_max).
+/// A bucket goes on to book slots beyond `max`, so the delays that are cut no longer keep its rate.
+/// To bound how far ahead a bucket books, use
+/// [`TokenBucket::wait_max`](super::TokenBucket::wait_max).
 #[derive(Debug)]
 pub struct MaxWait<L> {
     inner: L,
