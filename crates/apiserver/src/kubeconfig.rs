@@ -1,7 +1,7 @@
 //! Kubeconfigs that lead to a server on loopback.
 //!
-//! A kubeconfig may hold a token. So it is created anew, never written over something else or through
-//! a link, and can be read by its owner only.
+//! A kubeconfig may hold a token. So it is created anew, never written over something else or
+//! through a link, and can be read by its owner only.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -25,16 +25,17 @@ impl Listening {
     /// Writes a kubeconfig that points here to a new file, which its owner alone can read.
     ///
     /// # Errors
-    /// If the file cannot be written. What is at the path already, be it a link, is neither overwritten
-    /// nor followed: [`io::ErrorKind::AlreadyExists`].
+    /// If the file cannot be written. What is at the path already, be it a link, is neither
+    /// overwritten nor followed: [`io::ErrorKind::AlreadyExists`].
     pub fn write_kubeconfig(&self, path: &Path, token: Option<&str>) -> io::Result<Kubeconfig> {
         let text = text(&self.url(), token);
         create(path, &text)?;
         Ok(Kubeconfig { path: path.to_owned(), text, folder: None })
     }
 
-    /// Writes a kubeconfig that points here into a new folder, which its owner alone can enter, under a
-    /// random name in the folder for temporary files. It is gone when the result is dropped.
+    /// Writes a kubeconfig that points here into a new folder, which its owner alone can enter,
+    /// under a random name in the folder for temporary files. It is gone when the result is
+    /// dropped.
     ///
     /// # Errors
     /// If the folder or the file cannot be made.
@@ -51,7 +52,8 @@ impl Kubeconfig {
         &self.path
     }
 
-    /// Removes it. A file that somebody has changed stays, unless it is in a folder that was made for it.
+    /// Removes it. A file that somebody has changed stays, unless it is in a folder that was made
+    /// for it.
     ///
     /// # Errors
     /// If it is there and cannot be removed.

@@ -83,8 +83,8 @@ impl Trouble {
                 controller,
                 object = about,
                 "events about this object are dropped: it had {BURST} new ones at once, and may \
-                 have one more every {} minutes; record fewer, or record what repeats with the same \
-                 note, so that it becomes a series",
+                 have one more every {} minutes; record fewer, or record what repeats with the \
+                 same note, so that it becomes a series",
                 REFILL.as_secs() / 60
             ),
             Self::Excess(Excess::Queued) => tracing::warn!(
