@@ -7,7 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use windlass_indexer::{Head, ObjectKey, Selector, Uid};
+use windlass_indexer::{Head, ObjectKey, ResourceVersion, Selector, Uid};
 
 use crate::engine::Engine;
 use crate::resource::Resource;
@@ -60,6 +60,11 @@ impl Freshness {
     /// What the informer is of.
     pub fn resource(&self) -> &Resource {
         self.engine.resource()
+    }
+
+    /// The version in which the cache shows an object; `None` if it does not.
+    pub fn version_of(&self, key: &ObjectKey) -> Option<ResourceVersion> {
+        self.engine.cache().reader().get(key).map(|held| held.head().version().clone())
     }
 
     /// Whether the cache shows it, or never will, because it is not among what is watched.

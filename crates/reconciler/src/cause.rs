@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use windlass_indexer::{Cached, ObjectKey, ResourceVersion};
+use windlass_indexer::{Cached, ObjectKey, ResourceVersion, Uid};
 use windlass_informer::{Event, Resource};
 
 use crate::write::Write;
@@ -22,7 +22,9 @@ pub enum Cause {
         change: Change,
         /// The version that it has now, or had last.
         version: ResourceVersion,
-        /// Whether it was a run of the same key that changed it.
+        /// Which object of that name.
+        uid: Uid,
+        /// Whether a run of the same key is known to have changed it: see [`Write::has_changed`].
         by_us: bool,
     },
     /// A resync shows everything again.
@@ -64,20 +66,23 @@ impl Cause {
             object: object.key().clone(),
             change,
             version: object.head().version().clone(),
+            uid: object.head().uid().clone(),
             by_us: false,
         }
     }
 
-    /// Whether a run of the same key led to it.
+    /// Whether a run of the same key is known to have led to it.
     pub fn is_by_us(&self) -> bool {
         matches!(self, Self::Changed { by_us: true, .. })
     }
 
     /// Marks it if one of `writes` led to it.
     pub(crate) fn ascribe<'w>(&mut self, mut writes: impl Iterator<Item = &'w Write>) {
-        if let Self::Changed { resource, object, change, version, by_us } = self {
+        if let Self::Changed { resource, object, change, version, uid, by_us } = self {
             *by_us = writes.any(|write| {
-                write.is_of(resource) && write.key() == object && write.led_to(*change, version)
+                write.is_of(resource)
+                    && write.key() == object
+                    && write.led_to(*change, version, uid)
             });
         }
     }
@@ -91,7 +96,7 @@ impl Cause {
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Changed { resource, object, change, version, by_us } => {
+            Self::Changed { resource, object, change, version, by_us, .. } => {
                 write!(f, "{} {object} {change} at {version}", resource.kind())?;
                 if *by_us { f.write_str(", by a run before") } else { Ok(()) }
             }

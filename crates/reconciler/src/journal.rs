@@ -42,6 +42,8 @@ pub struct Run {
     pub attempt: u32,
     /// Why it ran.
     pub causes: Vec<Cause>,
+    /// How many causes were left out of these.
+    pub causes_omitted: u64,
     /// How it ended.
     pub outcome: Outcome,
     /// What it wrote, as far as the server has answered: the first eight writes and the last eight.
@@ -228,15 +230,18 @@ impl Journal {
     }
 }
 
-/// What a run wrote again that the run before it had written, if nothing but such writes woke it.
-/// Creations do not count: the next one makes another object. Of a run with many writes, only those
-/// that are kept are compared.
+/// What a run changed again that the run before it had written, if it was woken by nothing but writes
+/// of its own key. What is created is not written again: the next one is another object. A write that
+/// is not known to have changed anything does not wake the key again. Of a run with many writes, only
+/// those that are kept are compared.
 fn written_again<'r>(before: &Run, run: &'r Run) -> Option<&'r Write> {
-    let woke_itself = !run.causes.is_empty() && run.causes.iter().all(Cause::is_by_us);
-    let mut changed = run.writes.iter().filter(|write| write.verb != Verb::Create);
-    let again =
-        changed.find(|write| before.writes.iter().any(|before| before.is_same_place(write)));
-    again.filter(|_| woke_itself)
+    let woke_itself =
+        !run.causes.is_empty() && run.causes_omitted == 0 && run.causes.iter().all(Cause::is_by_us);
+    let is_change = |write: &Write| write.has_changed && write.verb != Verb::Create;
+    let is_repeated =
+        |write: &Write| before.writes.iter().any(|before| before.is_same_place(write));
+    let mut writes = run.writes.iter().filter(|_| woke_itself);
+    writes.find(|write| is_change(write) && is_repeated(write))
 }
 
 impl Page {
@@ -294,6 +299,7 @@ mod tests {
             took: Duration::ZERO,
             attempt: 1,
             causes: Vec::new(),
+            causes_omitted: 0,
             outcome: Outcome::Terminal { class: Class::Other, message: message.to_owned() },
             writes: Vec::new(),
             writes_omitted: 0,

@@ -107,6 +107,7 @@ mod cause;
 mod conditions;
 mod context;
 mod controller;
+mod credit;
 mod definition;
 mod difference;
 mod error;

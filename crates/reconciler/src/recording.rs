@@ -15,6 +15,7 @@ use windlass_indexer::ObjectKey;
 use windlass_informer::{RequestError, RequestInfo, error_chain, explain};
 
 use crate::context::Tools;
+use crate::credit::Before;
 use crate::kept::KeptWrites;
 use crate::target::Target;
 use crate::unseen::Pending;
@@ -72,6 +73,14 @@ impl WriteLog {
         (std::mem::take(&mut entries.kept), std::mem::take(&mut entries.pending))
     }
 
+    /// What is known before a request with this body is sent.
+    fn before(&self, body: &[u8], target: &Target) -> Before {
+        let tools = self.0.tools.upgrade();
+        let shown = tools.as_ref().and_then(|tools| tools.sources.shown(target));
+        let manager = tools.map(|tools| Arc::clone(&tools.controller));
+        Before::of(body, manager, shown)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Entries> {
         self.0.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -122,13 +131,16 @@ async fn send(
     log: &WriteLog,
 ) -> Result<Response<Body>, kube::Error> {
     let Some((verb, target)) = tracked(&request) else { return inner.send(request).await };
+    // Nobody looks into a body that is not at hand.
+    let body = request.body().try_clone().unwrap_or_else(Body::empty);
+    let before = log.before(&body.collect_bytes().await?, &target);
     let mut under_way = UnderWay { log, is_answered: false };
     let answer = inner.send(request).await?;
     // If the server has trouble itself, nobody knows what it did before.
     if answer.status().is_server_error() {
         return Ok(answer);
     }
-    let answer = noted(answer, verb, target, log).await?;
+    let answer = noted(answer, verb, target, &before, log).await?;
     under_way.is_answered = true;
     Ok(answer)
 }
@@ -152,6 +164,7 @@ async fn noted(
     answer: Response<Body>,
     verb: Verb,
     target: Target,
+    before: &Before,
     log: &WriteLog,
 ) -> Result<Response<Body>, kube::Error> {
     if !answer.status().is_success() {
@@ -159,7 +172,7 @@ async fn noted(
     }
     let (parts, body) = answer.into_parts();
     let bytes = body.collect().await?.to_bytes();
-    if let Some(recorded) = Recorded::of(verb, target, &bytes) {
+    if let Some(recorded) = Recorded::of(verb, target, before, parts.status, &bytes) {
         log.note(Some(recorded));
     }
     Ok(Response::from_parts(parts, Body::from(bytes)))

@@ -10,9 +10,10 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
-use windlass_indexer::Lister;
+use windlass_indexer::{Lister, ResourceVersion};
 use windlass_informer::{Freshness, InformerStatus, Registration, Resource, SharedInformer};
 
+use crate::target::Target;
 use crate::write::Recorded;
 
 /// Names a source of a controller, to remove it by.
@@ -173,6 +174,16 @@ impl Sources {
         resources.sort_unstable();
         resources.dedup();
         Err(NoLister::Several(resources))
+    }
+
+    /// The version in which a cache shows the object of a request.
+    pub(crate) fn shown(&self, target: &Target) -> Option<ResourceVersion> {
+        let key = target.key()?;
+        let list = self.read();
+        let all = list.sources.iter().map(|(_, source)| &source.freshness);
+        let of_it = all.filter(|freshness| target.is_of(freshness.resource()));
+        let versions = of_it.filter_map(|freshness| freshness.version_of(&key));
+        versions.reduce(|one, other| if other > one { other } else { one })
     }
 
     /// Those whose caches should show a write, and do not.

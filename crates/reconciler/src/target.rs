@@ -4,6 +4,7 @@
 //! those of discovery, are nobody's.
 
 use windlass_indexer::ObjectKey;
+use windlass_informer::Resource;
 
 /// The resource, and as far as the path has them the object and its subresource.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +20,8 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// What a path is about; nothing, if it is a [way to another server](is_way_through). Names in paths are not escaped: Kubernetes allows nothing in them that has to be,
-    /// but for a few kinds that nobody writes from a controller.
+    /// What a path is about; `None` if it leads [to another server](is_way_through). Names in paths are not escaped:
+    /// Kubernetes allows nothing in them that has to be, but for a few kinds that nobody writes from a controller.
     pub(crate) fn of(path: &str) -> Option<Self> {
         let mut parts = path.split('/').filter(|part| !part.is_empty()).peekable();
         // A server may be behind a prefix.
@@ -51,6 +52,11 @@ impl Target {
             name: rest.next(),
             subresource: rest.next(),
         })
+    }
+
+    /// Whether it is of this resource, in whatever version of its group.
+    pub(crate) fn is_of(&self, resource: &Resource) -> bool {
+        self.group == resource.group() && self.plural == resource.plural()
     }
 
     /// The object, if the path names one.

@@ -175,9 +175,11 @@ impl Default for Pending {
 
 #[cfg(test)]
 mod tests {
+    use http::StatusCode;
     use serde_json::json;
 
     use super::*;
+    use crate::credit::Before;
     use crate::target::Target;
     use crate::write::Verb;
 
@@ -186,18 +188,23 @@ mod tests {
         Target::of(&path).expect("a target")
     }
 
+    fn recorded(verb: Verb, target: Target, answer: &[u8]) -> Recorded {
+        let before = Before::default();
+        Recorded::of(verb, target, &before, StatusCode::OK, answer).expect("a write")
+    }
+
     fn put(plural: &str, name: &str, version: usize, app: &str) -> Recorded {
         let answer = json!({"metadata": {
             "name": name, "namespace": "shop", "uid": name, "labels": {"app": app},
             "resourceVersion": version.to_string(),
         }});
         let answer = answer.to_string();
-        Recorded::of(Verb::Patch, target(plural, name), answer.as_bytes()).expect("a write")
+        recorded(Verb::Patch, target(plural, name), answer.as_bytes())
     }
 
     fn delete(name: &str) -> Recorded {
         let answer = json!({"kind": "Status", "details": {"uid": name}}).to_string();
-        Recorded::of(Verb::Delete, target("pods", name), answer.as_bytes()).expect("a write")
+        recorded(Verb::Delete, target("pods", name), answer.as_bytes())
     }
 
     fn told(pending: &Pending) -> Vec<String> {

@@ -145,13 +145,14 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
         let log = cx.recording.get().map(|(_, log)| log.close());
         let (kept, pending) = log.unwrap_or_default();
         self.tools.put_unseen(&cx.key, pending);
-        let Context { key, causes, attempt, .. } = cx;
+        let Context { key, causes, causes_omitted, attempt, .. } = cx;
         let run = Run {
             started,
             queued,
             took,
             attempt,
             causes,
+            causes_omitted,
             outcome: outcome.clone(),
             writes: kept.writes,
             writes_omitted: kept.omitted,

@@ -5,12 +5,14 @@
 
 use std::fmt;
 
+use http::StatusCode;
 use serde::Deserialize;
 use serde_json::Value;
 use windlass_indexer::{Head, HeadParser, Interner, ObjectKey, ResourceVersion, Uid};
 use windlass_informer::{Resource, Written};
 
 use crate::cause::Change;
+use crate::credit::Before;
 use crate::target::Target;
 
 /// Something that a run wrote, and the server took.
@@ -25,8 +27,14 @@ pub struct Write {
     pub plural: String,
     /// The part of the object that was written, as in `status`; `None` for the object itself.
     pub subresource: Option<String>,
+    /// Whether it is known to have changed the object. A write that changes nothing is answered with
+    /// the version that somebody else has made. Where an answer does not tell the two apart, this is
+    /// `false`: after an apply to an object that somebody else changed in the same second, and after
+    /// a delete that a finalizer holds up.
+    pub has_changed: bool,
     /// Which object was written.
     key: ObjectKey,
+    uid: Uid,
     /// `None` if the object is gone.
     version: Option<ResourceVersion>,
 }
@@ -64,7 +72,13 @@ struct Details {
 
 impl Recorded {
     /// What an answer tells about a write; `None` if it is about no object that a cache could show.
-    pub(crate) fn of(verb: Verb, target: Target, answer: &[u8]) -> Option<Self> {
+    pub(crate) fn of(
+        verb: Verb,
+        target: Target,
+        before: &Before,
+        status: StatusCode,
+        answer: &[u8],
+    ) -> Option<Self> {
         let written = match HeadParser::new(Interner::new()).parse(answer) {
             Ok(head) if is_gone(verb, &target, &head, answer) => {
                 Written::Gone { key: head.key().clone(), uid: head.uid().clone() }
@@ -78,13 +92,17 @@ impl Recorded {
             }
             Err(_) => return None,
         };
-        let version = match &written {
-            Written::Object(head) => Some(head.version().clone()),
-            Written::Gone { .. } => None,
+        let (uid, version, has_changed) = match &written {
+            Written::Object(head) => {
+                let has_changed = before.is_changed(status, head, answer);
+                (head.uid().clone(), Some(head.version().clone()), has_changed)
+            }
+            Written::Gone { uid, .. } => (uid.clone(), None, true),
         };
         let Target { group, plural, subresource, .. } = target;
         let key = written.key().clone();
-        Some(Self { write: Write { verb, group, plural, subresource, key, version }, written })
+        let write = Write { verb, group, plural, subresource, has_changed, key, uid, version };
+        Some(Self { write, written })
     }
 
     /// Whether a cache that shows this write shows the earlier one as well. Of one object the later
@@ -112,13 +130,14 @@ impl Write {
         self.version.as_ref()
     }
 
-    /// Whether it led to this change of its object. A deletion that is done leads to a version that its answer does
-    /// not tell.
-    pub(crate) fn led_to(&self, change: Change, version: &ResourceVersion) -> bool {
-        match self.version() {
-            Some(of) => of == version,
-            None => change == Change::Deleted,
-        }
+    /// Whether it is known to have led to this change of its object. A deletion leads to a version
+    /// that its answer does not tell, and is known by the uid.
+    pub(crate) fn led_to(&self, change: Change, version: &ResourceVersion, uid: &Uid) -> bool {
+        self.has_changed
+            && match &self.version {
+                Some(made) => made == version,
+                None => change == Change::Deleted && self.uid == *uid,
+            }
     }
 
     /// Whether both wrote the same part of the same object.
@@ -195,7 +214,10 @@ mod tests {
         object["metadata"]["resourceVersion"] = "7".into();
         object["metadata"]["uid"] = "a".into();
         let target = Target::of(&format!("/api/v1/{plural}/one")).expect("a target");
-        let write = Write::of(verb, target, object.to_string().as_bytes()).expect("a write");
+        let answer = object.to_string();
+        let before = Before::default();
+        let write = Recorded::of(verb, target, &before, StatusCode::OK, answer.as_bytes())
+            .expect("a write");
         match write.written {
             Written::Object(head) => format!("version {}", head.version()),
             Written::Gone { key, uid } => format!("{key} {uid} is gone"),

@@ -214,3 +214,174 @@ async fn key_that_ran_longest_ago_is_forgotten_first() {
     running.end().await.expect("it stops");
     assert_eq!((often, oldest), (true, false));
 }
+
+/// What others write while a run applies what is there already: the run's write changes nothing, and is answered with
+/// their version. Says why each run came.
+fn applies_in_vain(
+    client: kube::Client,
+    said: mpsc::Sender<Vec<Cause>>,
+) -> impl Reconcile<ConfigMap> {
+    let runs = Arc::new(AtomicU32::new(0));
+    does(move |object: Arc<ConfigMap>, cx: &Context| {
+        let (client, said, runs) = (client.clone(), said.clone(), Arc::clone(&runs));
+        Box::pin(async move {
+            // The real server is shared with other tests.
+            if object.name_any() != "fought" {
+                return Ok(Action::Done);
+            }
+            let mut applied = stage::config_map("fought");
+            applied.labels_mut().insert("team".to_owned(), "ours".to_owned());
+            let number = runs.fetch_add(1, Ordering::Relaxed);
+            if number > 0 {
+                touch(&client, "fought", &number.to_string()).await;
+            }
+            cx.live().apply(&applied).await?;
+            let _ = said.send(cx.causes().to_vec()).await;
+            Ok(Action::Done)
+        })
+    })
+}
+
+/// write.rs `led_to` credits a write with the version of its answer, also if the write changed nothing and somebody else
+/// had made that version. The next run is told that it was woken by a run before, and after ten of them the controller is
+/// blamed for a hot loop.
+#[tokio::test]
+async fn what_others_wrote_is_not_by_a_run_that_applied_what_was_there() {
+    on_each_cluster(async |cluster| {
+        let (log, _guard) = Log::start();
+        let client = cluster.client().expect("a client");
+        create(&client, "fought").await;
+        let (said, mut runs) = mpsc::channel(1);
+        let running = run(client.clone(), applies_in_vain(client.clone(), said));
+        // The first run has applied its label, and the second one was perhaps woken by that.
+        for _ in 0..2 {
+            runs.recv().await.expect("a run");
+        }
+        for _ in 0..30 {
+            let causes = runs.recv().await.expect("a run");
+            assert!(!causes.iter().any(Cause::is_by_us), "{causes:?}");
+        }
+        drop(runs);
+        let hot_loops = running.controller.status().counts.hot_loops;
+        running.end().await.expect("it stops");
+        assert_eq!((hot_loops, log.lines("hot loop")), (0, Vec::new()));
+        api(&client).delete("fought", &DeleteParams::default()).await.expect("deleted");
+    })
+    .await;
+}
+
+/// A loop of applies is still one. The server notes to the second who wrote last, so that each run takes one.
+#[tokio::test(start_paused = true)]
+async fn hot_loop_of_applies_is_found() {
+    let (log, _guard) = Log::start();
+    let clock = WallClock::following_tokio("2026-01-01T00:00:00Z".parse().expect("a time"));
+    let cluster = TestCluster::on(ApiServer::builder().clock(clock).build());
+    let client = cluster.client().expect("a client");
+    create(&client, "one").await;
+    let runs = AtomicU32::new(0);
+    let (said, mut ran) = mpsc::channel(1);
+    let counter = does(move |_: Arc<ConfigMap>, cx: &Context| {
+        let (number, said) = (runs.fetch_add(1, Ordering::Relaxed).to_string(), said.clone());
+        Box::pin(async move {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let mut applied = stage::config_map("one");
+            applied.labels_mut().insert("runs".to_owned(), number);
+            cx.live().apply(&applied).await?;
+            let _ = said.send(()).await;
+            Ok(Action::Done)
+        })
+    });
+    let running = run(client, counter);
+    for _ in 0..20 {
+        ran.recv().await.expect("a run");
+    }
+    drop(ran);
+    running.end().await.expect("it stops");
+    assert_eq!(log.lines("hot loop").len(), 1);
+}
+
+/// The same, if somebody else has only removed something: no manager of a field is noted for that, but the cache shows it.
+#[tokio::test(start_paused = true)]
+async fn what_others_removed_is_not_by_a_run_that_applied_what_was_there() {
+    let clock = WallClock::following_tokio("2026-01-01T00:00:00Z".parse().expect("a time"));
+    let cluster = TestCluster::on(ApiServer::builder().clock(clock).build());
+    let client = cluster.client().expect("a client");
+    create(&client, "one").await;
+    touch(&client, "one", "yes").await;
+    let runs = AtomicU32::new(0);
+    let (others, (said, mut ran)) = (client.clone(), mpsc::channel(100));
+    let applier = does(move |_: Arc<ConfigMap>, cx: &Context| {
+        let (number, said) = (runs.fetch_add(1, Ordering::Relaxed), said.clone());
+        let others = others.clone();
+        Box::pin(async move {
+            // So that this controller is the last one that is noted.
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            if number == 2 {
+                let removal = Patch::Merge(json!({"data": null}));
+                let removed = api(&others).patch("one", &PatchParams::default(), &removal).await?;
+                let version = removed.resource_version().expect("a version");
+                let objects = cx.lister::<ConfigMap>()?;
+                let shown =
+                    || objects.cached("default/one").map(|o| o.head().version().to_string());
+                while shown() != Some(version.clone()) {
+                    tokio::task::yield_now().await;
+                }
+            }
+            let mut applied = stage::config_map("one");
+            applied.labels_mut().insert("runs".to_owned(), number.min(1).to_string());
+            cx.live().apply(&applied).await?;
+            said.send(cx.causes().to_vec()).await?;
+            Ok(Action::Done)
+        })
+    });
+    let running = run(client.clone(), applier);
+    let mut are_by_us = Vec::new();
+    for _ in 0..4 {
+        let causes = ran.recv().await.expect("a run");
+        are_by_us.push(causes.iter().all(Cause::is_by_us));
+    }
+    running.end().await.expect("it stops");
+    // The first apply comes in the second in which the server notes who was there before it.
+    assert_eq!(are_by_us, [false, false, true, false]);
+}
+
+/// write.rs `led_to`: a deletion of ours leads to every deletion under its name, also of another object.
+#[tokio::test(start_paused = true)]
+async fn what_others_delete_after_our_deletion_is_not_by_us() {
+    let (_cluster, client) = cluster().await;
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), "default");
+    secrets.create(&PostParams::default(), &secret("old")).await.expect("created");
+    let (said, mut runs) = mpsc::channel(100);
+    let deleter = does(move |_: Arc<ConfigMap>, cx: &Context| {
+        let said = said.clone();
+        Box::pin(async move {
+            if let Some(old) = cx.lister::<Secret>()?.get("default/old")?
+                && old.labels().is_empty()
+            {
+                cx.live().delete(&*old).await?;
+            }
+            said.send(cx.causes().to_vec()).await?;
+            Ok(Action::Done)
+        })
+    });
+    let to_one = |_: &Cached<Secret>| Some(key("default/one"));
+    let running =
+        run_with(client, |builder| builder.watches(Watch::<Secret>::new(), to_one), deleter);
+    let mut deletion = async || {
+        loop {
+            let causes = runs.recv().await.expect("a run");
+            let is_deletion =
+                |cause: &Cause| matches!(cause, Cause::Changed { change: Change::Deleted, .. });
+            if let Some(cause) = causes.into_iter().find(is_deletion) {
+                return cause.is_by_us();
+            }
+        }
+    };
+    assert!(deletion().await, "it is ours");
+    let mut theirs = secret("old");
+    theirs.metadata.labels = Some(BTreeMap::from([("made".to_owned(), "others".to_owned())]));
+    secrets.create(&PostParams::default(), &theirs).await.expect("created");
+    secrets.delete("old", &DeleteParams::default()).await.expect("deleted");
+    assert!(!deletion().await, "it is theirs");
+    running.end().await.expect("it stops");
+}

@@ -35,8 +35,8 @@ use windlass_reconciler::{
     Action, Cause, Change, Class, Context, Controller, Error, Finalize, Finalized, Outcome,
     Predicate, Reconcile, Watch,
 };
-use windlass_testkit::TestCluster;
-use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule};
+use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule, WallClock};
+use windlass_testkit::{TestCluster, on_each_cluster};
 use windlass_workqueue::{Priority, RateLimiter};
 
 use stage::{Log, api, cluster, create, does, run, run_with};
