@@ -252,12 +252,23 @@ impl Engine {
 
     /// Whether everything up to a version has arrived, or never will, because the namespace is not watched.
     pub(crate) fn has_passed(&self, namespace: Option<&str>, version: &ResourceVersion) -> bool {
-        let watches = |vitals: &&Arc<Vitals>| {
-            vitals.namespace().is_none_or(|watched| Some(watched) == namespace)
-        };
-        self.vitals.iter().find(watches).is_none_or(|vitals| {
+        self.feed_of(namespace).is_none_or(|vitals| {
             vitals.note(|notes| notes.version.as_ref().is_some_and(|reached| reached >= version))
         })
+    }
+
+    /// Whether a list that began after `then` found the cluster to be restored. It is complete.
+    pub(crate) fn is_restored_since(&self, namespace: Option<&str>, then: Instant) -> bool {
+        self.feed_of(namespace).is_some_and(|vitals| {
+            vitals.note(|notes| notes.restored.is_some_and(|restored| restored > then))
+        })
+    }
+
+    /// The feed that watches a namespace, if there is one.
+    fn feed_of(&self, namespace: Option<&str>) -> Option<&Arc<Vitals>> {
+        self.vitals
+            .iter()
+            .find(|vitals| vitals.namespace().is_none_or(|watched| Some(watched) == namespace))
     }
 
     /// Resolves when more has arrived.

@@ -386,7 +386,10 @@ impl Feed {
         let resource = self.engine.resource();
         self.vitals.note(|notes| {
             notes.counts.lists += 1;
-            notes.counts.restored += u64::from(is_new_epoch);
+            if is_new_epoch {
+                notes.counts.restored += 1;
+                notes.restored = Some(self.list.began);
+            }
             notes.do_now(Doing::Watching, now);
         });
         let report = ListReport {

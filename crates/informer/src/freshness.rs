@@ -7,6 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use tokio::time::Instant;
 use windlass_indexer::{Head, ObjectKey, ResourceVersion, Selector, Uid};
 
 use crate::engine::Engine;
@@ -67,10 +68,15 @@ impl Freshness {
         self.engine.cache().reader().get(key).map(|held| held.head().version().clone())
     }
 
-    /// Whether the cache shows it, or never will, because it is not among what is watched.
+    /// Whether the cache shows what was written, or never will, because the informer does not watch it. `answered` is when
+    /// the server answered the write.
     ///
-    /// Versions that are no numbers cannot be told to be older; they count as seen as soon as anything is held.
-    pub fn has_seen(&self, written: &Written) -> bool {
+    /// Versions that are no numbers cannot be told to be older; they count as seen as soon as anything is held. After a
+    /// [restore](Self::is_restored_since), everything that was answered before it counts as seen.
+    pub fn has_seen(&self, written: &Written, answered: Instant) -> bool {
+        if self.is_restored_since(written.key(), answered) {
+            return true;
+        }
         let held = self.engine.cache().reader().get(written.key());
         match (written, held) {
             (Written::Gone { uid, .. }, held) => held.is_none_or(|held| held.head().uid() != uid),
@@ -87,14 +93,20 @@ impl Freshness {
         }
     }
 
+    /// Whether the informer found since `then` that the cluster was restored from a backup, and has listed everything since
+    /// then. What was written before is either undone or in that list, and its version means nothing any more.
+    pub fn is_restored_since(&self, key: &ObjectKey, then: Instant) -> bool {
+        self.engine.is_restored_since(key.namespace(), then)
+    }
+
     /// Waits until [`has_seen`](Self::has_seen), for ever if the watch is down: give it a time. Cancel safe.
-    pub async fn seen(&self, written: &Written) {
+    pub async fn seen(&self, written: &Written, answered: Instant) {
         loop {
             let progress = self.engine.progress();
             tokio::pin!(progress);
             // Before looking, so that what comes between is not missed.
             progress.as_mut().enable();
-            if self.has_seen(written) {
+            if self.has_seen(written, answered) {
                 return;
             }
             progress.await;

@@ -25,6 +25,8 @@ pub(crate) struct Notes {
     list_began: Instant,
     list: Progress,
     pub(crate) version: Option<ResourceVersion>,
+    /// When the list began that last found the cluster to be restored.
+    pub(crate) restored: Option<Instant>,
     last_event: Option<Instant>,
     last_error: Option<(SourceError, Instant)>,
     pub(crate) counts: Counts,
@@ -56,6 +58,7 @@ impl Vitals {
             list_began: now,
             list: Progress::default(),
             version: None,
+            restored: None,
             last_event: None,
             last_error: None,
             counts: Counts::default(),

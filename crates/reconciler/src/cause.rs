@@ -76,13 +76,18 @@ impl Cause {
         matches!(self, Self::Changed { by_us: true, .. })
     }
 
-    /// Marks it if one of `writes` led to it.
-    pub(crate) fn ascribe<'w>(&mut self, mut writes: impl Iterator<Item = &'w Write>) {
+    /// Marks it if one of `writes` led to it, and is valid.
+    pub(crate) fn ascribe<'w>(
+        &mut self,
+        mut writes: impl Iterator<Item = &'w Write>,
+        is_valid: impl Fn(&Write) -> bool,
+    ) {
         if let Self::Changed { resource, object, change, version, uid, by_us } = self {
             *by_us = writes.any(|write| {
                 write.is_of(resource)
                     && write.key() == object
                     && write.led_to(*change, version, uid)
+                    && is_valid(write)
             });
         }
     }

@@ -215,12 +215,17 @@ impl Journal {
         }
     }
 
-    /// Marks the causes that runs of the same key have led to.
-    pub(crate) fn ascribe(&self, key: &ObjectKey, causes: &mut [Cause]) {
+    /// Marks the causes that runs of the same key have led to, by writes that are still valid.
+    pub(crate) fn ascribe(
+        &self,
+        key: &ObjectKey,
+        causes: &mut [Cause],
+        is_valid: impl Fn(&Write) -> bool,
+    ) {
         let pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(page) = pages.runs.get(key) else { return };
         for cause in causes {
-            cause.ascribe(page.runs().flat_map(|run| &run.writes));
+            cause.ascribe(page.runs().flat_map(|run| &run.writes), &is_valid);
         }
     }
 

@@ -14,7 +14,7 @@ use windlass_indexer::{Lister, ResourceVersion};
 use windlass_informer::{Freshness, InformerStatus, Registration, Resource, SharedInformer};
 
 use crate::target::Target;
-use crate::write::Recorded;
+use crate::write::{Recorded, Write};
 
 /// Names a source of a controller, to remove it by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -192,7 +192,17 @@ impl Sources {
         let list = self.read();
         let all = list.sources.iter().map(|(_, source)| &source.freshness);
         let of_it = all.filter(|freshness| write.is_of(freshness.resource()));
-        of_it.filter(|freshness| !freshness.has_seen(written)).cloned().collect()
+        let is_behind = |freshness: &&Freshness| !freshness.has_seen(written, write.answered);
+        of_it.filter(is_behind).cloned().collect()
+    }
+
+    /// Whether the cluster was restored from a backup after a write, so that its version may be
+    /// another's now.
+    pub(crate) fn is_restored_since(&self, write: &Write) -> bool {
+        let list = self.read();
+        let all = list.sources.iter().map(|(_, source)| &source.freshness);
+        let mut of_it = all.filter(|freshness| write.is_of(freshness.resource()));
+        of_it.any(|freshness| freshness.is_restored_since(write.key(), write.answered))
     }
 
     fn read(&self) -> RwLockReadGuard<'_, SourceList> {

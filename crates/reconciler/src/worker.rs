@@ -30,6 +30,7 @@ use crate::running::{LongRun, Running};
 use crate::tally::Tally;
 use crate::unseen::Pending;
 use crate::verdict::Verdict;
+use crate::write::Write;
 
 /// How long after a write its key still waits for the caches to show it.
 const CACHE_WAIT: Duration = Duration::from_secs(5);
@@ -100,7 +101,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
         let waited = timeout_at(pending.since + WORKER_WAIT, async {
             for recorded in &pending.writes {
                 for behind in self.tools.sources.behind(recorded) {
-                    behind.seen(&recorded.written).await;
+                    behind.seen(&recorded.written, recorded.write.answered).await;
                 }
             }
         });
@@ -176,7 +177,8 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
         // Not collected: mostly it is one, and then all the ways to make room for more are for nothing.
         let mut causes = Vec::with_capacity(1);
         lease.causes().for_each(|cause| causes.push(cause.clone()));
-        self.journal.ascribe(lease.key(), &mut causes);
+        let is_valid = |write: &Write| !self.tools.sources.is_restored_since(write);
+        self.journal.ascribe(lease.key(), &mut causes, is_valid);
         Context {
             tools: Arc::clone(&self.tools),
             key: lease.key().clone(),

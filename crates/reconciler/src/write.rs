@@ -8,6 +8,7 @@ use std::fmt;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::Value;
+use tokio::time::Instant;
 use windlass_indexer::{Head, HeadParser, Interner, ObjectKey, ResourceVersion, Uid};
 use windlass_informer::{Resource, Written};
 
@@ -32,6 +33,8 @@ pub struct Write {
     /// `false`: after an apply to an object that somebody else changed in the same second, and after
     /// a delete that a finalizer holds up.
     pub has_changed: bool,
+    /// When the server answered.
+    pub answered: Instant,
     /// Which object was written.
     key: ObjectKey,
     uid: Uid,
@@ -101,7 +104,17 @@ impl Recorded {
         };
         let Target { group, plural, subresource, .. } = target;
         let key = written.key().clone();
-        let write = Write { verb, group, plural, subresource, has_changed, key, uid, version };
+        let write = Write {
+            verb,
+            group,
+            plural,
+            subresource,
+            has_changed,
+            answered: Instant::now(),
+            key,
+            uid,
+            version,
+        };
         Some(Self { write, written })
     }
 

@@ -385,3 +385,48 @@ async fn what_others_delete_after_our_deletion_is_not_by_us() {
     assert!(!deletion().await, "it is theirs");
     running.end().await.expect("it stops");
 }
+
+/// write.rs `led_to`: in a cluster that was restored from a backup, the version that a run wrote before can be another's.
+#[tokio::test(start_paused = true)]
+async fn version_that_was_ours_before_a_restore_is_not_ours_after_it() {
+    let (cluster, client) = cluster().await;
+    let server = cluster.server().expect("embedded").clone();
+    let backup = server.snapshot();
+    let (said, mut runs) = mpsc::channel(100);
+    let labeller = does(move |object: Arc<ConfigMap>, cx: &Context| {
+        let said = said.clone();
+        Box::pin(async move {
+            if object.name_any() != "one" {
+                return Ok(Action::Done);
+            }
+            if object.data.is_none() {
+                let mut new = ConfigMap::clone(&object);
+                new.labels_mut().insert("seen".to_owned(), "yes".to_owned());
+                cx.live().update(&*object, &new).await?;
+            }
+            said.send((object.resource_version(), cx.causes().to_vec())).await?;
+            Ok(Action::Done)
+        })
+    });
+    let running = run(client.clone(), labeller);
+    runs.recv().await.expect("a run");
+    let (ours, causes) = runs.recv().await.expect("the run that its write led to");
+    assert!(causes.iter().all(Cause::is_by_us), "{causes:?}");
+    create(&client, "undone").await;
+    while running.controller.lister().cached("default/undone").is_none() {
+        tokio::task::yield_now().await;
+    }
+
+    // A server is not restored while it answers.
+    let away = server.faults().add(FaultRule::new(Fault::Refuse).verb("watch").verb("list"));
+    server.restore(&backup);
+    while server.faults().struck(away) == 0 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    touch(&client, "one", "yes").await;
+    server.faults().remove(away);
+    let (theirs, causes) = runs.recv().await.expect("the run that the restore led to");
+    running.end().await.expect("it stops");
+    assert_eq!(ours, theirs, "the same version of the same object");
+    assert!(!causes.iter().any(Cause::is_by_us), "{causes:?}");
+}

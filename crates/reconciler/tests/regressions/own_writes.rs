@@ -228,3 +228,64 @@ async fn deletion_that_follows_on_the_last_finalizer_is_waited_for() {
     running.end().await.expect("it stops");
     assert_eq!(cleanups.load(Ordering::Relaxed), 1);
 }
+
+/// freshness.rs `has_seen` compares versions of before and after a restore of the cluster. What the last run wrote before
+/// has a higher version than anything after it: the key is told to be behind, and waits five seconds after each of its
+/// writes, until the versions have grown past the old ones.
+#[tokio::test(start_paused = true)]
+async fn writes_from_before_a_restore_are_not_waited_for_after_it() {
+    let (cluster, client) = cluster().await;
+    let server = cluster.server().expect("embedded").clone();
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), "default");
+    secrets.create(&PostParams::default(), &secret("counted")).await.expect("created");
+    let second = Duration::from_secs(1);
+    let (said, mut runs) = mpsc::channel(100);
+    let counter = does(move |object: Arc<ConfigMap>, cx: &Context| {
+        let said = said.clone();
+        Box::pin(async move {
+            let started = Instant::now();
+            let count = |secret: &mut Secret| {
+                let counted = secret.annotations_mut().entry("runs".to_owned()).or_default();
+                counted.push('1');
+            };
+            cx.live::<Secret>().modify(&key("default/counted"), count).await?;
+            said.send((started, cx.cache_behind())).await?;
+            let is_touched = object.data.is_some();
+            Ok(if is_touched { Action::RequeueAfter(second) } else { Action::Done })
+        })
+    });
+    let backup = server.snapshot();
+    for number in 0..100 {
+        secrets
+            .create(&PostParams::default(), &secret(&format!("new-{number}")))
+            .await
+            .expect("made");
+    }
+    let running =
+        run_with(client.clone(), |builder| builder.reads(Watch::<Secret>::new()), counter);
+    assert!(!runs.recv().await.expect("a run").1);
+
+    // A server is not restored while it answers.
+    let away = server.faults().add(FaultRule::new(Fault::Refuse).verb("watch").verb("list"));
+    server.restore(&backup);
+    while server.faults().struck(away) < 2 {
+        tokio::time::sleep(second).await;
+    }
+    server.faults().remove(away);
+    let has_followed = || {
+        let informers = running.controller.status().sources;
+        informers.iter().all(|informer| informer.feeds[0].counts.restored == 1)
+    };
+    while !has_followed() {
+        tokio::time::sleep(second).await;
+    }
+    touch(&client, "one", "yes").await;
+    let (mut last, was_behind) = runs.recv().await.expect("a run");
+    assert!(!was_behind, "of what it wrote before the restore");
+    for _ in 0..3 {
+        let (started, is_behind) = runs.recv().await.expect("a run");
+        assert_eq!((started - last, is_behind), (second, false));
+        last = started;
+    }
+    running.end().await.expect("it stops");
+}
