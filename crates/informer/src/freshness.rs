@@ -31,11 +31,12 @@ pub enum Written {
 #[derive(Clone)]
 pub struct Freshness {
     engine: Arc<Engine>,
-    /// What is watched of the resource, as far as that can be told from labels.
+    /// Which labels the informer selects.
     labels: Selector,
-    /// And as far as fields tell it that every object has. What others leave out is known to the server only, and is
-    /// waited for until the watch has come past it.
+    /// Which names and namespaces its field selector selects.
     names: Vec<NameRule>,
+    /// Whether it selects by other fields, too. Only the server knows what these are of an object.
+    has_other_fields: bool,
 }
 
 /// One requirement of a field selector, on a name or a namespace.
@@ -50,7 +51,8 @@ struct NameRule {
 impl Freshness {
     pub(crate) fn new(engine: Arc<Engine>) -> Self {
         let (labels, fields) = engine.selection();
-        Self { engine, labels, names: name_rules(&fields) }
+        let (names, has_other_fields) = name_rules(&fields);
+        Self { engine, labels, names, has_other_fields }
     }
 
     /// Whether both tell of the cache of one informer.
@@ -68,11 +70,12 @@ impl Freshness {
         self.engine.cache().reader().get(key).map(|held| held.head().version().clone())
     }
 
-    /// Whether the cache shows what was written, or never will, because the informer does not watch it. `answered` is when
-    /// the server answered the write.
+    /// Whether the cache shows what was written, or never will, because the informer does not watch
+    /// it. `answered` is when the server answered the write.
     ///
-    /// Versions that are no numbers cannot be told to be older; they count as seen as soon as anything is held. After a
-    /// [restore](Self::is_restored_since), everything that was answered before it counts as seen.
+    /// Versions that are no numbers cannot be told to be older; they count as seen as soon as
+    /// anything is held. After a [restore](Self::is_restored_since), everything that was answered
+    /// before it counts as seen.
     pub fn has_seen(&self, written: &Written, answered: Instant) -> bool {
         if self.is_restored_since(written.key(), answered) {
             return true;
@@ -93,13 +96,23 @@ impl Freshness {
         }
     }
 
-    /// Whether the informer found since `then` that the cluster was restored from a backup, and has listed everything since
-    /// then. What was written before is either undone or in that list, and its version means nothing any more.
+    /// Whether it is certain that the informer watches an object that it has [not
+    /// seen](Self::has_seen). If its field selector asks for more than names, and the cache does
+    /// not hold the object, then only the server knows: the object may never come.
+    pub fn is_certain(&self, written: &Written) -> bool {
+        !self.has_other_fields || self.version_of(written.key()).is_some()
+    }
+
+    /// Whether the informer found since `then` that the cluster was restored from a backup, and has
+    /// listed everything since then. What was written before is either undone or in that list, and
+    /// its version means nothing any more.
     pub fn is_restored_since(&self, key: &ObjectKey, then: Instant) -> bool {
         self.engine.is_restored_since(key.namespace(), then)
     }
 
-    /// Waits until [`has_seen`](Self::has_seen), for ever if the watch is down: give it a time. Cancel safe.
+    /// Waits until the cache [shows](Self::has_seen) what was written. That may take for ever, if
+    /// the watch is down or if it is not [certain](Self::is_certain) that the object comes: use a
+    /// timeout. Cancel safe.
     pub async fn seen(&self, written: &Written, answered: Instant) {
         loop {
             let progress = self.engine.progress();
@@ -135,13 +148,17 @@ impl NameRule {
     }
 }
 
-/// What a field selector asks of names. No name has a comma or anything else that would stand behind a backslash; a
-/// selector with one is left to the server as a whole.
-fn name_rules(fields: &str) -> Vec<NameRule> {
+/// What a field selector asks of names, and whether it asks for anything else. No name contains a
+/// comma or anything else that is escaped by a backslash: a selector with a backslash is left to
+/// the server as a whole.
+fn name_rules(fields: &str) -> (Vec<NameRule>, bool) {
     if fields.contains('\\') {
-        return Vec::new();
+        return (Vec::new(), true);
     }
-    fields.split(',').filter_map(NameRule::parse).collect()
+    let requirements = fields.split(',').filter(|text| !text.is_empty());
+    let rules: Vec<_> = requirements.map(NameRule::parse).collect();
+    let has_other_fields = rules.iter().any(Option::is_none);
+    (rules.into_iter().flatten().collect(), has_other_fields)
 }
 
 impl Written {
@@ -166,7 +183,7 @@ mod tests {
 
     fn selects(fields: &str, key: &str) -> bool {
         let key = key.parse().expect("a key");
-        name_rules(fields).iter().all(|rule| rule.is_met(&key))
+        name_rules(fields).0.iter().all(|rule| rule.is_met(&key))
     }
 
     #[test]
@@ -188,5 +205,19 @@ mod tests {
             assert_eq!(selects(fields, "shop/web"), expected, "{fields}");
         }
         assert!(!selects("metadata.namespace=shop", "node"));
+    }
+
+    #[test]
+    fn other_fields_are_known_to_the_server_only() {
+        let cases = [
+            ("", false),
+            ("metadata.name=web,metadata.namespace!=shop", false),
+            ("spec.nodeName=one", true),
+            ("metadata.name=web,type=Opaque", true),
+            (r"metadata.name=a\,b", true),
+        ];
+        for (fields, expected) in cases {
+            assert_eq!(name_rules(fields).1, expected, "{fields}");
+        }
     }
 }

@@ -160,8 +160,12 @@ impl Context {
         self.deadline
     }
 
-    /// Whether a cache does not show yet what the last run of this key has written, though that was waited for.
-    /// Then read [live](Self::live) before making something that may be there already.
+    /// Whether a cache may not show yet what the last run of this key has written, though that was
+    /// waited for. Then read [live](Self::live) before you create something that may exist already.
+    ///
+    /// It is `true` in every run until the cache has caught up. What cannot be known is told once:
+    /// whether a write was made whose answer was lost, and whether a source will ever show an
+    /// object that it selects by a field other than its name.
     pub fn cache_behind(&self) -> bool {
         self.is_behind
     }

@@ -1,17 +1,19 @@
 //! Whether a write made the version that it was answered with.
 //!
-//! A write that changes nothing is answered with the version that the object had, which somebody else may have made. No
-//! answer says which of the two it was. This is what can be known:
+//! A write that changes nothing is answered with the version that the object had, which somebody
+//! else may have made. No answer says which of the two it was. This is what can be known:
 //!
 //! - A write that is answered with 201 has created the object.
-//! - A request that names a version is refused if the object has another one. So it has changed the object if, and only if,
-//!   the answer has a version that it did not name. Everything in [`Live`](crate::Live) but `apply` names one.
+//! - A request that names a version is refused if the object has another one. So it has changed the
+//!   object if, and only if, the answer has a version that it did not name. Every update and every
+//!   modification by [`Live`](crate::Live) names one.
 //! - A version that a cache has shown before the request was sent is not by the write.
-//! - The object notes who changed its fields, and when, to the second (`metadata.managedFields`). If the controller was
-//!   the last, and nobody else changed a field in the same second, the version is the controller's. What this does not
-//!   note is a deletion, and that somebody only removed fields.
+//! - The object notes who changed its fields, and when, to the second (`metadata.managedFields`).
+//!   If the controller was the last, and nobody else changed a field in the same second, the
+//!   version is the controller's. Neither a deletion nor the removal of a field is noted there.
 //!
-//! Whatever is not known by this counts as somebody else's: a cause that says less is better than one that is wrong.
+//! Whatever is not known by this counts as somebody else's: a cause that says less is better than
+//! one that is wrong.
 
 use std::sync::Arc;
 
@@ -54,7 +56,8 @@ struct Manager {
 }
 
 impl Before {
-    /// Of a request with this body, of the controller `manager`, whose object is `shown` by a cache in this version.
+    /// Of a request with this body, of the controller `manager`, whose object is `shown` by a cache
+    /// in this version.
     pub(crate) fn of(
         body: &[u8],
         manager: Option<Arc<str>>,
@@ -104,7 +107,8 @@ mod tests {
 
     const OK: StatusCode = StatusCode::OK;
 
-    /// An object of version 7 with these managers, and the second in which each wrote last; 0 for one that does not say.
+    /// An object of version 7 with these managers, and the second in which each wrote last; 0 for
+    /// one that does not say.
     fn object(managers: &[(&str, u32)]) -> Value {
         let entry = |(manager, second): &(&str, u32)| match second {
             0 => json!({"manager": manager, "operation": "Update", "subresource": "scale"}),

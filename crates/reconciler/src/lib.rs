@@ -34,13 +34,36 @@
 //! - No two runs of a key overlap. Runs of different keys do, as many as there are
 //!   [workers](ControllerBuilder::workers).
 //! - Before the first run, the caches of all of its sources are complete.
-//! - The caches show what the last run of the same key has written, by whichever way, as long as it was written through
-//!   [`Context::client`] or [`Context::live`]. If a cache has not caught up within 5 seconds, or if the answer to a write was
-//!   lost, the run begins anyway, and [`Context::cache_behind`] says so. Deleting a collection is not tracked. *Within* a run the cache does not wait: what
-//!   was just written is in the answer to the write.
+//! - The caches show what the last run of the same key has written through [`Context::client`] or
+//!   [`Context::live`]; see [below](#read-your-writes).
 //! - What follows on a run is in the table of [`Reconcile`].
 //!
 //! What reconcilers share, as clients of other services, are fields of the type that implements [`Reconcile`].
+//!
+//! # Read your writes
+//!
+//! If a run creates an object, and the next one reads a cache that does not have it yet, it creates
+//! another one. So a key whose last run has written is held back until the caches of the controller
+//! show what it wrote:
+//!
+//! - A write is shown when the cache has the version that the server answered with, or a later one.
+//! - A deletion is shown when the object with that uid is not in the cache any more. The write that
+//!   removes the last finalizer of an object that is being deleted is a deletion, too, unless the
+//!   grace period of a pod or the finalizers in the spec of a namespace still hold it.
+//! - Writes that no cache of the controller selects, by resource, namespace, label or name, are not
+//!   waited for.
+//! - If a source has a field selector on anything but `metadata.name` and `metadata.namespace`, and
+//!   its cache does not have the object, only the server knows whether it ever will. Such a source
+//!   is waited for 100 ms.
+//! - Other sources are waited for until 5 seconds after the write. Other keys run meanwhile.
+//! - If the cluster is restored from a backup, what was written before is forgotten as soon as the
+//!   informers have noticed it.
+//!
+//! Then the run begins, and [`Context::cache_behind`] says whether a cache may still lack
+//! something: because it is late, because only the server knows, or because the answer to a write
+//! was lost. *Within* a run the caches do not wait: what was just written is in the answer to the
+//! write. Deleting a collection is not tracked, and neither is what is written through other
+//! clients.
 //!
 //! # When something goes wrong
 //!

@@ -1,8 +1,9 @@
 //! A client that remembers what was written through it.
 //!
-//! It is a client around a client: requests go on as they are, and of the answer to a write, which is small, the
-//! head is read in passing. So it sees whatever a reconciler writes, by whichever way, and adds nothing to reads.
-//! A write whose answer was lost, or that was cancelled under way, may have been made or not: it is noted as unknown.
+//! It wraps another client. Requests and answers pass unchanged; of the answer to a write it reads
+//! the metadata, and of the request the version that it names. So it notes everything that a
+//! reconciler writes, whichever API it uses, and costs reads nothing. A write whose answer was
+//! lost, or that was cancelled, may have been made or not: it is noted as unknown.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 

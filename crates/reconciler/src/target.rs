@@ -20,8 +20,9 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// What a path is about; `None` if it leads [to another server](is_way_through). Names in paths are not escaped:
-    /// Kubernetes allows nothing in them that has to be, but for a few kinds that nobody writes from a controller.
+    /// What a path is about; `None` if it leads [to another server](is_way_through). Names in paths
+    /// are not escaped: Kubernetes allows nothing in them that has to be, but for a few kinds that
+    /// nobody writes from a controller.
     pub(crate) fn of(path: &str) -> Option<Self> {
         let mut parts = path.split('/').filter(|part| !part.is_empty()).peekable();
         // A server may be behind a prefix.

@@ -35,8 +35,9 @@ use crate::write::Write;
 /// How long after a write its key still waits for the caches to show it.
 const CACHE_WAIT: Duration = Duration::from_secs(5);
 
-/// How much of that a worker waits along, since it mostly takes no longer. After that the key is put aside, so that a
-/// watch that is late does not keep other keys waiting.
+/// How much of that the worker waits, too, since it mostly takes no longer. After that the key is
+/// put aside, so that a watch that is late does not keep other keys waiting. A cache of which it is
+/// not certain that it will ever show the write is not waited for any longer than this.
 const WORKER_WAIT: Duration = Duration::from_millis(100);
 
 /// How long a key that was put aside stays there.
@@ -91,8 +92,8 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
         }
     }
 
-    /// Waits for the caches to show what the last runs of a key have written. Returns the key, and whether they still do
-    /// not; nothing, if it was put aside until later.
+    /// Waits for the caches to show what the last runs of a key have written. Returns the key, and
+    /// whether a cache is behind, or may be; `None` if the key was put aside until later.
     async fn catch_up<'q>(
         &self,
         lease: Taken<'q>,
@@ -108,17 +109,28 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
         if waited.await.is_ok() {
             return Some((lease, pending.has_unknown));
         }
+        let now = Instant::now();
+        let Pending { writes, has_unknown, .. } = &mut pending;
+        writes.retain(|recorded| {
+            let behind = self.tools.sources.behind(recorded);
+            // Nobody can tell whether such a cache selects the object, and so when it should show it.
+            let is_uncertain = !behind.is_empty()
+                && !behind.iter().any(|cache| cache.is_certain(&recorded.written));
+            *has_unknown |= is_uncertain && now < recorded.write.answered + CACHE_WAIT;
+            !is_uncertain
+        });
         pending.forget_seen(|recorded| self.tools.is_seen(recorded));
-        let is_over = Instant::now() >= pending.since + CACHE_WAIT;
-        // Whether an answer that was lost was one to a write is told once: nobody can know more later.
-        pending.has_unknown &= !is_over;
-        self.tools.unseen.put_back(lease.key(), pending);
-        if is_over {
-            return Some((lease, true));
+        if !pending.writes.is_empty() && now < pending.since + CACHE_WAIT {
+            self.tools.unseen.put_back(lease.key(), pending);
+            // A queue that is shut down has no later.
+            let _ = lease.postpone(ASIDE);
+            return None;
         }
-        // A queue that is shut down has no later.
-        let _ = lease.postpone(ASIDE);
-        None
+        let is_behind = pending.has_unknown || !pending.writes.is_empty();
+        // What nobody knows is told once: nobody will know more later.
+        pending.has_unknown = false;
+        self.tools.unseen.put_back(lease.key(), pending);
+        Some((lease, is_behind))
     }
 
     /// Mentions runs that take long in the log, for ever.

@@ -171,9 +171,10 @@ impl Write {
 
 /// Whether the object of an answer is gone, though the answer shows it.
 ///
-/// A delete either removes an object or marks it as being deleted. Any other write removes an object that is marked
-/// if it leaves it without finalizers; the answer then has the version from before the write. Two things keep such
-/// an object: a grace period, which pods on a node have, and the finalizers in the spec of a namespace.
+/// A delete either removes an object or marks it as being deleted. Any other write removes an
+/// object that is marked if it leaves it without finalizers; the answer then has the version from
+/// before the write. Two things keep such an object: a grace period, which pods on a node have, and
+/// the finalizers in the spec of a namespace.
 fn is_gone(verb: Verb, target: &Target, head: &Head, answer: &[u8]) -> bool {
     if head.deleted().is_none() {
         return verb == Verb::Delete;

@@ -132,8 +132,8 @@ fn late(inner: Client, plural: &'static str, by: Duration) -> Client {
     Client::new(service, "default")
 }
 
-/// The patch that removes the last finalizer is answered with the version that the cache holds already. The deletion that
-/// follows on it is what the next run has to wait for.
+/// The patch that removes the last finalizer is answered with the version that the cache holds
+/// already. The deletion that follows on it is what the next run has to wait for.
 #[tokio::test]
 async fn object_is_not_cleaned_up_again_after_its_cleanup_succeeded() {
     on_each_cluster(async |cluster: TestCluster| {

@@ -222,7 +222,8 @@ async fn runs_tell_what_they_wrote_and_that_they_were_woken_by_it() {
     running.end().await.expect("it stops");
 }
 
-/// Removes the finalizers of an object that is being deleted, and then expects a cache that shows it, at once.
+/// Removes the finalizers of an object that is being deleted, and then expects a cache that shows
+/// it, at once.
 async fn release<K>(cluster: &TestCluster, namespace: &str, key: ObjectKey, watch: Watch<K>)
 where
     K: kube::Resource<DynamicType = (), Scope: Scope>

@@ -215,8 +215,8 @@ async fn key_that_ran_longest_ago_is_forgotten_first() {
     assert_eq!((often, oldest), (true, false));
 }
 
-/// What others write while a run applies what is there already: the run's write changes nothing, and is answered with
-/// their version. Says why each run came.
+/// What others write while a run applies what is there already: the run's write changes nothing,
+/// and is answered with their version. Says why each run came.
 fn applies_in_vain(
     client: kube::Client,
     said: mpsc::Sender<Vec<Cause>>,
@@ -242,9 +242,9 @@ fn applies_in_vain(
     })
 }
 
-/// write.rs `led_to` credits a write with the version of its answer, also if the write changed nothing and somebody else
-/// had made that version. The next run is told that it was woken by a run before, and after ten of them the controller is
-/// blamed for a hot loop.
+/// write.rs `led_to` credits a write with the version of its answer, also if the write changed
+/// nothing and somebody else had made that version. The next run is told that it was woken by a run
+/// before, and after ten of them the controller is blamed for a hot loop.
 #[tokio::test]
 async fn what_others_wrote_is_not_by_a_run_that_applied_what_was_there() {
     on_each_cluster(async |cluster| {
@@ -270,7 +270,8 @@ async fn what_others_wrote_is_not_by_a_run_that_applied_what_was_there() {
     .await;
 }
 
-/// A loop of applies is still one. The server notes to the second who wrote last, so that each run takes one.
+/// A loop of applies is still one. The server notes to the second who wrote last, so that each run
+/// takes one.
 #[tokio::test(start_paused = true)]
 async fn hot_loop_of_applies_is_found() {
     let (log, _guard) = Log::start();
@@ -300,7 +301,8 @@ async fn hot_loop_of_applies_is_found() {
     assert_eq!(log.lines("hot loop").len(), 1);
 }
 
-/// The same, if somebody else has only removed something: no manager of a field is noted for that, but the cache shows it.
+/// The same, if somebody else has only removed something: no manager of a field is noted for that,
+/// but the cache shows it.
 #[tokio::test(start_paused = true)]
 async fn what_others_removed_is_not_by_a_run_that_applied_what_was_there() {
     let clock = WallClock::following_tokio("2026-01-01T00:00:00Z".parse().expect("a time"));
@@ -345,7 +347,8 @@ async fn what_others_removed_is_not_by_a_run_that_applied_what_was_there() {
     assert_eq!(are_by_us, [false, false, true, false]);
 }
 
-/// write.rs `led_to`: a deletion of ours leads to every deletion under its name, also of another object.
+/// write.rs `led_to`: a deletion of ours leads to every deletion under its name, also of another
+/// object.
 #[tokio::test(start_paused = true)]
 async fn what_others_delete_after_our_deletion_is_not_by_us() {
     let (_cluster, client) = cluster().await;
@@ -386,7 +389,8 @@ async fn what_others_delete_after_our_deletion_is_not_by_us() {
     running.end().await.expect("it stops");
 }
 
-/// write.rs `led_to`: in a cluster that was restored from a backup, the version that a run wrote before can be another's.
+/// write.rs `led_to`: in a cluster that was restored from a backup, the version that a run wrote
+/// before can be another's.
 #[tokio::test(start_paused = true)]
 async fn version_that_was_ours_before_a_restore_is_not_ours_after_it() {
     let (cluster, client) = cluster().await;

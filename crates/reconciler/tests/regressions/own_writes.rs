@@ -200,9 +200,9 @@ impl Finalize<ConfigMap> for Counting {
     }
 }
 
-/// write.rs `Write::of` takes the answer to the patch that removes the last finalizer for a version. It is the one that
-/// the cache holds already, so that nothing waits for the deletion: an event of a child runs the object again, and it is
-/// cleaned up twice.
+/// write.rs `Write::of` takes the answer to the patch that removes the last finalizer for a
+/// version. It is the one that the cache holds already, so that nothing waits for the deletion: an
+/// event of a child runs the object again, and it is cleaned up twice.
 #[tokio::test(start_paused = true)]
 async fn deletion_that_follows_on_the_last_finalizer_is_waited_for() {
     let (cluster, client) = cluster().await;
@@ -229,9 +229,10 @@ async fn deletion_that_follows_on_the_last_finalizer_is_waited_for() {
     assert_eq!(cleanups.load(Ordering::Relaxed), 1);
 }
 
-/// freshness.rs `has_seen` compares versions of before and after a restore of the cluster. What the last run wrote before
-/// has a higher version than anything after it: the key is told to be behind, and waits five seconds after each of its
-/// writes, until the versions have grown past the old ones.
+/// freshness.rs `has_seen` compares versions of before and after a restore of the cluster. What the
+/// last run wrote before has a higher version than anything after it: the key is told to be behind,
+/// and waits five seconds after each of its writes, until the versions have grown past the old
+/// ones.
 #[tokio::test(start_paused = true)]
 async fn writes_from_before_a_restore_are_not_waited_for_after_it() {
     let (cluster, client) = cluster().await;
@@ -288,4 +289,69 @@ async fn writes_from_before_a_restore_are_not_waited_for_after_it() {
         last = started;
     }
     running.end().await.expect("it stops");
+}
+
+/// Makes a Secret in its first run, and comes back `after` that, with a cache of those whose type
+/// is `type`. Says when each run began, whether the cache had the Secret, and whether it was told
+/// to be behind.
+fn run_with_secrets_of(
+    client: kube::Client,
+    selected: &'static str,
+    after: Duration,
+) -> (stage::Running, mpsc::Receiver<(Instant, bool, bool)>) {
+    let (said, runs) = mpsc::channel(100);
+    let maker = does(move |_: Arc<ConfigMap>, cx: &Context| {
+        let said = said.clone();
+        Box::pin(async move {
+            let held = cx.lister::<Secret>()?.get("default/made")?.is_some();
+            said.send((Instant::now(), held, cx.cache_behind())).await?;
+            if cx.live::<Secret>().get(&key("default/made")).await?.is_none() {
+                cx.live().create(&secret("made")).await?;
+            }
+            Ok(Action::RequeueAfter(after))
+        })
+    });
+    let some = Watch::<Secret>::new().options(move |o| o.field_selector(selected));
+    (run_with(client, |builder| builder.reads(some), maker), runs)
+}
+
+/// freshness.rs `has_seen` cannot tell whether a field selects an object, and so a key waited five
+/// seconds after each write to one that is not selected, and was told to be behind then, until a
+/// bookmark came.
+#[tokio::test(start_paused = true)]
+async fn object_that_a_field_does_not_select_is_waited_for_briefly_and_told_once() {
+    let (_cluster, client) = cluster().await;
+    let (running, mut runs) = run_with_secrets_of(client, "type=example.com/x", Duration::ZERO);
+    let (first, _, _) = runs.recv().await.expect("a run");
+    let (second, _, is_behind) = runs.recv().await.expect("another run");
+    let (third, _, is_still_behind) = runs.recv().await.expect("a third run");
+    running.end().await.expect("it stops");
+    assert_eq!(second - first, Duration::from_millis(100));
+    assert_eq!((is_behind, is_still_behind), (true, false));
+    assert_eq!(third, second);
+}
+
+#[tokio::test(start_paused = true)]
+async fn object_that_a_field_does_not_select_is_forgotten_after_five_seconds() {
+    let (_cluster, client) = cluster().await;
+    let pause = Duration::from_secs(6);
+    let (running, mut runs) = run_with_secrets_of(client, "type=example.com/x", pause);
+    let (first, _, _) = runs.recv().await.expect("a run");
+    let (second, _, is_behind) = runs.recv().await.expect("another run");
+    running.end().await.expect("it stops");
+    assert_eq!((second - first, is_behind), (pause, false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn object_that_a_field_selects_is_shown_or_told() {
+    for late in [Duration::from_millis(50), Duration::from_secs(2)] {
+        let (cluster, client) = cluster().await;
+        secrets_come_late(&cluster, late);
+        let (running, mut runs) = run_with_secrets_of(client, "type=Opaque", Duration::ZERO);
+        runs.recv().await.expect("a run");
+        let (_, held, is_behind) = runs.recv().await.expect("another run");
+        running.end().await.expect("it stops");
+        assert_ne!(held, is_behind, "{late:?}");
+        assert_eq!(held, late < Duration::from_millis(100));
+    }
 }
