@@ -13,7 +13,6 @@ use windlass_informer::{InformerError, SharedInformerFactory};
 use windlass_workqueue::{Group, InvalidConfig, Priority, RateLimiter, WorkQueue};
 
 use crate::Reconcile;
-use crate::baton::Baton;
 use crate::cause::Cause;
 use crate::context::Tools;
 use crate::controller::{Controller, KeyStream};
@@ -259,7 +258,6 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ControllerBuilder<K> {
             reconciler: Box::new(reconciler),
             objects: primary.lister().clone(),
             queue,
-            baton: Baton::new(self.workers),
             priority: self.priority,
             timeout: self.timeout,
             running: Running::new(),

@@ -124,7 +124,6 @@
 #![forbid(unsafe_code)]
 
 mod action;
-mod baton;
 mod builder;
 mod cause;
 mod conditions;

@@ -17,7 +17,6 @@ use windlass_indexer::{Lister, ObjectKey};
 use windlass_workqueue::{Add, Lease, MAX_DELAY};
 
 use crate::Context;
-use crate::baton::Baton;
 use crate::cause::Cause;
 use crate::context::Tools;
 use crate::controller::Queue;
@@ -49,7 +48,6 @@ pub(crate) struct Work<K> {
     pub(crate) reconciler: Box<dyn ErasedReconcile<K>>,
     pub(crate) objects: Lister<K>,
     pub(crate) queue: Queue,
-    pub(crate) baton: Baton,
     pub(crate) priority: PriorityPolicy,
     pub(crate) timeout: Option<Duration>,
     pub(crate) running: Running,
@@ -61,19 +59,11 @@ pub(crate) struct Work<K> {
 type Taken<'q> = Lease<'q, ObjectKey, Cause>;
 
 impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
-    /// Takes keys until the queue is shut down and empty. From when `stop` is cancelled on, none of them is run:
-    /// whoever comes next sees every object again.
+    /// Takes keys until the queue is shut down and empty. Once `stop` is cancelled, no key is run:
+    /// whoever starts next sees every object again.
     pub(crate) async fn drain(&self, stop: &CancellationToken) {
-        let mut kept = None;
-        loop {
-            let turn = match kept {
-                Some(turn) => turn,
-                None => self.baton.take().await,
-            };
-            let Some(lease) = self.queue.get().await else { return };
-            // Nobody else waits for keys meanwhile, and so nobody has to be told of what this finds due.
-            let line = || self.queue.len();
-            kept = self.baton.carry(turn, line, pin!(self.serve(lease, stop))).await;
+        while let Some(lease) = self.queue.get().await {
+            self.serve(lease, stop).await;
         }
     }
 
