@@ -151,7 +151,6 @@ mod running;
 mod signal;
 mod source;
 mod tally;
-mod target;
 mod unseen;
 mod verdict;
 mod watch;

@@ -13,12 +13,11 @@ use kube::Client;
 use kube::client::Body;
 use tower::{BoxError, service_fn};
 use windlass_indexer::ObjectKey;
-use windlass_informer::{RequestError, RequestInfo, error_chain, explain};
+use windlass_informer::{RequestError, RequestInfo, RequestTarget, error_chain, explain};
 
 use crate::context::Tools;
 use crate::credit::Before;
 use crate::kept::KeptWrites;
-use crate::target::Target;
 use crate::unseen::Pending;
 use crate::write::{Recorded, Verb};
 
@@ -75,7 +74,7 @@ impl WriteLog {
     }
 
     /// What is known before a request with this body is sent.
-    fn before(&self, body: &[u8], target: &Target) -> Before {
+    fn before(&self, body: &[u8], target: &RequestTarget) -> Before {
         let tools = self.0.tools.upgrade();
         let shown = tools.as_ref().and_then(|tools| tools.sources.shown(target));
         let manager = tools.map(|tools| Arc::clone(&tools.controller));
@@ -147,7 +146,7 @@ async fn send(
 }
 
 /// Whether a request is a write to an object, or makes one. Deleting a collection is not: nobody knows what it meets.
-fn tracked(request: &Request<Body>) -> Option<(Verb, Target)> {
+fn tracked(request: &Request<Body>) -> Option<(Verb, RequestTarget)> {
     let verb = match *request.method() {
         Method::POST => Verb::Create,
         Method::PUT => Verb::Update,
@@ -156,15 +155,15 @@ fn tracked(request: &Request<Body>) -> Option<(Verb, Target)> {
         _ => return None,
     };
     let is_dry = request.uri().query().is_some_and(|query| query.contains("dryRun="));
-    let target = Target::of(request.uri().path())?;
+    let target = RequestTarget::of(request.uri().path())?;
     let is_one = verb == Verb::Create || target.name.is_some();
-    (!is_dry && is_one).then_some((verb, target))
+    (!is_dry && is_one && !target.is_passed_on()).then_some((verb, target))
 }
 
 async fn noted(
     answer: Response<Body>,
     verb: Verb,
-    target: Target,
+    target: RequestTarget,
     before: &Before,
     log: &WriteLog,
 ) -> Result<Response<Body>, kube::Error> {

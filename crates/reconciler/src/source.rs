@@ -11,9 +11,10 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 use windlass_indexer::{Lister, ResourceVersion};
-use windlass_informer::{Freshness, InformerStatus, Registration, Resource, SharedInformer};
+use windlass_informer::{
+    Freshness, InformerStatus, Registration, RequestTarget, Resource, SharedInformer,
+};
 
-use crate::target::Target;
 use crate::write::{Recorded, Write};
 
 /// Names a source of a controller, to remove it by.
@@ -177,7 +178,7 @@ impl Sources {
     }
 
     /// The version in which a cache shows the object of a request.
-    pub(crate) fn shown(&self, target: &Target) -> Option<ResourceVersion> {
+    pub(crate) fn shown(&self, target: &RequestTarget) -> Option<ResourceVersion> {
         let key = target.key()?;
         let list = self.read();
         let all = list.sources.iter().map(|(_, source)| &source.freshness);

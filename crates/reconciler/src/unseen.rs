@@ -180,15 +180,15 @@ mod tests {
 
     use super::*;
     use crate::credit::Before;
-    use crate::target::Target;
     use crate::write::Verb;
+    use windlass_informer::RequestTarget;
 
-    fn target(plural: &str, name: &str) -> Target {
+    fn target(plural: &str, name: &str) -> RequestTarget {
         let path = format!("/api/v1/namespaces/shop/{plural}/{name}");
-        Target::of(&path).expect("a target")
+        RequestTarget::of(&path).expect("a target")
     }
 
-    fn recorded(verb: Verb, target: Target, answer: &[u8]) -> Recorded {
+    fn recorded(verb: Verb, target: RequestTarget, answer: &[u8]) -> Recorded {
         let before = Before::default();
         Recorded::of(verb, target, &before, StatusCode::OK, answer).expect("a write")
     }

@@ -10,11 +10,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
 use windlass_indexer::{Head, HeadParser, Interner, ObjectKey, ResourceVersion, Uid};
-use windlass_informer::{Resource, Written};
+use windlass_informer::{RequestTarget, Resource, Written};
 
 use crate::cause::Change;
 use crate::credit::Before;
-use crate::target::Target;
 
 /// Something that a run wrote, and the server took.
 #[derive(Clone, Debug)]
@@ -77,7 +76,7 @@ impl Recorded {
     /// What an answer tells about a write; `None` if it is about no object that a cache could show.
     pub(crate) fn of(
         verb: Verb,
-        target: Target,
+        target: RequestTarget,
         before: &Before,
         status: StatusCode,
         answer: &[u8],
@@ -102,7 +101,7 @@ impl Recorded {
             }
             Written::Gone { uid, .. } => (uid.clone(), None, true),
         };
-        let Target { group, plural, subresource, .. } = target;
+        let RequestTarget { group, plural, subresource, .. } = target;
         let key = written.key().clone();
         let write = Write {
             verb,
@@ -175,7 +174,7 @@ impl Write {
 /// object that is marked if it leaves it without finalizers; the answer then has the version from
 /// before the write. Two things keep such an object: a grace period, which pods on a node have, and
 /// the finalizers in the spec of a namespace.
-fn is_gone(verb: Verb, target: &Target, head: &Head, answer: &[u8]) -> bool {
+fn is_gone(verb: Verb, target: &RequestTarget, head: &Head, answer: &[u8]) -> bool {
     if head.deleted().is_none() {
         return verb == Verb::Delete;
     }
@@ -227,7 +226,7 @@ mod tests {
         object["metadata"]["name"] = "one".into();
         object["metadata"]["resourceVersion"] = "7".into();
         object["metadata"]["uid"] = "a".into();
-        let target = Target::of(&format!("/api/v1/{plural}/one")).expect("a target");
+        let target = RequestTarget::of(&format!("/api/v1/{plural}/one")).expect("a target");
         let answer = object.to_string();
         let before = Before::default();
         let write = Recorded::of(verb, target, &before, StatusCode::OK, answer.as_bytes())

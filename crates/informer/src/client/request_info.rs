@@ -5,6 +5,9 @@
 use std::fmt;
 
 use http::{Method, Request};
+use windlass_indexer::ObjectKey;
+
+use crate::resource::Resource;
 
 /// The verb of a request, and the resource and object that it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +96,27 @@ impl RequestTarget {
             subresource: rest.next(),
         })
     }
+
+    /// The object, if it is named.
+    pub fn key(&self) -> Option<ObjectKey> {
+        let name = self.name.as_deref()?;
+        Some(match &self.namespace {
+            Some(namespace) => ObjectKey::namespaced(namespace, name),
+            None => ObjectKey::cluster(name),
+        })
+    }
+
+    /// Whether it is of this resource, in any version of its group.
+    pub fn is_of(&self, resource: &Resource) -> bool {
+        self.group == resource.group() && self.plural == resource.plural()
+    }
+
+    /// Whether the request goes on to another server: a kubelet, a pod, or whatever a service stands for. The
+    /// answer is no object, and need not end.
+    pub fn is_passed_on(&self) -> bool {
+        let subresource = self.subresource.as_deref().unwrap_or_default();
+        matches!(subresource, "proxy" | "exec" | "attach" | "portforward" | "log")
+    }
 }
 
 /// Whether a request is a watch.
@@ -176,6 +200,17 @@ mod tests {
         ] {
             assert_eq!(info(method, uri), wanted, "{method} {uri}");
         }
+    }
+
+    #[test]
+    fn requests_to_other_servers_are_told_by_their_subresource() {
+        let is_passed_on = |path: &str| RequestTarget::of(path).expect("a target").is_passed_on();
+        for way in ["proxy", "proxy/api/v1/nodes/one", "exec", "attach", "portforward", "log"] {
+            assert!(is_passed_on(&format!("/api/v1/namespaces/shop/pods/web/{way}")), "{way}");
+        }
+        // These are only names.
+        assert!(!is_passed_on("/api/v1/namespaces/log/pods/proxy"));
+        assert!(!is_passed_on("/api/v1/nodes/exec/status"));
     }
 
     #[test]
