@@ -10,8 +10,8 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use windlass_indexer::{Head, ObjectKey, ResourceVersion, Selector, Uid};
 
-use crate::engine::Engine;
 use crate::resource::Resource;
+use crate::share::engine::Engine;
 
 /// What a write has left behind, as the server told it.
 #[derive(Clone, Debug)]
