@@ -6,17 +6,17 @@
 //! - [`ci`]: the steps that every change has to pass, in the order that fails soonest;
 //! - [`mod@test`]: all tests, or those that ask a real control plane;
 //! - [`conformance`]: the embedded server compared with the real one, and the recordings of it;
-//! - [`deps`]: what the dependency graph may look like, computed from `cargo metadata`;
+//! - [`deps`]: checks of the dependencies, by cargo-deny and by rules of our own;
 //! - [`mod@bench`]: how fast we are beside the others, measured in one go on one machine;
 //! - [`kube`]: a real control plane for tests, built into the cache folder;
-//! - [`kinds`]: the fields of the built-in kinds, recorded from a real control plane;
+//! - [`cache`]: the folder for what takes minutes to build;
 //! - [`process`]: how a command is run, shown, timed and reported.
 
 mod bench;
+mod cache;
 mod ci;
 mod conformance;
 mod deps;
-mod kinds;
 mod kube;
 mod process;
 mod test;
@@ -41,14 +41,12 @@ enum Command {
     Test(test::Options),
     /// Compare the servers with the recordings of the real one, or with --record make these anew.
     Conformance(conformance::Options),
-    /// Check licences, sources, duplicate versions, crate edges and Rust versions of the graph.
+    /// Check the dependencies: cargo-deny with deny.toml, and the edges between our crates.
     Deps,
     /// Measure ourselves beside the others, and print medians, ratios and targets.
     Bench(bench::Options),
     /// Build a real kube-apiserver, etcd and kube-controller-manager for tests into the cache folder.
     Kube(kube::Options),
-    /// Compare the shapes of the built-in kinds with a running cluster, or record them from it.
-    Kinds(kinds::Options),
 }
 
 fn main() -> ExitCode {
@@ -59,11 +57,10 @@ fn main() -> ExitCode {
         Command::Deps => deps::run(),
         Command::Bench(options) => bench::run(&options),
         Command::Kube(options) => kube::run(&options),
-        Command::Kinds(options) => kinds::run(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        // A failed check is news about the code, not a fault of this program: causes, but no backtrace.
+        // A failed check is a fact about the code, not a bug of this program: no backtrace.
         Err(error) => {
             eprintln!("error: {error}");
             error.chain().skip(1).for_each(|cause| eprintln!("  because: {cause}"));
