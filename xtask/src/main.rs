@@ -68,3 +68,15 @@ fn main() -> ExitCode {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn options_do_not_contradict_each_other() {
+        Cli::command().debug_assert();
+    }
+}
