@@ -3,7 +3,7 @@
 //! A [`suite`] is data: its cases and contestants, the columns of its tables, and its bounds. The suites
 //! are [`queue`], [`informer`], [`controller`] and [`apiserver`]. There is one [`runner`] for all of
 //! them: it builds the programs in `bench/`, runs every case for every contestant in several rounds, and
-//! reads the JSON [`line`]s that they print into [`results`]. [`report`] prints these as tables.
+//! reads the JSON [`mod@line`]s that they print into [`results`]. [`report`] prints these as tables.
 //!
 //! A missed bound is printed with by how much; only `--check` makes it an error.
 

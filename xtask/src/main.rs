@@ -1,16 +1,16 @@
 //! The project's own commands, run as `cargo xtask <command>`.
 //!
-//! They are plain Rust, so that a contributor needs nothing but a toolchain to run exactly what the
-//! continuous integration runs. Reading order:
+//! They are plain Rust, so that a contributor needs only a toolchain to run exactly what the continuous
+//! integration runs. Reading order:
 //!
-//! - [`ci`]: the steps that every change has to pass, in the order that fails soonest;
-//! - [`mod@test`]: all tests, or those that ask a real control plane;
-//! - [`conformance`]: the embedded server compared with the real one, and the recordings of it;
+//! - [`ci`]: the steps that every change has to pass, cheap ones first;
+//! - [`mod@test`]: all tests, or those on a real control plane;
+//! - [`conformance`]: compares the embedded API server with recordings of the real one;
 //! - [`deps`]: checks of the dependencies, by cargo-deny and by rules of our own;
-//! - [`mod@bench`]: how fast we are beside the others, measured in one go on one machine;
+//! - [`mod@bench`]: benchmarks beside our peers, in one go on one machine;
 //! - [`kube`]: a real control plane for tests, built into the cache folder;
 //! - [`cache`]: the folder for what takes minutes to build;
-//! - [`process`]: how a command is run, shown, timed and reported.
+//! - [`process`]: runs a command, shows it, and reports its failure.
 
 mod bench;
 mod cache;
@@ -37,13 +37,13 @@ struct Cli {
 enum Command {
     /// Run what every change has to pass: formatting, lints, tests, documentation, dependencies.
     Ci(ci::Options),
-    /// Run the tests of the workspace, or with --real those that ask a real control plane.
+    /// Run the tests of the workspace, or with --real those on a real control plane.
     Test(test::Options),
-    /// Compare the servers with the recordings of the real one, or with --record make these anew.
+    /// Compare both API servers with the recordings of the real one, or record it with --record.
     Conformance(conformance::Options),
     /// Check the dependencies: cargo-deny with deny.toml, and the edges between our crates.
     Deps,
-    /// Measure ourselves beside the others, and print medians, ratios and targets.
+    /// Run a benchmark beside its peers, and print medians, ratios and bounds.
     Bench(bench::Options),
     /// Build a real kube-apiserver, etcd and kube-controller-manager for tests into the cache folder.
     Kube(kube::Options),

@@ -31,7 +31,7 @@ pub(super) fn medians(suite: &Suite, chosen: &Chosen, results: &Results) -> Stri
             table.row(cells);
         }
     }
-    format!("{table}{}\n", section.note)
+    format!("{table}{}", section.note)
 }
 
 /// How to read the medians.

@@ -1,5 +1,7 @@
 //! Runs cargo-deny in a pinned version, and installs it into the cache folder if it is missing.
 
+use std::env::consts::EXE_SUFFIX;
+
 use anyhow::{Context, Result};
 
 use crate::cache;
@@ -18,7 +20,7 @@ const CHECKS: [&str; 3] = ["bans", "licenses", "sources"];
 /// If cargo-deny cannot be installed or reports an error.
 pub(super) fn check() -> Result<()> {
     let root = cache::folder()?.join(format!("cargo-deny-{VERSION}"));
-    let program = root.join("bin/cargo-deny");
+    let program = root.join(format!("bin/cargo-deny{EXE_SUFFIX}"));
     if !program.exists() {
         let root = root.to_str().context("the path of the cache folder is not UTF-8")?;
         let package = format!("cargo-deny@{VERSION}");
