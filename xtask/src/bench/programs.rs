@@ -53,6 +53,11 @@ impl Programs {
         if is_go(who) { self.go() } else { self.rust(name) }
     }
 
+    #[cfg(test)]
+    pub(super) fn imagined(suite: &'static str) -> Self {
+        Self { suite, target: "/t".into() }
+    }
+
     fn go(&self) -> String {
         self.target.join(format!("bench/{}-go{EXE_SUFFIX}", self.suite)).into_string()
     }
@@ -82,7 +87,7 @@ mod tests {
 
     #[test]
     fn contestants_have_the_program_of_their_language() {
-        let programs = Programs { suite: "queue", target: "/t".into() };
+        let programs = Programs::imagined("queue");
         assert_eq!(programs.of("client-go", "bench"), format!("/t/bench/queue-go{EXE_SUFFIX}"));
         let rust = format!("/t/release/queue-bench{EXE_SUFFIX}");
         assert_eq!(programs.of("windlass", "bench"), rust);

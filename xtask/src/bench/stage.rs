@@ -49,3 +49,28 @@ impl Driver for Stage {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stage(script: &str) -> Stage {
+        let helper = Helper::start("sh", &["-c", script]).expect("sh");
+        Stage { helper, programs: Programs::imagined("informer") }
+    }
+
+    #[test]
+    fn lines_up_to_an_empty_one_answer_a_request() {
+        let mut stage = stage("read -r a; echo \"$a\"; echo; read -r b; echo two; echo");
+        let request = stage.run("sync", &["kube-runtime"]).expect("an answer");
+        assert!(request.starts_with(r#"{"case":"sync","entrants":[{"program":"/"#), "{request}");
+        assert!(request.ends_with("\"who\":\"kube-runtime\"}]}\n"), "{request}");
+        assert_eq!(stage.run("sync", &["kube-runtime"]).expect("another"), "two\n");
+    }
+
+    #[test]
+    fn stage_that_ends_in_the_middle_is_an_error() {
+        let mut stage = stage("read -r a; echo half");
+        stage.run("sync", &["windlass"]).expect_err("it ended");
+    }
+}
