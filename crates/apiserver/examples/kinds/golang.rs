@@ -8,13 +8,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::process::CommandLine;
+use super::{crate_folder, output_of};
 
-/// The module that the control plane is built in; its `go.mod` fixes all versions.
-const MODULE: &str = "xtask/kube/control-plane";
+/// The Go module that builds the control plane; its `go.mod` pins all versions. Relative to the crate.
+const MODULE: &str = "../../xtask/kube/control-plane";
 
 /// The sources of one release, read package by package when they are asked for.
 #[derive(Debug)]
@@ -266,8 +267,9 @@ fn folder(path: &str) -> Result<PathBuf> {
 
 /// What Go knows about a module.
 fn list(module: &str, format: &str) -> Result<String> {
-    let command = CommandLine::new("go", &["list", "-m", "-f", format, module]).in_folder(MODULE);
-    Ok(command.capture()?.trim().to_owned())
+    let mut go = Command::new("go");
+    go.args(["list", "-m", "-f", format, module]).current_dir(crate_folder().join(MODULE));
+    Ok(output_of(&mut go)?.trim().to_owned())
 }
 
 #[cfg(test)]

@@ -1,12 +1,15 @@
-//! The shapes of the built-in kinds: which fields they have and of which types, as data for the API server.
+//! Records the shapes of the built-in kinds, which fields they have and of which types, for the API
+//! server.
 //!
-//! `crates/apiserver/src/kinds/shape/shapes.txt` names the kinds in its first lines; this command writes what
-//! follows them. Fields and their types come from the `OpenAPI` documents of a running kube-apiserver of the
-//! release that `cargo xtask kube` builds ([`openapi`]). The names that Go's decoder has for types, which its
-//! error messages tell, are not in there; they come from the sources of the same release ([`golang`]).
+//! `src/kinds/shape/shapes.txt` names the kinds in its first lines; this program writes the rest of the
+//! file. Fields and their types come from the `OpenAPI` documents of a running kube-apiserver of the
+//! release that `cargo xtask kube` builds ([`openapi`]). Error messages of Go's decoder contain the Go
+//! names of types. `OpenAPI` lacks these names, so they come from the sources of the same release
+//! ([`golang`]).
 //!
-//! A new kind is a new line `kind apps/v1 Deployment` in the file, and a run of
-//! `cargo xtask kinds --kubeconfig FILE --record`. Without `--record` the file is only compared.
+//! To add a kind, add a line `kind apps/v1 Deployment` to the file and run
+//! `cargo run -p windlass-apiserver --example kinds -- --kubeconfig FILE --record`. Without `--record`,
+//! the program only compares the file. It needs kubectl and Go.
 
 mod golang;
 mod openapi;
@@ -14,23 +17,23 @@ mod openapi;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use clap::Args;
+use clap::Parser;
 use serde_json::Value;
 
-use crate::process::{CommandLine, workspace_root};
 use golang::Sources;
 use openapi::Shapes;
 
-/// Where the server's data is, in the workspace.
-const FILE: &str = "crates/apiserver/src/kinds/shape/shapes.txt";
+/// The file with the shapes, in the folder of the crate.
+const FILE: &str = "src/kinds/shape/shapes.txt";
 
-/// Which cluster to ask, and what to do with what it says.
-#[derive(Args, Debug)]
-pub(crate) struct Options {
-    /// A kubeconfig of a running cluster of the release that `cargo xtask kube` builds; needs kubectl.
+/// Compare the shapes of the built-in kinds with a running cluster, or record them from it.
+#[derive(Debug, Parser)]
+struct Options {
+    /// A kubeconfig of a running cluster of the release that `cargo xtask kube` builds.
     #[arg(long, value_name = "FILE")]
     kubeconfig: PathBuf,
     /// Write the file instead of comparing it.
@@ -38,18 +41,15 @@ pub(crate) struct Options {
     record: bool,
 }
 
-/// Makes the shapes and writes them, or fails if they are not what the file says.
-///
-/// # Errors
-/// If the cluster does not answer or is of another release, if Go's sources cannot be read, or if the file differs.
-pub(crate) fn run(options: &Options) -> Result<()> {
-    let path = workspace_root()?.join(FILE);
+fn main() -> Result<()> {
+    let options = Options::parse();
+    let path = crate_folder().join(FILE);
     let old = fs::read_to_string(&path).with_context(|| format!("{FILE} could not be read"))?;
     let sources = Sources::open()?;
     let release = options.get("/version")?["gitVersion"].as_str().unwrap_or_default().to_owned();
     ensure!(
         release == sources.release(),
-        "the cluster is {release}, the sources are {}",
+        "the cluster has release {release}, but the sources have {}",
         sources.release()
     );
     let new = options.shapes(&old, sources)?;
@@ -58,8 +58,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         println!("==> {FILE}: {} bytes", new.len());
         return Ok(());
     }
-    ensure!(old == new, "{FILE} is not what the cluster says: run this again with --record");
-    println!("==> {FILE} is what the cluster says");
+    ensure!(old == new, "{FILE} differs from the cluster: run this again with --record");
+    println!("==> {FILE} agrees with the cluster");
     Ok(())
 }
 
@@ -86,15 +86,29 @@ impl Options {
         Ok(text)
     }
 
-    /// What the cluster answers at a path.
+    /// The cluster's answer to a GET of `path`.
     fn get(&self, path: &str) -> Result<Value> {
-        let kubeconfig =
-            self.kubeconfig.to_str().context("the path of the kubeconfig is not UTF-8")?;
-        let command =
-            CommandLine::new("kubectl", &["--kubeconfig", kubeconfig, "get", "--raw", path]);
-        serde_json::from_str(&command.capture()?)
+        let mut kubectl = Command::new("kubectl");
+        kubectl.arg("--kubeconfig").arg(&self.kubeconfig).args(["get", "--raw", path]);
+        serde_json::from_str(&output_of(&mut kubectl)?)
             .with_context(|| format!("the answer at {path} is not JSON"))
     }
+}
+
+fn crate_folder() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Runs a command and returns its standard output.
+fn output_of(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("{command:?} could not be started"))?;
+    ensure!(
+        output.status.success(),
+        "{command:?} failed: {}",
+        String::from_utf8_lossy(&output.stderr).trim_end()
+    );
+    String::from_utf8(output.stdout)
+        .with_context(|| format!("the output of {command:?} is not UTF-8"))
 }
 
 /// The version and kind of a line that names a kind.

@@ -1,6 +1,6 @@
-//! The project's cache folder, outside of any working copy: what takes minutes to build is built once.
+//! The project's cache folder, outside of any working copy, for tools that take minutes to build.
 //!
-//! `crates/testkit/src/real/assets.rs` looks in the same place by the same rules.
+//! `crates/testkit/src/real/assets.rs` finds the folder by the same rules.
 
 use std::env;
 use std::ffi::OsString;
@@ -8,14 +8,14 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 
-/// The cache folder, which need not exist: `WINDLASS_CACHE`, or what the desktop's conventions say.
+/// The cache folder, which may not exist yet: `WINDLASS_CACHE`, or the XDG cache folder.
 ///
 /// # Errors
-/// If the environment does not say where it is, or not from the root on.
-pub(super) fn cache() -> Result<PathBuf> {
+/// If the environment does not name the folder, or if its path is relative.
+pub(crate) fn folder() -> Result<PathBuf> {
     let folder = choose(|name| env::var_os(name).filter(|value| !value.is_empty()))
         .context("the cache folder is unknown: set WINDLASS_CACHE or HOME")?;
-    // Commands run in folders of their own, where a relative path would mean something else.
+    // Commands run in different folders, so a relative path would be ambiguous.
     ensure!(folder.is_absolute(), "the cache folder {} must be absolute", folder.display());
     Ok(folder)
 }
