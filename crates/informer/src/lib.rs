@@ -23,7 +23,7 @@
 //!     Event::Deleted { object, .. } => println!("gone: {}", object.key()),
 //! })?;
 //! factory.start();
-//! factory.synced().await?;
+//! factory.wait_for_sync().await?;
 //! for pod in &pods.lister().in_namespace("shop") {
 //!     let pod = pod.get()?; // decoded here, and not before
 //!     println!("{:?}", pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()));
@@ -48,7 +48,7 @@
 //!   `old` of an update is what it was told last. An object that was deleted and made again under its name is
 //!   deleted and then added.
 //! - A handler that joins late is shown everything as added first, and nothing is lost or doubled between that
-//!   and what follows. [`Registration::synced`] says when it has seen all.
+//!   and what follows. [`Registration::wait_for_sync`] says when it has seen all.
 //! - What a watch has missed is found by the next list: what is gone from it is told as deleted, with the last
 //!   state that was known ([`FinalState::LastKnown`], client-go's `DeletedFinalStateUnknown`).
 //! - A handler that is slow or panics slows nobody else. Up to 1,024 events wait for it; from there on those of the

@@ -332,7 +332,7 @@ async fn certificates_of_a_plugin_that_live_for_seconds_are_renewed_and_no_watch
     let factory = SharedInformerFactory::new(ours.clone());
     let informer = factory.informer::<ConfigMap>().expect("an informer");
     factory.start();
-    factory.synced().await.expect("a first list");
+    factory.wait_for_sync().await.expect("a first list");
     let api: Api<ConfigMap> = Api::default_namespaced(ours);
     let mut number = 0;
     while plugin.runs() < before + 5 || !is_unknown(&theirs.list(&ListParams::default()).await) {

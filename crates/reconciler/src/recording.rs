@@ -17,8 +17,8 @@ use windlass_informer::{RequestError, RequestInfo, RequestTarget, error_chain, e
 
 use crate::context::Tools;
 use crate::credit::Before;
+use crate::expectations::Pending;
 use crate::kept::KeptWrites;
-use crate::unseen::Pending;
 use crate::write::{Recorded, Verb};
 
 /// What a run has written so far. Clones are the same log.
@@ -57,7 +57,7 @@ impl WriteLog {
             drop(entries);
             let mut late = Pending::default();
             late.note(recorded, |_| false);
-            tools.put_unseen(&self.0.key, late);
+            tools.expect_writes(&self.0.key, late);
             return;
         }
         if let Some(recorded) = &recorded {

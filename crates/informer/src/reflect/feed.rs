@@ -418,7 +418,7 @@ impl Feed {
         }
         self.account(outcome);
         if !std::mem::replace(&mut self.has_listed, true) {
-            self.engine.feed_has_listed();
+            self.engine.note_first_list();
         }
     }
 

@@ -210,7 +210,7 @@ impl Cache {
     }
 
     /// A feed has completed its first list. Returns whether all have.
-    pub(crate) fn feed_has_listed(&self) -> bool {
+    pub(crate) fn note_first_list(&self) -> bool {
         let mut state = lock(&self.state);
         state.unlisted = state.unlisted.saturating_sub(1);
         let is_synced = state.unlisted == 0;

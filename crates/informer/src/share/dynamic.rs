@@ -24,7 +24,7 @@ use crate::transport::discovery::DiscoveryError;
 /// let dynamic = DynamicInformerFactory::new(client);
 /// let foos = dynamic.informer(&GroupVersionKind::gvk("example.com", "v1", "Foo")).await?;
 /// dynamic.factory().start();
-/// foos.synced().await?;
+/// foos.wait_for_sync().await?;
 /// for foo in &foos.lister().list() {
 ///     println!("{}: {}", foo.key(), foo.get()?.data["spec"]);
 /// }

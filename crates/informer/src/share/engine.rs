@@ -153,7 +153,7 @@ impl Engine {
     }
 
     /// Waits until its cache is complete, or never will be. Returns which. Cancel safe.
-    pub(crate) async fn synced(&self) -> Result<(), Stopped> {
+    pub(crate) async fn wait_for_sync(&self) -> Result<(), Stopped> {
         let mut life = self.life();
         let settled = life.wait_for(|life| !matches!(life, Life::New | Life::Listing));
         tokio::select! {
@@ -182,7 +182,10 @@ impl Engine {
     }
 
     /// Another user asks for it. What it wants beside its identity must fit what is there.
-    pub(crate) fn is_asked_for(&self, wanted: &InformerOptions) -> Result<(), InformerError> {
+    pub(crate) fn require_same_options(
+        &self,
+        wanted: &InformerOptions,
+    ) -> Result<(), InformerError> {
         let held = lock(&self.options);
         let is_same = LayoutChoice::is_same(held.layout.as_ref(), wanted.layout.as_ref());
         if wanted.layout.is_some() && !is_same {
@@ -382,8 +385,8 @@ impl Engine {
     }
 
     /// A first list is complete.
-    pub(crate) fn feed_has_listed(&self) {
-        if self.cache.feed_has_listed() {
+    pub(crate) fn note_first_list(&self) {
+        if self.cache.note_first_list() {
             self.life.send_if_modified(|life| {
                 let is_first = *life == Life::Listing;
                 if is_first {

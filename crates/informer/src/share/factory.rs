@@ -39,7 +39,7 @@ use crate::telemetry::status::{InformerStatus, Life};
 /// let deployments = factory.lister::<Deployment>()?; // registers its informer
 ///
 /// factory.start();
-/// factory.synced().await?; // caches are complete, and handlers have seen them
+/// factory.wait_for_sync().await?; // caches are complete, and handlers have seen them
 /// println!("{} deployments", deployments.reader().len());
 /// factory.shut_down().await;
 /// # Ok(())
@@ -262,7 +262,7 @@ impl SharedInformerFactory {
     ///
     /// # Errors
     /// If one of them was not started, or stops or breaks before, with its resource.
-    pub async fn caches_synced(&self) -> Result<(), NotSynced> {
+    pub async fn wait_for_cache_sync(&self) -> Result<(), NotSynced> {
         if let Some(resource) = self.never_started() {
             return Err(NotSynced::NotStarted { resource });
         }
@@ -273,7 +273,7 @@ impl SharedInformerFactory {
             return Err(stopped(&failure.resource));
         }
         for engine in engines {
-            engine.synced().await.map_err(|_| stopped(engine.resource()))?;
+            engine.wait_for_sync().await.map_err(|_| stopped(engine.resource()))?;
         }
         Ok(())
     }
@@ -283,12 +283,12 @@ impl SharedInformerFactory {
     ///
     /// # Errors
     /// If one of them stops or breaks before, with its resource.
-    pub async fn synced(&self) -> Result<(), NotSynced> {
-        self.caches_synced().await?;
+    pub async fn wait_for_sync(&self) -> Result<(), NotSynced> {
+        self.wait_for_cache_sync().await?;
         for engine in self.engines() {
             for listener in engine.cache().driven_listeners() {
                 // One that was removed meanwhile is not waited for.
-                listener.synced().await;
+                listener.wait_for_sync().await;
             }
         }
         Ok(())
@@ -301,7 +301,7 @@ impl SharedInformerFactory {
 
     /// Waits for an informer to break, which none does but for a bug, or a transform or index that panics: a
     /// process should end then. Never returns otherwise. Cancel safe.
-    pub async fn failed(&self) -> InformerFailure {
+    pub async fn wait_for_failure(&self) -> InformerFailure {
         let mut failed = self.shared.failed.subscribe();
         match failed.wait_for(Option::is_some).await.map(|failure| failure.clone()) {
             Ok(Some(failure)) => failure,
@@ -370,7 +370,7 @@ impl SharedInformerFactory {
         if let Some((engine, user)) = find(&informers, resource, &options) {
             // Indexes are the users' code, and may take their time with a full cache.
             drop(informers);
-            engine.is_asked_for(&options)?;
+            engine.require_same_options(&options)?;
             return SharedInformer::face(engine, user, options.resync);
         }
         let group = resource.group().to_owned();

@@ -38,7 +38,7 @@ use crate::transport::source::ListWatch;
 /// let stop = CancellationToken::new();
 /// let run = pods.run(stop.clone());
 /// let use_it = async {
-///     pods.synced().await?;
+///     pods.wait_for_sync().await?;
 ///     let pod = pods.lister().get("shop/web-1")?;
 /// #   drop(pod);
 ///     stop.cancel();
@@ -145,7 +145,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
     }
 
     /// Reads the cache. It can be read at any time; it is complete once the informer is
-    /// [synced](Self::synced).
+    /// [synced](Self::wait_for_sync).
     pub fn lister(&self) -> &Lister<K> {
         &self.lister
     }
@@ -227,8 +227,8 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
     ///
     /// # Errors
     /// If the informer stops or breaks before.
-    pub async fn synced(&self) -> Result<(), Stopped> {
-        self.engine.synced().await
+    pub async fn wait_for_sync(&self) -> Result<(), Stopped> {
+        self.engine.wait_for_sync().await
     }
 
     /// Runs it until `stop` is cancelled, or [`stop`](Self::stop) is called; handlers have finished then. An

@@ -187,7 +187,7 @@ impl Listener {
     }
 
     /// Waits until it has seen everything that was there when it joined, or is closed. Returns which.
-    pub(crate) async fn synced(&self) -> bool {
+    pub(crate) async fn wait_for_sync(&self) -> bool {
         let mut synced = self.synced.subscribe();
         let settled = synced.wait_for(|synced| *synced || self.is_closed()).await;
         settled.is_ok_and(|synced| *synced)
@@ -268,8 +268,8 @@ impl Registration {
 
     /// Waits until [`has_synced`](Self::has_synced). Returns whether it is; it will not be if the handler is
     /// removed or the informer stops before. Cancel safe.
-    pub async fn synced(&self) -> bool {
-        self.listener.synced().await
+    pub async fn wait_for_sync(&self) -> bool {
+        self.listener.wait_for_sync().await
     }
 
     /// Takes the handler away. It finishes the event that it is at, if it is at one, and gets no other.
@@ -307,8 +307,8 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Subscription<K> {
 
     /// Waits until the cache is complete, if nothing of it is left to take. Whoever takes events looks at
     /// [`has_synced`](Self::has_synced) between them. Cancel safe.
-    pub async fn synced(&self) -> bool {
-        self.registration.synced().await
+    pub async fn wait_for_sync(&self) -> bool {
+        self.registration.wait_for_sync().await
     }
 
     /// What is pending.

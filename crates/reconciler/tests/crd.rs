@@ -8,7 +8,7 @@ use kube::api::{
 };
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
-use windlass_reconciler::{InstallError, Obstacle, install_definition, install_definition_within};
+use windlass_reconciler::{InstallError, Obstacle, install_crd, install_crd_within};
 use windlass_testkit::apiserver::{Fault, FaultRule};
 use windlass_testkit::{TestCluster, on_each_cluster};
 
@@ -81,7 +81,7 @@ fn foo(group: &str, name: &str) -> DynamicObject {
 async fn objects_can_be_made_once_the_definition_is_installed() {
     on_each_cluster(async |cluster: TestCluster| {
         let client = cluster.client().expect("a client");
-        let installed = install_definition(&client, &foos("made.example.com")).await;
+        let installed = install_crd(&client, &foos("made.example.com")).await;
         assert!(installed.expect("installed").metadata.uid.is_some());
         let api = foo_api(&client, "made.example.com");
         let object = foo("made.example.com", "one");
@@ -96,13 +96,13 @@ async fn definition_that_has_not_changed_is_not_written() {
     on_each_cluster(async |cluster: TestCluster| {
         let client = cluster.client().expect("a client");
         let wanted = foos("same.example.com");
-        let first = install_definition(&client, &wanted).await.expect("installed");
-        let again = install_definition(&client, &wanted).await.expect("installed");
+        let first = install_crd(&client, &wanted).await.expect("installed");
+        let again = install_crd(&client, &wanted).await.expect("installed");
         // Its status may have been written meanwhile, its spec was not.
         assert_eq!(first.metadata.generation, again.metadata.generation);
         if let Some(server) = cluster.server() {
             let before = server.revision();
-            install_definition(&client, &wanted).await.expect("installed");
+            install_crd(&client, &wanted).await.expect("installed");
             assert_eq!(server.revision(), before);
         }
     })
@@ -115,7 +115,7 @@ async fn definition_that_is_there_is_brought_up_to_date_and_what_others_added_st
         let client = cluster.client().expect("a client");
         let mut wanted = foos("changed.example.com");
         wanted.metadata.labels = Some([("ours".to_owned(), "1".to_owned())].into());
-        install_definition(&client, &wanted).await.expect("installed");
+        install_crd(&client, &wanted).await.expect("installed");
         let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
         let theirs = Patch::Merge(json!({"metadata": {"labels": {"theirs": "1"}}}));
         let name = "foos.changed.example.com";
@@ -126,7 +126,7 @@ async fn definition_that_is_there_is_brought_up_to_date_and_what_others_added_st
         wanted.spec.versions.push(second);
         wanted.spec.names.short_names = Some(vec!["fo".to_owned()]);
         wanted.metadata.labels = Some([("ours".to_owned(), "2".to_owned())].into());
-        let installed = install_definition(&client, &wanted).await.expect("installed");
+        let installed = install_crd(&client, &wanted).await.expect("installed");
         assert_eq!(installed.spec.versions.len(), 2);
         let labels = installed.metadata.labels.expect("labels");
         assert_eq!((&*labels["ours"], &*labels["theirs"]), ("2", "1"));
@@ -141,10 +141,10 @@ async fn definition_that_is_there_is_brought_up_to_date_and_what_others_added_st
 async fn names_that_another_definition_has_are_told() {
     on_each_cluster(async |cluster: TestCluster| {
         let client = cluster.client().expect("a client");
-        install_definition(&client, &foos("taken.example.com")).await.expect("installed");
+        install_crd(&client, &foos("taken.example.com")).await.expect("installed");
         let other = named("taken.example.com", "others", "Foo");
         let limit = Duration::from_secs(3);
-        let error = install_definition_within(&client, &other, limit).await.expect_err("taken");
+        let error = install_crd_within(&client, &other, limit).await.expect_err("taken");
         let InstallError::NotReady { obstacle: Obstacle::NamesNotAccepted { message }, .. } =
             &error
         else {
@@ -157,9 +157,9 @@ async fn names_that_another_definition_has_are_told() {
 
         // Nor does a definition that was fine before become ready with a name that is taken.
         let mut bars = named("taken.example.com", "bars", "Bar");
-        install_definition(&client, &bars).await.expect("installed");
+        install_crd(&client, &bars).await.expect("installed");
         bars.spec.names.short_names = Some(vec!["foo".to_owned()]);
-        let error = install_definition_within(&client, &bars, limit).await.expect_err("taken");
+        let error = install_crd_within(&client, &bars, limit).await.expect_err("taken");
         assert!(error.to_string().contains("its names are not accepted"), "{error}");
     })
     .await;
@@ -171,12 +171,12 @@ async fn definition_that_the_server_refuses_is_not_tried_again() {
         let client = cluster.client().expect("a client");
         let mut wrong = foos("wrong.example.com");
         wrong.metadata.name = Some("something.else".to_owned());
-        let error = install_definition(&client, &wrong).await.expect_err("refused");
+        let error = install_crd(&client, &wrong).await.expect_err("refused");
         assert!(matches!(error, InstallError::Refused { verb: "create", .. }), "{error}");
         let text = error.to_string();
         assert!(text.contains("something.else") && text.contains("metadata.name"), "{text}");
         wrong.metadata.name = None;
-        let error = install_definition(&client, &wrong).await.expect_err("no name");
+        let error = install_crd(&client, &wrong).await.expect_err("no name");
         assert!(matches!(error, InstallError::Unnamed), "{error}");
     })
     .await;
@@ -187,10 +187,7 @@ async fn two_who_install_at_once_both_succeed() {
     on_each_cluster(async |cluster: TestCluster| {
         let client = cluster.client().expect("a client");
         let wanted = foos("race.example.com");
-        let (one, two) = tokio::join!(
-            install_definition(&client, &wanted),
-            install_definition(&client, &wanted)
-        );
+        let (one, two) = tokio::join!(install_crd(&client, &wanted), install_crd(&client, &wanted));
         let uids = [one, two].map(|installed| installed.expect("installed").metadata.uid);
         assert_eq!(uids[0], uids[1]);
     })
@@ -205,7 +202,7 @@ async fn missing_rights_are_named() {
         let fault = Fault::Fail { code: 403, retry_after: None };
         let id = server.faults().add(FaultRule::new(fault).verb(verb));
         let client = cluster.client().expect("a client");
-        let error = install_definition(&client, &foos("example.com")).await.expect_err("forbidden");
+        let error = install_crd(&client, &foos("example.com")).await.expect_err("forbidden");
         assert!(matches!(error, InstallError::Forbidden { .. }), "{error}");
         let text = error.to_string();
         let start = format!("cannot {verb} the CustomResourceDefinition foos.example.com: ");
@@ -230,13 +227,13 @@ async fn trouble_that_passes_is_waited_for() {
             let client = cluster.client().expect("a client");
             let mut wanted = foos("example.com");
             if verb == "patch" {
-                install_definition(&client, &wanted).await.expect("installed");
+                install_crd(&client, &wanted).await.expect("installed");
                 wanted.spec.names.short_names = Some(vec!["fo".to_owned()]);
             }
             let rule =
                 FaultRule::new(fault.clone()).verb(verb).resource("customresourcedefinitions");
             let id = server.faults().add(rule.times(2));
-            let installed = install_definition(&client, &wanted).await;
+            let installed = install_crd(&client, &wanted).await;
             let installed = installed.unwrap_or_else(|error| panic!("{verb} {fault:?}: {error}"));
             assert_eq!(installed.spec.names.short_names, wanted.spec.names.short_names);
             assert!(server.faults().struck(id) >= 1, "{verb} {fault:?}");
@@ -250,11 +247,11 @@ async fn conflict_is_answered_by_another_look() {
     let server = cluster.server().expect("it is embedded");
     let client = cluster.client().expect("a client");
     let mut wanted = foos("example.com");
-    install_definition(&client, &wanted).await.expect("installed");
+    install_crd(&client, &wanted).await.expect("installed");
     let fault = Fault::Fail { code: 409, retry_after: None };
     let id = server.faults().add(FaultRule::new(fault).verb("patch").times(1));
     wanted.spec.names.short_names = Some(vec!["fo".to_owned()]);
-    let installed = install_definition(&client, &wanted).await.expect("installed");
+    let installed = install_crd(&client, &wanted).await.expect("installed");
     assert_eq!(server.faults().struck(id), 1);
     assert_eq!(installed.spec.names.short_names, wanted.spec.names.short_names);
 }
@@ -268,7 +265,7 @@ async fn server_that_stays_away_is_told_when_time_is_up() {
         let cluster = TestCluster::embedded();
         cluster.server().expect("it is embedded").faults().add(FaultRule::new(fault));
         let client = cluster.client().expect("a client");
-        let error = install_definition(&client, &foos("example.com")).await.expect_err("no server");
+        let error = install_crd(&client, &foos("example.com")).await.expect_err("no server");
         let text = error.to_string();
         let start = "the CustomResourceDefinition foos.example.com cannot be used after 30 s: ";
         assert!(text.starts_with(start), "{text}");
@@ -281,7 +278,7 @@ async fn older_definition_that_is_going_is_waited_for() {
     let cluster = TestCluster::embedded();
     let client = cluster.client().expect("a client");
     let wanted = foos("example.com");
-    let older = install_definition(&client, &wanted).await.expect("installed");
+    let older = install_crd(&client, &wanted).await.expect("installed");
     let api = foo_api(&client, "example.com");
     let mut held = foo("example.com", "held");
     held.metadata.finalizers = Some(vec!["example.com/held".to_owned()]);
@@ -291,7 +288,7 @@ async fn older_definition_that_is_going_is_waited_for() {
     definitions.delete("foos.example.com", &params).await.expect("deleted");
 
     let limit = Duration::from_secs(5);
-    let error = install_definition_within(&client, &wanted, limit).await.expect_err("going");
+    let error = install_crd_within(&client, &wanted, limit).await.expect_err("going");
     let is_deleting = matches!(error, InstallError::NotReady { obstacle: Obstacle::Deleting, .. });
     assert!(is_deleting, "{error}");
     let released = async {
@@ -299,6 +296,6 @@ async fn older_definition_that_is_going_is_waited_for() {
         let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
         api.patch("held", &PatchParams::default(), &patch).await.expect("released");
     };
-    let (installed, ()) = tokio::join!(install_definition(&client, &wanted), released);
+    let (installed, ()) = tokio::join!(install_crd(&client, &wanted), released);
     assert_ne!(installed.expect("installed").metadata.uid, older.metadata.uid);
 }

@@ -9,7 +9,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use serde_json::Value;
 
-use crate::difference;
+use crate::merge_patch::merge_patch;
 
 /// The patch from the one that is there to the one that is wanted; `None` if nothing is to change. It has the version of
 /// the one that is there.
@@ -30,7 +30,7 @@ pub(super) fn between(
     }
     let mut present = present.clone();
     present.spec = completed(present.spec);
-    difference(&present, &target)
+    merge_patch(&present, &target)
 }
 
 /// Whether names are the same, however empty lists are written.

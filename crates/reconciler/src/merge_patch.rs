@@ -15,15 +15,15 @@ use serde_json::{Map, Value};
 ///
 /// ```
 /// use serde_json::json;
-/// use windlass_reconciler::difference;
+/// use windlass_reconciler::merge_patch;
 ///
 /// let old = json!({"metadata": {"resourceVersion": "7"}, "spec": {"replicas": 1, "paused": true}});
 /// let new = json!({"metadata": {"resourceVersion": "7"}, "spec": {"replicas": 2}});
 /// assert_eq!(
-///     difference(&old, &new)?,
+///     merge_patch(&old, &new)?,
 ///     Some(json!({"metadata": {"resourceVersion": "7"}, "spec": {"replicas": 2, "paused": null}}))
 /// );
-/// assert_eq!(difference(&old, &old)?, None);
+/// assert_eq!(merge_patch(&old, &old)?, None);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 ///
@@ -33,7 +33,7 @@ use serde_json::{Map, Value};
 ///
 /// # Errors
 /// If one of them cannot be written as JSON.
-pub fn difference<K: Serialize>(old: &K, new: &K) -> Result<Option<Value>, serde_json::Error> {
+pub fn merge_patch<K: Serialize>(old: &K, new: &K) -> Result<Option<Value>, serde_json::Error> {
     let (old, new) = (serde_json::to_value(old)?, serde_json::to_value(new)?);
     let Some(mut patch) = merge(&old, &new) else { return Ok(None) };
     if let Some(version) = old.pointer("/metadata/resourceVersion") {
@@ -81,7 +81,7 @@ mod tests {
         let old = json!({"spec": {"containers": [{"name": "a"}], "x": 1}});
         let new = json!({"spec": {"containers": [{"name": "a"}, {"name": "b"}], "x": 1}});
         assert_eq!(
-            difference(&old, &new).expect("json"),
+            merge_patch(&old, &new).expect("json"),
             Some(json!({"spec": {"containers": [{"name": "a"}, {"name": "b"}]}}))
         );
     }
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn value_that_becomes_an_object_is_written_whole() {
         assert_eq!(
-            difference(&json!({"a": 1}), &json!({"a": {"b": 2}})).expect("json"),
+            merge_patch(&json!({"a": 1}), &json!({"a": {"b": 2}})).expect("json"),
             Some(json!({"a": {"b": 2}}))
         );
     }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::difference::merge;
+use crate::merge_patch::merge;
 
 /// The new list, from what the server has, and what the type shows before and after.
 fn written([raw, old, new]: [Value; 3]) -> Value {

@@ -18,7 +18,7 @@ use tokio::time::{sleep, timeout};
 
 pub use error::{InstallError, Obstacle};
 
-/// How long [`install_definition`] waits. A real server takes a second or two; after a restart it may take longer.
+/// How long [`install_crd`] waits. A real server takes a second or two; after a restart it may take longer.
 pub const INSTALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a look at the server may take.
@@ -38,12 +38,12 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 ///
 /// ```no_run
 /// # use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-/// use windlass_reconciler::install_definition;
+/// use windlass_reconciler::install_crd;
 /// # use windlass_reconciler::InstallError;
 ///
 /// # async fn example(client: kube::Client, foo_crd: CustomResourceDefinition) -> Result<(), InstallError> {
 /// // With `kube`'s derive: `Foo::crd()` of `kube::CustomResourceExt`.
-/// install_definition(&client, &foo_crd).await?;
+/// install_crd(&client, &foo_crd).await?;
 /// # Ok(())
 /// # }
 /// ```
@@ -53,21 +53,21 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 ///
 /// # Cancel safety
 /// Dropping it half-way leaves the definition as far as it was brought; calling it again goes on from there.
-pub async fn install_definition(
+pub async fn install_crd(
     client: &Client,
     definition: &CustomResourceDefinition,
 ) -> Result<CustomResourceDefinition, InstallError> {
-    install_definition_within(client, definition, INSTALL_TIMEOUT).await
+    install_crd_within(client, definition, INSTALL_TIMEOUT).await
 }
 
-/// As [`install_definition`], with a limit of your own.
+/// As [`install_crd`], with a limit of your own.
 ///
 /// # Errors
 /// If the server refuses it, or it cannot be used in time. The error says why, and what to do.
 ///
 /// # Cancel safety
-/// As that of [`install_definition`].
-pub async fn install_definition_within(
+/// As that of [`install_crd`].
+pub async fn install_crd_within(
     client: &Client,
     definition: &CustomResourceDefinition,
     limit: Duration,

@@ -28,7 +28,7 @@ const WRITES_MIN: usize = 64;
 const SWEEP_MIN: usize = 1_024;
 
 #[derive(Debug)]
-pub(crate) struct Unseen {
+pub(crate) struct Expectations {
     state: Mutex<State>,
     /// How many keys there are, to be looked at without the lock: mostly there are none.
     count: AtomicUsize,
@@ -54,7 +54,7 @@ pub(crate) struct Pending {
     look_at: usize,
 }
 
-impl Unseen {
+impl Expectations {
     pub(crate) fn new() -> Self {
         let state = State { keys: HashMap::default(), sweep_at: SWEEP_MIN };
         Self { state: Mutex::new(state), count: AtomicUsize::new(0) }
