@@ -8,8 +8,9 @@
 //! Invariant: errors name the plugin, and show nothing of its arguments, its environment or its output.
 
 use std::fs;
-use std::io::IsTerminal as _;
-use std::process::{Command, Stdio};
+use std::io::{IsTerminal as _, Read as _};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -25,6 +26,12 @@ const MARGIN_MAX: Duration = Duration::from_mins(1);
 
 /// How often files are looked at: kube's interval for token files.
 const FILES_INTERVAL: Duration = Duration::from_mins(1);
+
+/// How long a plugin may take that talks to nobody. Those of clouds ask a server, within seconds.
+const PLUGIN_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// How often it is looked whether a plugin has ended.
+const PLUGIN_POLL: Duration = Duration::from_millis(20);
 
 /// A configuration with the credentials of this moment.
 pub(super) struct Fetched {
@@ -64,14 +71,16 @@ pub(super) fn do_not_last(config: &kube::Config) -> bool {
 /// takes.
 pub(super) fn fetch(config: &kube::Config) -> Result<Fetched, CredentialsError> {
     let auth = &config.auth_info;
-    let (secrets, lifetime, renew_in) = if let Some(plugin) = plugin_of(auth) {
-        let (secrets, lifetime) = run(plugin)?;
-        (secrets, lifetime, lifetime.map(|lifetime| lifetime - (lifetime / 4).min(MARGIN_MAX)))
-    } else {
-        let certificate = read(auth.client_certificate.as_deref())?;
-        let key = read(auth.client_key.as_deref())?;
-        (Secrets { token: None, certificate, key }, None, Some(FILES_INTERVAL))
+    let (mut secrets, lifetime) = match plugin_of(auth) {
+        Some(plugin) => run(plugin)?,
+        None => (Secrets::default(), None),
     };
+    let mut renew_in = lifetime.map(|lifetime| lifetime - (lifetime / 4).min(MARGIN_MAX));
+    if secrets.certificate.is_none() && has_files(auth) {
+        secrets.certificate = read(auth.client_certificate.as_deref())?;
+        secrets.key = read(auth.client_key.as_deref())?;
+        renew_in = Some(renew_in.map_or(FILES_INTERVAL, |renew_in| renew_in.min(FILES_INTERVAL)));
+    }
     let mut config = config.clone();
     let auth = &mut config.auth_info;
     auth.exec = None;
@@ -80,7 +89,8 @@ pub(super) fn fetch(config: &kube::Config) -> Result<Fetched, CredentialsError> 
     }
     if let (Some(certificate), Some(key)) = (&secrets.certificate, &secrets.key) {
         auth.client_certificate_data = Some(BASE64_STANDARD.encode(certificate));
-        auth.client_key_data = Some(BASE64_STANDARD.encode(key).into());
+        // kube joins the two, and a key need not end with a newline.
+        auth.client_key_data = Some(BASE64_STANDARD.encode(format!("{key}\n")).into());
     }
     Ok(Fetched { config, lifetime, renew_in, secrets })
 }
@@ -112,7 +122,9 @@ fn read(path: Option<&str>) -> Result<Option<String>, CredentialsError> {
 
 /// What a plugin writes to its standard output.
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct ExecCredential {
+    api_version: Option<String>,
     status: Option<ExecCredentialStatus>,
 }
 
@@ -132,10 +144,15 @@ fn run(plugin: &ExecConfig) -> Result<(Secrets, Option<Duration>), CredentialsEr
     };
     let failed =
         |what: String| CredentialsError::new(format!("the exec plugin {program:?} {what}"));
-    let output = command(program, plugin)?.output().map_err(|error| {
+    let is_interactive = is_interactive(plugin);
+    let mut command = command(program, plugin, is_interactive)?;
+    let child = command.stdout(Stdio::piped()).spawn().map_err(|error| {
         let hint = plugin.install_hint.as_deref().unwrap_or_default().trim();
         failed(format!("cannot be run: {error}{}{hint}", if hint.is_empty() { "" } else { "; " }))
     })?;
+    let output = output_of(child, (!is_interactive).then_some(PLUGIN_TIMEOUT))
+        .map_err(|error| failed(format!("cannot be run: {error}")))?
+        .ok_or_else(|| failed(format!("did not end within {} s", PLUGIN_TIMEOUT.as_secs())))?;
     if !output.status.success() {
         let status = output.status;
         return Err(failed(format!("ended with {status}; run it yourself to see what it says")));
@@ -143,19 +160,72 @@ fn run(plugin: &ExecConfig) -> Result<(Secrets, Option<Duration>), CredentialsEr
     // serde's errors quote what they read.
     let answer: ExecCredential = serde_saphyr::from_slice(&output.stdout)
         .map_err(|_| failed("wrote something other than an ExecCredential".to_owned()))?;
+    if let (Some(wanted), Some(version)) = (&plugin.api_version, &answer.api_version)
+        && wanted != version
+    {
+        return Err(failed(format!(
+            "does not return {wanted:?}, which the configuration asks for"
+        )));
+    }
     let status = answer.status.ok_or_else(|| failed("returned no status".to_owned()))?;
     let lifetime = status.expiration_timestamp.map(|expires| {
         Duration::try_from(expires.duration_since(Timestamp::now())).unwrap_or_default()
     });
+    let given = |value: Option<String>| value.filter(|value| !value.is_empty());
     let secrets = Secrets {
-        token: status.token,
-        certificate: status.client_certificate_data,
-        key: status.client_key_data,
+        token: given(status.token),
+        certificate: given(status.client_certificate_data),
+        key: given(status.client_key_data),
     };
-    Ok((secrets, lifetime))
+    match (&secrets.token, &secrets.certificate, &secrets.key) {
+        (_, Some(_), None) | (_, None, Some(_)) => {
+            Err(failed("returned a certificate without its key, or a key alone".to_owned()))
+        }
+        (None, None, None) => Err(failed("returned neither a token nor a certificate".to_owned())),
+        _ => Ok((secrets, lifetime)),
+    }
 }
 
-fn command(program: &str, plugin: &ExecConfig) -> Result<Command, CredentialsError> {
+/// Whether a plugin may talk to a person: only if there is one. What it says elsewhere would end up in a log.
+fn is_interactive(plugin: &ExecConfig) -> bool {
+    plugin.interactive_mode != Some(ExecInteractiveMode::Never)
+        && std::io::stdin().is_terminal()
+        && std::io::stderr().is_terminal()
+}
+
+/// Waits for a program and reads what it writes; `None` if it takes too long, and is killed.
+fn output_of(mut child: Child, timeout: Option<Duration>) -> std::io::Result<Option<Output>> {
+    let Some(timeout) = timeout else { return child.wait_with_output().map(Some) };
+    let mut stdout = child.stdout.take().expect("its output must be piped");
+    // Read at the same time: a program that writes much would wait for a reader otherwise.
+    let reader = thread::spawn(move || {
+        let mut bytes = Vec::new();
+        stdout.read_to_end(&mut bytes).map(|_| bytes)
+    });
+    let mut left = timeout;
+    while child.try_wait()?.is_none() {
+        if left.is_zero() {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "this is a blocking thread, and a real program"
+        )]
+        thread::sleep(PLUGIN_POLL);
+        left = left.saturating_sub(PLUGIN_POLL);
+    }
+    let status = child.wait()?;
+    let stdout = reader.join().map_err(|_| std::io::ErrorKind::Other)??;
+    Ok(Some(Output { status, stdout, stderr: Vec::new() }))
+}
+
+fn command(
+    program: &str,
+    plugin: &ExecConfig,
+    is_interactive: bool,
+) -> Result<Command, CredentialsError> {
     let mut command = Command::new(program);
     command.args(plugin.args.iter().flatten());
     for variable in plugin.env.iter().flatten() {
@@ -163,10 +233,6 @@ fn command(program: &str, plugin: &ExecConfig) -> Result<Command, CredentialsErr
             command.env(name, value);
         }
     }
-    // It talks to a person only if there is one: what it says elsewhere would end up in a log.
-    let is_interactive = plugin.interactive_mode != Some(ExecInteractiveMode::Never)
-        && std::io::stdin().is_terminal()
-        && std::io::stderr().is_terminal();
     if is_interactive {
         command.stdin(Stdio::inherit()).stderr(Stdio::inherit());
     } else {

@@ -13,8 +13,8 @@ use serde_json::error::Category;
 
 /// An error and its causes in one line, without secrets.
 ///
-/// What an error hides cannot be replaced: one that has no source, and repeats the text of another error, is shown as
-/// it is.
+/// An error that repeats the text of another one without naming it as its source cannot be cleaned, and is shown
+/// as it is.
 pub fn safe_message(error: &(dyn Error + 'static)) -> String {
     let replaced: Vec<_> = error_chain(error).flat_map(replacements).collect();
     let mut message = String::new();
@@ -22,6 +22,10 @@ pub fn safe_message(error: &(dyn Error + 'static)) -> String {
         let mut text = error.to_string();
         for (secret, replacement) in &replaced {
             text = text.replace(secret, replacement);
+        }
+        // However else it is formatted, as by `{:#?}` of something around it.
+        if let Some(replacement) = error_chain(error).find_map(|cause| leak_of(&text, cause)) {
+            text = replacement;
         }
         // Many errors repeat their cause.
         if message.contains(&text) {
@@ -80,6 +84,20 @@ fn replacements(error: &(dyn Error + 'static)) -> Vec<(String, String)> {
         }
         _ => Vec::new(),
     }
+}
+
+/// What to show instead of a text that still has something of an exec plugin in it.
+fn leak_of(text: &str, error: &(dyn Error + 'static)) -> Option<String> {
+    let error: &AuthError = error.downcast_ref()?;
+    let AuthError::AuthExecRun { cmd, out } = error else { return None };
+    let written = [&out.stdout, &out.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    let replacement = credentials(error);
+    // Shorter words are no secrets, and others say them, too.
+    let mut words = written.iter().flat_map(|text| text.split_whitespace());
+    let is_leak =
+        |word: &str| word.len() >= 6 && text.contains(word) && !replacement.contains(word);
+    let has_leak = text.contains(cmd.as_str()) || words.any(is_leak);
+    has_leak.then_some(replacement)
 }
 
 /// The answer of the server that an error is, if it is one.

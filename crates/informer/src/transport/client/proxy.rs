@@ -16,7 +16,7 @@ use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 
 use super::ConnectError;
 
-/// A proxy, with its credentials. Dereferences to its address, and they are not in that.
+/// A proxy: its address, and apart from that its credentials.
 pub(super) struct Proxy {
     pub(super) scheme: Scheme,
     intercept: Intercept,
@@ -50,10 +50,8 @@ fn choose_by(
     config: &kube::Config,
     variable: impl Fn(&str) -> Option<String>,
 ) -> Result<Option<Proxy>, ConnectError> {
-    let set = |name: &str| {
-        let value = variable(name).or_else(|| variable(&name.to_ascii_lowercase()));
-        value.filter(|value| !value.is_empty())
-    };
+    let given = |name: &str| variable(name).filter(|value| !value.is_empty());
+    let set = |name: &str| given(name).or_else(|| given(&name.to_ascii_lowercase()));
     let server = &config.cluster_url;
     let is_https = server.scheme_str() == Some("https");
     let of_environment = set(if is_https { "HTTPS_PROXY" } else { "HTTP_PROXY" });
@@ -73,12 +71,52 @@ fn choose_by(
         "socks5" | "socks5h" => Scheme::Socks5,
         _ => return Err(ConnectError::proxy("its protocol is none of http, https and socks5")),
     };
-    let matcher = |except: String| Matcher::builder().all(address.clone()).no(except).build();
-    if matcher(String::new()).intercept(server).is_none() {
+    let address = with_port(address, scheme);
+    let matcher = |except: &str| Matcher::builder().all(address.clone()).no(except).build();
+    let Some(intercept) = matcher("").intercept(server) else {
         return Err(ConnectError::proxy("its address is invalid"));
+    };
+    let is_excepted = except.is_some_and(|list| {
+        exceptions(&list, server)
+            .is_none_or(|exceptions| matcher(&exceptions).intercept(server).is_none())
+    });
+    Ok((!is_excepted).then_some(Proxy { scheme, intercept }))
+}
+
+/// The list of `NO_PROXY` in the form that the matcher knows; `None` for `*`, which excepts everything. The
+/// matcher knows addresses, networks and domains; Go also takes ports and `*.example.com`.
+fn exceptions(list: &str, server: &Uri) -> Option<String> {
+    let port = server.port_u16().or(match server.scheme_str() {
+        Some("https") => Some(443),
+        _ => Some(80),
+    });
+    let mut entries = Vec::new();
+    for entry in list.split(',').map(str::trim) {
+        if entry == "*" {
+            return None;
+        }
+        let entry = match entry.rsplit_once(':') {
+            // Not the end of an IPv6 address.
+            Some((host, of)) if !host.contains(':') || host.ends_with(']') => {
+                if of.parse().ok() != port {
+                    continue;
+                }
+                host.trim_matches(['[', ']'])
+            }
+            _ => entry,
+        };
+        entries.push(entry.strip_prefix("*.").map_or(entry.to_owned(), |rest| format!(".{rest}")));
     }
-    let intercept = matcher(except.unwrap_or_default()).intercept(server);
-    Ok(intercept.map(|intercept| Proxy { scheme, intercept }))
+    Some(entries.join(","))
+}
+
+/// The address of a SOCKS proxy has port 1080 if it names none; it would be 80 otherwise.
+fn with_port(address: String, scheme: Scheme) -> String {
+    let has_port = address.parse().is_ok_and(|address: Uri| address.port().is_some());
+    if scheme == Scheme::Socks5 && !has_port {
+        return format!("{}:1080", address.trim_end_matches('/'));
+    }
+    address
 }
 
 fn is_loopback(server: &Uri) -> bool {
@@ -119,8 +157,12 @@ mod tests {
             (vec![("HTTPS_PROXY", PROXY), ("NO_PROXY", "other.example")], &used),
             (vec![("HTTPS_PROXY", PROXY), ("NO_PROXY", "proxy.example")], &used),
             (vec![("HTTPS_PROXY", PROXY), ("NO_PROXY", ".example, 10.0.0.0/8")], "none"),
+            (vec![("HTTPS_PROXY", PROXY), ("NO_PROXY", "*.example")], "none"),
+            (vec![("HTTPS_PROXY", PROXY), ("NO_PROXY", "api.example:6443")], "none"),
+            (vec![("HTTPS_PROXY", PROXY), ("NO_PROXY", "api.example:443")], &used),
             (vec![("HTTPS_PROXY", PROXY), ("no_proxy", "*")], "none"),
             (vec![("HTTPS_PROXY", "")], "none"),
+            (vec![("HTTPS_PROXY", ""), ("https_proxy", PROXY), ("NO_PROXY", "*")], "none"),
         ] {
             assert_eq!(chosen(server, None, &environment), expected, "{environment:?}");
             // kube has found the same variable.
@@ -130,6 +172,12 @@ mod tests {
         }
         let service = [("HTTPS_PROXY", PROXY), ("NO_PROXY", "10.96.0.0/12")];
         assert_eq!(chosen("https://10.96.0.1", None, &service), "none");
+        for list in ["*", "10.96.0.1:443", "10.96.0.1", "fd00::1,10.96.0.1"] {
+            let except = [("HTTPS_PROXY", PROXY), ("NO_PROXY", list)];
+            assert_eq!(chosen("https://10.96.0.1", None, &except), "none", "{list}");
+        }
+        let except = [("HTTPS_PROXY", PROXY), ("NO_PROXY", "[fd00::1]:6443")];
+        assert_eq!(chosen("https://[fd00::1]:6443", None, &except), "none");
         assert_eq!(chosen("http://api.example", None, &[("HTTP_PROXY", PROXY)]), used);
         for local in ["https://127.0.0.1:6443", "https://[::1]:6443", "http://localhost:8080"] {
             let both = [("HTTPS_PROXY", PROXY), ("HTTP_PROXY", PROXY)];
@@ -144,6 +192,8 @@ mod tests {
             assert_eq!(chosen(server, Some(PROXY), &environment), format!("Http {PROXY}"));
         }
         let socks = chosen("https://api.example", Some("socks5://user:word@proxy:1080"), &[]);
+        assert_eq!(socks, "Socks5 socks5://proxy:1080/");
+        let socks = chosen("https://api.example", Some("socks5://proxy"), &[]);
         assert_eq!(socks, "Socks5 socks5://proxy:1080/");
     }
 

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use tower::{BoxError, Service};
 
 use super::error::RequestError;
-use super::request_info::RequestInfo;
+use super::request_info::{RequestInfo, RequestTarget};
 use super::{ResponseBody, erase_body};
 use crate::decode::frames::{RETRY_AFTER_MAX, Seen};
 
@@ -72,12 +72,17 @@ where
     }
 }
 
-/// Replaces the body of an answer with an error code by a complete `Status`; leaves any other answer alone.
+/// Replaces the body of an answer with an error code by a complete `Status`; leaves any other answer alone, and
+/// those that another server gave through a proxy subresource.
 /// Doing it twice changes nothing more.
 pub async fn explain<B>(info: &RequestInfo, response: Response<B>) -> Response<ResponseBody>
 where
     B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
 {
+    // An application's own error, which the API server only passes on.
+    if info.target.as_ref().is_some_and(RequestTarget::is_passed_on) {
+        return response.map(erase_body);
+    }
     let (mut head, body) = response.into_parts();
     if !(head.status.is_client_error() || head.status.is_server_error()) {
         return Response::from_parts(head, erase_body(body));

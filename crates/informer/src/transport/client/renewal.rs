@@ -2,9 +2,11 @@
 //!
 //! Each time, a new [`Transport`] takes the place of the last one, and new requests go there. A watch that is
 //! under way keeps its connection: the server asks for credentials only when a request begins. So nothing is
-//! lost, and nothing is restarted. It is all done by the request that finds that it is time; there is no task.
+//! lost, and nothing is restarted.
 //!
-//! If credentials cannot be fetched, the old ones are used for as long as they last. After that, requests fail.
+//! The request that finds that it is time starts the renewal on a blocking thread, which goes on if the request
+//! is dropped. Requests do not wait for it while the old credentials are valid. If it fails, the old ones are
+//! used for as long as they last; after that, requests fail.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -20,9 +22,10 @@ use super::credentials::{self, CredentialsError, Fetched, Secrets};
 use super::transport::{Transport, transport};
 use super::{ConnectError, ResponseBody};
 
-/// The shortest time between two attempts to fetch credentials, so that a plugin that fails, or a server that
-/// refuses everything, does not have it run for each request.
+/// The time between two attempts to fetch credentials that did not help: it doubles from the first to the
+/// second. So neither a plugin that fails nor a server that refuses everything has it run for each request.
 const ATTEMPT_INTERVAL: Duration = Duration::from_secs(1);
+const ATTEMPT_INTERVAL_MAX: Duration = Duration::from_mins(1);
 
 /// Sends requests with credentials that are valid.
 #[derive(Clone)]
@@ -32,11 +35,10 @@ pub(super) struct Renewing {
 
 struct Shared {
     config: kube::Config,
-    /// Held for a moment, never while something is awaited.
+    /// Held for a moment, never while something is awaited or fetched.
     current: Mutex<Current>,
-    /// Held while credentials are fetched, so that one request does it and the others wait for it. Guards no
-    /// data.
-    fetching: tokio::sync::Mutex<()>,
+    /// Held while credentials are fetched, so that only one renewal is under way. Guards no data.
+    fetching: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// What requests use now.
@@ -49,7 +51,11 @@ struct Current {
     /// When to fetch credentials again.
     due: Option<Instant>,
     expires: Option<Instant>,
-    /// Why the last attempt failed, if the credentials have expired since.
+    /// Whether the server has refused these credentials.
+    is_refused: bool,
+    /// How many attempts in a row brought nothing new.
+    vain_attempts: u32,
+    /// Why the last attempt failed, if it did.
     error: Option<CredentialsError>,
 }
 
@@ -60,11 +66,7 @@ impl Renewing {
     pub(super) fn new(config: kube::Config) -> Result<Self, ConnectError> {
         let fetched = credentials::fetch(&config)?;
         let current = Current::new(transport(&fetched.config)?, &fetched, 0);
-        let shared = Shared {
-            config,
-            current: Mutex::new(current),
-            fetching: tokio::sync::Mutex::default(),
-        };
+        let shared = Shared { config, current: Mutex::new(current), fetching: Arc::default() };
         Ok(Self { shared: Arc::new(shared) })
     }
 }
@@ -93,24 +95,46 @@ impl Service<Request<Body>> for Renewing {
 
 impl Shared {
     /// The transport for a new request, with its generation.
-    async fn valid_transport(&self) -> Valid {
-        if let Some(valid) = self.lock().unless_due() {
-            return valid;
+    async fn valid_transport(self: &Arc<Self>) -> Valid {
+        if self.lock().is_due()
+            && let Ok(turn) = Arc::clone(&self.fetching).try_lock_owned()
+        {
+            let shared = Arc::clone(self);
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "it ends by itself, and may outlive the request"
+            )]
+            tokio::task::spawn_blocking(move || {
+                shared.renew();
+                drop(turn);
+            });
         }
-        let _turn = self.fetching.lock().await;
-        // Another request may have done it meanwhile.
-        if let Some(valid) = self.lock().unless_due() {
-            return valid;
+        if !self.lock().is_usable() {
+            // Whoever has it is renewing; afterwards there is something better, or an error.
+            drop(self.fetching.lock().await);
         }
-        let config = self.config.clone();
-        #[expect(clippy::disallowed_methods, reason = "it is awaited here, and ends by itself")]
-        let fetched = tokio::task::spawn_blocking(move || credentials::fetch(&config)).await;
-        let fetched = fetched.expect("fetching credentials must not panic");
+        self.lock().valid()
+    }
+
+    /// Fetches credentials. Blocks.
+    fn renew(&self) {
+        if !self.lock().is_due() {
+            return;
+        }
+        // Making a transport reads files, and is not done with `current` locked.
+        let made = credentials::fetch(&self.config).and_then(|fetched| {
+            if self.lock().secrets == fetched.secrets {
+                return Ok((None, fetched));
+            }
+            let made = transport(&fetched.config);
+            let made = made.map_err(|error| CredentialsError::new(error.to_string()))?;
+            Ok((Some(made), fetched))
+        });
         let mut current = self.lock();
-        if let Err(error) = fetched.and_then(|fetched| current.renew(&fetched)) {
-            current.failed(error);
+        match made {
+            Ok((transport, fetched)) => current.renewed(transport, &fetched),
+            Err(error) => current.failed(error),
         }
-        current.valid()
     }
 
     fn lock(&self) -> MutexGuard<'_, Current> {
@@ -128,48 +152,67 @@ impl Current {
             attempted: now,
             due: fetched.renew_in.map(|renew_in| now + renew_in.max(ATTEMPT_INTERVAL)),
             expires: fetched.lifetime.map(|lifetime| now + lifetime),
+            is_refused: false,
+            vain_attempts: 0,
             error: None,
         }
     }
 
-    /// Nothing, if credentials have to be fetched first.
-    fn unless_due(&self) -> Option<Valid> {
-        let is_due = self.due.is_some_and(|due| due <= Instant::now());
-        (!is_due).then(|| self.valid())
+    fn is_due(&self) -> bool {
+        self.due.is_some_and(|due| due <= Instant::now())
+    }
+
+    /// Whether a request may go on with these credentials without waiting for new ones.
+    fn is_usable(&self) -> bool {
+        !self.is_refused && !self.is_expired()
+    }
+
+    fn is_expired(&self) -> bool {
+        self.expires.is_some_and(|expires| expires <= Instant::now())
     }
 
     fn valid(&self) -> Valid {
         match &self.error {
-            Some(error) => Err(error.clone()),
-            None => Ok((self.transport.clone(), self.generation)),
+            Some(error) if self.is_expired() => Err(error.clone()),
+            _ => Ok((self.transport.clone(), self.generation)),
         }
     }
 
-    fn renew(&mut self, fetched: &Fetched) -> Result<(), CredentialsError> {
-        // The same credentials can go on over the same connections.
-        let is_same = self.secrets == fetched.secrets;
-        let transport = if is_same {
-            self.transport.clone()
-        } else {
-            transport(&fetched.config).map_err(|error| CredentialsError::new(error.to_string()))?
-        };
-        *self = Self::new(transport, fetched, self.generation + u64::from(!is_same));
-        Ok(())
+    /// Credentials were fetched. Without a new transport they are the same as before.
+    fn renewed(&mut self, transport: Option<Transport>, fetched: &Fetched) {
+        let was_refused = self.is_refused;
+        if let Some(transport) = transport {
+            tracing::debug!("credentials were renewed");
+            *self = Self::new(transport, fetched, self.generation + 1);
+            return;
+        }
+        let vain_attempts = if was_refused { self.vain_attempts.saturating_add(1) } else { 0 };
+        let same = Self::new(self.transport.clone(), fetched, self.generation);
+        *self = Self { vain_attempts, ..same };
     }
 
     /// Credentials could not be fetched. The old ones are used as long as they are valid.
     fn failed(&mut self, error: CredentialsError) {
-        let now = Instant::now();
-        (self.attempted, self.due) = (now, Some(now + ATTEMPT_INTERVAL));
-        tracing::warn!(%error, "credentials cannot be renewed");
-        self.error = self.expires.is_some_and(|expires| expires <= now).then_some(error);
+        if self.error.as_ref() != Some(&error) {
+            tracing::warn!(%error, "credentials cannot be renewed");
+        }
+        self.attempted = Instant::now();
+        self.vain_attempts = self.vain_attempts.saturating_add(1);
+        self.due = Some(self.next_attempt());
+        (self.is_refused, self.error) = (false, Some(error));
     }
 
     /// The server does not accept the credentials of a transport: they were replaced or revoked.
     fn refused(&mut self, generation: u64) {
         if generation == self.generation {
-            let soon = self.attempted + ATTEMPT_INTERVAL;
-            self.due = Some(self.due.map_or(soon, |due| due.min(soon)));
+            let next = self.next_attempt();
+            self.due = Some(self.due.map_or(next, |due| due.min(next)));
+            self.is_refused = true;
         }
+    }
+
+    fn next_attempt(&self) -> Instant {
+        let factor = 1 << self.vain_attempts.saturating_sub(1).min(6);
+        self.attempted + (ATTEMPT_INTERVAL * factor).min(ATTEMPT_INTERVAL_MAX)
     }
 }
