@@ -9,6 +9,7 @@
 //! - [`deps`]: checks of the dependencies, by cargo-deny and by rules of our own;
 //! - [`mod@bench`]: benchmarks beside our peers, in one go on one machine;
 //! - [`kube`]: a real control plane for tests, built into the cache folder;
+//! - [`picture`]: the picture of the demo in the README;
 //! - [`cache`]: the folder for what takes minutes to build;
 //! - [`process`]: runs a command, shows it, and reports its failure.
 
@@ -18,6 +19,7 @@ mod ci;
 mod conformance;
 mod deps;
 mod kube;
+mod picture;
 mod process;
 mod test;
 
@@ -47,6 +49,8 @@ enum Command {
     Bench(bench::Options),
     /// Build a real kube-apiserver, etcd and kube-controller-manager for tests into the cache folder.
     Kube(kube::Options),
+    /// Draw the picture of the demo in the README anew.
+    Picture,
 }
 
 fn main() -> ExitCode {
@@ -57,6 +61,7 @@ fn main() -> ExitCode {
         Command::Deps => deps::run(),
         Command::Bench(options) => bench::run(&options),
         Command::Kube(options) => kube::run(&options),
+        Command::Picture => picture::run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -89,17 +89,27 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
         lease: Taken<'q>,
         mut pending: Pending,
     ) -> Option<(Taken<'q>, bool)> {
-        let waited = timeout_at(pending.since + WORKER_WAIT, async {
+        let deadline = pending.since + WORKER_WAIT;
+        let waited = timeout_at(deadline, async {
             for recorded in &pending.writes {
                 for behind in self.tools.sources.behind(recorded) {
-                    behind.wait_until_seen(&recorded.written, recorded.write.answered).await;
+                    if behind.is_certain(&recorded.written) {
+                        behind.wait_until_seen(&recorded.written, recorded.write.answered).await;
+                    }
                 }
             }
         });
-        if waited.await.is_ok() {
+        let is_late = waited.await.is_err();
+        if pending.writes.iter().all(|recorded| self.tools.is_seen(recorded)) {
             return Some((lease, pending.has_unknown));
         }
         let now = Instant::now();
+        if !is_late && now < deadline {
+            // An object that may never come is waited for without a worker.
+            self.tools.expectations.put_back(lease.key(), pending);
+            let _ = lease.postpone(deadline - now);
+            return None;
+        }
         let Pending { writes, has_unknown, .. } = &mut pending;
         writes.retain(|recorded| {
             let behind = self.tools.sources.behind(recorded);
@@ -117,7 +127,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
             return None;
         }
         let is_behind = pending.has_unknown || !pending.writes.is_empty();
-        // What nobody knows is told once: nobody will know more later.
+        // A lost answer is reported once: waiting longer would tell no more.
         pending.has_unknown = false;
         self.tools.expectations.put_back(lease.key(), pending);
         Some((lease, is_behind))

@@ -60,7 +60,8 @@ pub mod prelude {
     pub use crate::workqueue::{Add, Lease, WorkQueue};
 }
 
-/// The README's code, checked as every other example.
+/// The code of the README and of the guide, checked as every other example.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../../../docs/guide.md")]
 struct Readme;
