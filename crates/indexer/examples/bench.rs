@@ -63,7 +63,7 @@ fn time(run: &mut dyn FnMut(), count: usize) -> f64 {
 }
 
 fn heads(pods: &[String]) {
-    let mut parser = HeadParser::new(Interner::new());
+    let parser = HeadParser::new(Interner::new());
     measure("head of a pod", 1_000, || {
         for pod in &pods[..1_000] {
             black_box(parser.parse(pod.as_bytes()).expect("valid"));
