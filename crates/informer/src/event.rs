@@ -51,7 +51,9 @@ pub enum Event<K> {
 /// fn logger() -> impl Handler<Pod> {
 ///     |event: Event<Pod>| match event {
 ///         Event::Added { object, .. } => println!("{} is there", object.key()),
-///         Event::Updated { new, .. } => println!("{} is now {}", new.key(), new.head().resource_version()),
+///         Event::Updated { new, .. } => {
+///             println!("{} is now {}", new.key(), new.head().resource_version());
+///         }
 ///         Event::Deleted { object, .. } => println!("{} is gone", object.key()),
 ///     }
 /// }

@@ -40,7 +40,7 @@ use crate::status::{InformerStatus, Life};
 ///
 /// factory.start();
 /// factory.synced().await?; // caches are complete, and handlers have seen them
-/// println!("{} deployments", deployments.reader().len());
+/// println!("{} deployments", deployments.len());
 /// factory.shut_down().await;
 /// # Ok(())
 /// # }
