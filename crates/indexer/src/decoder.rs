@@ -109,7 +109,7 @@ impl Decoder {
     /// The body that a store resident in this type holds for `object`.
     pub(crate) fn resident_body(&self, object: &Object) -> Body {
         let head = object.head();
-        let decoded = match object.body() {
+        let decoded = match &object.body {
             Body::Bytes(bytes) => self.decode(head, bytes),
             Body::Resident(decoded, weight) => {
                 self.resident_object(head, decoded).map(|decoded| (decoded, *weight as usize))

@@ -22,7 +22,7 @@ pub(crate) struct HotSet {
     entries: LruCache<ObjectKey, Hot, RandomState>,
     pub(crate) bytes: usize,
     bytes_max: usize,
-    undecodable: BTreeMap<ObjectKey, Undecodable>,
+    undecodable: BTreeMap<ObjectKey, (Arc<Object>, DecodeError)>,
     pub(crate) hits: u64,
     pub(crate) misses: u64,
 }
@@ -32,11 +32,6 @@ pub(crate) struct Hot {
     object: Arc<Object>,
     decoded: Decoded,
     weight: usize,
-}
-
-struct Undecodable {
-    object: Arc<Object>,
-    error: DecodeError,
 }
 
 impl HotSet {
@@ -64,8 +59,8 @@ impl HotSet {
         if let Some(hot) = self.entries.get(key).filter(|hot| Arc::ptr_eq(&hot.object, object)) {
             return Some(Ok(Arc::clone(&hot.decoded)));
         }
-        let failed = self.undecodable.get(key).filter(|known| Arc::ptr_eq(&known.object, object));
-        failed.map(|known| Err(known.error.clone()))
+        let failed = self.undecodable.get(key).filter(|(known, _)| Arc::ptr_eq(known, object));
+        failed.map(|(_, error)| Err(error.clone()))
     }
 
     /// Adds a decoded object, unless it alone is over the budget.
@@ -97,14 +92,13 @@ impl HotSet {
 
     /// Notes that an object does not decode.
     pub(crate) fn insert_undecodable(&mut self, object: &Arc<Object>, error: DecodeError) {
-        let undecodable = Undecodable { object: Arc::clone(object), error };
-        self.undecodable.insert(object.head().key().clone(), undecodable);
+        self.undecodable.insert(object.head().key().clone(), (Arc::clone(object), error));
     }
 
     /// Forgets a version of an object. Returns the entry, to be dropped without the lock.
     pub(crate) fn remove(&mut self, object: &Arc<Object>) -> Option<Hot> {
         let key = object.head().key();
-        if self.undecodable.get(key).is_some_and(|known| Arc::ptr_eq(&known.object, object)) {
+        if self.undecodable.get(key).is_some_and(|(known, _)| Arc::ptr_eq(known, object)) {
             self.undecodable.remove(key);
         }
         self.entries.peek(key).filter(|hot| Arc::ptr_eq(&hot.object, object))?;
@@ -119,7 +113,7 @@ impl HotSet {
 
     /// The objects that do not decode, in the order of their keys.
     pub(crate) fn undecodable(&self) -> impl ExactSizeIterator<Item = &DecodeError> {
-        self.undecodable.values().map(|known| &known.error)
+        self.undecodable.values().map(|(_, error)| error)
     }
 }
 

@@ -58,9 +58,11 @@ impl ObjectMap {
         entry.postings = postings.into_iter().chain(added).collect();
     }
 
-    /// Gives unused capacity back.
+    /// Gives memory back if most of it is unused.
     pub(crate) fn shrink(&self) {
-        self.0.shrink_to_fit();
+        if self.0.capacity() > 4 * self.0.len() {
+            self.0.shrink_to_fit();
+        }
     }
 
     /// What the map itself takes from the allocator, without the objects.

@@ -15,8 +15,8 @@ pub(crate) type Decoded = Arc<dyn Any + Send + Sync>;
 
 /// An object: head and body.
 pub struct Object {
-    head: Head,
-    body: Body,
+    pub(crate) head: Head,
+    pub(crate) body: Body,
 }
 
 /// What is held beside the head.
@@ -33,14 +33,6 @@ impl Object {
     /// Creates an object from its head and the bytes that the head was read from.
     pub fn new(head: Head, bytes: impl Into<Box<[u8]>>) -> Self {
         Self { head, body: Body::Bytes(bytes.into()) }
-    }
-
-    pub(crate) fn with_body(head: Head, body: Body) -> Self {
-        Self { head, body }
-    }
-
-    pub(crate) fn into_head(self) -> Head {
-        self.head
     }
 
     /// The metadata.
@@ -81,10 +73,6 @@ impl Object {
             Body::Undecodable(error) => error.allocated_bytes(),
         };
         2 * size_of::<usize>() + size_of::<Self>() + self.head.allocated_bytes() + body
-    }
-
-    pub(crate) fn body(&self) -> &Body {
-        &self.body
     }
 }
 

@@ -134,10 +134,10 @@ impl<'a> Fields<'a> {
         cursor.expect(b'{')?;
         let mut is_first = true;
         while let Some(key) = cursor.next_key(&mut is_first)? {
-            match &*key.name() {
-                b"apiVersion" => self.api_version = self.field("apiVersion", cursor, text)?,
-                b"kind" => self.kind = self.field("kind", cursor, text)?,
-                b"metadata" => self.metadata(cursor)?,
+            match &*key.text().unwrap_or_default() {
+                "apiVersion" => self.api_version = self.field("apiVersion", cursor, text)?,
+                "kind" => self.kind = self.field("kind", cursor, text)?,
+                "metadata" => self.metadata(cursor)?,
                 _ => cursor.skip()?,
             }
             if self.has_metadata && self.kind.is_some() && self.api_version.is_some() {
@@ -156,34 +156,34 @@ impl<'a> Fields<'a> {
         }
         let mut is_first = true;
         while let Some(key) = cursor.next_key(&mut is_first)? {
-            match &*key.name() {
-                b"name" => self.name = self.field("metadata.name", cursor, text)?,
-                b"namespace" => self.namespace = self.field("metadata.namespace", cursor, text)?,
-                b"uid" => self.uid = self.field("metadata.uid", cursor, text)?,
-                b"resourceVersion" => {
+            match &*key.text().unwrap_or_default() {
+                "name" => self.name = self.field("metadata.name", cursor, text)?,
+                "namespace" => self.namespace = self.field("metadata.namespace", cursor, text)?,
+                "uid" => self.uid = self.field("metadata.uid", cursor, text)?,
+                "resourceVersion" => {
                     self.resource_version = self.field("metadata.resourceVersion", cursor, text)?;
                 }
-                b"generation" => {
+                "generation" => {
                     self.generation = self.field("metadata.generation", cursor, number)?;
                 }
-                b"creationTimestamp" => {
+                "creationTimestamp" => {
                     self.creation_timestamp =
                         self.field("metadata.creationTimestamp", cursor, time)?;
                 }
-                b"deletionTimestamp" => {
+                "deletionTimestamp" => {
                     self.deletion_timestamp =
                         self.field("metadata.deletionTimestamp", cursor, time)?;
                 }
-                b"labels" => self.labels = self.field("metadata.labels", cursor, labels)?,
-                b"annotations" => {
+                "labels" => self.labels = self.field("metadata.labels", cursor, labels)?,
+                "annotations" => {
                     self.annotations_hash =
                         self.field("metadata.annotations", cursor, annotations_hash)?;
                 }
-                b"ownerReferences" => {
+                "ownerReferences" => {
                     self.owner_references =
                         self.field("metadata.ownerReferences", cursor, owner_references)?;
                 }
-                b"finalizers" => {
+                "finalizers" => {
                     self.finalizers = self.field("metadata.finalizers", cursor, finalizers)?;
                 }
                 _ => cursor.skip()?,
@@ -329,13 +329,13 @@ fn owner_reference<'a>(cursor: &mut Cursor<'a>) -> Result<OwnerFields<'a>, Refus
     let (mut controller, mut block_owner_deletion) = (false, false);
     let mut is_first = true;
     while let Some(key) = cursor.next_key(&mut is_first)? {
-        match &*key.name() {
-            b"apiVersion" => api_version = Some(required_text(cursor, OWNERS)?),
-            b"kind" => kind = Some(required_text(cursor, OWNERS)?),
-            b"name" => name = Some(required_text(cursor, OWNERS)?),
-            b"uid" => uid = Some(required_text(cursor, OWNERS)?),
-            b"controller" => controller = flag(cursor)?,
-            b"blockOwnerDeletion" => block_owner_deletion = flag(cursor)?,
+        match &*key.text().unwrap_or_default() {
+            "apiVersion" => api_version = Some(required_text(cursor, OWNERS)?),
+            "kind" => kind = Some(required_text(cursor, OWNERS)?),
+            "name" => name = Some(required_text(cursor, OWNERS)?),
+            "uid" => uid = Some(required_text(cursor, OWNERS)?),
+            "controller" => controller = flag(cursor)?,
+            "blockOwnerDeletion" => block_owner_deletion = flag(cursor)?,
             _ => cursor.skip()?,
         }
     }

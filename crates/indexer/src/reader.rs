@@ -50,8 +50,9 @@ pub struct Objects<'a> {
 }
 
 enum Walk<'a> {
-    All(Iter<'a, Arc<Object>>),
-    Namespace(Iter<'a, Arc<Object>>, &'a str),
+    /// All objects, or those of a namespace.
+    Objects(Iter<'a, Arc<Object>>, Option<&'a str>),
+    /// The entries of one value.
     Index(Iter<'a, IndexEntry>, &'a str),
 }
 
@@ -153,9 +154,9 @@ impl Selection {
     pub fn iter(&self) -> Objects<'_> {
         let objects = &self.trees.objects;
         let walk = match (&self.part, &self.shortcut) {
-            (Part::All, None) => Walk::All(objects.iter()),
+            (Part::All, None) => Walk::Objects(objects.iter(), None),
             (Part::Namespace(namespace), _) => {
-                Walk::Namespace(objects.from(KeyRef::new(Some(namespace), "")), namespace)
+                Walk::Objects(objects.from(KeyRef::new(Some(namespace), "")), Some(namespace))
             }
             (Part::All, Some((number, value))) | (Part::Index(number, value), _) => {
                 let entries = &self.trees.indexes[*number].entries;
@@ -180,9 +181,9 @@ impl<'a> Iterator for Objects<'a> {
     fn next(&mut self) -> Option<&'a Arc<Object>> {
         loop {
             let object = match &mut self.walk {
-                Walk::All(objects) => objects.next()?,
-                Walk::Namespace(objects, namespace) => {
-                    objects.next().filter(|object| object.head().namespace() == Some(*namespace))?
+                Walk::Objects(objects, None) => objects.next()?,
+                Walk::Objects(objects, namespace) => {
+                    objects.next().filter(|object| object.head().namespace() == *namespace)?
                 }
                 Walk::Index(entries, value) => {
                     &entries.next().filter(|entry| *entry.value == **value)?.object

@@ -92,7 +92,7 @@ impl Shared {
         object: &Arc<Object>,
         keep: Keep,
     ) -> Result<Decoded, DecodeError> {
-        let bytes = match object.body() {
+        let bytes = match &object.body {
             Body::Bytes(bytes) => bytes,
             Body::Resident(decoded, _) => return decoder.resident_object(object.head(), decoded),
             Body::Undecodable(error) => return Err(error.clone()),

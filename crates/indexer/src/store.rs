@@ -24,8 +24,8 @@ use crate::tree::Tree;
 /// The default size of the hot set of each type: about two thousand decoded pods.
 pub const HOT_SET_BYTES: usize = 64 << 20;
 
-/// The map gives memory back only if it held at least this many objects.
-const SHRINK_MIN: usize = 1_024;
+/// After this many deletes, the map may give unused memory back.
+const SHRINK_AFTER: usize = 256;
 
 /// The only writer of a store. After it is dropped, readers keep what is there.
 ///
@@ -46,8 +46,8 @@ pub struct Store {
     shared: Arc<Shared>,
     parser: HeadParser,
     indexes: Vec<Arc<Registered>>,
-    /// The most objects since the map was last shrunk.
-    objects_max: usize,
+    /// The number of deletes.
+    deletes: usize,
 }
 
 /// Settings of a store.
@@ -118,19 +118,18 @@ impl Store {
         // Indexes read the bytes before a resident layout drops them.
         let values: Vec<_> = self.indexes.iter().map(|index| index.values(&object)).collect();
         let object = self.in_layout(object);
-        let (removed, objects) = {
+        let removed = {
             let mut trees = self.shared.trees.write();
             let trees = Arc::make_mut(&mut trees);
             let postings = trees.postings(&values);
             let removed = self.shared.map.insert(Arc::clone(&object), postings.clone());
             let old = removed.as_ref().map_or(&[][..], |removed| &removed.postings);
             trees.put(&object, &postings, old);
-            (removed, trees.objects.len())
+            removed
         };
-        self.objects_max = self.objects_max.max(objects);
         self.shared.object_bytes.fetch_add(object.allocated_bytes(), Ordering::Relaxed);
         let previous = removed.map(|removed| self.forget(removed.object));
-        if let (Body::Undecodable(error), Some(decoder)) = (object.body(), &self.shared.resident) {
+        if let (Body::Undecodable(error), Some(decoder)) = (&object.body, &self.shared.resident) {
             decoder.hot_set.write().insert_undecodable(&object, error.clone());
         }
         Put { current: object, previous }
@@ -151,19 +150,18 @@ impl Store {
     /// Deletes an object and returns it.
     pub fn delete<'k>(&mut self, key: impl Into<KeyRef<'k>>) -> Option<Arc<Object>> {
         let key = key.into();
-        let (removed, objects) = {
+        let removed = {
             let mut trees = self.shared.trees.write();
             let removed = self.shared.map.remove(key)?;
-            let trees = Arc::make_mut(&mut trees);
-            trees.delete(key, &removed.postings);
-            (removed, trees.objects.len())
+            Arc::make_mut(&mut trees).delete(key, &removed.postings);
+            removed
         };
         for index in &self.indexes {
             index.forget(removed.object.head().key());
         }
-        if self.objects_max > SHRINK_MIN && objects < self.objects_max / 4 {
+        self.deletes += 1;
+        if self.deletes.is_multiple_of(SHRINK_AFTER) {
             self.shared.map.shrink();
-            self.objects_max = objects;
         }
         Some(self.forget(removed.object))
     }
@@ -221,14 +219,14 @@ impl Store {
 
     /// The object in the form of this store's layout.
     fn in_layout(&self, object: Arc<Object>) -> Arc<Object> {
-        let body = match (&self.shared.resident, object.body()) {
+        let body = match (&self.shared.resident, &object.body) {
             (Some(decoder), _) => decoder.resident_body(&object),
             (None, Body::Bytes(_)) => return object,
             (None, _) => Body::Undecodable(DecodeError::without_bytes(object.head(), "JSON")),
         };
         let head =
-            Arc::try_unwrap(object).map_or_else(|object| object.head().clone(), Object::into_head);
-        Arc::new(Object::with_body(head, body))
+            Arc::try_unwrap(object).map_or_else(|object| object.head.clone(), |object| object.head);
+        Arc::new(Object { head, body })
     }
 
     /// Removes what readers and counters know of a version that has left the store.
@@ -282,7 +280,7 @@ impl StoreBuilder {
             shared: Arc::new(shared),
             parser: HeadParser::new(self.interner),
             indexes: Vec::new(),
-            objects_max: 0,
+            deletes: 0,
         }
     }
 }

@@ -44,13 +44,13 @@ impl ResourceVersion {
 
     /// Whether it is a decimal number, so that it can be compared with others.
     pub fn is_decimal(&self) -> bool {
-        self.digits().is_some()
+        self.value().is_ok()
     }
 
-    /// The digits of a decimal number without leading zeros; `None` for other texts.
-    fn digits(&self) -> Option<&str> {
+    /// The digits of a decimal number without leading zeros, or `Err` with any other text.
+    fn value(&self) -> Result<&str, &str> {
         let is_decimal = !self.0.is_empty() && self.0.bytes().all(|byte| byte.is_ascii_digit());
-        is_decimal.then(|| self.0.trim_start_matches('0'))
+        if is_decimal { Ok(self.0.trim_start_matches('0')) } else { Err(&self.0) }
     }
 
     pub(crate) fn allocated_bytes(&self) -> usize {
@@ -60,20 +60,17 @@ impl ResourceVersion {
 
 impl PartialOrd for ResourceVersion {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        match (self.digits(), other.digits()) {
+        match (self.value(), other.value()) {
             // Of two numbers, the one with more digits is larger.
-            (Some(one), Some(two)) => Some(one.len().cmp(&two.len()).then(one.cmp(two))),
-            _ => (self == other).then_some(Ordering::Equal),
+            (Ok(one), Ok(two)) => Some(one.len().cmp(&two.len()).then(one.cmp(two))),
+            (one, two) => (one == two).then_some(Ordering::Equal),
         }
     }
 }
 
 impl PartialEq for ResourceVersion {
     fn eq(&self, other: &Self) -> bool {
-        match (self.digits(), other.digits()) {
-            (None, None) => self.0 == other.0,
-            (one, two) => one == two,
-        }
+        self.value() == other.value()
     }
 }
 
@@ -81,7 +78,7 @@ impl Eq for ResourceVersion {}
 
 impl Hash for ResourceVersion {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.digits().unwrap_or(&self.0).hash(state);
+        self.value().hash(state);
     }
 }
 

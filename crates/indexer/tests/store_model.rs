@@ -221,9 +221,9 @@ proptest! {
     }
 }
 
-/// In each round, the writer gives all objects the same value and the label of that value, from the
-/// first object to the last. So at any moment, values fall from key to key by one at most, and every
-/// object has exactly one label.
+/// In each round, the writer gives all objects the same value and the label of that value, from
+/// the first object to the last. So at any moment, values fall from key to key by one at most, and
+/// every object has exactly one label.
 #[test]
 fn readers_on_other_threads_see_one_moment() {
     const OBJECTS: usize = 100;

@@ -165,15 +165,6 @@ impl<'a> Cursor<'a> {
 }
 
 impl<'a> Raw<'a> {
-    /// The string as the name of a field, with its escapes decoded if it has any.
-    pub(super) fn name(self) -> Cow<'a, [u8]> {
-        if !self.has_escapes {
-            return Cow::Borrowed(self.bytes);
-        }
-        self.text()
-            .map_or(Cow::Borrowed(self.bytes), |text| Cow::Owned(text.into_owned().into_bytes()))
-    }
-
     /// The text; `None` if it is not UTF-8 or an escape is invalid.
     pub(super) fn text(self) -> Option<Cow<'a, str>> {
         if !self.has_escapes {
