@@ -1,5 +1,5 @@
-//! Prints what the store's operations take, beside a `DashMap` of the same objects. Nothing is asserted: numbers
-//! are of the machine.
+//! Prints how long the store's operations take, next to a `DashMap` of the same objects. It asserts
+//! nothing, because the numbers depend on the machine.
 //!
 //! ```sh
 //! cargo run --release -p windlass-indexer --example bench
@@ -13,7 +13,7 @@ use dashmap::DashMap;
 use k8s_openapi::api::core::v1::Pod;
 use windlass_indexer::{ByLabel, HeadParser, Interner, Lister, ObjectKey, Selector, Store};
 
-/// As many pods as a large cluster has.
+/// The number of pods of a large cluster.
 const PODS: usize = 50_000;
 
 /// Keys that are read again and again.
@@ -30,12 +30,13 @@ fn main() {
     memory(&store);
 }
 
-/// Prints nanoseconds for each of `count` rounds; the best of five, because everything else is noise.
+/// Prints the nanoseconds of each of `count` rounds. It takes the best of five runs.
 fn measure(what: &str, count: usize, mut run: impl FnMut()) {
     compare(count, &mut [(what, &mut run)]);
 }
 
-/// The same for several, by turns, so that what disturbs one disturbs all; with their ratios to the first.
+/// Does the same for several operations, with their ratios to the first. They take turns, so that a
+/// disturbance affects all of them.
 fn compare(count: usize, runs: &mut [(&str, &mut dyn FnMut())]) {
     let turns = if runs.len() > 1 { 15 } else { 5 };
     let mut best = vec![f64::MAX; runs.len()];
@@ -63,13 +64,13 @@ fn time(run: &mut dyn FnMut(), count: usize) -> f64 {
 }
 
 fn heads(pods: &[String]) {
-    let mut parser = HeadParser::new(Interner::new());
+    let parser = HeadParser::new(Interner::new());
     measure("head of a pod", 1_000, || {
         for pod in &pods[..1_000] {
             black_box(parser.parse(pod.as_bytes()).expect("valid"));
         }
     });
-    // As a list of a built-in kind has it: without a type, so the whole object is skipped over.
+    // A list of a built-in kind omits the type, so the parser skips over the whole object.
     let bare: Vec<_> = pods[..1_000].iter().map(|pod| pod.replacen(TYPE, "", 1)).collect();
     measure("head of a pod without its type", 1_000, || {
         for pod in &bare {
@@ -97,12 +98,12 @@ fn fill(pods: &[String]) -> Store {
     store
 }
 
-/// Keys made by someone else than the store, as a work queue holds them.
+/// Keys that the store did not make, like those of a work queue.
 fn keys(count: usize) -> Vec<ObjectKey> {
     shuffled(count).map(key).collect()
 }
 
-/// A step that is prime to the number of pods visits them in no useful order.
+/// Visits pods in an order that caches cannot use: the step is prime to the number of pods.
 fn shuffled(count: usize) -> impl Iterator<Item = usize> {
     (0..count).map(|number| number * 7_919 % PODS)
 }
@@ -111,7 +112,7 @@ fn reads(store: &Store, pods: &[String]) {
     let lister = store.reader().lister::<Pod>().expect("compact");
     let map: DashMap<ObjectKey, Arc<Pod>> = DashMap::new();
     let hot = keys(HOT);
-    // All pods are in the map, as they are in the store; those that are not read share one.
+    // The map has as many entries as the store. Those that are not read share one pod.
     let unread = Arc::new(Pod::default());
     for number in 0..PODS {
         map.insert(key(number), Arc::clone(&unread));
@@ -142,7 +143,8 @@ fn reads(store: &Store, pods: &[String]) {
     cold_reads(cold, &pods[..HOT]);
 }
 
-/// The same over all objects, where both wait for memory. `Slim` stands for a pod, so that they fit.
+/// Reads all objects, so that most reads miss the processor's caches. `Slim` keeps the decoded
+/// objects small.
 fn all_hot(store: &Store, pods: &[String]) {
     #[derive(Clone, serde::Deserialize)]
     struct Slim {}
@@ -193,13 +195,13 @@ fn cold_reads(mut store: Store, pods: &[String]) {
 
 fn lists(store: &Store) {
     let lister = store.reader().lister::<Pod>().expect("compact");
-    measure("taking a list of all, without walking over it", 1, || {
+    measure("taking a list of all, without iterating", 1, || {
         black_box(lister.list());
     });
-    measure("walking over all, for each handle", PODS, || {
+    measure("iterating over all, for each handle", PODS, || {
         black_box(lister.list().iter().count());
     });
-    measure("walking over all, for each head", PODS, || {
+    measure("iterating over all, for each head", PODS, || {
         black_box(lister.list().heads().count());
     });
     let selector: Selector = "tier in (a, b)".parse().expect("valid");
@@ -234,7 +236,7 @@ fn memory(store: &Store) {
     let status = store.reader().status();
     let each = |bytes: usize| bytes / status.objects;
     println!("bytes of an object: {} held", each(status.object_bytes));
-    println!("                    {} for table, order and index", each(status.structure_bytes));
+    println!("                    {} for map, order and index", each(status.structure_bytes));
     println!("interned: {} bytes in all", status.interned_bytes);
 }
 
@@ -260,14 +262,56 @@ fn pod(number: usize) -> String {
         .collect();
     let environment = environment.join(",");
     let container = |name: &str| {
+        let probe = r#"{"httpGet":{"path":"/healthz","port":8080,"scheme":"HTTP"},
+            "timeoutSeconds":1,"periodSeconds":10,"successThreshold":1,"failureThreshold":3}"#;
+        let resources = r#"{"limits":{"cpu":"500m","memory":"256Mi"},
+            "requests":{"cpu":"100m","memory":"128Mi"}}"#;
         format!(
-            r#"{{"name":"{name}","image":"registry.example.com/team/{name}:v1.2.3","ports":[{{"name":"http","containerPort":8080,"protocol":"TCP"}}],"env":[{environment}],"resources":{{"limits":{{"cpu":"500m","memory":"256Mi"}},"requests":{{"cpu":"100m","memory":"128Mi"}}}},"livenessProbe":{{"httpGet":{{"path":"/healthz","port":8080,"scheme":"HTTP"}},"timeoutSeconds":1,"periodSeconds":10,"successThreshold":1,"failureThreshold":3}},"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File","imagePullPolicy":"IfNotPresent"}}"#
+            r#"{{"name":"{name}","image":"registry.example.com/team/{name}:v1.2.3",
+            "ports":[{{"name":"http","containerPort":8080,"protocol":"TCP"}}],
+            "env":[{environment}],"resources":{resources},"livenessProbe":{probe},
+            "terminationMessagePath":"/dev/termination-log",
+            "terminationMessagePolicy":"File","imagePullPolicy":"IfNotPresent"}}"#
         )
     };
     let (main, sidecar) = (container("main"), container("sidecar"));
-    format!(
-        r#"{{{TYPE}"metadata":{{"name":"{name}","generateName":"web-6d4b75cb6d-","namespace":"{namespace}","uid":"3f0e4e4c-9df3-4a19-8fc2-{number:012x}","resourceVersion":"{}","creationTimestamp":"2026-01-02T03:04:05Z","labels":{{"app":"{app}","app.kubernetes.io/managed-by":"windlass","pod-template-hash":"6d4b75cb6d","tier":"{tier}"}},"annotations":{{"example.com/checksum":"0123456789abcdef0123456789abcdef","prometheus.io/scrape":"true"}},"ownerReferences":[{{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web-6d4b75cb6d","uid":"9f0e4e4c-9df3-4a19-8fc2-{number:012x}","controller":true,"blockOwnerDeletion":true}}]}},"spec":{{"containers":[{main},{sidecar}],"restartPolicy":"Always","terminationGracePeriodSeconds":30,"dnsPolicy":"ClusterFirst","serviceAccountName":"default","nodeName":"node-{}","schedulerName":"default-scheduler","tolerations":[{{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute","tolerationSeconds":300}}],"priority":0,"enableServiceLinks":true}},"status":{{"phase":"Running","conditions":[{{"type":"Ready","status":"True","lastProbeTime":null,"lastTransitionTime":"2026-01-02T03:04:15Z"}},{{"type":"PodScheduled","status":"True","lastProbeTime":null,"lastTransitionTime":"2026-01-02T03:04:05Z"}}],"hostIP":"10.0.0.1","podIP":"10.1.0.1","podIPs":[{{"ip":"10.1.0.1"}}],"startTime":"2026-01-02T03:04:05Z","qosClass":"Burstable"}}}}"#,
+    let metadata = format!(
+        r#"{{"name":"{name}","generateName":"web-6d4b75cb6d-","namespace":"{namespace}",
+        "uid":"3f0e4e4c-9df3-4a19-8fc2-{number:012x}","resourceVersion":"{}",
+        "creationTimestamp":"2026-01-02T03:04:05Z",
+        "labels":{{"app":"{app}","app.kubernetes.io/managed-by":"windlass",
+            "pod-template-hash":"6d4b75cb6d","tier":"{tier}"}},
+        "annotations":{{"example.com/checksum":"0123456789abcdef0123456789abcdef",
+            "prometheus.io/scrape":"true"}},
+        "ownerReferences":[{{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web-6d4b75cb6d",
+            "uid":"9f0e4e4c-9df3-4a19-8fc2-{number:012x}","controller":true,
+            "blockOwnerDeletion":true}}]}}"#,
         1_000_000 + number,
+    );
+    let spec = format!(
+        r#"{{"containers":[{main},{sidecar}],"restartPolicy":"Always",
+        "terminationGracePeriodSeconds":30,"dnsPolicy":"ClusterFirst",
+        "serviceAccountName":"default","nodeName":"node-{}",
+        "schedulerName":"default-scheduler","tolerations":[{{
+            "key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute",
+            "tolerationSeconds":300}}],
+        "priority":0,"enableServiceLinks":true}}"#,
         number % 500,
-    )
+    );
+    let condition = |kind: &str, time: &str| {
+        format!(
+            r#"{{"type":"{kind}","status":"True","lastProbeTime":null,
+            "lastTransitionTime":"{time}"}}"#
+        )
+    };
+    let ready = condition("Ready", "2026-01-02T03:04:15Z");
+    let scheduled = condition("PodScheduled", "2026-01-02T03:04:05Z");
+    let status = format!(
+        r#"{{"phase":"Running","conditions":[{ready},{scheduled}],"hostIP":"10.0.0.1",
+        "podIP":"10.1.0.1","podIPs":[{{"ip":"10.1.0.1"}}],
+        "startTime":"2026-01-02T03:04:05Z","qosClass":"Burstable"}}"#
+    );
+    let pod = format!(r#"{{{TYPE}"metadata":{metadata},"spec":{spec},"status":{status}}}"#);
+    // The server sends no white space between tokens.
+    pod.lines().map(str::trim_start).collect()
 }

@@ -1,5 +1,6 @@
-//! What can go wrong when the store is read, and what to do then. No error shows content of an object.
+//! Errors of reading a store. No error shows the content of an object.
 
+use std::any::type_name;
 use std::fmt;
 
 use serde_json::error::Category;
@@ -8,11 +9,11 @@ use crate::head::Head;
 use crate::key::ObjectKey;
 use crate::version::{ResourceVersion, Uid};
 
-/// An object whose bytes do not decode as the type that was asked for.
+/// An object whose bytes do not decode as the requested type.
 ///
-/// It stays so until the object's next version; trying again is of no use. It tells which object and where in
-/// it, but never what stands there: `serde_json` quotes values in its messages, and the object may be a
-/// Secret.
+/// Trying again is useless until the object's next version. The error shows which object it is and
+/// the position in it, but never a value. The messages of `serde_json` quote values, and the object
+/// may be a Secret.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Secret;
@@ -21,10 +22,11 @@ use crate::version::{ResourceVersion, Uid};
 /// let mut store = Store::new();
 /// let lister = store.reader().lister::<Secret>()?;
 /// store.put_bytes(br#"{"metadata":{"name":"a","resourceVersion":"7"},"data":"hunter2"}"#)?;
-/// let error = lister.get("a").expect_err("data is no map");
+/// let error = lister.get("a").expect_err("data is not a map");
 /// assert_eq!(
 ///     error.to_string(),
-///     "object a (version 7) does not decode as Secret: a value of the wrong type or form at line 1 column 63",
+///     "object a (version 7) does not decode as Secret: \
+///      a value of the wrong type or form at line 1 column 63",
 /// );
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -42,45 +44,50 @@ struct Failure {
     column: usize,
 }
 
-/// A store that does not hold what a reader needs.
+/// The store's layout does not have what a reader needs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayoutError {
     /// The store is resident in another type.
     #[error(
-        "the store is resident as {resident} and keeps no bytes, so it cannot be read as {wanted}: read it as {resident}, or make it compact"
+        "the store is resident as {resident} and keeps no bytes, so it cannot be read as {wanted}: \
+         read it as {resident}, or make it compact"
     )]
     Resident {
         /// The type that the store holds.
         resident: &'static str,
-        /// The type that was asked for.
+        /// The requested type.
         wanted: &'static str,
     },
 }
 
-/// An index that cannot be added or read.
+/// An index cannot be added or read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IndexError {
-    /// Nobody added the index.
+    /// The store has no such index.
     #[error(
-        "the store has no index {index}: add it with `Store::add_index`, before or after it is filled"
+        "the store has no index {index}: add it with `Store::add_index`, \
+         before or after it is filled"
     )]
     Unknown {
         /// The type of the index.
         index: &'static str,
     },
-    /// The index is there already.
+    /// The store already has an index of this type.
     #[error(
-        "the store has an index {index} already: use that one, or wrap yours in a type of its own if it differs"
+        "the store has an index {index} already: \
+         use that one, or wrap yours in a type of its own if it differs"
     )]
     Duplicate {
         /// The type of the index.
         index: &'static str,
     },
-    /// The index needs a view of bytes that a resident store has dropped.
+    /// The index needs bytes that a resident store has dropped.
     #[error(
-        "index {index} needs a view of the objects' bytes, which this store, resident as {resident}, has not kept: add the index before the first object, or make the store compact"
+        "index {index} needs a view of the objects' bytes, which this store, \
+         resident as {resident}, has not kept: \
+         add the index before the first object, or make the store compact"
     )]
     NoBytes {
         /// The type of the index.
@@ -95,7 +102,7 @@ impl DecodeError {
         Self(Box::new(Failure {
             key: head.key().clone(),
             uid: head.uid().clone(),
-            version: head.version().clone(),
+            version: head.resource_version().clone(),
             target,
             category: error.classify(),
             line: error.line(),
@@ -103,13 +110,13 @@ impl DecodeError {
         }))
     }
 
-    /// For an object that has no bytes, because it was decoded as another type elsewhere.
+    /// The error for an object without bytes, which was decoded as another type elsewhere.
     pub(crate) fn without_bytes(head: &Head, target: &'static str) -> Self {
         let error = serde_json::Error::io(std::io::ErrorKind::Unsupported.into());
         Self::new(head, target, &error)
     }
 
-    /// Which object it is.
+    /// The key of the object.
     pub fn key(&self) -> &ObjectKey {
         &self.0.key
     }
@@ -119,22 +126,22 @@ impl DecodeError {
         &self.0.uid
     }
 
-    /// The version that does not decode.
+    /// The resource version that does not decode.
     pub fn version(&self) -> &ResourceVersion {
         &self.0.version
     }
 
-    /// The type that was asked for, without its path.
+    /// The requested type, without its path.
     pub fn target(&self) -> &'static str {
         self.0.target
     }
 
-    /// What sort of error it is.
+    /// The kind of error.
     pub fn category(&self) -> Category {
         self.0.category
     }
 
-    /// Line and column of the bytes, both from one on; zero if the error has no place.
+    /// Line and column in the bytes, counted from one; zero if the error has no position.
     pub fn position(&self) -> (usize, usize) {
         (self.0.line, self.0.column)
     }
@@ -143,6 +150,13 @@ impl DecodeError {
         // The name is shared with the head.
         size_of::<Failure>() + self.0.uid.allocated_bytes() + self.0.version.allocated_bytes()
     }
+}
+
+/// The name of a type without its path, as in `Pod`.
+pub(crate) fn short_name<K>() -> &'static str {
+    let name = type_name::<K>();
+    // A generic type keeps its whole name, because its parameters distinguish it from others.
+    if name.contains('<') { name } else { name.rsplit("::").next().unwrap_or(name) }
 }
 
 impl std::error::Error for DecodeError {}
@@ -156,7 +170,7 @@ impl fmt::Display for DecodeError {
         }
         let what = match category {
             Category::Data => "a value of the wrong type or form",
-            Category::Syntax => "no JSON",
+            Category::Syntax => "not JSON",
             Category::Eof => "the bytes end too early",
             Category::Io => "it comes from a resident store, without its bytes",
         };

@@ -1,6 +1,8 @@
-//! The store under a schedule explorer: in this crate's unit tests its locks are shuttle's, which runs each test
-//! below under thousands of thread interleavings. A failure prints its schedule; `shuttle::replay` runs exactly
-//! that one again.
+//! The store under a schedule explorer.
+//!
+//! In this crate's unit tests, the locks of the store are shuttle's. Shuttle runs each test below
+//! under thousands of thread interleavings. A failure prints its schedule, and `shuttle::replay`
+//! runs that schedule again.
 
 use std::sync::Arc;
 
@@ -8,10 +10,10 @@ use shuttle::thread;
 
 use crate::{ByLabel, Lister, Reader, Store};
 
-/// Random schedules for each test: a second or two.
+/// Schedules of each kind for each test. They take a second or two.
 const SCHEDULES: usize = 2_000;
 
-/// The explorer's own default is too little for decoding JSON without optimisation.
+/// The explorer's default is too small for decoding JSON without optimisation.
 const STACK: usize = 1 << 18;
 
 fn explore(test: impl Fn() + Send + Sync + Copy + 'static) {
@@ -27,22 +29,23 @@ fn explore(test: impl Fn() + Send + Sync + Copy + 'static) {
 }
 
 fn put(store: &mut Store, name: &str, version: u64, label: &str) {
-    let json = format!(
-        r#"{{"metadata":{{"name":"{name}","resourceVersion":"{version}","labels":{{"l":"{label}"}}}}}}"#
-    );
+    let metadata =
+        format!(r#""name":"{name}","resourceVersion":"{version}","labels":{{"l":"{label}"}}"#);
+    let json = format!(r#"{{"metadata":{{{metadata}}}}}"#);
     store.put_bytes(json.as_bytes()).expect("valid");
 }
 
-/// The version of an object, as a number.
+/// The version of an object as a number.
 fn version(lister: &Lister<serde_json::Value>, name: &str) -> Option<u64> {
     let object = lister.get(name).expect("it decodes")?;
     object["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok())
 }
 
-/// Versions of all objects, at one moment.
+/// The versions of all objects at one moment.
 fn versions(reader: &Reader) -> Vec<u64> {
     let moment = reader.snapshot().all();
-    moment.iter().map(|object| object.head().version().to_string().parse().expect("ours")).collect()
+    let versions = moment.iter().map(|object| object.head().resource_version().to_string());
+    versions.map(|version| version.parse().expect("a number")).collect()
 }
 
 #[test]
@@ -67,20 +70,36 @@ fn hot_reads_never_go_back_to_an_old_version() {
 }
 
 #[test]
+fn a_deleted_object_is_not_in_the_hot_set() {
+    explore(|| {
+        let mut store = Store::new();
+        put(&mut store, "a", 1, "x");
+        let lister = store.reader().lister::<serde_json::Value>().expect("compact");
+        let reader = thread::spawn(move || drop(lister.get("a")));
+        put(&mut store, "a", 2, "x");
+        store.delete("a");
+        reader.join().expect("no panic");
+        let status = &store.reader().status().types[0];
+        assert_eq!((status.hot_entries, status.hot_bytes), (0, 0));
+    });
+}
+
+#[test]
 fn a_list_is_one_moment_and_agrees_with_get() {
     explore(|| {
         let mut store = Store::new();
         let reader = store.reader();
         let watching = thread::spawn(move || {
             for _ in 0..3 {
-                // The writer puts a, then b, then a again with versions that only grow.
+                // The writer puts a, then b, then a again, with growing versions.
                 let seen = versions(&reader);
                 let is_a_moment = matches!(seen[..], [] | [1] | [1 | 3, 2]);
                 assert!(is_a_moment, "{seen:?}");
-                // What was listed is there, in that version or a later one.
+                // What was listed can be got.
                 for name in ["a", "b"].iter().take(seen.len()) {
                     assert!(reader.get(*name).is_some());
                 }
+                // What was got is listed.
                 if reader.get("b").is_some() {
                     assert_eq!(versions(&reader).len(), 2);
                 }

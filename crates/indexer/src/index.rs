@@ -1,8 +1,10 @@
-//! Indexes: a type that says which view of an object it needs and which values it yields.
+//! Indexes. An index is a type that declares which view of an object it needs and which values it
+//! yields.
 //!
-//! Values are computed when an object arrives, from the view alone, and the entry that a reader finds holds the
-//! very version that they were computed from. So a read by index cannot return an object that does not match,
-//! whatever happens meanwhile. An object whose view does not decode has no entry; it is in the index's status.
+//! Values are computed when an object arrives, from the head and the view only. The entry that a
+//! reader finds holds the same version that the values were computed from, so a read by index never
+//! returns an object that does not match. An object whose view does not decode has no entry. The
+//! index's status lists it.
 
 use std::any::{Any, TypeId};
 use std::borrow::{Borrow, Cow};
@@ -13,8 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::de::DeserializeOwned;
 
-use crate::error::DecodeError;
-use crate::face::short_name;
+use crate::error::{DecodeError, short_name};
 use crate::head::Head;
 use crate::key::{KeyRef, ObjectKey};
 use crate::object::Object;
@@ -23,15 +24,15 @@ use crate::version::Uid;
 
 /// An index over the objects of a store.
 ///
-/// The view is any type that decodes from an object, and should have the few fields that the index reads: it is
-/// decoded for every object that arrives. `()` stands for none; such an index reads the head only and
-/// decodes nothing.
+/// The view is any type that decodes from an object. It should have only the few fields that the
+/// index reads, because it is decoded for every object that arrives. With the view `()`, an index
+/// reads only the head and decodes nothing.
 ///
 /// ```
 /// use serde::Deserialize;
 /// use windlass_indexer::{Head, Index, Store};
 ///
-/// /// Pods by the node that they are assigned to.
+/// /// Pods by their node.
 /// struct ByNode;
 ///
 /// #[derive(Deserialize)]
@@ -51,7 +52,8 @@ use crate::version::Uid;
 /// }
 ///
 /// let mut store = Store::new();
-/// store.put_bytes(br#"{"metadata":{"name":"web","namespace":"a"},"spec":{"nodeName":"node-1"}}"#)?;
+/// let pod = br#"{"metadata":{"name":"web","namespace":"a"},"spec":{"nodeName":"node-1"}}"#;
+/// store.put_bytes(pod)?;
 /// store.add_index(ByNode)?;
 /// let on_node = store.reader().snapshot().by_index::<ByNode>("node-1")?;
 /// assert_eq!(on_node.iter().count(), 1);
@@ -60,52 +62,52 @@ use crate::version::Uid;
 pub trait Index: Send + Sync + 'static {
     /// What is decoded of an object for this index; `()` for nothing.
     type View: DeserializeOwned + 'static;
-    /// What objects are found by.
+    /// The type of the values that objects are found by.
     type Value: IndexValue;
 
-    /// The values of one object: none, one or more. The same value twice counts once.
+    /// The values of one object: none, one or more. Duplicates count once.
     fn values(&self, head: &Head, view: Self::View) -> impl IntoIterator<Item = Self::Value>;
 }
 
-/// A value that an index can hold, as a text that is different for different values.
+/// A value of an index. Different values must have different texts.
 pub trait IndexValue {
-    /// The text.
+    /// The value as a text.
     fn index_text(&self) -> Cow<'_, str>;
 }
 
-/// What can be looked up in an index whose values are `V`: a `V`, or what it borrows as, such as a `str` for a
-/// `String`.
+/// What can be looked up in an index with values `V`: a `V`, or what it borrows as, such as a `str`
+/// for a `String`.
 pub trait LookUp<V>: IndexValue {}
 
 impl<V: Borrow<Q>, Q: IndexValue + ?Sized> LookUp<V> for Q {}
 
-/// The built-in index of objects by the uid of each of their owners.
+/// The built-in index by the uids of an object's owners.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ByOwner;
 
-/// The built-in index of objects by labels: all of them, or those with certain keys.
+/// The built-in index by labels: by all of them, or by those with certain keys.
 ///
-/// Label selectors use it where they can; without it, they look at the head of every object.
+/// Label selectors use it where they can. Without it, they look at the head of every object.
 #[derive(Clone, Debug, Default)]
 pub struct ByLabel {
-    /// `None` for all.
+    /// `None` for all labels.
     keys: Option<BTreeSet<String>>,
 }
 
-/// What an index holds, and what it could not take in.
+/// What an index holds, and which objects it could not read.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct IndexStatus {
     /// The type of the index.
     pub name: &'static str,
-    /// How many entries there are: one for each object and value.
+    /// The number of entries: one for each pair of object and value.
     pub entries: usize,
-    /// Objects that are not in the index because their view does not decode, in the order of their keys. An
-    /// object leaves this list with its next version.
+    /// Objects that are not in the index because their view does not decode, in the order of their
+    /// keys. An object leaves this list with its next version.
     pub undecodable: Vec<DecodeError>,
 }
 
-/// An index whose types are forgotten.
+/// An index without its type parameters.
 pub(crate) struct Registered {
     pub(crate) type_id: TypeId,
     pub(crate) name: &'static str,
@@ -124,7 +126,15 @@ pub(crate) struct IndexEntry {
     pub(crate) object: Arc<Object>,
 }
 
-/// A place in an index: before all entries of a value, or at one of them.
+/// One value of an object in an index.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Posting {
+    /// The number of the index.
+    pub(crate) index: usize,
+    pub(crate) value: Arc<str>,
+}
+
+/// A position in an index: before all entries of a value, or at one of them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place<'a> {
     pub(crate) value: &'a str,
@@ -136,7 +146,7 @@ impl Registered {
         let needs_bytes = TypeId::of::<I::View>() != TypeId::of::<()>();
         let labels = (&index as &dyn Any).downcast_ref::<ByLabel>().cloned();
         let values = move |head: &Head, bytes: &[u8]| {
-            // The unit type decodes from `null`, and so needs no case of its own.
+            // The unit type decodes from `null`.
             let view = serde_json::from_slice(if needs_bytes { bytes } else { b"null" })?;
             let values = index.values(head, view).into_iter();
             Ok(values.map(|value| value.index_text().into_owned()).collect())
@@ -151,8 +161,8 @@ impl Registered {
         }
     }
 
-    /// The values of an object. If its view does not decode, that is noted, and there are none; call
-    /// [`Registered::forget`] when the object goes.
+    /// The values of an object. If its view does not decode, there are none, and the failure is
+    /// noted until the next version or [`Registered::forget`].
     pub(crate) fn values(&self, object: &Object) -> BTreeSet<String> {
         let head = object.head();
         match (self.values)(head, object.bytes().unwrap_or_default()) {
@@ -176,7 +186,7 @@ impl Registered {
         self.failed().values().cloned().collect()
     }
 
-    /// Whether it has every object with a label `key`.
+    /// Whether it contains every object that has the label `key`.
     pub(crate) fn covers_label(&self, key: &str) -> bool {
         self.labels.as_ref().is_some_and(|labels| labels.covers(key))
     }
@@ -193,10 +203,11 @@ impl fmt::Debug for Registered {
 }
 
 impl Tree<IndexEntry> {
-    /// The shared copy of a value, if an entry has it already.
-    pub(crate) fn shared_value(&self, value: &str) -> Option<Arc<str>> {
-        let entry = self.from(Place { value, key: None }).next()?;
-        (*entry.value == *value).then(|| Arc::clone(&entry.value))
+    /// The shared copy of a value, if an entry has it already, or a new one.
+    pub(crate) fn share(&self, value: &str) -> Arc<str> {
+        let first = self.from(Place { value, key: None }).next();
+        let known = first.filter(|entry| *entry.value == *value);
+        known.map_or_else(|| value.into(), |entry| Arc::clone(&entry.value))
     }
 }
 
@@ -221,43 +232,22 @@ impl Entry for IndexEntry {
     }
 }
 
-impl Entry for Arc<Object> {
-    type Bound = ObjectKey;
-    type Probe<'a> = KeyRef<'a>;
-
-    fn bound(&self) -> ObjectKey {
-        self.head().key().clone()
-    }
-
-    fn probe(&self) -> KeyRef<'_> {
-        self.head().key().as_ref()
-    }
-
-    fn compare(&self, probe: KeyRef<'_>) -> Ordering {
-        self.probe().cmp(&probe)
-    }
-
-    fn compare_bound(bound: &ObjectKey, probe: KeyRef<'_>) -> Ordering {
-        bound.as_ref().cmp(&probe)
-    }
-}
-
 impl Index for ByOwner {
     type View = ();
     type Value = Uid;
 
     fn values(&self, head: &Head, (): ()) -> impl IntoIterator<Item = Uid> {
-        head.owners().map(|owner| owner.uid.clone())
+        head.owner_references().map(|owner| owner.uid.clone())
     }
 }
 
 impl ByLabel {
-    /// Only labels with these keys.
+    /// Indexes only the labels with these keys.
     pub fn keys<T: Into<String>>(keys: impl IntoIterator<Item = T>) -> Self {
         Self { keys: Some(keys.into_iter().map(Into::into).collect()) }
     }
 
-    /// All labels.
+    /// Indexes all labels.
     pub fn all() -> Self {
         Self::default()
     }
@@ -298,7 +288,7 @@ impl<T: IndexValue + ?Sized> IndexValue for &T {
 impl<A: IndexValue, B: IndexValue> IndexValue for (A, B) {
     fn index_text(&self) -> Cow<'_, str> {
         let (one, two) = (self.0.index_text(), self.1.index_text());
-        // The length keeps ("a", "bc") apart from ("ab", "c").
+        // The length distinguishes ("a", "bc") from ("ab", "c").
         Cow::Owned(format!("{}:{one}{two}", one.len()))
     }
 }

@@ -1,18 +1,18 @@
-//! The name of an object in its type: namespace, if it has one, and name.
+//! The key of an object: its namespace, if it has one, and its name.
 //!
-//! Everything downstream passes keys around: deltas, events, queues. So a key is two shared pointers, cheap to
-//! clone, and hashes and orders by its text. Keys order by namespace first, cluster-scoped ones before all
-//! others, which makes the objects of a namespace neighbours in the store.
+//! Deltas, events and queues carry keys. So a key is two shared pointers and cheap to clone. It
+//! compares and hashes by its text. Keys are ordered by namespace first, with cluster-scoped keys
+//! before all others, so the objects of a namespace are neighbours in the store.
 
-use std::cmp::Ordering;
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::interner::{Symbol, arc_str_bytes};
+use crate::symbol::{Symbol, arc_str_bytes};
 
-/// Namespace and name of an object. Displayed as `namespace/name`, or `name` if it has no namespace.
+/// Namespace and name of an object.
+///
+/// It is displayed as `namespace/name`, or as `name` if there is no namespace.
 ///
 /// ```
 /// use windlass_indexer::ObjectKey;
@@ -24,49 +24,51 @@ use crate::interner::{Symbol, arc_str_bytes};
 /// assert_eq!(ObjectKey::cluster("node-1").to_string(), "node-1");
 /// # Ok::<(), windlass_indexer::ParseKeyError>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {
     namespace: Option<Symbol>,
     name: Arc<str>,
 }
 
-/// A key that borrows its text: what a look-up needs. It comes from `&ObjectKey`, from
-/// `(namespace, name)`, and from `"namespace/name"` or `"name"`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A borrowed key, as look-ups take it. It is made from `&ObjectKey`, from `(namespace, name)`, or
+/// from `"namespace/name"` or `"name"`.
+///
+/// It compares and hashes like the owned key, because both derive this from the same fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyRef<'a> {
     namespace: Option<&'a str>,
     name: &'a str,
 }
 
-/// A text that is no key.
+/// A text that is not a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no key: write `namespace/name`, or `name` for a cluster-scoped object")]
+#[error("{text:?} is not a key: write `namespace/name`, or `name` for a cluster-scoped object")]
 pub struct ParseKeyError {
     text: String,
 }
 
 impl ObjectKey {
-    /// The key of an object in a namespace; an empty one is none.
+    /// The key of an object in a namespace. An empty namespace means none.
     pub fn namespaced(namespace: &str, name: &str) -> Self {
         KeyRef::from((namespace, name)).into()
     }
 
-    /// The key of an object without a namespace.
+    /// The key of a cluster-scoped object.
     pub fn cluster(name: &str) -> Self {
         Self::new(None, name)
     }
 
-    /// A key whose namespace is shared with others.
+    /// A key whose namespace is shared with other keys.
     pub fn new(namespace: Option<Symbol>, name: &str) -> Self {
         Self { namespace, name: name.into() }
     }
 
-    /// The namespace, if the object has one.
+    /// The namespace; `None` for a cluster-scoped object.
     pub fn namespace(&self) -> Option<&str> {
         self.namespace.as_deref()
     }
 
-    /// The namespace to be shared with another key.
+    /// The namespace, to share it with another key.
     pub fn namespace_symbol(&self) -> Option<&Symbol> {
         self.namespace.as_ref()
     }
@@ -76,24 +78,24 @@ impl ObjectKey {
         &self.name
     }
 
-    /// The key, borrowed.
+    /// The borrowed key.
     pub fn as_ref(&self) -> KeyRef<'_> {
         KeyRef { namespace: self.namespace(), name: &self.name }
     }
 
-    /// What the name takes; the namespace belongs to the interner.
+    /// What the name takes from the allocator. The interner counts the namespace.
     pub(crate) fn allocated_bytes(&self) -> usize {
         arc_str_bytes(&self.name)
     }
 }
 
 impl<'a> KeyRef<'a> {
-    /// Of an object in `namespace`, or of a cluster-scoped one.
+    /// The key of an object in a namespace, or of a cluster-scoped one.
     pub fn new(namespace: Option<&'a str>, name: &'a str) -> Self {
         Self { namespace, name }
     }
 
-    /// The namespace, if the object has one.
+    /// The namespace; `None` for a cluster-scoped object.
     pub fn namespace(&self) -> Option<&'a str> {
         self.namespace
     }
@@ -143,46 +145,6 @@ impl FromStr for ObjectKey {
     }
 }
 
-impl PartialEq for ObjectKey {
-    fn eq(&self, other: &Self) -> bool {
-        // Names differ more often than namespaces do.
-        self.name == other.name && self.namespace == other.namespace
-    }
-}
-
-impl Eq for ObjectKey {}
-
-impl PartialOrd for ObjectKey {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for ObjectKey {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.namespace.cmp(&other.namespace).then_with(|| self.name.cmp(&other.name))
-    }
-}
-
-impl Hash for ObjectKey {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        hash(self.as_ref(), state);
-    }
-}
-
-impl Hash for KeyRef<'_> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        hash(*self, state);
-    }
-}
-
-/// Not in line: keys are hashed in many places, and more often than not the code is not in the processor's caches.
-#[inline(never)]
-fn hash<H: Hasher>(key: KeyRef<'_>, state: &mut H) {
-    key.name.hash(state);
-    key.namespace.unwrap_or_default().hash(state);
-}
-
 impl fmt::Display for ObjectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.as_ref(), f)
@@ -206,7 +168,7 @@ impl fmt::Display for KeyRef<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::hash::DefaultHasher;
+    use std::hash::{DefaultHasher, Hash, Hasher};
 
     use super::*;
 
@@ -218,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_what_looks_them_up_hash_alike() {
+    fn owned_and_borrowed_keys_hash_alike() {
         let hash = |key: &dyn Fn(&mut DefaultHasher)| {
             let mut hasher = DefaultHasher::new();
             key(&mut hasher);
@@ -234,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_no_keys_are_refused_with_what_to_write() {
+    fn invalid_keys_are_refused_with_a_hint() {
         for text in ["", "/a", "a/", "a/b/c"] {
             let error = text.parse::<ObjectKey>().expect_err("refused").to_string();
             assert!(error.contains("namespace/name"), "{error}");

@@ -1,32 +1,31 @@
-//! Typed faces of a store: the lister and the handle that it yields.
+//! Reading a store as objects of one type: the lister, and the handles that it yields.
 //!
-//! Only this file is generic over the type of the objects, and it does little: it asks the erased store and
-//! gives the answer its type.
+//! Only this file is generic over the type of the objects. It asks the untyped store and gives the
+//! answer its type.
 
 use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use serde::de::DeserializeOwned;
 
-use crate::error::{DecodeError, IndexError};
-use crate::face::Face;
+use crate::decoder::Decoder;
+use crate::error::{DecodeError, IndexError, LayoutError, short_name};
 use crate::head::Head;
 use crate::index::{ByLabel, ByOwner, Index, LookUp};
 use crate::key::{KeyRef, ObjectKey};
-use crate::object::{Body, Object};
+use crate::object::Object;
 use crate::reader::{Objects, Reader, Selection, Snapshot};
 use crate::selector::Selector;
-use crate::table::{Found, Memo};
+use crate::shared::Keep;
 use crate::version::Uid;
 
-/// Reads a store as objects of one type; cheap to clone.
+/// Reads a store as objects of one type. It is cheap to clone.
 ///
-/// A read by key decodes at most once for each version as long as the object stays in the hot set. Lists yield
-/// handles and decode nothing; reading those does not fill the hot set, because a scan would push out what
-/// is read often. Objects are shared and immutable, so there is no copy to make and no cache to corrupt.
+/// A read by key decodes a version of an object at most once as long as the object stays in the hot
+/// set. Lists yield handles and decode nothing. Reading a handle does not fill the hot set, because
+/// a scan would evict what is read often. Objects are shared and immutable, so no copy is needed.
 pub struct Lister<K> {
     /// One pointer, because every handle has a clone.
     view: Arc<View>,
@@ -36,12 +35,13 @@ pub struct Lister<K> {
 /// A store, read as one type.
 struct View {
     reader: Reader,
-    face: Arc<Face>,
+    decoder: Arc<Decoder>,
     /// What must live as long as somebody reads.
     kept: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-/// One version of an object: its head at once, the object when it is asked for.
+/// A handle of one version of an object. The metadata is available at once, and
+/// [`get`](Self::get) decodes the object.
 pub struct Cached<K> {
     object: Arc<Object>,
     lister: Lister<K>,
@@ -53,43 +53,50 @@ pub struct List<K> {
     lister: Lister<K>,
 }
 
-/// The objects of a list.
+/// Iterates over the objects of a list.
 pub struct Iter<'a, K> {
     objects: Objects<'a>,
     lister: &'a Lister<K>,
 }
 
-impl<K: DeserializeOwned + Send + Sync + 'static> Lister<K> {
-    pub(crate) fn new(reader: Reader, face: Arc<Face>) -> Self {
-        Self { view: Arc::new(View { reader, face, kept: None }), object: PhantomData }
-    }
-
-    /// The same, and as long as it, a clone of it or a handle from it lives, so does `kept`: whoever fills the
-    /// store, for instance.
-    #[must_use]
-    pub fn keeping(self, kept: Arc<dyn Any + Send + Sync>) -> Self {
-        let (reader, face) = (self.view.reader.clone(), Arc::clone(&self.view.face));
-        Self { view: Arc::new(View { reader, face, kept: Some(kept) }), object: PhantomData }
-    }
-
-    /// The object of a key, decoded; `None` if it is not there. Keys are `&ObjectKey`, `(namespace, name)` or
-    /// `"namespace/name"`.
+impl Reader {
+    /// Reads the store as objects of one type.
     ///
     /// # Errors
-    /// If the object is there but does not decode as `K`. That stays so until its next version.
-    pub fn get<'k>(&self, key: impl Into<KeyRef<'k>>) -> Result<Option<Arc<K>>, DecodeError> {
-        let table = &self.view.reader.shared().table;
-        let object = match table.find(key.into(), &self.view.face) {
-            Found::Nothing => return Ok(None),
-            Found::Hot(memo) => return typed(memo).map(Some),
-            Found::Cold(object) => object,
-        };
-        let (memo, weight) = self.decode(&object);
-        table.keep(&object, &self.view.face, memo.clone(), weight);
-        typed(memo).map(Some)
+    /// If the store is resident as another type.
+    pub fn lister<K>(&self) -> Result<Lister<K>, LayoutError>
+    where
+        K: DeserializeOwned + Send + Sync + 'static,
+    {
+        if let Some(resident) = &self.shared().resident
+            && !resident.is::<K>()
+        {
+            let (resident, wanted) = (resident.name(), short_name::<K>());
+            return Err(LayoutError::Resident { resident, wanted });
+        }
+        Ok(Lister::new(self.clone(), self.shared().decoder::<K>(), None))
+    }
+}
+
+impl<K: DeserializeOwned + Send + Sync + 'static> Lister<K> {
+    /// Keeps `kept` alive as long as this lister, a clone of it or a handle from it lives. It may
+    /// be what fills the store, for instance.
+    #[must_use]
+    pub fn keeping(self, kept: Arc<dyn Any + Send + Sync>) -> Self {
+        Self::new(self.view.reader.clone(), Arc::clone(&self.view.decoder), Some(kept))
     }
 
-    /// The handle of a key; decodes nothing.
+    /// The object with a key, decoded; `None` if there is none. A key is an `&ObjectKey`,
+    /// `(namespace, name)` or `"namespace/name"`.
+    ///
+    /// # Errors
+    /// If the object does not decode as `K`. This does not change until its next version.
+    pub fn get<'k>(&self, key: impl Into<KeyRef<'k>>) -> Result<Option<Arc<K>>, DecodeError> {
+        let Some(object) = self.view.reader.get(key) else { return Ok(None) };
+        self.decode(&object, Keep::Yes).map(Some)
+    }
+
+    /// The handle of the object with a key. It decodes nothing.
     pub fn cached<'k>(&self, key: impl Into<KeyRef<'k>>) -> Option<Cached<K>> {
         self.view.reader.get(key).map(|object| self.handle(object))
     }
@@ -99,19 +106,35 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Lister<K> {
         Cached { object, lister: self.clone() }
     }
 
+    /// The number of objects.
+    pub fn len(&self) -> usize {
+        self.view.reader.len()
+    }
+
+    /// Whether there are no objects.
+    pub fn is_empty(&self) -> bool {
+        self.view.reader.is_empty()
+    }
+
+    /// The first object, in the order of keys, for which `predicate` returns true. It looks at one
+    /// object after the other; for a value that is looked up often, add an [`Index`].
+    pub fn find(&self, predicate: impl FnMut(&Cached<K>) -> bool) -> Option<Cached<K>> {
+        self.list().iter().find(predicate)
+    }
+
     /// All objects.
     pub fn list(&self) -> List<K> {
-        self.at(Snapshot::all)
+        self.now(Snapshot::all)
     }
 
     /// The objects of a namespace.
     pub fn in_namespace(&self, namespace: &str) -> List<K> {
-        self.at(|moment| moment.in_namespace(namespace))
+        self.now(|snapshot| snapshot.in_namespace(namespace))
     }
 
-    /// The objects with certain labels. For those of a namespace, use [`List::matching`].
+    /// The objects that a selector selects. For those of a namespace, use [`List::matching`].
     pub fn select(&self, selector: &Selector) -> List<K> {
-        self.at(|moment| moment.select(selector))
+        self.now(|snapshot| snapshot.select(selector))
     }
 
     /// The objects with a value in an index.
@@ -134,8 +157,8 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Lister<K> {
         self.by_index::<ByOwner>(uid)
     }
 
-    /// The objects with a label, by the index [`ByLabel`]. [`select`](Self::select) uses that index as well,
-    /// and does without where there is none.
+    /// The objects with a label, by the index [`ByLabel`]. [`select`](Self::select) uses that index
+    /// too, and works without it.
     ///
     /// # Errors
     /// If the store has no such index.
@@ -148,56 +171,32 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Lister<K> {
         &self.view.reader
     }
 
-    fn at(&self, select: impl FnOnce(&Snapshot) -> Selection) -> List<K> {
+    fn new(
+        reader: Reader,
+        decoder: Arc<Decoder>,
+        kept: Option<Arc<dyn Any + Send + Sync>>,
+    ) -> Self {
+        Self { view: Arc::new(View { reader, decoder, kept }), object: PhantomData }
+    }
+
+    fn now(&self, select: impl FnOnce(&Snapshot) -> Selection) -> List<K> {
         List { selection: select(&self.view.reader.snapshot()), lister: self.clone() }
     }
 
-    /// Decodes an object that is not hot.
-    fn decode(&self, object: &Object) -> (Memo, usize) {
-        self.view.face.misses.fetch_add(1, Ordering::Relaxed);
-        let decoded = match object.body() {
-            Body::Bytes(bytes) => self.view.face.decode(object.head(), bytes),
-            Body::Resident(decoded, weight) if self.view.face.is_of(decoded) => {
-                Ok((Arc::clone(decoded), *weight as usize))
-            }
-            // It comes from a store that is resident in another type.
-            Body::Resident(..) => Err(self.view.face.without_bytes(object.head())),
-            Body::Undecodable(error) => Err(error.clone()),
-        };
-        match decoded {
-            Ok((decoded, weight)) => (Memo::Decoded(decoded), weight),
-            Err(error) => (Memo::Failed(error), 0),
-        }
-    }
-}
-
-/// Gives a decoded object its type back.
-fn typed<K: Any + Send + Sync>(memo: Memo) -> Result<Arc<K>, DecodeError> {
-    match memo {
-        Memo::Decoded(decoded) => {
-            Ok(decoded.downcast().expect("what a face decodes must be of its type"))
-        }
-        Memo::Failed(error) => Err(error),
+    fn decode(&self, object: &Arc<Object>, keep: Keep) -> Result<Arc<K>, DecodeError> {
+        let View { reader, decoder, .. } = &*self.view;
+        let decoded = reader.shared().decode(decoder, object, keep)?;
+        Ok(decoded.downcast().expect("a decoder of K must return a K"))
     }
 }
 
 impl<K: DeserializeOwned + Send + Sync + 'static> Cached<K> {
-    /// The object, decoded from this version's bytes, or as it is in the hot set.
+    /// The object, decoded from the bytes of this version or taken from the hot set.
     ///
     /// # Errors
-    /// If it does not decode as `K`.
+    /// If the object does not decode as `K`.
     pub fn get(&self) -> Result<Arc<K>, DecodeError> {
-        let table = &self.lister.view.reader.shared().table;
-        let (object, face) = (&self.object, &self.lister.view.face);
-        if let Some(memo) = table.find_version(object, face) {
-            return typed(memo);
-        }
-        let (memo, _) = self.lister.decode(object);
-        if let Memo::Failed(_) = memo {
-            // Known to the status from now on, and not tried again.
-            table.keep(object, face, memo.clone(), 0);
-        }
-        typed(memo)
+        self.lister.decode(&self.object, Keep::No)
     }
 }
 
@@ -219,19 +218,19 @@ impl<K> Cached<K> {
 }
 
 impl<K> List<K> {
-    /// Those of them with certain labels. A second selector takes the place of the first.
+    /// Restricts the list by labels. A second selector replaces the first.
     #[must_use]
     pub fn matching(mut self, selector: &Selector) -> Self {
         self.selection = self.selection.matching(selector);
         self
     }
 
-    /// Handles of the objects.
+    /// Iterates over the handles of the objects.
     pub fn iter(&self) -> Iter<'_, K> {
         Iter { objects: self.selection.iter(), lister: &self.lister }
     }
 
-    /// The heads alone, which costs no handle.
+    /// Iterates over the heads only, without making handles.
     pub fn heads(&self) -> impl Iterator<Item = &Head> {
         self.selection.iter().map(|object| object.head())
     }
@@ -255,7 +254,7 @@ impl<'a, K> IntoIterator for &'a List<K> {
     }
 }
 
-// Not derived, because that would ask for the same of `K`.
+// `Clone` is not derived, because that would require `K: Clone`.
 
 impl<K> Clone for Lister<K> {
     fn clone(&self) -> Self {
@@ -278,14 +277,14 @@ impl<K> Clone for List<K> {
 impl<K> fmt::Debug for Lister<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kept = if self.view.kept.is_some() { ", keeping its source" } else { "" };
-        write!(f, "Lister<{}{kept}>", self.view.face.name())
+        write!(f, "Lister<{}{kept}>", self.view.decoder.name())
     }
 }
 
 impl<K> fmt::Debug for Cached<K> {
-    /// Shows the head only: the object may be a Secret.
+    /// Shows the key only: the object may be a Secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Cached<{}>({})", self.lister.view.face.name(), self.key())
+        write!(f, "Cached<{}>({})", self.lister.view.decoder.name(), self.key())
     }
 }
 

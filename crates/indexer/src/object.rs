@@ -1,10 +1,7 @@
-//! An object as the store holds it: its head, and a body that knows no type.
+//! An object as the store holds it: its head, and a body without a type.
 //!
-//! Objects are immutable and shared as `Arc<Object>`; a new version is a new object. So nobody can change what
-//! is in the cache by accident, and there is nothing to detect, as client-go's mutation detector does.
-//!
-//! The bytes are a `Box<[u8]>`: two words and not a byte too many, where `Bytes` takes four words and, as long
-//! as a slice of it lives, all of the buffer that it was cut from.
+//! Objects are immutable and shared as `Arc<Object>`. A new version is a new object. So nobody can
+//! change the cache by accident, and no mutation detector is needed, as client-go has one.
 
 use std::any::Any;
 use std::fmt;
@@ -13,38 +10,29 @@ use std::sync::Arc;
 use crate::error::DecodeError;
 use crate::head::Head;
 
-/// A decoded object whose type only its readers know.
+/// A decoded object. Only its readers know its type.
 pub(crate) type Decoded = Arc<dyn Any + Send + Sync>;
 
 /// An object: head and body.
 pub struct Object {
-    head: Head,
-    body: Body,
+    pub(crate) head: Head,
+    pub(crate) body: Body,
 }
 
 /// What is held beside the head.
-#[derive(Clone)]
 pub(crate) enum Body {
-    /// Compact JSON, decoded by whoever reads it.
+    /// Compact JSON, decoded by each reader.
     Bytes(Box<[u8]>),
-    /// In a resident store: decoded, and what that takes, which is a word less than a `usize` with its tag.
+    /// In a resident store: the decoded object and its weight. A `u32` keeps the enum small.
     Resident(Decoded, u32),
     /// In a resident store: the bytes did not decode.
     Undecodable(DecodeError),
 }
 
 impl Object {
-    /// An object from its head and the bytes that the head was read from.
+    /// Creates an object from its head and the bytes that the head was read from.
     pub fn new(head: Head, bytes: impl Into<Box<[u8]>>) -> Self {
         Self { head, body: Body::Bytes(bytes.into()) }
-    }
-
-    pub(crate) fn with_body(head: Head, body: Body) -> Self {
-        Self { head, body }
-    }
-
-    pub(crate) fn into_head(self) -> Head {
-        self.head
     }
 
     /// The metadata.
@@ -60,12 +48,13 @@ impl Object {
         }
     }
 
-    /// Moves the bytes into memory that is taken now, and returns those from before; nothing in a resident store.
+    /// Moves the bytes into newly allocated memory and returns the old ones; `None` in a resident
+    /// store.
     ///
-    /// Bytes that arrive from a network are allocated between buffers of TLS and HTTP, which go soon and leave holes
-    /// that no other object fits into. Whoever takes in many objects at once moves them all and then drops what they
-    /// were in, and so has them side by side.
-    #[must_use = "memory that is free at once is what the next object would be moved into"]
+    /// Bytes from a network are allocated between the buffers of TLS and HTTP. Those buffers are
+    /// freed soon and leave holes that fit no other object. Whoever takes in many objects at once
+    /// moves all of them and then drops the old bytes, so that the objects are side by side.
+    #[must_use = "memory that is freed at once is where the next object would be moved to"]
     pub fn move_bytes(&mut self) -> Option<Box<[u8]>> {
         match &mut self.body {
             Body::Bytes(bytes) => Some(std::mem::replace(bytes, bytes.clone())),
@@ -73,9 +62,10 @@ impl Object {
         }
     }
 
-    /// What the object asked of the allocator: itself and its counts, the parts of its head and its body.
-    /// Exact, but for the decoded object of a resident store, which is weighed as its layout says. Interned
-    /// texts count with their interner.
+    /// What the object takes from the allocator: itself, the parts of its head, and its body.
+    ///
+    /// It is exact, except for the decoded object of a resident store, whose weight the layout
+    /// estimates. The interner counts interned texts.
     pub fn allocated_bytes(&self) -> usize {
         let body = match &self.body {
             Body::Bytes(bytes) => bytes.len(),
@@ -84,14 +74,10 @@ impl Object {
         };
         2 * size_of::<usize>() + size_of::<Self>() + self.head.allocated_bytes() + body
     }
-
-    pub(crate) fn body(&self) -> &Body {
-        &self.body
-    }
 }
 
 impl fmt::Debug for Object {
-    /// Shows the head only: the body may be a Secret's.
+    /// Shows the head only: the body may be a Secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Object").field("head", &self.head).finish_non_exhaustive()
     }

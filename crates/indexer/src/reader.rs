@@ -1,44 +1,40 @@
-//! Reading a store without types: one object, a moment, a part of it.
+//! Reading a store without types: one object, a snapshot, a selection of objects.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use serde::de::DeserializeOwned;
-
-use crate::error::{IndexError, LayoutError};
-use crate::face::short_name;
-use crate::index::{Index, IndexEntry, LookUp, Place};
+use crate::error::IndexError;
+use crate::index::{Index, IndexEntry, IndexValue, LookUp, Place};
 use crate::key::KeyRef;
-use crate::lister::Lister;
 use crate::object::Object;
 use crate::selector::Selector;
-use crate::store::{Shared, Trees};
+use crate::shared::{IndexTree, Shared, Trees};
 use crate::tree::Iter;
 
-/// A handle for reading a store, cheap to clone. For typed objects, ask it for a [`Lister`].
+/// A handle for reading a store, cheap to clone. [`lister`](Self::lister) reads typed objects.
 #[derive(Clone, Debug)]
 pub struct Reader {
     shared: Arc<Shared>,
 }
 
-/// A store at one moment. It costs nothing to take and keeps what it shows alive as long as it lives.
+/// A store at one moment. It is cheap to take. It keeps its objects alive as long as it lives.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    moment: Arc<Trees>,
+    trees: Arc<Trees>,
 }
 
-/// Some objects of a moment, in the order of their keys. Nothing is looked up or copied until they are walked
-/// over.
+/// Some objects of a snapshot, in the order of their keys. Nothing is looked up or copied until it
+/// is iterated over.
 #[derive(Clone, Debug)]
 pub struct Selection {
-    moment: Arc<Trees>,
+    trees: Arc<Trees>,
     part: Part,
     selector: Selector,
-    /// An index and its value that hold all that the selector picks.
+    /// An index and a value of it that contain everything that the selector selects.
     shortcut: Option<(usize, Box<str>)>,
 }
 
-/// What is walked over.
+/// The part of a snapshot that is iterated over.
 #[derive(Clone, Debug)]
 enum Part {
     All,
@@ -47,15 +43,16 @@ enum Part {
     Index(usize, Box<str>),
 }
 
-/// The objects of a selection.
+/// Iterates over the objects of a selection.
 pub struct Objects<'a> {
     walk: Walk<'a>,
     selector: &'a Selector,
 }
 
 enum Walk<'a> {
-    All(Iter<'a, Arc<Object>>),
-    Namespace(Iter<'a, Arc<Object>>, &'a str),
+    /// All objects, or those of a namespace.
+    Objects(Iter<'a, Arc<Object>>, Option<&'a str>),
+    /// The entries of one value.
     Index(Iter<'a, IndexEntry>, &'a str),
 }
 
@@ -68,61 +65,44 @@ impl Reader {
         &self.shared
     }
 
-    /// The object of a key.
+    /// The object with a key.
     pub fn get<'k>(&self, key: impl Into<KeyRef<'k>>) -> Option<Arc<Object>> {
-        self.shared.table.get(key.into())
+        self.shared.map.get(key.into())
     }
 
-    /// The store as it is now.
+    /// The store at this moment.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot { moment: Arc::clone(&*self.shared.trees.read()) }
+        Snapshot { trees: Arc::clone(&*self.shared.trees.read()) }
     }
 
-    /// How many objects there are.
+    /// The number of objects.
     pub fn len(&self) -> usize {
         self.shared.trees.read().objects.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What the objects take, as [`Object::allocated_bytes`] counts it.
+    /// What all objects take, as counted by [`Object::allocated_bytes`].
     pub fn object_bytes(&self) -> usize {
         self.shared.object_bytes.load(Ordering::Relaxed)
-    }
-
-    /// A reader of typed objects.
-    ///
-    /// # Errors
-    /// If the store is resident as another type.
-    pub fn lister<K>(&self) -> Result<Lister<K>, LayoutError>
-    where
-        K: DeserializeOwned + Send + Sync + 'static,
-    {
-        if let Some(resident) = &self.shared.resident
-            && !resident.is::<K>()
-        {
-            let (resident, wanted) = (resident.name(), short_name::<K>());
-            return Err(LayoutError::Resident { resident, wanted });
-        }
-        Ok(Lister::new(self.clone(), self.shared.face::<K>()))
     }
 }
 
 impl Snapshot {
-    /// The object of a key. In a snapshot this takes a search; [`Reader::get`] is faster.
+    /// The object with a key. It searches the tree; [`Reader::get`] is faster.
     pub fn get<'k>(&self, key: impl Into<KeyRef<'k>>) -> Option<&Arc<Object>> {
-        self.moment.objects.get(key.into())
+        self.trees.objects.get(key.into())
     }
 
-    /// How many objects there are.
+    /// The number of objects.
     pub fn len(&self) -> usize {
-        self.moment.objects.len()
+        self.trees.objects.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -132,7 +112,7 @@ impl Snapshot {
         self.part(Part::All)
     }
 
-    /// The objects of a namespace. The order of keys serves as the index: it takes as long as its result.
+    /// The objects of a namespace. They are neighbours in the order of keys, so no index is needed.
     pub fn in_namespace(&self, namespace: &str) -> Selection {
         self.part(Part::Namespace(namespace.into()))
     }
@@ -140,29 +120,29 @@ impl Snapshot {
     /// The objects with a value in an index.
     ///
     /// # Errors
-    /// If the store had no such index at this moment.
+    /// If the store had no such index at the moment of the snapshot.
     pub fn by_index<I: Index>(
         &self,
         value: &(impl LookUp<I::Value> + ?Sized),
     ) -> Result<Selection, IndexError> {
-        let number = self.moment.index_number::<I>()?;
+        let number = self.trees.index_number::<I>()?;
         Ok(self.part(Part::Index(number, value.index_text().into())))
     }
 
-    /// The objects with certain labels. If there is a [`ByLabel`](crate::ByLabel) index for a label that must
-    /// have one value, only the objects with that value are looked at.
+    /// The objects that a selector selects. If there is a [`ByLabel`](crate::ByLabel) index for a
+    /// label that must have one value, only the objects with that value are looked at.
     pub fn select(&self, selector: &Selector) -> Selection {
         self.all().matching(selector)
     }
 
     fn part(&self, part: Part) -> Selection {
-        let moment = Arc::clone(&self.moment);
-        Selection { moment, part, selector: Selector::everything(), shortcut: None }
+        let trees = Arc::clone(&self.trees);
+        Selection { trees, part, selector: Selector::everything(), shortcut: None }
     }
 }
 
 impl Selection {
-    /// Those of them with certain labels. A second selector takes the place of the first.
+    /// Restricts the selection by labels. A second selector replaces the first.
     #[must_use]
     pub fn matching(mut self, selector: &Selector) -> Self {
         self.shortcut = self.label_index(selector);
@@ -170,16 +150,16 @@ impl Selection {
         self
     }
 
-    /// The objects.
+    /// Iterates over the objects.
     pub fn iter(&self) -> Objects<'_> {
-        let objects = &self.moment.objects;
+        let objects = &self.trees.objects;
         let walk = match (&self.part, &self.shortcut) {
-            (Part::All, None) => Walk::All(objects.iter()),
+            (Part::All, None) => Walk::Objects(objects.iter(), None),
             (Part::Namespace(namespace), _) => {
-                Walk::Namespace(objects.from(KeyRef::new(Some(namespace), "")), namespace)
+                Walk::Objects(objects.from(KeyRef::new(Some(namespace), "")), Some(namespace))
             }
             (Part::All, Some((number, value))) | (Part::Index(number, value), _) => {
-                let entries = &self.moment.indexes[*number].entries;
+                let entries = &self.trees.indexes[*number].entries;
                 Walk::Index(entries.from(Place { value, key: None }), value)
             }
         };
@@ -187,11 +167,9 @@ impl Selection {
     }
 
     fn label_index(&self, selector: &Selector) -> Option<(usize, Box<str>)> {
-        use crate::index::IndexValue;
-
         selector.exact().find_map(|pair| {
-            let covers = |tree: &crate::store::IndexTree| tree.index.covers_label(pair.0);
-            let number = self.moment.indexes.iter().position(covers)?;
+            let covers = |tree: &IndexTree| tree.index.covers_label(pair.0);
+            let number = self.trees.indexes.iter().position(covers)?;
             Some((number, pair.index_text().into()))
         })
     }
@@ -203,9 +181,9 @@ impl<'a> Iterator for Objects<'a> {
     fn next(&mut self) -> Option<&'a Arc<Object>> {
         loop {
             let object = match &mut self.walk {
-                Walk::All(objects) => objects.next()?,
-                Walk::Namespace(objects, namespace) => {
-                    objects.next().filter(|object| object.head().namespace() == Some(*namespace))?
+                Walk::Objects(objects, None) => objects.next()?,
+                Walk::Objects(objects, namespace) => {
+                    objects.next().filter(|object| object.head().namespace() == *namespace)?
                 }
                 Walk::Index(entries, value) => {
                     &entries.next().filter(|entry| *entry.value == **value)?.object

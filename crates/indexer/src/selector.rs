@@ -1,37 +1,35 @@
-//! Label selectors: which objects, by their labels. They read heads, and so decode nothing.
+//! Label selectors. They read heads and decode nothing.
 //!
-//! The grammar and the meaning are those of the Kubernetes API, without its `<` and `>`: a requirement that a
-//! label is not something also holds for objects that do not have the label.
-
-mod parse;
+//! Grammar and meaning are those of the Kubernetes API, without `<` and `>`. A requirement that a
+//! label is not some value also holds for objects without the label.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-pub use parse::SelectorError;
-
 use crate::head::Labels;
 
-/// Requirements on labels, all of which must hold; with none, it selects everything.
+/// Requirements on labels. An object is selected if all of them hold. A selector without
+/// requirements selects everything.
 ///
 /// ```
 /// use windlass_indexer::Selector;
 ///
 /// let selector: Selector = "app=web, tier in (front, back), !canary".parse()?;
 /// assert_eq!(selector.to_string(), "app=web,tier in (back,front),!canary");
-/// let same = Selector::everything().equals("app", "web").is_in("tier", ["front", "back"]).lacks("canary");
-/// assert_eq!(selector, same);
+/// let same = Selector::everything().equals("app", "web").is_in("tier", ["front", "back"]);
+/// assert_eq!(selector, same.lacks("canary"));
 /// # Ok::<(), windlass_indexer::SelectorError>(())
 /// ```
 ///
-/// An error says where and what to write instead:
+/// An error shows the position and what to write instead:
 ///
 /// ```
 /// # use windlass_indexer::Selector;
 /// let error = "tier in front".parse::<Selector>().expect_err("no brackets");
 /// assert_eq!(
 ///     error.to_string(),
-///     r#"selector "tier in front", at "front": `in` takes a list in brackets, as in `tier in (a, b)`"#,
+///     "selector \"tier in front\", at \"front\": \
+///      `in` takes a list in brackets, as in `tier in (a, b)`",
 /// );
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,7 +46,7 @@ struct Requirement {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Operator {
+pub(crate) enum Operator {
     Equals(String),
     EqualsNot(String),
     In(BTreeSet<String>),
@@ -63,17 +61,17 @@ impl Selector {
         Self::default()
     }
 
-    /// Adds: the label is `value`.
+    /// Requires that the label is `value`.
     pub fn equals(self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.and(key, Operator::Equals(value.into()))
     }
 
-    /// Adds: the label is not `value`, or is not there.
+    /// Requires that the label is not `value`. It may be missing.
     pub fn equals_not(self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.and(key, Operator::EqualsNot(value.into()))
     }
 
-    /// Adds: the label is one of `values`.
+    /// Requires that the label is one of `values`.
     pub fn is_in<V: Into<String>>(
         self,
         key: impl Into<String>,
@@ -82,7 +80,7 @@ impl Selector {
         self.and(key, Operator::In(values.into_iter().map(Into::into).collect()))
     }
 
-    /// Adds: the label is none of `values`, or is not there.
+    /// Requires that the label is none of `values`. It may be missing.
     pub fn is_not_in<V: Into<String>>(
         self,
         key: impl Into<String>,
@@ -91,12 +89,12 @@ impl Selector {
         self.and(key, Operator::NotIn(values.into_iter().map(Into::into).collect()))
     }
 
-    /// Adds: the label is there.
+    /// Requires that the object has the label.
     pub fn has(self, key: impl Into<String>) -> Self {
         self.and(key, Operator::Exists)
     }
 
-    /// Adds: the label is not there.
+    /// Requires that the object does not have the label.
     pub fn lacks(self, key: impl Into<String>) -> Self {
         self.and(key, Operator::Lacks)
     }
@@ -106,12 +104,12 @@ impl Selector {
         self.requirements.is_empty()
     }
 
-    /// Whether every requirement holds.
+    /// Whether all requirements hold.
     pub fn matches(&self, labels: Labels<'_>) -> bool {
         self.requirements.iter().all(|requirement| requirement.holds(labels.get(&requirement.key)))
     }
 
-    /// Labels that everything selected must have, with their values.
+    /// Labels that every selected object must have, with their only possible value.
     pub(crate) fn exact(&self) -> impl Iterator<Item = (&str, &str)> {
         self.requirements.iter().filter_map(|requirement| match &requirement.operator {
             Operator::Equals(value) => Some((&*requirement.key, &**value)),
@@ -122,7 +120,7 @@ impl Selector {
         })
     }
 
-    fn and(mut self, key: impl Into<String>, operator: Operator) -> Self {
+    pub(crate) fn and(mut self, key: impl Into<String>, operator: Operator) -> Self {
         self.requirements.push(Requirement { key: key.into(), operator });
         self
     }
@@ -142,7 +140,7 @@ impl Requirement {
 }
 
 impl fmt::Display for Selector {
-    /// As a `labelSelector` parameter takes it.
+    /// Writes it as the `labelSelector` parameter of a request.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, requirement) in self.requirements.iter().enumerate() {
             let separator = if number > 0 { "," } else { "" };

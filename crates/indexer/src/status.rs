@@ -1,83 +1,89 @@
-//! What a store tells of itself, at any time: sizes, the hot set of each type, and what does not decode.
+//! The status of a store: sizes, the hot set of each type, and objects that do not decode.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
 
+use crate::decoder::Decoder;
 use crate::error::DecodeError;
 use crate::index::IndexStatus;
 use crate::reader::Reader;
 
-/// A store's accounts. Bytes are those asked of the allocator.
+/// The status of a store. Bytes are those taken from the allocator.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StoreStatus {
-    /// How many objects there are.
+    /// The number of objects.
     pub objects: usize,
-    /// What they take, heads and bodies.
+    /// What the objects take: heads and bodies.
     pub object_bytes: usize,
-    /// What finding them takes: the table, the order and the indexes.
+    /// What the map, the order and the indexes take.
     pub structure_bytes: usize,
-    /// What interned texts take. If the interner is shared, those of other stores are in it.
+    /// What interned texts take. A shared interner includes those of other stores.
     pub interned_bytes: usize,
-    /// One for each type that the store has been read as.
+    /// One for each type that the store was read as.
     pub types: Vec<TypeStatus>,
     /// One for each index.
     pub indexes: Vec<IndexStatus>,
 }
 
-/// One type that a store is read as.
+/// The status of one type that a store is read as.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TypeStatus {
     /// The type.
     pub name: &'static str,
-    /// What decoded objects in the hot set take, estimated.
+    /// What the decoded objects in the hot set take, as an estimate.
     pub hot_bytes: usize,
-    /// How many there are.
+    /// The number of decoded objects in the hot set.
     pub hot_entries: usize,
-    /// Reads that found the object decoded, or known not to decode.
+    /// Reads that found the object decoded, or known not to decode. A resident store counts none.
     pub hits: u64,
     /// Reads that had to decode.
     pub misses: u64,
-    /// How many objects are known not to decode in their current version.
+    /// The number of objects that are known not to decode in their current version.
     pub undecodable: usize,
     /// The first hundred of them, in the order of their keys.
     pub undecodable_first: Vec<DecodeError>,
 }
 
-/// How many undecodable objects a status names: enough to see what is wrong.
+/// How many undecodable objects a status names. These are enough to see what is wrong.
 const NAMED_MAX: usize = 100;
 
 impl Reader {
-    /// The store's accounts. It walks over the nodes of all structures, so ask every few seconds, not for every
-    /// event.
+    /// The status of the store. It visits all nodes of all structures, so call it every few
+    /// seconds and not for every event.
     pub fn status(&self) -> StoreStatus {
         let shared = self.shared();
-        let moment = std::sync::Arc::clone(&*shared.trees.read());
-        let trees: usize = moment.indexes.iter().map(|tree| tree.entries.allocated_bytes()).sum();
-        let faces = shared.faces.read().clone();
-        let types = faces.iter().map(|face| TypeStatus {
-            name: face.name(),
-            hot_bytes: face.hot_bytes.load(Ordering::Relaxed),
-            hot_entries: face.hot_entries.load(Ordering::Relaxed),
-            hits: face.hits.load(Ordering::Relaxed) + shared.table.living_hits(face),
-            misses: face.misses.load(Ordering::Relaxed),
-            undecodable: face.undecodable.load(Ordering::Relaxed),
-            undecodable_first: shared.table.failures(face, NAMED_MAX),
-        });
-        let indexes = moment.indexes.iter().map(|tree| IndexStatus {
+        let trees = Arc::clone(&*shared.trees.read());
+        let decoders = shared.decoders.read().clone();
+        let indexes = trees.indexes.iter().map(|tree| IndexStatus {
             name: tree.index.name,
             entries: tree.entries.len(),
             undecodable: tree.index.undecodable(),
         });
+        let index_bytes: usize =
+            trees.indexes.iter().map(|tree| tree.entries.allocated_bytes()).sum();
         StoreStatus {
-            objects: moment.objects.len(),
+            objects: trees.objects.len(),
             object_bytes: self.object_bytes(),
-            structure_bytes: shared.table.allocated_bytes()
-                + moment.objects.allocated_bytes()
-                + trees,
+            structure_bytes: shared.map.allocated_bytes()
+                + trees.objects.allocated_bytes()
+                + index_bytes,
             interned_bytes: shared.interner.allocated_bytes(),
-            types: types.collect(),
+            types: decoders.iter().map(|decoder| type_status(decoder)).collect(),
             indexes: indexes.collect(),
         }
+    }
+}
+
+fn type_status(decoder: &Decoder) -> TypeStatus {
+    let hot_set = decoder.hot_set.read();
+    TypeStatus {
+        name: decoder.name(),
+        hot_bytes: hot_set.bytes,
+        hot_entries: hot_set.len(),
+        hits: hot_set.hits,
+        misses: hot_set.misses,
+        undecodable: hot_set.undecodable().len(),
+        undecodable_first: hot_set.undecodable().take(NAMED_MAX).cloned().collect(),
     }
 }

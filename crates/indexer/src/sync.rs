@@ -1,8 +1,8 @@
-//! The lock of the store, in one place so that it can be exchanged.
+//! The lock of the store.
 //!
-//! In this crate's own unit tests it is shuttle's, which lets a schedule explorer interleave readers and the
-//! writer. Hence a rule: a unit test that touches a whole store runs under the explorer, in `explore.rs`;
-//! the others live in `tests/`.
+//! In this crate's unit tests it is shuttle's lock, with which a schedule explorer interleaves
+//! readers and the writer. Hence a rule: a unit test that uses a whole store runs under the
+//! explorer, in `explore.rs`. The other tests are in `tests/`.
 
 use std::sync::PoisonError;
 
@@ -14,12 +14,8 @@ use shuttle::sync as imp;
 
 pub(crate) use imp::{RwLockReadGuard, RwLockWriteGuard};
 
-/// A lock for many readers that ignores poisoning and does not share a cache line with its neighbours.
-///
-/// No user code runs under it, except that comparing and dropping what users gave us cannot be avoided; a
-/// panic there leaves a structure that is whole.
+/// A read-write lock that ignores poisoning. No user code runs while it is held.
 #[derive(Debug)]
-#[repr(align(128))]
 pub(crate) struct Lock<T>(imp::RwLock<T>);
 
 impl<T> Lock<T> {
@@ -34,4 +30,11 @@ impl<T> Lock<T> {
     pub(crate) fn write(&self) -> RwLockWriteGuard<'_, T> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Lets the schedule explorer switch threads here. It cannot see inside the map, which has locks of
+/// its own.
+pub(crate) fn switch_point() {
+    #[cfg(test)]
+    shuttle::thread::yield_now();
 }

@@ -1,7 +1,7 @@
-//! Resource versions and uids, as small as they come.
+//! Resource versions and uids.
 //!
-//! A resource version is a decimal number on every known server, but its form is the server's affair. So any
-//! decimal, of whatever length, compares by its value; anything else is only equal or not.
+//! Every known server uses decimal numbers as resource versions, but the API does not promise a
+//! form. So decimals of any length compare by value. All other texts are only equal or not.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -15,21 +15,13 @@ use std::hash::{Hash, Hasher};
 /// let version = |text| ResourceVersion::new(text);
 /// assert!(version("99") < version("100"));
 /// assert!(version("18446744073709551616") > version("18446744073709551615"));
-/// // Not decimal: neither older nor newer.
+/// // Not decimal, so neither older nor newer.
 /// assert_eq!(version("v2").partial_cmp(&version("v1")), None);
 /// ```
 #[derive(Clone)]
-pub struct ResourceVersion(Form);
+pub struct ResourceVersion(Box<str>);
 
-#[derive(Clone)]
-enum Form {
-    /// A decimal in its shortest form that fits.
-    Number(u64),
-    /// Everything else: longer decimals, zeros in front, other texts, none.
-    Text(Box<str>),
-}
-
-/// An object's uid: sixteen bytes if it is a UUID in its usual form, its text otherwise.
+/// An object's uid: sixteen bytes if it is a UUID in its usual form, and its text otherwise.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Uid(UidForm);
 
@@ -40,82 +32,45 @@ enum UidForm {
 }
 
 impl ResourceVersion {
-    /// From the text that the server gave.
+    /// Creates it from the server's text.
     pub fn new(text: &str) -> Self {
-        // `parse` takes a plus sign, and zeros in front would not come back.
-        let is_shortest = !text.starts_with(['+', '0']) || text == "0";
-        match text.parse() {
-            Ok(number) if is_shortest => Self(Form::Number(number)),
-            _ => Self(Form::Text(text.into())),
-        }
+        Self(text.into())
     }
 
-    /// Whether the server gave none.
+    /// Whether the server sent none.
     pub fn is_empty(&self) -> bool {
-        matches!(&self.0, Form::Text(text) if text.is_empty())
+        self.0.is_empty()
     }
 
-    /// Whether it is a decimal number, and so older or newer than others.
+    /// Whether it is a decimal number, so that it can be compared with others.
     pub fn is_decimal(&self) -> bool {
-        self.digits().is_some()
+        self.value().is_ok()
     }
 
-    /// The digits of a decimal without zeros in front; `None` for other texts.
-    fn digits(&self) -> Option<Digits<'_>> {
-        match &self.0 {
-            Form::Number(number) => Some(Digits::Number(*number)),
-            Form::Text(text) if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) => {
-                let digits = text.trim_start_matches('0');
-                Some(match digits {
-                    "" => Digits::Number(0),
-                    digits => digits.parse().map_or(Digits::Long(digits), Digits::Number),
-                })
-            }
-            Form::Text(_) => None,
-        }
+    /// The digits of a decimal number without leading zeros, or `Err` with any other text.
+    fn value(&self) -> Result<&str, &str> {
+        let is_decimal = !self.0.is_empty() && self.0.bytes().all(|byte| byte.is_ascii_digit());
+        if is_decimal { Ok(self.0.trim_start_matches('0')) } else { Err(&self.0) }
     }
 
     pub(crate) fn allocated_bytes(&self) -> usize {
-        match &self.0 {
-            Form::Number(_) => 0,
-            Form::Text(text) => text.len(),
-        }
-    }
-}
-
-/// The value of a decimal. `Long` does not fit into 64 bits, and so is the larger.
-#[derive(PartialEq, Eq, Hash)]
-enum Digits<'a> {
-    Number(u64),
-    Long(&'a str),
-}
-
-impl Digits<'_> {
-    fn compare(&self, other: &Self) -> Ordering {
-        match (self, other) {
-            (Self::Number(one), Self::Number(two)) => one.cmp(two),
-            (Self::Number(_), Self::Long(_)) => Ordering::Less,
-            (Self::Long(_), Self::Number(_)) => Ordering::Greater,
-            (Self::Long(one), Self::Long(two)) => one.len().cmp(&two.len()).then(one.cmp(two)),
-        }
+        self.0.len()
     }
 }
 
 impl PartialOrd for ResourceVersion {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        match (self.digits(), other.digits()) {
-            (Some(one), Some(two)) => Some(one.compare(&two)),
-            _ => (self == other).then_some(Ordering::Equal),
+        match (self.value(), other.value()) {
+            // Of two numbers, the one with more digits is larger.
+            (Ok(one), Ok(two)) => Some(one.len().cmp(&two.len()).then(one.cmp(two))),
+            (one, two) => (one == two).then_some(Ordering::Equal),
         }
     }
 }
 
 impl PartialEq for ResourceVersion {
     fn eq(&self, other: &Self) -> bool {
-        match (self.digits(), other.digits()) {
-            (None, None) => self.text() == other.text(),
-            (one, two) => one == two,
-        }
+        self.value() == other.value()
     }
 }
 
@@ -123,47 +78,32 @@ impl Eq for ResourceVersion {}
 
 impl Hash for ResourceVersion {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        match self.digits() {
-            Some(digits) => digits.hash(state),
-            None => self.text().hash(state),
-        }
-    }
-}
-
-impl ResourceVersion {
-    fn text(&self) -> Option<&str> {
-        match &self.0 {
-            Form::Number(_) => None,
-            Form::Text(text) => Some(text),
-        }
+        self.value().hash(state);
     }
 }
 
 impl fmt::Display for ResourceVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Form::Number(number) => fmt::Display::fmt(number, f),
-            Form::Text(text) => f.pad(text),
-        }
+        f.pad(&self.0)
     }
 }
 
 impl fmt::Debug for ResourceVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.to_string())
+        fmt::Debug::fmt(&self.0, f)
     }
 }
 
-/// Where the dashes of a UUID are, one bit each.
+/// The positions of the dashes of a UUID, as a bit set.
 const DASHES: u64 = 1 << 8 | 1 << 13 | 1 << 18 | 1 << 23;
 
 impl Uid {
-    /// From the text that the server gave.
+    /// Creates it from the server's text.
     pub fn new(text: &str) -> Self {
         Self(parse_uuid(text.as_bytes()).map_or_else(|| UidForm::Text(text.into()), UidForm::Uuid))
     }
 
-    /// Whether the server gave none.
+    /// Whether the server sent none.
     pub fn is_empty(&self) -> bool {
         matches!(&self.0, UidForm::Text(text) if text.is_empty())
     }
@@ -176,7 +116,8 @@ impl Uid {
     }
 }
 
-/// The bytes of a UUID in lower case with its dashes, which is the only form that comes back as it was.
+/// The bytes of a UUID in lower case with dashes. Every other form is kept as a text, so that it is
+/// displayed unchanged.
 fn parse_uuid(text: &[u8]) -> Option<[u8; 16]> {
     let text: &[u8; 36] = text.try_into().ok()?;
     let mut uuid = 0_u128;
@@ -198,7 +139,7 @@ impl fmt::Display for Uid {
             UidForm::Text(text) => f.pad(text),
             UidForm::Uuid(uuid) => {
                 for (index, byte) in uuid.iter().enumerate() {
-                    // Dashes stand before the bytes 4, 6, 8 and 10.
+                    // There are dashes before the bytes 4, 6, 8 and 10.
                     if matches!(index, 4 | 6 | 8 | 10) {
                         f.write_str("-")?;
                     }
@@ -245,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_come_back_as_they_were() {
+    fn texts_are_displayed_unchanged() {
         for text in ["0", "00", "12", "+1", "", "x", "99999999999999999999999"] {
             assert_eq!(ResourceVersion::new(text).to_string(), text);
         }

@@ -1,4 +1,4 @@
-//! What once went wrong, one test each.
+//! One test for each fault of the past.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -6,10 +6,10 @@ use serde::Deserialize;
 use windlass_indexer::{ByLabel, Head, Index, Interner, Layout, ObjectKey, Selector, Store};
 
 fn object(name: &str, version: u64, labels: &str) -> Vec<u8> {
-    format!(
-        r#"{{"metadata":{{"name":"{name}","namespace":"n","resourceVersion":"{version}","labels":{labels}}},"data":{{"k":"hunter2"}}}}"#
-    )
-    .into_bytes()
+    let metadata = format!(
+        r#"{{"name":"{name}","namespace":"n","resourceVersion":"{version}","labels":{labels}}}"#
+    );
+    format!(r#"{{"metadata":{metadata},"data":{{"k":"hunter2"}}}}"#).into_bytes()
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn second_selector_replaces_the_first_with_and_without_an_index() {
     assert_eq!(selected(true), ["b"]);
 }
 
-/// An index whose code panics at the object `b`.
+/// An index that panics at the object `b`.
 struct Panicking;
 
 impl Index for Panicking {
@@ -52,7 +52,7 @@ fn index_that_panics_while_it_is_added_leaves_the_store_as_it_was() {
     assert!(added.is_err(), "the panic must come through");
     store.put_bytes(&object("a", 2, "{}")).expect("an object");
     let reader = store.reader();
-    let version = |head: &Head| head.version().to_string();
+    let version = |head: &Head| head.resource_version().to_string();
     assert_eq!(reader.get("n/a").map(|object| version(object.head())).as_deref(), Some("2"));
     let snapshot = reader.snapshot();
     assert_eq!(snapshot.get("n/a").map(|object| version(object.head())).as_deref(), Some("2"));
@@ -73,7 +73,7 @@ fn object_of_a_store_resident_in_another_type_is_an_error() {
     lister.handle(put.current).get().expect_err("there are no bytes to decode");
 }
 
-/// By a value that is a secret.
+/// An index whose values are secrets.
 struct BySecret;
 
 #[derive(Deserialize)]
@@ -102,10 +102,11 @@ fn debug_output_shows_no_value_of_an_index() {
 #[test]
 fn escaped_names_of_fields_mean_the_same() {
     let mut store = Store::new();
-    let object = br#"{"metad\u0061ta":{"n\u0061me":"a","resourceVersi\u006fn":"7","l\u0061bels":{"x":"y"}}}"#;
+    let object = br#"{"metad\u0061ta":{"n\u0061me":"a",
+        "resourceVersi\u006fn":"7","l\u0061bels":{"x":"y"}}}"#;
     let put = store.put_bytes(object).expect("an object");
     let head = put.current.head();
-    assert_eq!((head.name(), head.version().to_string().as_str()), ("a", "7"));
+    assert_eq!((head.name(), head.resource_version().to_string().as_str()), ("a", "7"));
     assert_eq!(head.labels().get("x"), Some("y"));
 }
 
@@ -134,14 +135,16 @@ fn white_space_in_selectors_is_that_of_kubernetes() {
     assert!("a=\u{a0}b".parse::<Selector>().is_err());
 }
 
-/// Labels and owners are interned as a whole, and there can be as many as there are versions of objects.
+/// Lists of labels and owners are interned, and every version of an object may have new ones.
 #[test]
 fn labels_that_nobody_has_any_more_are_forgotten() {
     let interner = Interner::new();
     let mut store = Store::builder().interner(interner.clone()).build();
     let put = |store: &mut Store, name: usize, version: usize| {
         let json = format!(
-            r#"{{"metadata":{{"name":"n{name}","labels":{{"l":"{name}-{version}"}},"ownerReferences":[{{"apiVersion":"v1","kind":"K","name":"{name}-{version}","uid":"{name}-{version}"}}]}}}}"#
+            r#"{{"metadata":{{"name":"n{name}","labels":{{"l":"{name}-{version}"}},
+                "ownerReferences":[{{"apiVersion":"v1","kind":"K",
+                    "name":"{name}-{version}","uid":"{name}-{version}"}}]}}}}"#
         );
         store.put_bytes(json.as_bytes()).expect("valid");
     };

@@ -1,18 +1,23 @@
-//! No data of a Secret shows in an error, a status or a debug output.
+//! No error, status or debug output shows the data of a Secret.
 
 use k8s_openapi::api::core::v1::Secret;
 use serde::Deserialize;
 use serde_json::error::Category;
 use windlass_indexer::{Head, Index, Layout, Store};
 
-/// Each of these has the password where the type wants something else.
+/// Each of these has the password where the type expects something else.
 const BROKEN: [&str; 5] = [
-    r#"{"metadata":{"name":"s","namespace":"ns","uid":"u-1","resourceVersion":"7"},"data":"hunter2"}"#,
-    r#"{"metadata":{"name":"s","namespace":"ns","uid":"u-1","resourceVersion":"7"},"data":{"password":["hunter2"]}}"#,
-    r#"{"metadata":{"name":"s","namespace":"ns","uid":"u-1","resourceVersion":"7"},"data":{"password":"hunter2!"}}"#,
-    r#"{"metadata":{"name":"s","namespace":"ns","uid":"u-1","resourceVersion":"7"},"immutable":"hunter2"}"#,
-    r#"{"metadata":{"name":"s","namespace":"ns","uid":"u-1","resourceVersion":"7"},"type":{"hunter2":1}}"#,
+    r#""data":"hunter2""#,
+    r#""data":{"password":["hunter2"]}"#,
+    r#""data":{"password":"hunter2!"}"#,
+    r#""immutable":"hunter2""#,
+    r#""type":{"hunter2":1}"#,
 ];
+
+fn secret(broken: &str) -> String {
+    let metadata = r#"{"name":"s","namespace":"ns","uid":"u-1","resourceVersion":"7"}"#;
+    format!(r#"{{"metadata":{metadata},{broken}}}"#)
+}
 
 struct ByData;
 
@@ -40,7 +45,7 @@ fn an_undecodable_secret_shows_its_key_and_nothing_else() {
         for json in BROKEN {
             let mut store = Store::builder().layout(layout()).build();
             store.add_index(ByData).expect("the first");
-            let put = store.put_bytes(json.as_bytes()).expect("the head is fine");
+            let put = store.put_bytes(secret(json).as_bytes()).expect("the head is fine");
             let lister = store.reader().lister::<Secret>().expect("its type");
             let error = lister.get("ns/s").expect_err(json);
             assert_eq!(

@@ -1,4 +1,4 @@
-//! The thread-safe store's scenarios, and what an index promises beside them.
+//! Indexes: the scenarios of client-go's thread-safe store, and what else an index promises.
 
 mod common;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use windlass_indexer::{ByLabel, ByOwner, Head, Index, IndexError, Layout, Reader, Store, Uid};
 
-/// By a field of the object: a string, or a list of strings.
+/// An index by a field of the object: a string, or a list of strings.
 struct ByValue;
 
 #[derive(Deserialize)]
@@ -78,7 +78,8 @@ fn index_is_updated_on_change() {
     assert_eq!(found(&reader, "x"), [""; 0]);
     for value in ["y", "z"] {
         let objects = reader.snapshot().by_index::<ByValue>(value).expect("indexed");
-        let versions: Vec<_> = objects.iter().map(|o| o.head().version().to_string()).collect();
+        let versions: Vec<_> =
+            objects.iter().map(|o| o.head().resource_version().to_string()).collect();
         assert_eq!(versions, ["2"], "also the value that stayed has the new version");
     }
     put(&mut store, "ns/a", 3, "", "[]");
@@ -105,7 +106,7 @@ fn indexes_added_late_have_what_was_there_and_what_comes() {
     );
     store.add_index(ByValue).expect("the first");
     assert_eq!(found(&reader, "3").len(), 10);
-    // An entry made late is taken back like any other.
+    // An entry of a late index is removed like any other.
     put(&mut store, "ns/003", 2, "", r#""new""#);
     store.delete("ns/013");
     assert_eq!(found(&reader, "3").len(), 8);
@@ -153,7 +154,8 @@ fn owners_and_labels_are_built_in() {
     store.add_index(ByOwner).expect("the first");
     store.add_index(ByLabel::keys(["app"])).expect("the first");
     let lister = store.reader().lister::<Value>().expect("compact");
-    let json = br#"{"metadata":{"name":"p","namespace":"ns","labels":{"app":"web","tier":"front"},"ownerReferences":[
+    let json = br#"{"metadata":{"name":"p","namespace":"ns",
+        "labels":{"app":"web","tier":"front"},"ownerReferences":[
         {"apiVersion":"apps/v1","kind":"ReplicaSet","name":"r","uid":"u1"},
         {"apiVersion":"v1","kind":"Node","name":"n","uid":"u2"}]}}"#;
     store.put_bytes(json).expect("valid");

@@ -1,5 +1,5 @@
-//! Random puts, deletes, late indexes and reads against plain maps; and real threads that read while a writer
-//! works.
+//! Random puts, deletes, late indexes and reads against plain maps, and real threads that read
+//! while a writer works.
 
 mod common;
 
@@ -13,13 +13,13 @@ use windlass_indexer::{
     ByLabel, Head, Index, Layout, Lister, Reader, Selection, Selector, Snapshot, Store,
 };
 
-/// What the objects of this test are.
+/// The objects of this test.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 struct Thing {
     value: u8,
 }
 
-/// By the value; fails for those that are no number.
+/// An index by the value. It cannot read values that are not numbers.
 struct ByValue;
 
 impl Index for ByValue {
@@ -27,7 +27,7 @@ impl Index for ByValue {
     type Value = u8;
 
     fn values(&self, _: &Head, view: Thing) -> impl IntoIterator<Item = u8> {
-        // Zero is in no set, and large ones are in two.
+        // Zero has no entry, and large values have two.
         [Some(view.value), view.value.checked_sub(2)]
             .into_iter()
             .flatten()
@@ -76,12 +76,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn key((namespace, name): (u8, u8)) -> String {
-    // One of the namespaces is none.
+    // Namespace 0 stands for cluster-scoped.
     if namespace == 0 { format!("n{name:02}") } else { format!("ns{namespace}/n{name:02}") }
 }
 
 fn found(selection: &Selection) -> Vec<(String, String)> {
-    let pair = |head: &Head| (head.key().to_string(), head.version().to_string());
+    let pair = |head: &Head| (head.key().to_string(), head.resource_version().to_string());
     selection.iter().map(|object| pair(object.head())).collect()
 }
 
@@ -123,7 +123,7 @@ fn check_snapshot(snapshot: &Snapshot, models: &Models, has_labels: bool, has_va
     }
 }
 
-/// Checks what is only true of the store as it is now.
+/// Checks what a snapshot cannot tell.
 fn check_now(reader: &Reader, models: &Models) {
     let status = reader.status();
     assert_eq!(status.objects, models.len());
@@ -172,21 +172,24 @@ fn run(mut store: Store, steps: Vec<Step>) {
                 let labels = label.map(|label| format!("l=l{label},other=x")).unwrap_or_default();
                 let json = value.map_or(r#""none""#.to_owned(), |value| value.to_string());
                 let put = store.put_bytes(object(&key(at), version, &labels, &json).as_bytes());
-                let previous =
-                    put.expect("valid").previous.map(|old| old.head().version().to_string());
+                let previous = put
+                    .expect("valid")
+                    .previous
+                    .map(|old| old.head().resource_version().to_string());
                 let old = models.insert(at, Model { version, label, value });
                 assert_eq!(previous, old.map(|old| old.version.to_string()));
             }
             Step::Delete(namespace, name) => {
                 let at = (namespace, name);
-                let old = store.delete(&*key(at)).map(|old| old.head().version().to_string());
+                let old =
+                    store.delete(&*key(at)).map(|old| old.head().resource_version().to_string());
                 assert_eq!(old, models.remove(&at).map(|old| old.version.to_string()));
             }
             Step::AddLabels => {
                 let is_new = !store.has_index::<ByLabel>();
                 assert_eq!(store.add_index(ByLabel::keys(["l"])).is_ok(), is_new);
             }
-            // A resident store with objects refuses this one, which the checks then expect.
+            // A resident store with objects refuses this index.
             Step::AddValues => drop(store.add_index(ByValue)),
             Step::Read(namespace, name) => {
                 check_read(&lister, (namespace, name), models.get(&(namespace, name)));
@@ -218,9 +221,9 @@ proptest! {
     }
 }
 
-/// The writer gives all objects the same value, one object after the other, from the first to the last, and
-/// moves each to the label of that value. So at any one moment values only fall from key to key, by one at
-/// most, and every object is under exactly one label.
+/// In each round, the writer gives all objects the same value and the label of that value, from
+/// the first object to the last. So at any moment, values fall from key to key by one at most, and
+/// every object has exactly one label.
 #[test]
 fn readers_on_other_threads_see_one_moment() {
     const OBJECTS: usize = 100;
@@ -257,12 +260,12 @@ fn readers_on_other_threads_see_one_moment() {
     });
 }
 
-/// Returns the newest version of the moment.
+/// Returns the newest version of the snapshot.
 fn check_moment(moment: &Snapshot, objects: usize, last: u64) -> u64 {
     let versions: Vec<u64> = moment
         .all()
         .iter()
-        .map(|object| object.head().version().to_string().parse().expect("ours"))
+        .map(|object| object.head().resource_version().to_string().parse().expect("ours"))
         .collect();
     assert_eq!(versions.len(), objects);
     assert!(versions.is_sorted_by(|one, two| one >= two), "{versions:?}");

@@ -67,7 +67,7 @@ impl Freshness {
 
     /// The version in which the cache shows an object; `None` if it does not.
     pub fn version_of(&self, key: &ObjectKey) -> Option<ResourceVersion> {
-        self.engine.cache().reader().get(key).map(|held| held.head().version().clone())
+        self.engine.cache().reader().get(key).map(|held| held.head().resource_version().clone())
     }
 
     /// Whether the cache shows what was written, or never will, because the informer does not watch
@@ -85,13 +85,13 @@ impl Freshness {
             (Written::Gone { uid, .. }, held) => held.is_none_or(|held| held.head().uid() != uid),
             // One of another uid came later or went before: versions are of the whole cluster.
             (Written::Object(wanted), Some(held)) => {
-                let is_older = held.head().version() < wanted.version();
+                let is_older = held.head().resource_version() < wanted.resource_version();
                 !is_older
             }
             (Written::Object(wanted), None) => {
                 !self.labels.matches(wanted.labels())
                     || !self.names.iter().all(|rule| rule.is_met(wanted.key()))
-                    || self.engine.has_passed(wanted.namespace(), wanted.version())
+                    || self.engine.has_passed(wanted.namespace(), wanted.resource_version())
             }
         }
     }

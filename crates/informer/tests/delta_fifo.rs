@@ -40,8 +40,9 @@ fn word(delta: &Delta) -> &'static str {
 
 /// Deltas as `shop/web: added 5, deleted 6`, with versions.
 fn text(deltas: &Deltas) -> String {
-    let words =
-        deltas.iter().map(|delta| format!("{} {}", word(delta), delta.object().head().version()));
+    let words = deltas
+        .iter()
+        .map(|delta| format!("{} {}", word(delta), delta.object().head().resource_version()));
     format!("{}: {}", deltas.key(), words.collect::<Vec<_>>().join(", "))
 }
 
@@ -69,7 +70,8 @@ fn replace_all(fifo: &mut DeltaFifo, store: &Store, objects: &[Arc<Object>]) -> 
 fn apply(store: &mut Store, deltas: Deltas) -> Vec<String> {
     let mut events = Vec::new();
     for delta in deltas {
-        let (key, version) = (delta.key().clone(), delta.object().head().version().to_string());
+        let (key, version) =
+            (delta.key().clone(), delta.object().head().resource_version().to_string());
         let event = match delta {
             Delta::Deleted { .. } => store.delete(&key).map(|_| "deleted"),
             Delta::Added(object)
@@ -493,8 +495,12 @@ fn a_list_does_not_come_out_as_one() {
     let mut list = fifo.begin_replace(&known, None);
     fifo.replace(&mut list, object("shop/a", 10));
     assert_eq!(apply_all(&mut fifo, &mut store), ["updated shop/a 10"]);
-    let seen: Vec<_> =
-        known.snapshot().all().iter().map(|held| held.head().version().to_string()).collect();
+    let seen: Vec<_> = known
+        .snapshot()
+        .all()
+        .iter()
+        .map(|held| held.head().resource_version().to_string())
+        .collect();
     assert_eq!(seen, ["10", "2"], "one as the list has it, the other as it was");
 
     assert_eq!(fifo.end_replace(list, &known), 1);
@@ -551,7 +557,7 @@ fn a_list_ends_in_the_same_events_as_the_changes_one_by_one() {
     );
     let held = |store: &Store| {
         let moment = store.reader().snapshot().all();
-        moment.iter().map(|object| object.head().version().to_string()).collect::<Vec<_>>()
+        moment.iter().map(|object| object.head().resource_version().to_string()).collect::<Vec<_>>()
     };
     assert_eq!(held(store), held(&listed));
 }
@@ -570,7 +576,8 @@ fn the_cache_is_as_far_as_what_was_popped() {
         assert_eq!(deltas.key().to_string(), key);
         apply(&mut store, deltas);
         let moment = known.snapshot().all();
-        let held: Vec<_> = moment.iter().map(|held| held.head().version().to_string()).collect();
+        let held: Vec<_> =
+            moment.iter().map(|held| held.head().resource_version().to_string()).collect();
         assert_eq!(held, versions);
     }
 }

@@ -369,7 +369,7 @@ impl Run {
                 Some(namespace) => self.informer.lister().in_namespace(namespace),
                 None => self.informer.lister().list(),
             };
-            let newest = held.heads().map(|head| number(head.version())).max();
+            let newest = held.heads().map(|head| number(head.resource_version())).max();
             feed.version.as_ref().map(number).max(newest)
         };
         feeds.iter().map(|feed| position(feed).filter(|position| *position > version)).collect()

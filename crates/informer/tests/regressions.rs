@@ -127,7 +127,9 @@ async fn hour() {
 
 fn version_of(informer: &SharedInformer<DynamicObject>, name: &str) -> Option<String> {
     let all = informer.lister().list();
-    all.heads().find(|head| head.key().name() == name).map(|head| head.version().to_string())
+    all.heads()
+        .find(|head| head.key().name() == name)
+        .map(|head| head.resource_version().to_string())
 }
 
 #[tokio::test(start_paused = true)]

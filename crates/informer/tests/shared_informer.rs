@@ -305,7 +305,7 @@ async fn filter_turns_transitions_into_additions_and_deletions() {
     let log = Log::new();
     // Those with an even version pass.
     let even = |object: &windlass_indexer::Cached<ConfigMap>| {
-        object.head().version().to_string().ends_with(['0', '2', '4', '6', '8'])
+        object.head().resource_version().to_string().ends_with(['0', '2', '4', '6', '8'])
     };
     informer.add_handler(filtered(even, log.handler())).expect("it runs");
     let wire = server.lists(&[object("a", "1"), object("b", "2")], "2").await;

@@ -65,7 +65,7 @@ impl Cause {
             resource: resource.clone(),
             object: object.key().clone(),
             change,
-            version: object.head().version().clone(),
+            version: object.head().resource_version().clone(),
             uid: object.head().uid().clone(),
             by_us: false,
         }

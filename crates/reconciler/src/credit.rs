@@ -71,11 +71,13 @@ impl Before {
             return true;
         }
         if let Some(named) = &self.named {
-            return head.version() != named;
+            return head.resource_version() != named;
         }
-        let is_shown = self.shown.as_ref().is_some_and(|shown| head.version() <= shown);
+        let is_shown = self.shown.as_ref().is_some_and(|shown| head.resource_version() <= shown);
         let is_last = |manager: &String| is_last(manager, answer);
-        !is_shown && head.deleted().is_none() && self.manager.as_ref().is_some_and(is_last)
+        !is_shown
+            && head.deletion_timestamp().is_none()
+            && self.manager.as_ref().is_some_and(is_last)
     }
 }
 

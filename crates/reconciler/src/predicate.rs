@@ -49,7 +49,8 @@ impl<K: 'static> Predicate<K> {
     /// A finalizer came or went, or the deletion was asked for.
     pub fn finalizers_changed() -> Self {
         Self::on_change(|old, new| {
-            !old.finalizers().eq(new.finalizers()) || old.deleted() != new.deleted()
+            !old.finalizers().eq(new.finalizers())
+                || old.deletion_timestamp() != new.deletion_timestamp()
         })
     }
 

@@ -85,7 +85,7 @@ impl Recorded {
             Ok(head) if is_gone(verb, &target, &head, answer) => {
                 Written::Gone { key: head.key().clone(), uid: head.uid().clone() }
             }
-            Ok(head) if head.version().is_empty() => return None,
+            Ok(head) if head.resource_version().is_empty() => return None,
             Ok(head) => Written::Object(head),
             // Not an object: an object that is gone is told by a Status.
             Err(_) if verb == Verb::Delete => {
@@ -97,7 +97,7 @@ impl Recorded {
         let (uid, version, has_changed) = match &written {
             Written::Object(head) => {
                 let has_changed = before.is_changed(status, head, answer);
-                (head.uid().clone(), Some(head.version().clone()), has_changed)
+                (head.uid().clone(), Some(head.resource_version().clone()), has_changed)
             }
             Written::Gone { uid, .. } => (uid.clone(), None, true),
         };
@@ -123,7 +123,7 @@ impl Recorded {
         match (&self.written, &earlier.written) {
             (Written::Object(head), Written::Object(before)) => {
                 self.write.is_same_object(&earlier.write)
-                    && head.version() > before.version()
+                    && head.resource_version() > before.resource_version()
                     && head.labels().iter().eq(before.labels().iter())
             }
             (Written::Object(_) | Written::Gone { .. }, _) => false,
@@ -175,7 +175,7 @@ impl Write {
 /// before the write. Two things keep such an object: a grace period, which pods on a node have, and
 /// the finalizers in the spec of a namespace.
 fn is_gone(verb: Verb, target: &RequestTarget, head: &Head, answer: &[u8]) -> bool {
-    if head.deleted().is_none() {
+    if head.deletion_timestamp().is_none() {
         return verb == Verb::Delete;
     }
     if head.finalizers().len() > 0 {
@@ -238,7 +238,7 @@ mod tests {
         let write = Recorded::of(verb, target, &before, StatusCode::OK, answer.as_bytes())
             .expect("a write");
         match write.written {
-            Written::Object(head) => format!("version {}", head.version()),
+            Written::Object(head) => format!("version {}", head.resource_version()),
             Written::Gone { key, uid } => format!("{key} {uid} is gone"),
         }
     }

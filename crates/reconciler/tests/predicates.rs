@@ -101,6 +101,7 @@ async fn predicates_are_combined() {
         opposite,
         Passed { is_new: false, changes: vec![ANNOTATIONS, DATA, FINALIZERS, DELETION] }
     );
-    let own = passed(Predicate::new(|event| event.object().head().deleted().is_some())).await;
+    let own =
+        passed(Predicate::new(|event| event.object().head().deletion_timestamp().is_some())).await;
     assert_eq!(own, Passed { is_new: false, changes: vec![DELETION] });
 }

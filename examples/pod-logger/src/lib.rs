@@ -59,7 +59,7 @@ pub async fn run(
     let work = async {
         // Caches are complete, and handlers have seen them.
         factory.wait_for_sync().await?;
-        let held = pods.lister().reader().len();
+        let held = pods.lister().len();
         log(&format!(
             "The cache is complete: what is above was there before (pods: {held}). Now come changes."
         ));
@@ -68,5 +68,5 @@ pub async fn run(
     let ended: Option<Result<()>> = stop.run_until_cancelled(work).await;
     factory.shut_down().await;
     ended.transpose()?;
-    Ok(Summary { tally: tally.read(), held: pods.lister().reader().len() })
+    Ok(Summary { tally: tally.read(), held: pods.lister().len() })
 }

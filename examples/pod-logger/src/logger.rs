@@ -79,7 +79,7 @@ impl PodLogger {
         let is_under_way = self.resynced.is_some_and(|began| now < began + self.resync / 2);
         if !is_under_way {
             self.resynced = Some(now);
-            let held = self.pods.reader().len();
+            let held = self.pods.len();
             (self.log)(&format!(
                 "Resync: the cache shows all of its pods again ({held}). None has changed, and the server was not asked."
             ));

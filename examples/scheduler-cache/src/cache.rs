@@ -171,14 +171,14 @@ impl SchedulerCache {
         let mut table = Table {
             waiting: self.waiting.len(),
             others: vec![
-                ("namespaces".to_owned(), self.namespaces.reader().len()),
-                ("claims".to_owned(), self.claims.reader().len()),
+                ("namespaces".to_owned(), self.namespaces.len()),
+                ("claims".to_owned(), self.claims.len()),
             ],
             rows: Vec::new(),
         };
         for informer in &self.custom {
             let plural = informer.resource().plural().to_owned();
-            table.others.push((plural, informer.lister().reader().len()));
+            table.others.push((plural, informer.lister().len()));
         }
         for node in names {
             let indexed = self.pods().by_index::<ByNode>(node.as_str());

@@ -1,10 +1,10 @@
-//! Objects for tests, as small as they come.
+//! Small objects for tests.
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use windlass_indexer::{Put, Store};
 
-/// Puts a ConfigMap-like object with labels, `"a=1,b=2"`, and a field for views, which is `value` as JSON.
+/// Puts an object with labels such as `"a=1,b=2"` and a field `value`, which is given as JSON.
 pub(crate) fn put(store: &mut Store, key: &str, version: u64, labels: &str, value: &str) -> Put {
     let json = object(key, version, labels, value);
     store.put_bytes(json.as_bytes()).expect("a test's object must have a head")
@@ -18,7 +18,9 @@ pub(crate) fn object(key: &str, version: u64, labels: &str, value: &str) -> Stri
         .map(|(key, value)| format!(r#""{key}":"{value}""#))
         .collect();
     let labels = labels.join(",");
-    format!(
-        r#"{{"kind":"Thing","apiVersion":"v1","metadata":{{"labels":{{{labels}}},"name":"{name}","namespace":"{namespace}","resourceVersion":"{version}","uid":"uid-{key}"}},"value":{value}}}"#
-    )
+    let metadata = format!(
+        r#"{{"labels":{{{labels}}},"name":"{name}","namespace":"{namespace}",
+            "resourceVersion":"{version}","uid":"uid-{key}"}}"#
+    );
+    format!(r#"{{"kind":"Thing","apiVersion":"v1","metadata":{metadata},"value":{value}}}"#)
 }

@@ -296,7 +296,7 @@ impl Feed {
         match self.ingest.object(bytes) {
             Ok(object) if !self.is_ours(&object) => {}
             Ok(object) => {
-                self.reflector.changed(Change::Added, Some(object.head().version()), now);
+                self.reflector.changed(Change::Added, Some(object.head().resource_version()), now);
                 self.engine.cache().quarantine.release(object.head().key());
                 self.arrived.push(Arrived::Item(object));
             }
@@ -317,7 +317,7 @@ impl Feed {
             }
         };
         self.engine.cache().quarantine.release(object.head().key());
-        let arrival = self.reflector.changed(change, Some(object.head().version()), now);
+        let arrival = self.reflector.changed(change, Some(object.head().resource_version()), now);
         match (arrival, change) {
             (Arrival::Initial, Change::Added | Change::Modified) => {
                 self.list.objects += 1;

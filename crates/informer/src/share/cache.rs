@@ -299,7 +299,9 @@ impl State {
     fn holds_version_of(&self, object: &Object, reader: &Reader) -> bool {
         self.held(object.head().key(), reader).is_some_and(|held| {
             let (old, new) = (held.head(), object.head());
-            held.bytes().is_none() && old.uid() == new.uid() && old.version() == new.version()
+            held.bytes().is_none()
+                && old.uid() == new.uid()
+                && old.resource_version() == new.resource_version()
         })
     }
 
@@ -343,7 +345,7 @@ impl State {
         let held_head = held.as_ref().map(|held| held.head());
         let verdict = judge::item(held_head, object.head(), listing.high_water.as_ref());
         // Some servers give no versions, and then the bytes tell whether anything has changed.
-        let is_unchanged = object.head().version().is_empty()
+        let is_unchanged = object.head().resource_version().is_empty()
             && held
                 .as_ref()
                 .is_some_and(|held| held.bytes().is_some() && held.bytes() == object.bytes());

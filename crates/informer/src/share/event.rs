@@ -51,7 +51,9 @@ pub enum Event<K> {
 /// fn logger() -> impl Handler<Pod> {
 ///     |event: Event<Pod>| match event {
 ///         Event::Added { object, .. } => println!("{} is there", object.key()),
-///         Event::Updated { new, .. } => println!("{} is now {}", new.key(), new.head().version()),
+///         Event::Updated { new, .. } => {
+///             println!("{} is now {}", new.key(), new.head().resource_version());
+///         }
 ///         Event::Deleted { object, .. } => println!("{} is gone", object.key()),
 ///     }
 /// }
@@ -170,12 +172,19 @@ impl<K> fmt::Debug for Event<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key = self.key();
         match self {
-            Self::Added { object, .. } => write!(f, "Added({key} {})", object.head().version()),
+            Self::Added { object, .. } => {
+                write!(f, "Added({key} {})", object.head().resource_version())
+            }
             Self::Updated { old, new } => {
-                write!(f, "Updated({key} {} → {})", old.head().version(), new.head().version())
+                write!(
+                    f,
+                    "Updated({key} {} → {})",
+                    old.head().resource_version(),
+                    new.head().resource_version()
+                )
             }
             Self::Deleted { object, state } => {
-                write!(f, "Deleted({key} {}, {state:?})", object.head().version())
+                write!(f, "Deleted({key} {}, {state:?})", object.head().resource_version())
             }
         }
     }

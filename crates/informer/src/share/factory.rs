@@ -40,7 +40,7 @@ use crate::telemetry::status::{InformerStatus, Life};
 ///
 /// factory.start();
 /// factory.wait_for_sync().await?; // caches are complete, and handlers have seen them
-/// println!("{} deployments", deployments.reader().len());
+/// println!("{} deployments", deployments.len());
 /// factory.shut_down().await;
 /// # Ok(())
 /// # }

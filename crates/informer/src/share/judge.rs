@@ -37,7 +37,8 @@ pub(crate) fn item(
             Some(Ordering::Greater) | None => Verdict::Apply,
         },
         // All that there was at the high-water mark is held, so it should be younger.
-        Some(_) | None => match high_water.map(|mark| arrived.version().partial_cmp(mark)) {
+        Some(_) | None => match high_water.map(|mark| arrived.resource_version().partial_cmp(mark))
+        {
             Some(Some(Ordering::Less | Ordering::Equal)) => Verdict::Contradiction,
             Some(Some(Ordering::Greater) | None) | None => Verdict::Apply,
         },
@@ -66,7 +67,7 @@ pub(crate) fn goes_back(held: &Head, arrived: &Head) -> bool {
 
 /// How the version of what arrived compares. An object without a version is neither older nor newer, nor the same.
 fn order(held: &Head, arrived: &Head) -> Option<Ordering> {
-    let (held, arrived) = (held.version(), arrived.version());
+    let (held, arrived) = (held.resource_version(), arrived.resource_version());
     if arrived.is_empty() { None } else { arrived.partial_cmp(held) }
 }
 
@@ -80,7 +81,7 @@ mod tests {
         let object = serde_json::json!({
             "metadata": {"name": "web", "namespace": "shop", "uid": uid, "resourceVersion": version},
         });
-        let mut parser = HeadParser::new(Interner::new());
+        let parser = HeadParser::new(Interner::new());
         parser.parse(object.to_string().as_bytes()).expect("a head")
     }
 

@@ -147,21 +147,23 @@ impl Notes {
             self.broken.push(format!("{event:?} came, and it had {own:?}"));
         }
         if let (Some(own), Event::Updated { old, .. }) = (own, event)
-            && (&own.uid, &own.version) != (old.head().uid(), old.head().version())
+            && (&own.uid, &own.version) != (old.head().uid(), old.head().resource_version())
         {
             self.broken.push(format!("{event:?} is not from what it had: {own:?}"));
         }
         let head = event.object().head();
-        let newest =
-            self.newest.entry(head.uid().clone()).or_insert_with(|| head.version().clone());
-        if *head.version() < *newest {
+        let newest = self
+            .newest
+            .entry(head.uid().clone())
+            .or_insert_with(|| head.resource_version().clone());
+        if *head.resource_version() < *newest {
             *self.went_back.entry(head.uid().clone()).or_default() += 1;
         }
-        *newest = head.version().clone();
+        *newest = head.resource_version().clone();
         if let Event::Deleted { .. } = event {
             self.objects.remove(&key);
         } else {
-            let (uid, version) = (head.uid().clone(), head.version().clone());
+            let (uid, version) = (head.uid().clone(), head.resource_version().clone());
             let content = content_of(event.object());
             self.objects.insert(key, Held { uid, version, content });
         }

@@ -323,8 +323,9 @@ async fn what_others_removed_is_not_by_a_run_that_applied_what_was_there() {
                 let removed = api(&others).patch("one", &PatchParams::default(), &removal).await?;
                 let version = removed.resource_version().expect("a version");
                 let objects = cx.lister::<ConfigMap>()?;
-                let shown =
-                    || objects.cached("default/one").map(|o| o.head().version().to_string());
+                let shown = || {
+                    objects.cached("default/one").map(|o| o.head().resource_version().to_string())
+                };
                 while shown() != Some(version.clone()) {
                     tokio::task::yield_now().await;
                 }

@@ -40,11 +40,14 @@ fn tombstone(name: &str, version: u64) -> Notice {
 
 /// A notice as `updated web 1→2`.
 fn text(notice: &Notice) -> String {
-    let show = |object: &Object| format!("{} {}", object.head().name(), object.head().version());
+    let show =
+        |object: &Object| format!("{} {}", object.head().name(), object.head().resource_version());
     match notice {
         Notice::Added { object, initial: true } => format!("initial {}", show(object)),
         Notice::Added { object, initial: false } => format!("added {}", show(object)),
-        Notice::Updated { old, new } => format!("updated {}→{}", show(old), new.head().version()),
+        Notice::Updated { old, new } => {
+            format!("updated {}→{}", show(old), new.head().resource_version())
+        }
         Notice::Deleted { object, state: FinalState::Final } => format!("deleted {}", show(object)),
         Notice::Deleted { object, state: FinalState::LastKnown } => {
             format!("tombstone {}", show(object))
@@ -374,7 +377,7 @@ impl World {
     /// The versions of a uid must not go back.
     fn see(&mut self, object: &Object) {
         let uid = format!("{} {}", object.head().name(), object.head().uid());
-        let version = object.head().version().to_string().parse().expect("a number");
+        let version = object.head().resource_version().to_string().parse().expect("a number");
         let before = self.newest.insert(uid, version);
         assert!(before.is_none_or(|before| before <= version), "a version must not go back");
     }

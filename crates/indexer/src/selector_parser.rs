@@ -1,17 +1,17 @@
-//! The grammar of selectors: `key`, `!key`, `key=value`, `key==value`, `key!=value`, `key in (a, b)`,
-//! `key notin (a, b)`, with commas between requirements and white space wherever one likes.
+//! Parses label selectors: `key`, `!key`, `key=value`, `key==value`, `key!=value`, `key in (a, b)`,
+//! `key notin (a, b)`. Commas separate requirements. White space is allowed everywhere.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Operator, Selector};
+use crate::selector::{Operator, Selector};
 
-/// A text that is no selector: where, and what to write instead.
+/// A text that is not a selector. The error shows the position and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SelectorError {
     text: String,
-    /// Where in the text.
+    /// The position in the text.
     at: usize,
     problem: String,
 }
@@ -22,7 +22,7 @@ const NAME_MAX: usize = 63;
 /// The longest prefix of a label's key.
 const PREFIX_MAX: usize = 253;
 
-/// What is left of the text.
+/// A position in the text.
 struct Rest<'a> {
     text: &'a str,
     at: usize,
@@ -82,7 +82,7 @@ impl<'a> Rest<'a> {
             "" => Ok((key, Operator::Exists)),
             _ => {
                 self.at = before;
-                self.fail("behind a key there may be `=`, `==`, `!=`, `in (…)` or `notin (…)`")
+                self.fail("a key may be followed by `=`, `==`, `!=`, `in (…)` or `notin (…)`")
             }
         }
     }
@@ -99,16 +99,16 @@ impl<'a> Rest<'a> {
         if let Some(prefix) = prefix
             && !(is_dns(prefix) && prefix.len() <= PREFIX_MAX)
         {
-            let problem = "what stands before the `/` of a key is a DNS name in lower case, as in `example.com/team`";
+            let problem = "the part of a key before the `/` is a DNS name in lower case, \
+                           as in `example.com/team`";
             return Err((at, problem.to_owned()));
         }
         if !is_name(name) {
-            return Err((
-                at,
-                format!(
-                    "a key is 1 to {NAME_MAX} letters, digits, `-`, `_` or `.`, with a letter or digit at both ends"
-                ),
-            ));
+            let problem = format!(
+                "a key is 1 to {NAME_MAX} letters, digits, `-`, `_` or `.`, \
+                 with a letter or digit at both ends"
+            );
+            return Err((at, problem));
         }
         Ok(key)
     }
@@ -122,7 +122,8 @@ impl<'a> Rest<'a> {
             return Ok(value.to_owned());
         }
         let problem = format!(
-            "a value is empty, or up to {NAME_MAX} letters, digits, `-`, `_` or `.`, with a letter or digit at both ends"
+            "a value is empty, or up to {NAME_MAX} letters, digits, `-`, `_` or `.`, \
+             with a letter or digit at both ends"
         );
         Err((at, problem))
     }
@@ -140,12 +141,12 @@ impl<'a> Rest<'a> {
                 return Ok(values);
             }
             if !self.take(",") {
-                return self.fail("a list goes on with a comma or ends with `)`");
+                return self.fail("a list continues with a comma or ends with `)`");
             }
         }
     }
 
-    /// The next character that is no white space.
+    /// The next character that is not white space, without taking it.
     fn peek(&mut self) -> Option<char> {
         let rest = &self.text[self.at..];
         self.at += rest.len() - rest.trim_start_matches(is_space).len();
@@ -159,7 +160,7 @@ impl<'a> Rest<'a> {
         is_next
     }
 
-    /// Everything up to a character of the grammar.
+    /// Everything up to the next white space or character of the grammar.
     fn word(&mut self) -> &'a str {
         self.peek();
         let rest = &self.text[self.at..];
@@ -207,7 +208,7 @@ impl fmt::Display for SelectorError {
     }
 }
 
-/// White space as Kubernetes knows it in selectors.
+/// White space as Kubernetes defines it for selectors.
 fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\r' | '\n')
 }
@@ -242,7 +243,7 @@ mod tests {
     fn errors_say_where_and_what_to_write() {
         let long = "a".repeat(64);
         for (text, at, remedy) in [
-            ("a b", "at \"b\"", "behind a key"),
+            ("a b", "at \"b\"", "followed by"),
             ("a=b c", "at \"c\"", "separated by commas"),
             ("a=b,", "at its end", "key is expected"),
             (",a", "at \",a\"", "key is expected"),

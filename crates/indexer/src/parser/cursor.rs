@@ -1,29 +1,29 @@
-//! A cursor over JSON bytes that reads what it is asked for and skips the rest without looking closely.
+//! A cursor over JSON bytes. It reads what the caller asks for and skips the rest.
 //!
-//! Skipping checks that strings end and that brackets balance, not more: a value that nobody reads may be
-//! anything else. Nothing is copied; a string with escapes is decoded by the caller who wants it.
+//! Skipping checks that strings end and that brackets balance, and nothing else. The cursor copies
+//! nothing: the caller decodes the escapes of a string.
 
 use std::borrow::Cow;
 
 use memchr::memchr2;
 
-/// Brackets inside of each other, beyond which an object is refused. It is the depth that `serde_json` takes.
+/// How deep brackets may be nested. `serde_json` has the same limit.
 const DEPTH_MAX: usize = 128;
 
-/// Where in the bytes the reader is.
+/// A position in JSON bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-/// The bytes are no JSON from here on.
+/// The bytes are not JSON from this offset on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Broken {
     pub(super) at: usize,
 }
 
-/// A string between its quotes, not yet decoded.
+/// A string without its quotes, not yet decoded.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Raw<'a> {
     pub(super) bytes: &'a [u8],
@@ -35,7 +35,7 @@ impl<'a> Cursor<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// The next byte that is no white space, without taking it.
+    /// The next byte that is not white space, without taking it.
     pub(super) fn peek(&mut self) -> Result<u8, Broken> {
         while let Some(&byte) = self.bytes.get(self.at) {
             if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
@@ -57,7 +57,7 @@ impl<'a> Cursor<'a> {
         if self.take(wanted)? { Ok(()) } else { Err(self.broken()) }
     }
 
-    /// The next key of an object whose opening bracket, and `is_first`, say where we are; `None` at its end.
+    /// The next key of an object; `None` at the object's end.
     pub(super) fn next_key(&mut self, is_first: &mut bool) -> Result<Option<Raw<'a>>, Broken> {
         if self.take(b'}')? {
             return Ok(None);
@@ -70,7 +70,7 @@ impl<'a> Cursor<'a> {
         Ok(Some(key))
     }
 
-    /// Whether an array goes on.
+    /// Whether the array has another item.
     pub(super) fn next_item(&mut self, is_first: &mut bool) -> Result<bool, Broken> {
         if self.take(b']')? {
             return Ok(false);
@@ -101,7 +101,7 @@ impl<'a> Cursor<'a> {
         Ok(word)
     }
 
-    /// Skips a value of any form.
+    /// Skips any value.
     pub(super) fn skip(&mut self) -> Result<(), Broken> {
         match self.peek()? {
             b'"' => self.string().map(drop),
@@ -110,9 +110,9 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Skips to the bracket that closes the one at the cursor.
+    /// Skips past the bracket that closes the one at the cursor.
     fn skip_nested(&mut self) -> Result<(), Broken> {
-        // A set bit for each open brace, a clear one for each open bracket.
+        // A stack of one bit for each open bracket: set for `{`, clear for `[`.
         let (mut open, mut depth) = (0_u128, 0);
         loop {
             let Some(&byte) = self.bytes.get(self.at) else { return Err(self.broken()) };
@@ -139,7 +139,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Goes behind the closing quote of the string that the cursor is in; says whether there were escapes.
+    /// Moves past the closing quote of a string. Returns whether the string has escapes.
     fn end_string(&mut self) -> Result<bool, Broken> {
         let mut has_escapes = false;
         loop {
@@ -149,7 +149,7 @@ impl<'a> Cursor<'a> {
                     self.at += length + 1;
                     return Ok(has_escapes);
                 }
-                // The byte behind a backslash is part of the string, whatever it is.
+                // The byte after a backslash belongs to the string, whatever it is.
                 Some(length) if length + 1 < rest.len() => {
                     has_escapes = true;
                     self.at += length + 2;
@@ -165,16 +165,7 @@ impl<'a> Cursor<'a> {
 }
 
 impl<'a> Raw<'a> {
-    /// The string as the name of a field: nobody escapes these, and who does means the same.
-    pub(super) fn name(self) -> Cow<'a, [u8]> {
-        if !self.has_escapes {
-            return Cow::Borrowed(self.bytes);
-        }
-        self.text()
-            .map_or(Cow::Borrowed(self.bytes), |text| Cow::Owned(text.into_owned().into_bytes()))
-    }
-
-    /// The text; `None` if it is no UTF-8 or an escape is wrong.
+    /// The text; `None` if it is not UTF-8 or an escape is invalid.
     pub(super) fn text(self) -> Option<Cow<'a, str>> {
         if !self.has_escapes {
             return std::str::from_utf8(self.bytes).ok().map(Cow::Borrowed);

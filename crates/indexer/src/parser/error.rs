@@ -1,10 +1,12 @@
-//! Why an object has no head. Nothing of it shows but its key.
+//! Why an object has no head. The error shows nothing of the object but its key.
 
 use std::fmt;
 
 use crate::key::ObjectKey;
 
-/// An object without a readable head. It names the object if its key could be read, and shows no content.
+/// An object without a readable head.
+///
+/// The error names the object if its key could be read. It shows no content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadError {
     key: Option<ObjectKey>,
@@ -12,15 +14,17 @@ pub struct HeadError {
 }
 
 /// What is wrong with a head.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HeadProblem {
-    /// The bytes are no JSON object.
+    /// The bytes are not a JSON object.
+    #[error("it is not a JSON object from byte {offset} on")]
     Syntax {
-        /// How many bytes could be read.
+        /// The number of bytes that could be read.
         offset: usize,
     },
-    /// A field does not have the form that the API promises.
+    /// A field does not have the shape that the API promises.
+    #[error("{field} is not {expected}")]
     Shape {
         /// The field.
         field: &'static str,
@@ -28,13 +32,13 @@ pub enum HeadProblem {
         expected: &'static str,
     },
     /// A field is missing.
+    #[error("{field} is missing")]
     Missing {
         /// The field.
         field: &'static str,
     },
-    /// The texts of the metadata are longer than 4 GiB.
-    TooLarge,
-    /// Whoever fills the store does not take it.
+    /// The writer of the store rejects the object.
+    #[error("{reason}")]
     Rejected {
         /// Why.
         reason: &'static str,
@@ -42,11 +46,11 @@ pub enum HeadProblem {
 }
 
 impl HeadError {
-    pub(super) fn new(key: Option<ObjectKey>, problem: HeadProblem) -> Self {
+    pub(crate) fn new(key: Option<ObjectKey>, problem: HeadProblem) -> Self {
         Self { key, problem }
     }
 
-    /// An object that whoever fills the store does not take.
+    /// The error for an object that the writer of the store rejects.
     pub fn rejected(key: Option<ObjectKey>, reason: &'static str) -> Self {
         Self::new(key, HeadProblem::Rejected { reason })
     }
@@ -69,18 +73,6 @@ impl fmt::Display for HeadError {
         match &self.key {
             Some(key) => write!(f, "object {key}: {}", self.problem),
             None => write!(f, "an object whose key cannot be read: {}", self.problem),
-        }
-    }
-}
-
-impl fmt::Display for HeadProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Syntax { offset } => write!(f, "it is no JSON object from byte {offset} on"),
-            Self::Shape { field, expected } => write!(f, "{field} is not {expected}"),
-            Self::Missing { field } => write!(f, "{field} is missing"),
-            Self::TooLarge => f.write_str("its metadata is larger than 4 GiB"),
-            Self::Rejected { reason } => f.write_str(reason),
         }
     }
 }

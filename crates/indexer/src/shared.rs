@@ -1,0 +1,199 @@
+//! What the writer and the readers of a store share.
+//!
+//! Objects are in two structures. The map finds one object by its key. The trees hold all objects
+//! in order, and each index. A reader of the trees clones their root and releases the lock. What it
+//! iterates over then is one moment in time, costs no copy, and does not block the writer.
+//!
+//! # A list and a get agree
+//!
+//! The writer changes the map and the trees while it holds the lock of the trees. A `get` does not
+//! take that lock, so it may see a change that the trees do not have yet. A list waits for the
+//! lock. So each reader sees a change in this way:
+//!
+//! - If it saw a change by `get`, its next list contains the change, or a later one.
+//! - If it saw a change in a list, its next `get` returns that version, or a later one.
+//!
+//! # Lock order
+//!
+//! Trees, then the map. Hot set of a type, then the map. The map's own locks are held only inside
+//! its methods.
+
+use std::any::TypeId;
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use serde::de::DeserializeOwned;
+
+use crate::decoder::Decoder;
+use crate::error::{DecodeError, IndexError, short_name};
+use crate::index::{Index, IndexEntry, Place, Posting, Registered};
+use crate::interner::Interner;
+use crate::key::{KeyRef, ObjectKey};
+use crate::map::ObjectMap;
+use crate::object::{Body, Decoded, Object};
+use crate::sync::Lock;
+use crate::tree::{Entry, Tree};
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) map: ObjectMap,
+    pub(crate) trees: Lock<Arc<Trees>>,
+    /// One for each type that the store is read as.
+    pub(crate) decoders: Lock<Vec<Arc<Decoder>>>,
+    /// In a resident store, the decoder of its type.
+    pub(crate) resident: Option<Arc<Decoder>>,
+    pub(crate) interner: Interner,
+    pub(crate) hot_set_bytes: usize,
+    /// What the objects take from the allocator.
+    pub(crate) object_bytes: AtomicUsize,
+}
+
+/// All objects and indexes in order, at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Trees {
+    pub(crate) objects: Tree<Arc<Object>>,
+    pub(crate) indexes: Vec<IndexTree>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct IndexTree {
+    pub(crate) index: Arc<Registered>,
+    pub(crate) entries: Tree<IndexEntry>,
+}
+
+/// Whether a decoded object goes into the hot set.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Keep {
+    Yes,
+    No,
+}
+
+impl Shared {
+    /// The decoder of a type, created when it is first needed.
+    pub(crate) fn decoder<K>(&self) -> Arc<Decoder>
+    where
+        K: DeserializeOwned + Send + Sync + 'static,
+    {
+        let mut decoders = self.decoders.write();
+        if let Some(decoder) = decoders.iter().find(|decoder| decoder.is::<K>()) {
+            return Arc::clone(decoder);
+        }
+        let decoder = Arc::new(Decoder::compact::<K>(self.hot_set_bytes));
+        decoders.push(Arc::clone(&decoder));
+        decoder
+    }
+
+    /// Decodes an object, or finds it decoded.
+    pub(crate) fn decode(
+        &self,
+        decoder: &Decoder,
+        object: &Arc<Object>,
+        keep: Keep,
+    ) -> Result<Decoded, DecodeError> {
+        let bytes = match &object.body {
+            Body::Bytes(bytes) => bytes,
+            Body::Resident(decoded, _) => return decoder.resident_object(object.head(), decoded),
+            Body::Undecodable(error) => return Err(error.clone()),
+        };
+        if let Some(known) = decoder.hot_set.write().get(object) {
+            return known;
+        }
+        let decoded = decoder.decode(object.head(), bytes);
+        let mut evicted = Vec::new();
+        if keep == Keep::Yes || decoded.is_err() {
+            let mut hot_set = decoder.hot_set.write();
+            // The writer changes the map first and then removes the old version from the hot set.
+            // So an old version cannot get into the hot set after it was removed from it.
+            if self.map.holds(object) {
+                match &decoded {
+                    Ok((decoded, weight)) => {
+                        evicted = hot_set.insert(object, Arc::clone(decoded), *weight);
+                    }
+                    Err(error) => hot_set.insert_undecodable(object, error.clone()),
+                }
+            }
+        }
+        drop(evicted);
+        decoded.map(|(decoded, _)| decoded)
+    }
+
+    /// Removes a version that was replaced or deleted from the hot sets.
+    pub(crate) fn forget(&self, object: &Arc<Object>) {
+        let decoders = self.decoders.read().clone();
+        for decoder in decoders {
+            let removed = decoder.hot_set.write().remove(object);
+            // The lock is released before this.
+            drop(removed);
+        }
+    }
+}
+
+impl Trees {
+    pub(crate) fn new() -> Self {
+        Self { objects: Tree::new(), indexes: Vec::new() }
+    }
+
+    /// The postings of an object with the given values, one set for each index.
+    pub(crate) fn postings(&self, values: &[BTreeSet<String>]) -> Box<[Posting]> {
+        let indexes = self.indexes.iter().zip(values).enumerate();
+        let postings = indexes.flat_map(|(index, (tree, values))| {
+            values.iter().map(move |value| Posting { index, value: tree.entries.share(value) })
+        });
+        postings.collect()
+    }
+
+    /// Puts an object in the place of the version with the postings `old`.
+    pub(crate) fn put(&mut self, object: &Arc<Object>, postings: &[Posting], old: &[Posting]) {
+        let key = object.head().key().as_ref();
+        self.unpost(key, old.iter().filter(|posting| !postings.contains(posting)));
+        for posting in postings {
+            let value = Arc::clone(&posting.value);
+            let entry = IndexEntry { value, object: Arc::clone(object) };
+            self.indexes[posting.index].entries.insert(entry);
+        }
+        self.objects.insert(Arc::clone(object));
+    }
+
+    pub(crate) fn delete(&mut self, key: KeyRef<'_>, postings: &[Posting]) {
+        self.unpost(key, postings);
+        self.objects.remove(key);
+    }
+
+    /// Removes an object from indexes.
+    fn unpost<'p>(&mut self, key: KeyRef<'_>, postings: impl IntoIterator<Item = &'p Posting>) {
+        for posting in postings {
+            let place = Place { value: &posting.value, key: Some(key) };
+            self.indexes[posting.index].entries.remove(place);
+        }
+    }
+
+    /// The number of the index of a type.
+    pub(crate) fn index_number<I: Index>(&self) -> Result<usize, IndexError> {
+        let is_wanted = |tree: &IndexTree| tree.index.type_id == TypeId::of::<I>();
+        let number = self.indexes.iter().position(is_wanted);
+        number.ok_or(IndexError::Unknown { index: short_name::<I>() })
+    }
+}
+
+impl Entry for Arc<Object> {
+    type Bound = ObjectKey;
+    type Probe<'a> = KeyRef<'a>;
+
+    fn bound(&self) -> ObjectKey {
+        self.head().key().clone()
+    }
+
+    fn probe(&self) -> KeyRef<'_> {
+        self.head().key().as_ref()
+    }
+
+    fn compare(&self, probe: KeyRef<'_>) -> Ordering {
+        self.probe().cmp(&probe)
+    }
+
+    fn compare_bound(bound: &ObjectKey, probe: KeyRef<'_>) -> Ordering {
+        bound.as_ref().cmp(&probe)
+    }
+}
