@@ -116,7 +116,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
             return Some((lease, true));
         }
         // A queue that is shut down has no later.
-        let _ = lease.postpone(ASIDE);
+        let _ = lease.defer(ASIDE);
         None
     }
 
@@ -130,7 +130,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
     }
 
     async fn run(&self, lease: Taken<'_>, is_behind: bool) {
-        let (started, queued) = (Instant::now(), lease.queued().unwrap_or_default());
+        let (started, queued) = (Instant::now(), lease.queued());
         let cx = self.context(&lease, started, is_behind);
         let verdict = {
             let _under_way = self.running.enter(&cx.key, cx.attempt, started);

@@ -34,8 +34,6 @@ pub(super) enum Who {
     WindlassArcstr,
     /// Our queue with interned keys, our informers as they come, with a compact cache, or our controller.
     Windlass,
-    /// Our queue with interned keys, and times kept.
-    WindlassTimed,
     /// Our queue with priority, fairness and causes on.
     WindlassFull,
     /// kube-runtime's reflector, or its controller. What is no queue is no choice among the queues.
@@ -161,7 +159,6 @@ impl Who {
             Self::ControllerRuntime => "controller-runtime",
             Self::WindlassArcstr => "windlass-arcstr",
             Self::Windlass => "windlass",
-            Self::WindlassTimed => "windlass-timed",
             Self::WindlassFull => "windlass-full",
             Self::KubeRuntime => "kube-runtime",
             Self::WindlassResident => "windlass-resident",

@@ -33,9 +33,6 @@ const CASES: [&str; 14] = [
 /// What it costs to intern the keys. Only `windlass` has interned keys, so only it runs this.
 pub(super) const INTERN: &str = "intern";
 
-/// The cases that show what it costs to keep times.
-pub(super) const TIMED: [&str; 3] = ["backlog", "distinct-w1", "distinct-w4"];
-
 /// controller-runtime's queue is slow: with all the keys it would take most of the run's time.
 pub(super) const FEWER_KEYS: u32 = 10;
 
@@ -136,12 +133,8 @@ impl rounds::Run for Run {
 }
 
 fn queues_of(case: &str) -> impl Iterator<Item = Who> + use<> {
-    let (is_intern, is_timed) = (case == INTERN, TIMED.contains(&case));
-    let has_case = move |who: &Who| match who {
-        Who::Windlass => true,
-        Who::WindlassTimed => is_timed,
-        _ => !is_intern,
-    };
+    let is_intern = case == INTERN;
+    let has_case = move |who: &Who| *who == Who::Windlass || !is_intern;
     Who::value_variants().iter().copied().filter(has_case)
 }
 
@@ -162,20 +155,19 @@ mod tests {
     fn every_queue_runs_every_case_and_interning_comes_last() {
         let plan = plan(&[], &[]).expect("everything");
         let shown = shown(&plan);
-        assert_eq!(shown.len(), 14 * 5 + 3 + 1);
+        assert_eq!(shown.len(), 14 * 5 + 1);
         assert_eq!(
-            shown[..7],
+            shown[..6],
             [
                 "backlog client-go 1000",
                 "backlog controller-runtime 100",
                 "backlog windlass-arcstr 1000",
                 "backlog windlass 1000",
-                "backlog windlass-timed 1000",
                 "backlog windlass-full 1000",
                 "distinct-w1 client-go 1000",
             ]
         );
-        assert_eq!(shown[73], "intern windlass 1000");
+        assert_eq!(shown[70], "intern windlass 1000");
     }
 
     #[test]

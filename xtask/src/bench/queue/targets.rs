@@ -6,7 +6,6 @@
 use super::super::line::Who;
 use super::super::results::Measure;
 use super::super::targets::{Target, Wanted};
-use super::plan::TIMED;
 
 /// How many keys the targets are meant for: with few, starting up weighs more than the queue.
 pub(super) const KEYS: u32 = 1_000_000;
@@ -56,7 +55,6 @@ pub(super) fn all() -> Vec<Target> {
             throughput(case, Who::Windlass, Some(Wanted::AtLeast(AT_ONCE_INTERNED))),
         ]);
     }
-    targets.extend(TIMED.map(|case| throughput(case, Who::WindlassTimed, None)));
     let delay = throughput("delay", Who::Windlass, None);
     targets.extend([
         Target { measure: Measure::CpuPerKey, wanted: Some(Wanted::AtMost(DELAY_CPU)), ..delay },
