@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::case::{Case, Kind};
 use crate::keys::{arc_str_keys, interned_keys};
 use crate::meter::Meter;
-use crate::run::{full, plain, run, timed};
+use crate::run::{full, plain, run};
 
 /// Runs one case of the queue benchmark once.
 #[derive(Parser)]
@@ -38,8 +38,6 @@ enum Who {
     Windlass,
     /// `Arc<str>` keys.
     WindlassArcstr,
-    /// Interned keys; times kept.
-    WindlassTimed,
     /// Interned keys; priorities, fairness over a hundred groups, and a cause with every add.
     WindlassFull,
 }
@@ -58,7 +56,6 @@ fn main() -> Result<()> {
         }
         Who::Windlass => run(&case, &interned_keys(count), plain())?,
         Who::WindlassArcstr => run(&case, &arc_str_keys(count), plain())?,
-        Who::WindlassTimed => run(&case, &interned_keys(count), timed()?)?,
         Who::WindlassFull => run(&case, &interned_keys(count), full()?)?,
     };
     let who = options.who.to_possible_value().map(|value| value.get_name().to_owned());

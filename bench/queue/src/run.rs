@@ -30,11 +30,6 @@ pub(crate) fn plain<K: Eq + Hash + Clone + Send>() -> Subject<K, ()> {
     Subject { queue: WorkQueue::new(), add: add_plainly }
 }
 
-/// Times are kept, as for an observer.
-pub(crate) fn timed() -> Result<Subject<SymbolU32, ()>, InvalidConfig> {
-    Ok(Subject { queue: WorkQueue::builder().keep_times().build()?, add: add_plainly })
-}
-
 fn add_plainly<K: Eq + Hash + Clone + Send + 'static>(
     queue: &WorkQueue<K>,
     _index: usize,

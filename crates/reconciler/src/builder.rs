@@ -221,7 +221,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ControllerBuilder<K> {
             return Err(BuildError::NoWorkers { controller });
         }
         let informer_error = |error| BuildError::Informer { controller: controller.clone(), error };
-        let mut queue = WorkQueue::builder().name(controller.clone()).keep_times();
+        let mut queue = WorkQueue::builder().name(controller.clone());
         if let Some(limiter) = self.limiter {
             queue = queue.limiter(limiter);
         }

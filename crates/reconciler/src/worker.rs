@@ -107,7 +107,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
         if !is_late && now < deadline {
             // An object that may never come is waited for without a worker.
             self.tools.expectations.put_back(lease.key(), pending);
-            let _ = lease.postpone(deadline - now);
+            let _ = lease.defer(deadline - now);
             return None;
         }
         let Pending { writes, has_unknown, .. } = &mut pending;
@@ -123,7 +123,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
         if !pending.writes.is_empty() && now < pending.since + CACHE_WAIT {
             self.tools.expectations.put_back(lease.key(), pending);
             // A queue that is shut down has no later.
-            let _ = lease.postpone(ASIDE);
+            let _ = lease.defer(ASIDE);
             return None;
         }
         let is_behind = pending.has_unknown || !pending.writes.is_empty();
@@ -143,7 +143,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
     }
 
     async fn run(&self, lease: Taken<'_>, is_behind: bool) {
-        let (started, queued) = (Instant::now(), lease.queued().unwrap_or_default());
+        let (started, queued) = (Instant::now(), lease.queued());
         let cx = self.context(&lease, started, is_behind);
         let verdict = {
             let _under_way = self.running.enter(&cx.key, cx.attempt, started);

@@ -66,7 +66,7 @@ async fn with_fault(cluster: &TestCluster, rule: Option<FaultRule>) -> (Vec<Stri
     while !is_done().await {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    running.controller.queue().idle().await;
+    running.controller.queue().wait_idle().await;
     let counts = running.controller.status().counts;
     running.end().await.expect("it stops");
     (picture(&client).await, counts)

@@ -1,8 +1,8 @@
-//! How a key is added: when, how urgent, and why.
+//! How a key is added: when it shall run, how urgent it is, and why.
 
 use std::time::Duration;
 
-use crate::Priority;
+use crate::priority::Priority;
 
 /// How a key is added: when it shall run, how urgent it is, and what caused it.
 ///
@@ -17,7 +17,7 @@ use crate::Priority;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
-#[must_use = "hand it to `WorkQueue::add_with`"]
+#[must_use = "pass it to `WorkQueue::add_with`"]
 pub struct Add<C = ()> {
     pub(crate) when: When,
     pub(crate) priority: Priority,
@@ -37,25 +37,24 @@ impl<C> Add<C> {
         Self::when(When::Now)
     }
 
-    /// Run once `delay` has passed, unless something makes the key run earlier. The cause of such
-    /// an add is a timer's: a run that comes before its time is not told it.
+    /// Run after `delay`, unless something makes the key run earlier. The cause of such an add is a
+    /// timer that fires after `delay`: a run that comes earlier does not get it.
     pub fn after(delay: Duration) -> Self {
         Self::when(When::After(delay))
     }
 
-    /// Run after the delay that the queue's limiter gives; this counts as a failure of the key.
+    /// Run after the delay of the queue's limiter. This counts as a failure of the key.
     pub fn rate_limited() -> Self {
         Self::when(When::RateLimited)
     }
 
-    /// How urgent the key is; [`Priority::Normal`] unless said.
+    /// How urgent the key is. Default: [`Priority::Normal`].
     pub fn priority(mut self, priority: Priority) -> Self {
         self.priority = priority;
         self
     }
 
-    /// Why the key is added; handed to the run with the lease. None unless said. With
-    /// [`after`](Self::after), it is what happens at that time.
+    /// Why the key is added. The run gets it with its lease. Default: none.
     pub fn cause(mut self, cause: C) -> Self {
         self.cause = Some(cause);
         self

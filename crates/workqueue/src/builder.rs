@@ -1,21 +1,23 @@
-//! Makes a queue that differs from the default.
+//! Builds a queue.
 
 use std::fmt;
 use std::hash::Hash;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::error::InvalidConfig;
 use crate::ledger::Ledger;
 use crate::limiter::{MaxOf, RateLimiter};
-use crate::observer::{Observer, Probe, Probed, SharedObserver};
+use crate::observer::{Observer, Probe, Probed};
 use crate::priority::Group;
+use crate::queue::WorkQueue;
 use crate::shared::{GroupOf, Shared};
-use crate::{InvalidConfig, WorkQueue};
 
 /// A `Low` key waits at most twice this before it competes with `High` ones.
 const AGING_DEFAULT: Duration = Duration::from_secs(30);
 
-/// Makes a queue that differs from the default; see [`WorkQueue::builder`].
+/// Builds a queue that differs from the default; see [`WorkQueue::builder`].
 #[must_use = "a builder does nothing until `build`"]
 pub struct Builder<K, C = ()> {
     name: String,
@@ -23,8 +25,49 @@ pub struct Builder<K, C = ()> {
     aging: Duration,
     group_of: Option<GroupOf<K>>,
     observer: Option<Arc<dyn Observer>>,
-    keep_times: bool,
-    causes: std::marker::PhantomData<C>,
+    causes: PhantomData<C>,
+}
+
+impl<K> WorkQueue<K>
+where
+    K: Eq + Hash + Clone + Send + 'static,
+{
+    /// A queue with the defaults: FIFO, client-go's rate limits, no causes, no observer.
+    #[must_use]
+    pub fn new() -> Self {
+        let queue = Self::builder().build();
+        queue.unwrap_or_else(|invalid| unreachable!("the defaults must be valid: {invalid}"))
+    }
+}
+
+impl<K> Default for WorkQueue<K>
+where
+    K: Eq + Hash + Clone + Send + 'static,
+{
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K, C> WorkQueue<K, C>
+where
+    K: Eq + Hash + Clone + Send + 'static,
+    C: Send + Sync + 'static,
+{
+    /// Starts to build a queue with other limits, groups, causes or an observer.
+    ///
+    /// The types say what the queue holds: `WorkQueue::<String>::builder()` has no causes,
+    /// `WorkQueue::<String, Event>::builder()` has causes of type `Event`.
+    pub fn builder() -> Builder<K, C> {
+        Builder {
+            name: "workqueue".to_owned(),
+            limiter: None,
+            aging: AGING_DEFAULT,
+            group_of: None,
+            observer: None,
+            causes: PhantomData,
+        }
+    }
 }
 
 impl<K, C> Builder<K, C>
@@ -32,19 +75,7 @@ where
     K: Eq + Hash + Clone + Send + 'static,
     C: Send + Sync + 'static,
 {
-    pub(crate) fn new() -> Self {
-        Self {
-            name: "workqueue".to_owned(),
-            limiter: None,
-            aging: AGING_DEFAULT,
-            group_of: None,
-            observer: None,
-            keep_times: false,
-            causes: std::marker::PhantomData,
-        }
-    }
-
-    /// What the queue is called in log lines. Default: `workqueue`.
+    /// The name of the queue in log lines. Default: `workqueue`.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
@@ -58,17 +89,16 @@ where
 
     /// How long a key stays at one priority before it moves up by one. Default: 30 s.
     ///
-    /// Keys move up only while others are ahead of them, so a queue that uses one priority never pays
-    /// for this. What came before any other priority was used counts as come when it first was, unless the queue
-    /// [keeps times](Self::keep_times).
+    /// Keys move up only while keys of another priority are ready as well.
     pub fn aging(mut self, aging: Duration) -> Self {
         self.aging = aging;
         self
     }
 
-    /// Lets groups of keys take turns within a priority, so that one group's flood delays the
-    /// others by one key at a time. Default: no groups, one FIFO for each priority. Keys for which
-    /// `group_of` panics, which is logged, are one group.
+    /// Lets groups of keys take turns within a priority, so that a flood of one group delays the
+    /// others by one key at a time. Default: no groups, one FIFO for each priority.
+    ///
+    /// If `group_of` panics, the panic is logged, and the key joins a group of all such keys.
     ///
     /// ```
     /// use windlass_workqueue::{Group, WorkQueue};
@@ -83,44 +113,27 @@ where
         self
     }
 
-    /// Notes since when keys are ready and runs are under way, for [`Lease::queued`](crate::Lease::queued),
-    /// [`WorkQueue::snapshot`], [`WorkQueue::status`], [`WorkQueue::due`] and [`WorkQueue::load`], and so that
-    /// [`aging`](Self::aging) counts from the very beginning. Default: only if there is an observer.
-    ///
-    /// It takes two readings of the clock for each run, which may be a third or half of all that the queue does for it, and
-    /// eight bytes for each key.
-    pub fn keep_times(mut self) -> Self {
-        self.keep_times = true;
-        self
-    }
-
-    /// Who hears of every step, for metrics. Default: nobody.
+    /// Is told every step of every key, for metrics. Default: no observer.
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observer = Some(observer);
         self
     }
 
-    /// Makes the queue.
+    /// Builds the queue.
     ///
     /// # Errors
-    /// If [`aging`](Self::aging) is zero.
+    /// Returns an error if [`aging`](Self::aging) is zero.
     pub fn build(self) -> Result<WorkQueue<K, C>, InvalidConfig> {
         if self.aging.is_zero() {
             return Err(InvalidConfig::Aging);
         }
-        let fair = self.group_of.is_some();
         let limiter = self.limiter.unwrap_or_else(|| Box::new(MaxOf::default()));
-        let queue: Arc<str> = self.name.into();
-        let shared_observer = |observer| SharedObserver { queue: Arc::clone(&queue), observer };
-        let observer = self.observer.map(shared_observer);
-        let keeps_times = self.keep_times || observer.is_some();
-        let ledger = Ledger::new(self.aging, fair, keeps_times, observer.clone());
-        let shared = Arc::new(Shared::new(queue, ledger, self.group_of, limiter));
-        if let Some(observer) = observer {
-            let probed: Arc<dyn Probed> = Arc::<Shared<K, C>>::clone(&shared);
-            observer.tell(|observer| observer.attached(Probe::new(&probed)));
-        }
-        Ok(WorkQueue::from_shared(shared))
+        let ledger = Ledger::new(self.aging, self.group_of.is_some(), self.observer.is_some());
+        let shared = Shared::new(self.name.into(), ledger, self.group_of, limiter, self.observer);
+        let shared = Arc::new(shared);
+        let probed: Arc<dyn Probed> = Arc::<Shared<K, C>>::clone(&shared);
+        shared.tell(|observer| observer.attached(Probe::new(&probed)));
+        Ok(WorkQueue { shared })
     }
 }
 

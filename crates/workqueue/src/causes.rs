@@ -1,33 +1,26 @@
 //! Why a key runs: the causes of the adds that were merged into one run, bounded.
 
-/// How many causes after the first are among the oldest, which are kept.
-const OLDER_KEPT: usize = 3;
+/// How many of the oldest causes are kept.
+const OLDEST_KEPT: usize = 4;
 
-/// How many causes after the first are kept at most; those that are not among the oldest are the newest.
-const MORE_KEPT: usize = 7;
+/// How many causes are kept in all: the oldest, and as many of the newest.
+const KEPT_MAX: usize = 2 * OLDEST_KEPT;
 
-/// The causes of one run, in the order in which they came.
+/// The causes of one run, oldest first.
 ///
-/// However many adds were merged, the first four and the last four causes are kept, and the rest is
-/// counted: what started it and what it last heard of are what a person asks for.
+/// A run keeps the first four and the last four causes and counts the others: what started it and
+/// what happened last are what people ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Causes<C> {
-    /// Most runs have one cause, and it takes no allocation.
-    first: Option<C>,
-    more: Vec<C>,
+    kept: Vec<C>,
     omitted: u64,
 }
 
 impl<C> Causes<C> {
-    /// A single cause.
-    pub(crate) fn of(cause: C) -> Self {
-        Self { first: Some(cause), ..Self::default() }
-    }
-
-    /// The kept causes, oldest first. Those that were [omitted](Self::omitted) lay between the fourth
-    /// and the fifth.
+    /// The kept causes, oldest first. The [omitted](Self::omitted) ones came between the fourth and
+    /// the fifth.
     pub fn iter(&self) -> impl Iterator<Item = &C> {
-        self.first.iter().chain(&self.more)
+        self.kept.iter()
     }
 
     /// How many causes were left out.
@@ -36,36 +29,48 @@ impl<C> Causes<C> {
         self.omitted
     }
 
-    /// Whether there is no cause at all.
+    /// Whether there is no cause.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.first.is_none()
+        self.kept.is_empty()
     }
 
-    /// Puts the causes that came later behind these.
-    pub(crate) fn append(&mut self, later: Self) {
-        self.omitted += later.omitted;
-        for cause in later.first.into_iter().chain(later.more) {
-            self.push(cause);
-        }
-    }
-
-    pub(crate) fn push(&mut self, cause: C) {
-        if self.first.is_none() {
-            self.first = Some(cause);
-            return;
-        }
-        if self.more.len() == MORE_KEPT {
-            self.more.remove(OLDER_KEPT);
+    /// Adds a cause. Returns the cause that is left out instead, for the caller to drop.
+    pub(crate) fn push(&mut self, cause: C) -> Option<C> {
+        let mut left_out = None;
+        if self.kept.len() == KEPT_MAX {
+            left_out = Some(self.kept.remove(OLDEST_KEPT));
             self.omitted += 1;
         }
-        self.more.push(cause);
+        self.kept.push(cause);
+        left_out
+    }
+
+    /// Adds the causes of `later` after these. Returns those that are left out, for the caller to
+    /// drop.
+    pub(crate) fn append(&mut self, later: Self) -> Vec<C> {
+        self.omitted += later.omitted;
+        later.kept.into_iter().filter_map(|cause| self.push(cause)).collect()
+    }
+
+    /// A copy of these causes followed by those of `later`. It copies only the causes it keeps.
+    pub(crate) fn join(&self, later: &Self) -> Self
+    where
+        C: Clone,
+    {
+        let mut joined = Causes { kept: self.iter().collect(), omitted: self.omitted };
+        joined.append(Causes { kept: later.iter().collect(), omitted: later.omitted });
+        Self { kept: joined.kept.into_iter().cloned().collect(), omitted: joined.omitted }
+    }
+
+    pub(crate) fn into_kept(self) -> Vec<C> {
+        self.kept
     }
 }
 
 impl<C> Default for Causes<C> {
     fn default() -> Self {
-        Self { first: None, more: Vec::new(), omitted: 0 }
+        Self { kept: Vec::new(), omitted: 0 }
     }
 }
 
@@ -84,15 +89,21 @@ mod tests {
     }
 
     #[test]
-    fn appended_causes_count_as_one_sequence() {
+    fn appended_and_joined_causes_count_as_one_sequence() {
         let (mut whole, mut first, mut second) =
             (Causes::default(), Causes::default(), Causes::default());
         for cause in 0..40 {
             whole.push(cause);
-            if cause < 15 { first.push(cause) } else { second.push(cause) }
+            if cause < 15 {
+                first.push(cause)
+            } else {
+                second.push(cause)
+            };
         }
-        first.append(second);
+        assert_eq!(first.join(&second), whole);
+        let left_out = first.append(second);
         assert_eq!(first, whole);
+        assert_eq!(left_out, [11, 12, 13, 14, 15, 16, 17, 18]);
     }
 
     #[test]
@@ -100,7 +111,7 @@ mod tests {
         let mut causes = Causes::default();
         assert!(causes.is_empty());
         for cause in 0..8 {
-            causes.push(cause);
+            assert_eq!(causes.push(cause), None);
         }
         assert_eq!(causes.iter().count(), 8);
         assert_eq!(causes.omitted(), 0);

@@ -1,77 +1,73 @@
-//! How often keys have failed, and how long they wait for that: the queue's count and its limiter.
+//! How often keys have failed, and how long they wait for that: the failure counts and the limiter.
 //!
-//! For each run the queue asks how often its key has failed, and says so if it has not this time.
-//! Mostly no key has failed, and then both are one look at a flag.
+//! Lock order: `limiter` before `failures`. The limiter is the user's code, so it runs without the
+//! lock of the failure counts and without the lock of the queue. Keys are dropped without any lock.
 
 use std::hash::Hash;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::MAX_DELAY;
+use crate::error::MAX_DELAY;
 use crate::failures::Failures;
 use crate::guard::guarded;
 use crate::limiter::{Exponential, RateLimiter};
-use crate::sync::{Arc, AtomicBool, Lock, Ordering};
+use crate::sync::Lock;
 
 pub(crate) struct Charges<K> {
     /// The queue's name, for log lines.
     queue: Arc<str>,
-    state: Lock<State<K>>,
-    /// Whether any key has failures. Written with the state locked. Whoever has to know of a
-    /// failure knows of it by the queue's locks, or by the caller's own, and so sees the flag.
-    has_any: AtomicBool,
-}
-
-struct State<K> {
-    failures: Failures<K>,
-    limiter: Box<dyn RateLimiter<K>>,
+    /// Locked during a whole charge, so that two charges of one key ask for one delay.
+    limiter: Lock<Box<dyn RateLimiter<K>>>,
+    failures: Lock<Failures<K>>,
 }
 
 impl<K: Eq + Hash + Clone> Charges<K> {
     pub(crate) fn new(queue: Arc<str>, limiter: Box<dyn RateLimiter<K>>) -> Self {
-        let state = State { failures: Failures::new(), limiter };
-        Self { queue, state: Lock::new(state), has_any: AtomicBool::new(false) }
+        Self { queue, limiter: Lock::new(limiter), failures: Lock::new(Failures::new()) }
     }
 
-    /// Counts a failure of a key; returns how long the key waits. The limiter is asked only if the
+    /// Counts a failure of a key. Returns how long the key waits. The limiter is asked only if the
     /// key does not wait already.
     pub(crate) fn charge(&self, key: &K) -> Duration {
         let now = Instant::now();
-        let mut state = self.state.lock();
-        let State { failures, limiter } = &mut *state;
-        let ask = |number| {
-            let instead = "the key waits for the default backoff instead";
-            let delay =
-                guarded(&self.queue, "limiter", instead, || limiter.next_delay(key, number, now));
-            let delay =
-                delay.unwrap_or_else(|| Exponential::default().next_delay(key, number, now));
-            // A limiter is trusted with its delays, but not beyond the calendar.
-            delay.min(MAX_DELAY)
-        };
-        let delay = failures.charge(key, now, ask);
-        self.has_any.store(true, Ordering::Relaxed);
+        let mut limiter = self.limiter.lock();
+        let failures = self.failures.lock();
+        if let Some(wait) = failures.remaining(key, now) {
+            return wait;
+        }
+        let number = failures.next_number(key, now);
+        drop(failures);
+        let consequence = "the key waits for the default backoff instead";
+        let delay =
+            guarded(&self.queue, "limiter", consequence, || limiter.next_delay(key, number, now));
+        let delay = delay.unwrap_or_else(|| Exponential::default().next_delay(key, number, now));
+        // The longest delay that an add accepts.
+        let delay = delay.min(MAX_DELAY);
+        let forgotten = self.failures.lock().record(key, number, now, delay);
+        drop(limiter);
+        drop(forgotten);
         delay
     }
 
-    /// Counts a failure of a key that waits for `delay`; the limiter is not asked.
+    /// Counts a failure of a key that waits for `delay`. The limiter is not asked.
     pub(crate) fn charge_for(&self, key: &K, delay: Duration) {
         let now = Instant::now();
-        let mut state = self.state.lock();
-        state.failures.charge_for(key, now, delay);
-        self.has_any.store(true, Ordering::Relaxed);
+        let mut failures = self.failures.lock();
+        let number = failures.next_number(key, now);
+        let forgotten = failures.record(key, number, now, delay);
+        drop(failures);
+        drop(forgotten);
     }
 
     pub(crate) fn forget(&self, key: &K) {
-        if self.has_any.load(Ordering::Relaxed) {
-            let mut state = self.state.lock();
-            state.failures.forget(key);
-            self.has_any.store(state.failures.has_any(), Ordering::Relaxed);
-        }
+        let forgotten = self.failures.lock().forget(key);
+        drop(forgotten);
     }
 
     pub(crate) fn failures(&self, key: &K) -> u32 {
-        if self.has_any.load(Ordering::Relaxed) { self.state.lock().failures.count(key) } else { 0 }
+        self.failures.lock().count(key)
     }
 
     /// Looks up many keys at one moment.
@@ -79,18 +75,17 @@ impl<K: Eq + Hash + Clone> Charges<K> {
     where
         K: 'k,
     {
-        let state = self.state.lock();
+        let counted = self.failures.lock();
         for (key, failures) in keys {
-            *failures = state.failures.count(key);
+            *failures = counted.count(key);
         }
     }
 
     /// How far ahead the limiter is booked.
     pub(crate) fn debt(&self) -> Duration {
-        let limiter = &self.state.lock().limiter;
-        let debt = guarded(&self.queue, "limiter", "its debt is shown as zero", || {
-            limiter.debt(Instant::now())
-        });
+        let limiter = self.limiter.lock();
+        let consequence = "its debt is shown as zero";
+        let debt = guarded(&self.queue, "limiter", consequence, || limiter.debt(Instant::now()));
         debt.unwrap_or_default()
     }
 }

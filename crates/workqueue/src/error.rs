@@ -1,18 +1,18 @@
-//! What a caller can do wrong, and what to do instead.
+//! The errors of this crate.
 
 use std::fmt;
 use std::time::Duration;
 
 /// The longest delay that an add may ask for: one hundred years.
 ///
-/// Anything longer is a slip of units or of arithmetic, and is refused rather than waited for.
+/// A longer delay is a mistake in units or arithmetic, so it is refused.
 pub const MAX_DELAY: Duration = Duration::from_hours(100 * 365 * 24);
 
-/// An add that the queue did not take. The key comes back, so that nothing is lost.
+/// The queue refused an add. The error returns the key, so that nothing is lost.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddError<K> {
-    /// The queue has been shut down: nobody would run the key. Not worth a retry.
+    /// The queue has been shut down. A retry will not help.
     #[error("the work queue is shut down and takes no more keys; stop adding, or make a new queue")]
     ShutDown {
         /// The key that was not taken.
@@ -28,11 +28,11 @@ pub enum AddError<K> {
     },
 }
 
-/// A setting that cannot work, found when a queue or a limiter is built.
+/// An invalid setting of a queue or a limiter.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidConfig {
-    /// A token bucket that would never hand out a token, or whose rate is not a number.
+    /// The rate of a token bucket is out of range or not a number.
     #[error(
         "a token bucket's rate must lie between one in {} years and 1e9 a second, not {per_second} a second; for no limit at all, leave the bucket out",
         years(&MAX_DELAY)
@@ -41,10 +41,10 @@ pub enum InvalidConfig {
         /// The rate that was asked for.
         per_second: f64,
     },
-    /// A token bucket that holds no token.
+    /// The burst of a token bucket is zero.
     #[error("a token bucket's burst must be at least 1: with 0 no key would ever be tried again")]
     Burst,
-    /// A token bucket that holds so many tokens, at such a rate, that it would never be full again.
+    /// The burst of a token bucket is so large that the bucket would never be full again.
     #[error(
         "a token bucket of {burst} tokens at {per_second} a second would take centuries to fill; for no limit at all, leave the bucket out"
     )]
@@ -54,7 +54,7 @@ pub enum InvalidConfig {
         /// The rate that was asked for.
         per_second: f64,
     },
-    /// A backoff whose first delay is zero, or longer than its last.
+    /// The first delay of a backoff is zero, or longer than its last.
     #[error(
         "a backoff must start not above its maximum, and an exponential one above zero: base {base:?}, maximum {max:?}"
     )]
@@ -64,22 +64,22 @@ pub enum InvalidConfig {
         /// The longest delay.
         max: Duration,
     },
-    /// A delay that an add would refuse.
+    /// A delay is longer than [`MAX_DELAY`].
     #[error("a limiter's delay must be at most {} years, not {} years; check its unit", years(&MAX_DELAY), years(.delay))]
     DelayTooLong {
         /// The delay that was asked for.
         delay: Duration,
     },
-    /// A jitter that is negative, not a number, or would more than double a delay.
+    /// A jitter is negative, above 1, or not a number.
     #[error("a jitter must lie between 0 and 1 (a share of the delay), not {factor}")]
     Jitter {
         /// The factor that was asked for.
         factor: f64,
     },
-    /// Limiters are combined, but there is none.
+    /// A [`MaxOf`](crate::MaxOf) without limiters.
     #[error("the maximum of no limiters is undefined: give at least one")]
     NoLimiters,
-    /// Aging that would move every key up at once.
+    /// The aging period is zero.
     #[error(
         "aging must be above zero: it is how long a key stays at one priority before it moves up"
     )]
@@ -100,7 +100,7 @@ impl<K> AddError<K> {
     }
 }
 
-/// Shows no key: a key may be anything, and errors end up in logs.
+/// Does not show the key: errors end up in logs, and a key may be confidential.
 impl<K> fmt::Debug for AddError<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

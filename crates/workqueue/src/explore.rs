@@ -1,10 +1,11 @@
-//! The queue under a schedule explorer: in this crate's unit tests every lock and atomic of ours is shuttle's, which
-//! runs each test below under thousands of thread interleavings. A lost wake-up shows as a deadlock. What is inside tokio
-//! is not shuttle's; around it, an [interlude](crate::sync::interlude) lets other threads run.
-//! The explorer takes every atomic as sequentially consistent, so what depends on weaker orderings is argued
-//! where it stands, in `doorbell.rs` and `intake.rs`.
+//! The queue under a schedule explorer.
 //!
-//! A failure prints the schedule that led to it; `shuttle::replay` runs that one again, but for clocks and hashes.
+//! In this crate's unit tests the lock is shuttle's, which runs each test below under thousands of
+//! thread interleavings. A lost wake-up shows as a deadlock. The explorer does not see inside tokio; a
+//! [yield point](crate::sync::yield_point) lets it switch threads around calls into tokio.
+//!
+//! A failure prints the schedule that led to it. `shuttle::replay` runs that schedule again, except for
+//! clocks and hashes.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -15,11 +16,11 @@ use shuttle::future::{JoinHandle, block_on, spawn};
 
 use crate::{Add, Group, Priority, WorkQueue};
 
-/// Random schedules for each test: a second or two.
+/// Random schedules for each test. More would take too long for each test run.
 const SCHEDULES: usize = 3_000;
 
-/// Runs `test` under random schedules, and under ones that switch threads only a few times, where rare
-/// orders hide.
+/// Runs `test` under random schedules, and under schedules that switch threads only a few times, which
+/// find rare orders.
 fn explore(test: impl Fn() + Send + Sync + Copy + 'static) {
     shuttle::check_random(test, SCHEDULES);
     shuttle::check_pct(test, SCHEDULES, 3);
@@ -97,7 +98,7 @@ fn no_key_is_lost_and_none_runs_twice_at_once() {
             .collect();
         join_threads(producers);
         // Watching wakes nobody, so a wake-up that was lost stays lost.
-        block_on(queue.idle());
+        block_on(queue.wait_idle());
         queue.shut_down();
         join_tasks(workers);
         for key in 0..3 {
@@ -109,8 +110,8 @@ fn no_key_is_lost_and_none_runs_twice_at_once() {
 #[test]
 fn sleeping_workers_take_two_keys_side_by_side() {
     explore(|| {
-        // Each worker holds its key until the other has one too: if one wake-up served both keys, the
-        // second would never start.
+        // Each worker holds its key until the other has one too: if one wake-up served both keys,
+        // the second would never start.
         let queue = WorkQueue::new();
         let both = Arc::new(tokio::sync::Barrier::new(2));
         let workers: Vec<_> = (0..2)
@@ -145,7 +146,7 @@ fn a_key_added_while_it_runs_runs_again() {
         log.end(1);
         drop(lease);
         adder.join().expect("no panic");
-        block_on(queue.idle());
+        block_on(queue.wait_idle());
         queue.shut_down();
         join_tasks(workers);
         assert_eq!(log.runs(1), 2);
@@ -163,7 +164,7 @@ fn a_worker_that_gives_up_passes_its_wake_up_on() {
             queue.add(key).expect("open");
         }
         join_tasks(impatient);
-        block_on(queue.idle());
+        block_on(queue.wait_idle());
         queue.shut_down();
         block_on(patient).expect("no panic");
         assert_eq!((log.runs(0), log.runs(1)), (1, 1));
@@ -218,7 +219,7 @@ fn the_full_queue_loses_nothing_either() {
             .collect();
         join_threads(producers);
         // Watching wakes nobody, so a wake-up that was lost stays lost.
-        block_on(queue.idle());
+        block_on(queue.wait_idle());
         queue.shut_down();
         let causes: usize = join_tasks(workers).into_iter().sum();
         assert_eq!(causes, 6, "every cause reaches a run, once");

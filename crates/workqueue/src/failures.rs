@@ -9,19 +9,19 @@ use tokio::time::Instant;
 /// Records below which a sweep is not worth its time.
 const SWEEP_FROM: usize = 1_024;
 
-/// How long a record outlives its window, so that a queue with a long backlog, or a run that takes
-/// long, does not lose count of a key's failures.
+/// How long a record outlives its window. So a queue with a long backlog, or a run that takes long,
+/// does not lose count of the failures of a key.
 const IDLE: Duration = Duration::from_hours(1);
 
-/// Counts each key's failures, at most one for each window.
+/// Counts the failures of each key, at most one for each window.
 ///
 /// A window is the time from a failure to the retry that follows it. Events may run the key
-/// earlier; if that run fails too, it is no second failure: the key still waits for the end of the
+/// earlier. If that run fails too, it is not a second failure: the key waits for the end of the
 /// same window. So an object that changes all the time is not pushed to the longest backoff by its
 /// own events.
 ///
 /// A record that nobody forgot is dropped an hour after the end of its window. The table is swept
-/// when it has doubled since the last sweep, so it stays in proportion to the keys that failed
+/// when it has doubled since the last sweep, so its size follows the number of keys that failed
 /// lately.
 #[derive(Debug)]
 pub(crate) struct Failures<K> {
@@ -40,67 +40,65 @@ impl<K: Eq + Hash + Clone> Failures<K> {
         Self { records: HashMap::default(), sweep_at: SWEEP_FROM }
     }
 
-    /// Counts a failure of `key`, unless its window is open, and returns the time until the end of
-    /// the window. `delay` gives the length of a new one by the number of the failure.
-    pub(crate) fn charge(
+    /// How long the window of a key still lasts; `None` if none is open.
+    pub(crate) fn remaining(&self, key: &K, now: Instant) -> Option<Duration> {
+        let window_end = self.records.get(key)?.window_end;
+        (now < window_end).then(|| window_end - now)
+    }
+
+    /// The number of a failure that happens now: in an open window that of the last failure.
+    pub(crate) fn next_number(&self, key: &K, now: Instant) -> u32 {
+        match self.records.get(key) {
+            None => 1,
+            Some(record) if now < record.window_end => record.failures,
+            Some(record) if record.is_idle(now) => 1,
+            Some(record) => record.failures.saturating_add(1),
+        }
+    }
+
+    /// Notes failure number `failures` of a key, whose window lasts for `delay`. Returns keys that
+    /// were forgotten, for the caller to drop.
+    #[must_use = "keys are dropped without a lock"]
+    pub(crate) fn record(
         &mut self,
         key: &K,
+        failures: u32,
         now: Instant,
-        delay: impl FnOnce(u32) -> Duration,
-    ) -> Duration {
-        if self.records.len() >= self.sweep_at {
-            self.sweep(now);
+        delay: Duration,
+    ) -> Vec<K> {
+        let swept = if self.records.len() >= self.sweep_at { self.sweep(now) } else { Vec::new() };
+        let record = Record { failures, window_end: now + delay };
+        match self.records.get_mut(key) {
+            Some(known) => *known = record,
+            None => drop(self.records.insert(key.clone(), record)),
         }
-        let Some(record) = self.records.get_mut(key) else {
-            let length = delay(1);
-            let record = Record { failures: 1, window_end: now + length };
-            self.records.insert(key.clone(), record);
-            return length;
-        };
-        if now < record.window_end {
-            return record.window_end - now;
-        }
-        let before = if is_idle(record, now) { 0 } else { record.failures };
-        let failures = before.saturating_add(1);
-        let length = delay(failures);
-        *record = Record { failures, window_end: now + length };
-        length
+        swept
     }
 
-    /// As [`charge`](Self::charge), but the window ends after `delay` in any case.
-    pub(crate) fn charge_for(&mut self, key: &K, now: Instant, delay: Duration) {
-        self.charge(key, now, |_| delay);
-        if let Some(record) = self.records.get_mut(key) {
-            record.window_end = now + delay;
-        }
-    }
-
-    pub(crate) fn forget(&mut self, key: &K) {
-        self.records.remove(key);
+    /// Forgets the failures of a key. Returns the copy of the key that was kept, for the caller to
+    /// drop.
+    #[must_use = "keys are dropped without a lock"]
+    pub(crate) fn forget(&mut self, key: &K) -> Option<K> {
+        self.records.remove_entry(key).map(|(key, _)| key)
     }
 
     pub(crate) fn count(&self, key: &K) -> u32 {
         self.records.get(key).map_or(0, |record| record.failures)
     }
 
-    pub(crate) fn has_any(&self) -> bool {
-        !self.records.is_empty()
-    }
-
-    fn sweep(&mut self, now: Instant) {
-        self.records.retain(|_, record| !is_idle(record, now));
+    fn sweep(&mut self, now: Instant) -> Vec<K> {
+        let swept = self.records.extract_if(|_, record| record.is_idle(now));
+        let swept = swept.map(|(key, _)| key).collect();
         self.sweep_at = (2 * self.records.len()).max(SWEEP_FROM);
         self.records.shrink_to(self.sweep_at);
-    }
-
-    #[cfg(test)]
-    fn len(&self) -> usize {
-        self.records.len()
+        swept
     }
 }
 
-fn is_idle(record: &Record, now: Instant) -> bool {
-    now.saturating_duration_since(record.window_end) >= IDLE
+impl Record {
+    fn is_idle(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.window_end) >= IDLE
+    }
 }
 
 #[cfg(test)]
@@ -109,42 +107,45 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
+    /// Counts a failure as a charge does; returns its number.
+    fn fail<K: Eq + Hash + Clone>(failures: &mut Failures<K>, key: &K, now: Instant) -> u32 {
+        let number = failures.next_number(key, now);
+        drop(failures.record(key, number, now, SECOND));
+        number
+    }
+
     #[test]
     fn a_chatty_key_is_charged_once_a_window() {
-        let mut failures = Failures::new();
-        let start = Instant::now();
-        assert_eq!(failures.charge(&"key", start, |_| 8 * SECOND), 8 * SECOND);
+        let (mut failures, start) = (Failures::new(), Instant::now());
+        assert_eq!(failures.remaining(&"key", start), None);
+        drop(failures.record(&"key", 1, start, 8 * SECOND));
         for second in 1..8 {
             let now = start + second * SECOND;
-            assert_eq!(failures.charge(&"key", now, |_| 99 * SECOND), (8 - second) * SECOND);
+            assert_eq!(failures.remaining(&"key", now), Some((8 - second) * SECOND));
+            assert_eq!(failures.next_number(&"key", now), 1);
         }
-        assert_eq!(failures.count(&"key"), 1);
-        assert_eq!(failures.charge(&"key", start + 8 * SECOND, |_| 16 * SECOND), 16 * SECOND);
+        let end = start + 8 * SECOND;
+        assert_eq!(failures.remaining(&"key", end), None);
+        assert_eq!(fail(&mut failures, &"key", end), 2);
         assert_eq!(failures.count(&"key"), 2);
     }
 
     #[test]
     fn keys_that_nobody_forgets_do_not_pile_up() {
-        let mut failures = Failures::new();
-        let start = Instant::now();
+        let (mut failures, start) = (Failures::new(), Instant::now());
         // A hundred thousand names, each failing once and never seen again, one every ten seconds.
         for name in 0..100_000 {
-            failures.charge(&name, start + name * 10 * SECOND, |_| SECOND);
-            assert!(failures.len() <= 2 * SWEEP_FROM);
+            fail(&mut failures, &name, start + name * 10 * SECOND);
+            assert!(failures.records.len() <= 2 * SWEEP_FROM);
         }
     }
 
     #[test]
     fn an_idle_record_starts_over() {
-        let mut failures = Failures::new();
-        let start = Instant::now();
-        failures.charge(&"key", start, |_| SECOND);
-        failures.charge(&"key", start + SECOND, |_| SECOND);
-        assert_eq!(failures.count(&"key"), 2);
-        failures.charge(&"key", start + 2 * SECOND + IDLE, |failures| {
-            assert_eq!(failures, 1);
-            SECOND
-        });
+        let (mut failures, start) = (Failures::new(), Instant::now());
+        fail(&mut failures, &"key", start);
+        assert_eq!(fail(&mut failures, &"key", start + SECOND), 2);
+        assert_eq!(fail(&mut failures, &"key", start + 2 * SECOND + IDLE), 1);
         assert_eq!(failures.count(&"key"), 1);
     }
 }

@@ -1,20 +1,18 @@
-//! Calls what the user supplies to a queue, and goes on if it panics: a limiter, a group function,
-//! an observer.
+//! Calls code of the user's (a limiter, a group function, an observer) and goes on if it panics.
 //!
-//! The panic must not go further: the worker that meets it may hold a lease, and that may be ending
-//! because of another panic already, when a second one would end the process.
+//! The panic must not go further. The calling worker may hold a lease, which may be ending because
+//! of another panic already, and then a second panic would abort the process.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Calls `what`. Should it panic, that is logged, with what follows from it, and nothing is
-/// returned.
+/// Calls `call`. If it panics, logs that `what` panicked and what follows from it, and returns
+/// `None`.
 pub(crate) fn guarded<R>(
     queue: &str,
     what: &str,
     consequence: &str,
     call: impl FnOnce() -> R,
 ) -> Option<R> {
-    // What state it is in after a panic is its own affair.
     let returned = catch_unwind(AssertUnwindSafe(call)).ok();
     if returned.is_none() {
         tracing::error!(

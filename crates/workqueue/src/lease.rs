@@ -1,69 +1,68 @@
-//! A key in the hands of one worker.
+//! A key that one worker holds.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::hash::Hash;
 use std::ops::Deref;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::causes::Causes;
-use crate::ledger::Taken;
-use crate::running::RunId;
-use crate::sync::Arc;
-use crate::{AddError, MAX_DELAY, Priority, WorkQueue};
+use crate::error::{AddError, MAX_DELAY};
+use crate::ledger::{RunId, Taken};
+use crate::observer::Observer;
+use crate::priority::Priority;
+use crate::shared::Shared;
 
-/// A key in the hands of one worker: no other worker gets it until the lease is dropped.
+/// A key that one worker holds. No other worker gets the key until the lease is dropped.
 ///
-/// Dropping the lease is "done", however it comes about: at the end of a scope, by a panic, or because
-/// the task that holds it is cancelled. A key that was added again in the meantime then gets its turn.
+/// The key is done when the lease is dropped: at the end of a scope, by a panic, or because the
+/// task that holds it is cancelled. If the key was added again in the meantime, it then gets its
+/// turn.
 ///
-/// Dropping says nothing about success: the key is not charged with a failure, and comes back only if somebody adds it. The
-/// same holds after a panic; who wants the key back catches it. Say how the run went with one of
-/// - [`finish`](Self::finish): the key succeeded, or is given up; its failures are forgotten;
-/// - [`retry`](Self::retry): the key failed, and comes back after the limiter's delay;
-/// - [`retry_after`](Self::retry_after): the key failed, and comes back after a given time;
-/// - [`requeue_after`](Self::requeue_after): the key succeeded, and comes back after a given time;
-/// - [`postpone`](Self::postpone): the key was not worked on, and comes back after a given time.
+/// A plain drop says nothing about success. The key is not charged with a failure, and comes back
+/// only if somebody adds it. To report how the run went, call one of these:
 ///
-/// It borrows the queue that it came from, as a worker's loop does; [`into_owned`](Self::into_owned) makes an
-/// [`OwnedLease`] that can be kept elsewhere, or moved to a task of its own.
+/// - [`finish`](Self::finish): the key succeeded, or is given up. Its failures are forgotten.
+/// - [`retry`](Self::retry): the key failed, and comes back after the limiter's delay.
+/// - [`retry_after`](Self::retry_after): the key failed, and comes back after a given time.
+/// - [`requeue_after`](Self::requeue_after): the key succeeded, and comes back after a given time.
+/// - [`defer`](Self::defer): the key was not worked on, and comes back after a given time.
+///
+/// A lease borrows its queue. [`into_owned`](Self::into_owned) returns an [`OwnedLease`], which can
+/// be stored or moved to another task.
 #[must_use = "a lease that is dropped is done"]
 pub struct Lease<'q, K, C = ()> {
-    // The first to be dropped: the key is done before its copy here is dropped, which is the caller's code.
+    // Dropped first: the run is done before the copy of the key is dropped, which may panic.
     run: HeldRun<'q, K, C>,
     key: K,
     causes: Option<Arc<Causes<C>>>,
-    queued: Option<Duration>,
+    queued: Duration,
     priority: Priority,
 }
 
-/// A lease with a handle of its own to the queue; see [`Lease::into_owned`].
+/// A lease with its own handle to the queue; see [`Lease::into_owned`].
 pub type OwnedLease<K, C = ()> = Lease<'static, K, C>;
 
 /// A run that ends when this is dropped.
 struct HeldRun<'q, K, C> {
     id: RunId,
-    /// `None` only once it was given away.
-    queue: Option<Cow<'q, WorkQueue<K, C>>>,
+    /// `None` only after [`Lease::into_owned`] moved it.
+    shared: Option<Cow<'q, Arc<Shared<K, C>>>>,
 }
 
 impl<'q, K, C> Lease<'q, K, C> {
-    #[expect(
-        clippy::inline_always,
-        reason = "else a lease is copied on its way out, for about a twentieth of the time"
-    )]
-    #[inline(always)]
-    pub(crate) fn new(queue: &'q WorkQueue<K, C>, taken: Taken<K, C>) -> Self {
+    pub(crate) fn new(shared: &'q Arc<Shared<K, C>>, taken: Taken<K, C>) -> Self {
         let Taken { id, key, causes, queued, priority } = taken;
-        let run = HeldRun { id, queue: Some(Cow::Borrowed(queue)) };
+        let run = HeldRun { id, shared: Some(Cow::Borrowed(shared)) };
         Self { run, key, causes, queued, priority }
     }
 
-    /// The same lease, with a handle of its own to the queue.
+    /// The same lease, with its own handle to the queue.
     pub fn into_owned(self) -> OwnedLease<K, C> {
         let Self { mut run, key, causes, queued, priority } = self;
-        let queue = run.queue.take().map(|queue| Cow::Owned(queue.into_owned()));
-        Lease { run: HeldRun { id: run.id, queue }, key, causes, queued, priority }
+        let shared = run.shared.take().map(|shared| Cow::Owned(shared.into_owned()));
+        Lease { run: HeldRun { id: run.id, shared }, key, causes, queued, priority }
     }
 
     /// The key. A lease also dereferences to it.
@@ -74,9 +73,9 @@ impl<'q, K, C> Lease<'q, K, C> {
     /// Why the key runs, oldest first: the causes of the run before, if that failed, and of all
     /// adds that were merged into this run.
     ///
-    /// The cause of a [delayed add](crate::Add::after) is told if the key waited for its time. If
-    /// another add made the key ready before, or it was ready already, that time has not come, and
-    /// the cause is dropped.
+    /// The cause of a [delayed add](crate::Add::after) is included if the key waited for its time.
+    /// If another add made the key ready earlier, the timer has not fired, and its cause is
+    /// dropped.
     pub fn causes(&self) -> impl Iterator<Item = &C> {
         self.causes.iter().flat_map(|causes| causes.iter())
     }
@@ -86,13 +85,12 @@ impl<'q, K, C> Lease<'q, K, C> {
         self.causes.as_ref().map_or(0, |causes| causes.omitted())
     }
 
-    /// How long the key was ready before it was handed out, if the queue
-    /// [keeps times](crate::Builder::keep_times).
-    pub fn queued(&self) -> Option<Duration> {
+    /// How long the key was ready before this worker took it.
+    pub fn queued(&self) -> Duration {
         self.queued
     }
 
-    /// How urgent the run was asked to be. That it moved up by age does not count.
+    /// The priority that was asked for. Aging does not change it.
     pub fn priority(&self) -> Priority {
         self.priority
     }
@@ -103,83 +101,90 @@ where
     K: Eq + Hash + Clone + Send + 'static,
     C: Send + Sync + 'static,
 {
-    /// The key succeeded, or is given up: its failures are forgotten, and the lease is done.
+    /// The key succeeded, or is given up. Forgets its failures and ends the lease.
     pub fn finish(self) {
-        self.queue().forget(&self.key);
+        self.shared().charges.forget(&self.key);
     }
 
-    /// The run failed: the key is charged with a failure and comes back after the limiter's delay,
-    /// which is returned. If the key failed before and its delay is not over, because an event ran
-    /// it early, it is not charged again and waits for the rest. The lease is done.
+    /// The run failed. Charges the key with a failure, adds it again after the limiter's delay,
+    /// which is returned, and ends the lease.
     ///
-    /// The next run is as urgent as this one and has its causes too, so that it can still be explained.
+    /// If the key failed before and the delay of that failure is not over, because an event ran the
+    /// key early, it is not charged again and waits for the rest of that delay.
+    ///
+    /// The next run has the priority and the causes of this one, so that it can still be explained.
     ///
     /// # Errors
-    /// If the queue is shut down; the failure is counted all the same.
+    /// Returns an error if the queue is shut down. The failure is counted anyway.
     pub fn retry(self) -> Result<Duration, AddError<K>> {
-        let delay = self.queue().shared().charges.charge(&self.key);
-        self.repeat(delay)
-    }
-
-    /// The run failed, and the caller knows better than the limiter when to try again: the key is
-    /// charged with a failure and comes back after `delay`. The limiter is not asked, so the key
-    /// takes no slot of a [`TokenBucket`](crate::TokenBucket). Otherwise as [`retry`](Self::retry).
-    ///
-    /// # Errors
-    /// If the queue is shut down or the delay is beyond [`MAX_DELAY`].
-    pub fn retry_after(self, delay: Duration) -> Result<(), AddError<K>> {
-        if delay > MAX_DELAY {
-            return Err(AddError::DelayTooLong { key: self.key.clone(), delay });
-        }
-        self.queue().shared().charges.charge_for(&self.key, delay);
-        self.repeat(delay).map(drop)
-    }
-
-    /// The run went well and the key shall run again after `delay`, as urgent as this time: its failures
-    /// are forgotten, and the lease is done.
-    ///
-    /// # Errors
-    /// If the queue is shut down or the delay is beyond [`MAX_DELAY`].
-    pub fn requeue_after(self, delay: Duration) -> Result<(), AddError<K>> {
-        if delay > MAX_DELAY {
-            return Err(AddError::DelayTooLong { key: self.key.clone(), delay });
-        }
-        self.queue().forget(&self.key);
-        if !self.queue().shared().repeat(self.run.id, delay, false) {
-            return Err(AddError::ShutDown { key: self.key.clone() });
-        }
-        Ok(())
-    }
-
-    /// The key was not worked on, and comes back after `delay` as if it had not been taken: as
-    /// urgent, with its causes, and with the failures it has. The lease is done.
-    ///
-    /// # Errors
-    /// If the queue is shut down or the delay is beyond [`MAX_DELAY`].
-    pub fn postpone(mut self, delay: Duration) -> Result<(), AddError<K>> {
-        if delay > MAX_DELAY {
-            return Err(AddError::DelayTooLong { key: self.key.clone(), delay });
-        }
-        self.come_back(delay)
-    }
-
-    fn repeat(mut self, delay: Duration) -> Result<Duration, AddError<K>> {
-        self.come_back(delay)?;
-        self.queue().count_retry();
+        let delay = self.shared().charges.charge(&self.key);
+        self.add_retry(delay)?;
         Ok(delay)
     }
 
-    fn come_back(&mut self, delay: Duration) -> Result<(), AddError<K>> {
-        // Let go of the causes, so that the next run can have them.
+    /// The run failed, and the caller knows when to try again. Charges the key with a failure, and
+    /// adds it again after `delay`. The limiter is not asked, so the key takes no slot of a
+    /// [`TokenBucket`](crate::TokenBucket). Otherwise like [`retry`](Self::retry).
+    ///
+    /// # Errors
+    /// Returns an error if the queue is shut down or the delay is longer than [`MAX_DELAY`].
+    pub fn retry_after(self, delay: Duration) -> Result<(), AddError<K>> {
+        self.check_delay(delay)?;
+        self.shared().charges.charge_for(&self.key, delay);
+        self.add_retry(delay)
+    }
+
+    /// The run succeeded. Forgets the failures of the key, adds it again after `delay` with the
+    /// same priority and without causes, and ends the lease.
+    ///
+    /// # Errors
+    /// Returns an error if the queue is shut down or the delay is longer than [`MAX_DELAY`].
+    pub fn requeue_after(self, delay: Duration) -> Result<(), AddError<K>> {
+        self.check_delay(delay)?;
+        self.shared().charges.forget(&self.key);
+        let is_open = self.shared().repeat(self.run.id, delay, false);
+        self.check_open(is_open)
+    }
+
+    /// The key was not worked on. Adds it again after `delay` as if it had not been taken: with the
+    /// same priority, causes and failures. Ends the lease.
+    ///
+    /// # Errors
+    /// Returns an error if the queue is shut down or the delay is longer than [`MAX_DELAY`].
+    pub fn defer(mut self, delay: Duration) -> Result<(), AddError<K>> {
+        self.check_delay(delay)?;
+        self.repeat_with_causes(delay)
+    }
+
+    fn add_retry(mut self, delay: Duration) -> Result<(), AddError<K>> {
+        self.repeat_with_causes(delay)?;
+        self.shared().tell(Observer::retried);
+        Ok(())
+    }
+
+    fn repeat_with_causes(&mut self, delay: Duration) -> Result<(), AddError<K>> {
+        // The next run takes them, so they must not be shared any more.
         self.causes = None;
-        if !self.queue().shared().repeat(self.run.id, delay, true) {
+        let is_open = self.shared().repeat(self.run.id, delay, true);
+        self.check_open(is_open)
+    }
+
+    fn check_delay(&self, delay: Duration) -> Result<(), AddError<K>> {
+        if delay > MAX_DELAY {
+            return Err(AddError::DelayTooLong { key: self.key.clone(), delay });
+        }
+        Ok(())
+    }
+
+    fn check_open(&self, is_open: bool) -> Result<(), AddError<K>> {
+        if !is_open {
             return Err(AddError::ShutDown { key: self.key.clone() });
         }
         Ok(())
     }
 
-    fn queue(&self) -> &WorkQueue<K, C> {
-        self.run.queue.as_ref().expect("a run must be held until it ends")
+    fn shared(&self) -> &Shared<K, C> {
+        self.run.shared.as_ref().expect("a run must be held until it ends")
     }
 }
 
@@ -193,8 +198,8 @@ impl<K, C> Deref for Lease<'_, K, C> {
 
 impl<K, C> Drop for HeldRun<'_, K, C> {
     fn drop(&mut self) {
-        if let Some(queue) = &self.queue {
-            queue.shared().done(self.id);
+        if let Some(shared) = &self.shared {
+            shared.done(self.id);
         }
     }
 }

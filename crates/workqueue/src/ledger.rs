@@ -8,269 +8,203 @@
 //!      └────────▶ waiting                      running + ready      until the run is done
 //! ```
 //!
-//! Pure and synchronous: no lock, no clock, no task. Time comes in as an argument. Invariants:
+//! It is pure and synchronous: no lock, no clock, no task, no call of the user's code except to
+//! compare and clone keys. Time comes in as an argument; what the user's code must be told or must
+//! drop goes out as [`Effects`]. Invariants:
 //!
-//! - A key has at most one run under way and at most one run ahead, and that run is due at the earliest
-//!   time that was asked for.
-//! - A key enters the line when it is added, also while it runs; the place it takes then is the place
-//!   it keeps. If its turn comes while it still runs, it is passed over, and is first when it is done.
-//!   So it does not matter whether an add is seen before or after the end of a run, which the intake
-//!   relies on.
-//! - A run that becomes ready drops the waiting entry of its key, and with it the causes of timers,
-//!   which have not happened.
+//! - A key has at most one run under way and at most one run ahead. The run ahead is due at the
+//!   earliest time that was asked for.
+//! - A key takes its place in line when it is added, also while it runs. If its turn comes while it
+//!   still runs, it is passed over, and is first in line when that run is done.
+//! - A run that becomes ready supersedes the waiting entry of its key, and the causes of timers
+//!   that have not fired.
 
-use std::hash::Hash;
+use std::sync::Arc;
 use std::time::Duration;
 
+use slab::Slab;
+use tokio::time::Instant;
+
 use crate::causes::Causes;
-use crate::clock::Stamp;
-use crate::intake::{Arrival, Reason};
-use crate::line::{Line, Place, Turn};
-use crate::observer::{Load, SharedObserver};
+use crate::effects::{Effects, Event};
+use crate::line::{Line, Turn};
+use crate::observer::{Elapsed, Load};
 use crate::priority::{Group, Priority};
-use crate::running::{Run, RunId, Running};
-use crate::slots::{KeyHash, Pending, Slot, SlotId, Slots, Ticket};
-use crate::sync::Arc;
+use crate::slots::{NO_TICKET, Pending, Place, Slot, SlotId, Slots, Ticket};
 use crate::waiting::Waiting;
 
-/// Keys that one call moves up by age, and waiting keys that one call makes ready, so that no call holds
-/// the queue's lock for long. The next call goes on.
-const MOVED_BATCH: usize = 256;
+/// How many keys one call moves up by age, or makes ready because they are due. So no call holds
+/// the queue's lock for long; the next call goes on.
+const BATCH: usize = 256;
 
 pub(crate) struct Ledger<K, C> {
-    slots: Slots<K>,
+    slots: Slots<K, C>,
     line: Line,
     waiting: Waiting,
-    running: Running<C>,
+    runs: Slab<Run<C>>,
     /// Keys with a ready run: in line or passed over.
     ready: usize,
-    /// Waiting keys that are not of `Normal` priority: when they become ready, it is not at the end of a
-    /// plain line.
-    waiting_special: usize,
-    next_ticket: Ticket,
+    last_ticket: Ticket,
     /// How long a key stays at one level before it moves up.
     aging: Duration,
-    /// When the first key came that was not of `Normal` priority: until then nobody asked how old a key is.
-    aging_from: Option<Stamp>,
-    /// Since when the run ahead of each slot's key is ready, or waiting for its time; empty if times are not kept.
-    since: Vec<Stamp>,
-    keeps_times: bool,
-    /// The group of each slot's key, if groups take turns; else empty.
-    groups: Vec<Group>,
-    /// The causes of each slot's run ahead; as long as the highest slot that ever had one.
-    causes: Vec<Causes<C>>,
-    /// The causes of timers of each slot's waiting run, which become causes of the run at its time;
-    /// as long as the highest slot that ever had one.
-    timers: Vec<Causes<C>>,
-    /// Causes to be dropped when the queue is unlocked, because that is the user's code.
-    left_over: Vec<Causes<C>>,
-    observer: Option<SharedObserver>,
+    /// Whether there is an observer that wants events.
+    is_observed: bool,
+    effects: Effects<K, C>,
 }
 
-/// A key that may be handed out, as long as nothing else is done.
-pub(crate) struct Next {
-    level: Priority,
-    id: SlotId,
+/// The number of a run. Numbers are reused.
+pub(crate) type RunId = usize;
+
+/// A run that is under way.
+#[derive(Debug)]
+pub(crate) struct Run<C> {
+    pub(crate) slot: SlotId,
+    pub(crate) started: Instant,
+    /// Shared with the lease.
+    pub(crate) causes: Option<Arc<Causes<C>>>,
+    priority: Priority,
 }
 
-/// What is to be dropped by whoever has unlocked the queue.
-pub(crate) struct LeftOver<K, C> {
-    pub(crate) keys: Vec<K>,
-    pub(crate) causes: Vec<Causes<C>>,
+/// A key that is added.
+pub(crate) struct Arrival<K, C> {
+    pub(crate) key: K,
+    pub(crate) hash: u64,
+    pub(crate) group: Option<Group>,
+    pub(crate) priority: Priority,
+    /// When the key shall run. `None` means as soon as a worker is free.
+    pub(crate) due: Option<Instant>,
+    pub(crate) cause: Option<C>,
+    /// Whether the cause happens only when the key is due.
+    pub(crate) is_timer: bool,
 }
 
-/// A run handed out.
+/// A run that was handed out.
 pub(crate) struct Taken<K, C> {
     pub(crate) id: RunId,
     pub(crate) key: K,
     pub(crate) causes: Option<Arc<Causes<C>>>,
-    /// How long the run was ready; `None` if times are not kept.
-    pub(crate) queued: Option<Duration>,
+    /// How long the run was ready.
+    pub(crate) queued: Duration,
     pub(crate) priority: Priority,
 }
 
 impl<K, C> Ledger<K, C> {
-    pub(crate) fn new(
-        aging: Duration,
-        fair: bool,
-        keeps_times: bool,
-        observer: Option<SharedObserver>,
-    ) -> Self {
+    pub(crate) fn new(aging: Duration, is_fair: bool, is_observed: bool) -> Self {
         Self {
             slots: Slots::new(),
-            line: Line::new(fair),
+            line: Line::new(is_fair),
             waiting: Waiting::default(),
-            running: Running::new(),
+            runs: Slab::new(),
             ready: 0,
-            waiting_special: 0,
-            next_ticket: 0,
+            last_ticket: NO_TICKET,
             aging,
-            aging_from: keeps_times.then(Stamp::default),
-            since: Vec::new(),
-            keeps_times,
-            groups: Vec::new(),
-            causes: Vec::new(),
-            timers: Vec::new(),
-            left_over: Vec::new(),
-            observer,
+            is_observed,
+            effects: Effects::default(),
         }
     }
 
-    /// Whether the turn of a run's key has come again while it runs.
-    pub(crate) fn is_passed_over(&mut self, run: RunId) -> bool {
-        let slot = self.running.get_mut(run).slot;
-        self.slots[slot].pending == Pending::PassedOver
-    }
-
-    /// A run is over. Returns its causes, for the caller to drop once the queue is unlocked.
-    #[inline]
-    pub(crate) fn done(&mut self, run: RunId, now: Stamp) -> Option<Arc<Causes<C>>> {
-        let (id, started, causes) = self.running.end(run);
+    /// Ends a run.
+    pub(crate) fn done(&mut self, run: RunId) {
+        let Run { slot: id, started, causes, .. } = self.runs.remove(run);
+        // Usually the lease still holds the causes, and drops them.
+        if let Some(causes) = causes.and_then(Arc::into_inner) {
+            self.effects.causes.extend(causes.into_kept());
+        }
         let slot = &mut self.slots[id];
-        slot.set_running(false);
+        slot.is_running = false;
         match slot.pending {
-            Pending::None => self.slots.retire(id),
-            Pending::PassedOver => self.back_to_front(id),
+            Pending::None => self.effects.key = Some(self.slots.remove(id).key),
+            Pending::PassedOver => self.enter_front(id),
             Pending::InLine | Pending::Waiting => {}
         }
-        self.rest_if_quiet();
-        if let Some(observer) = &self.observer {
-            observer.tell(|observer| observer.finished(now.since(started)));
-        }
-        causes
+        self.note(Event::Finished { started });
     }
 
-    /// A run that is under way shall be repeated at `due`, or as soon as a worker is free: as urgent as
-    /// it was asked to be, and for the same causes if these are to be kept.
-    pub(crate) fn repeat(&mut self, run: RunId, now: Stamp, due: Option<Stamp>, with_causes: bool) {
-        let run = self.running.get_mut(run);
-        let (id, priority) = (run.slot, run.priority);
-        let causes = if with_causes { run.causes.take() } else { None };
-        // The lease has let go of them, so they are not shared.
+    /// Adds the key of a run again, as urgent as that run was asked to be. With `keep_causes`, the
+    /// run ahead gets the causes of this run; the lease must have dropped its share of them.
+    pub(crate) fn repeat(
+        &mut self,
+        run: RunId,
+        now: Instant,
+        due: Option<Instant>,
+        keep_causes: bool,
+    ) {
+        self.promote_due(now);
+        let Run { slot: id, priority, .. } = self.runs[run];
+        let causes = self.runs[run].causes.take_if(|_| keep_causes);
         if let Some(mut causes) = causes.and_then(Arc::into_inner) {
-            let ahead = self.causes_mut(id);
-            causes.append(std::mem::take(ahead));
-            *ahead = causes;
+            let why = self.slots[id].why_mut();
+            let left_out = causes.append(std::mem::take(&mut why.causes));
+            why.causes = causes;
+            self.effects.causes.extend(left_out);
         }
         self.pend(id, priority, now, due);
     }
 
-    /// Makes the waiting keys ready whose time has come; true if there may be more of them.
-    pub(crate) fn promote_due(&mut self, now: Stamp) -> bool {
-        for _ in 0..MOVED_BATCH {
+    /// Makes the waiting keys ready whose time has come. Returns whether there may be more of them.
+    pub(crate) fn promote_due(&mut self, now: Instant) -> bool {
+        for _ in 0..BATCH {
             let Some(id) = self.waiting.pop_due(now, &self.slots) else { return false };
-            self.count_waiting_special(id, -1);
-            if let Some(timers) = self.take_timers(id) {
-                self.causes_mut(id).append(timers);
-            }
+            self.fire_timers(id);
             self.enter_line(id, self.slots[id].at);
         }
         true
     }
 
     /// When the next waiting key is due.
-    pub(crate) fn next_due(&self) -> Option<Stamp> {
+    pub(crate) fn next_due(&self) -> Option<Instant> {
         self.waiting.next_due()
     }
 
-    /// Whether waiting keys that are due may stay where they are for now, because there is a plain line that
-    /// they would only join at its end. So a million that are due at once do not all join it at once.
-    pub(crate) fn due_can_wait(&self) -> bool {
-        self.waiting_special == 0 && self.line.is_plain() && self.has_ready()
+    /// Whether a worker may find a key. The keys in line may all be running.
+    pub(crate) fn has_line(&self) -> bool {
+        !self.line.is_empty()
     }
 
-    /// Whether a key can be handed out, as far as the line shows.
-    pub(crate) fn has_ready(&self) -> bool {
-        self.line.top().is_some()
-    }
-
-    /// Whether no key is known.
+    /// Whether no key is ready, waiting or running.
     pub(crate) fn is_idle(&self) -> bool {
-        self.ready + self.waiting.len() + self.running.len() == 0
+        self.slots.is_empty()
     }
 
-    /// Keys with a ready run.
+    /// How many keys have a ready run.
     pub(crate) fn ready(&self) -> usize {
         self.ready
     }
 
-    /// Keys whose time has not come.
-    pub(crate) fn waiting(&self) -> usize {
-        self.waiting.len()
-    }
-
-    /// Leases that are out.
-    pub(crate) fn running(&self) -> usize {
-        self.running.len()
-    }
-
-    /// All of the load that the ledger knows: not the limiter's debt.
-    pub(crate) fn load(&self, now: Stamp) -> Load {
+    /// The load, without the limiter's debt, which the ledger does not know.
+    pub(crate) fn load(&self, now: Instant) -> Load {
+        let elapsed = self.runs().fold(Elapsed::default(), |sum, run| {
+            let ran = now.saturating_duration_since(run.started);
+            Elapsed { total: sum.total + ran, longest: sum.longest.max(ran) }
+        });
         Load {
             ready: self.ready,
             waiting: self.waiting.len(),
-            running: self.running.len(),
-            elapsed: self.keeps_times.then(|| self.running.elapsed(now)),
+            running: self.runs.len(),
+            elapsed,
             retry_debt: Duration::ZERO,
         }
     }
 
-    /// Every key that runs or has a run ahead.
-    pub(crate) fn slots(&self) -> impl Iterator<Item = SlotId> {
-        self.slots.iter().filter(|(_, slot)| !slot.is_idle()).map(|(id, _)| id)
+    pub(crate) fn slots(&self) -> impl Iterator<Item = (SlotId, &Slot<K, C>)> {
+        self.slots.iter()
     }
 
-    pub(crate) fn slot(&self, id: SlotId) -> &Slot<K> {
-        &self.slots[id]
-    }
-
-    /// The causes of a slot's run ahead, also those of timers if it waits for them.
-    pub(crate) fn causes(&self, id: SlotId) -> Causes<C>
-    where
-        C: Clone,
-    {
-        let mut causes = self.causes.get(id as usize).cloned().unwrap_or_default();
-        causes.append(self.timers.get(id as usize).cloned().unwrap_or_default());
-        causes
-    }
-
-    /// Since when a slot's run ahead is ready, or waiting for its time, if times are kept.
-    pub(crate) fn since(&self, id: SlotId) -> Option<Stamp> {
-        self.since.get(id as usize).copied()
-    }
-
-    pub(crate) fn keeps_times(&self) -> bool {
-        self.keeps_times
-    }
-
-    /// The runs that are under way.
     pub(crate) fn runs(&self) -> impl Iterator<Item = &Run<C>> {
-        self.running.iter()
+        self.runs.iter().map(|(_, run)| run)
     }
 
-    /// Keys and causes to be dropped, by whoever has unlocked the queue: that is the user's code.
-    #[inline]
-    pub(crate) fn take_left_over(&mut self) -> LeftOver<K, C> {
-        LeftOver {
-            keys: self.slots.take_left_over(),
-            causes: if self.left_over.is_empty() {
-                Vec::new()
-            } else {
-                std::mem::take(&mut self.left_over)
-            },
-        }
+    /// Takes what is to be done after the queue is unlocked.
+    pub(crate) fn take_effects(&mut self) -> Effects<K, C> {
+        std::mem::take(&mut self.effects)
     }
 
-    pub(crate) fn observer(&self) -> Option<&SharedObserver> {
-        self.observer.as_ref()
-    }
-
-    /// A slot's key shall run at `due`, or as soon as a worker is free; unless it will earlier.
-    #[inline]
-    fn pend(&mut self, id: SlotId, priority: Priority, now: Stamp, due: Option<Stamp>) {
+    /// Lets a key run at `due`, or as soon as a worker is free, unless it will run earlier anyway.
+    fn pend(&mut self, id: SlotId, priority: Priority, now: Instant, due: Option<Instant>) {
         let slot = &mut self.slots[id];
-        let before = slot.pending;
-        match before {
+        let was_waiting = slot.pending == Pending::Waiting;
+        match slot.pending {
+            Pending::None => (slot.priority, slot.asked) = (priority, priority),
             Pending::InLine | Pending::PassedOver => {
                 slot.asked = slot.asked.max(priority);
                 if priority > slot.priority {
@@ -279,307 +213,230 @@ impl<K, C> Ledger<K, C> {
                 return;
             }
             Pending::Waiting => {
-                let is_earlier = due.is_none_or(|due| due < slot.at);
-                // One of so many that they are not all in line yet.
-                let is_due = slot.at <= now;
-                self.count_waiting_special(id, -1);
-                let slot = &mut self.slots[id];
                 slot.priority = slot.priority.max(priority);
                 slot.asked = slot.priority;
-                if !is_earlier {
-                    self.count_waiting_special(id, 1);
+                if due.is_some_and(|due| due >= slot.at) {
                     return;
                 }
-                if let Some(timers) = self.take_timers(id) {
-                    if is_due {
-                        self.causes_mut(id).append(timers);
-                    } else {
-                        // Their time has not come, and will not: the key runs before it.
-                        self.leave_over(timers);
-                    }
+                if slot.at <= now {
+                    // So many keys are due that this one is not in line yet.
+                    self.fire_timers(id);
+                } else {
+                    self.drop_timers(id);
                 }
-            }
-            Pending::None => {
-                (slot.priority, slot.asked) = (priority, priority);
-                self.slots.revive(id);
             }
         }
         match due {
             None => self.enter_line(id, now),
             Some(due) => self.wait(id, now, due),
         }
-        if before == Pending::Waiting {
+        if was_waiting {
             self.waiting.remove(&self.slots);
         }
     }
 
-    /// Puts a key among the waiting.
-    fn wait(&mut self, id: SlotId, now: Stamp, due: Stamp) {
-        let ticket = self.draw_ticket();
-        if self.slots[id].pending == Pending::None {
-            self.note_since(id, now);
-        }
+    /// Puts a key among the waiting ones.
+    fn wait(&mut self, id: SlotId, now: Instant, due: Instant) {
+        let place = self.new_place(id);
         let slot = &mut self.slots[id];
+        if slot.pending == Pending::None {
+            slot.since = now;
+        }
         slot.pending = Pending::Waiting;
         slot.at = due;
-        slot.ticket = ticket;
-        self.waiting.insert(id, &self.slots);
-        self.count_waiting_special(id, 1);
+        self.waiting.insert(due, place);
     }
 
-    /// Notes that a key begins or ceases to wait.
-    fn count_waiting_special(&mut self, id: SlotId, change: isize) {
-        if self.slots[id].priority != Priority::Normal {
-            self.waiting_special = self.waiting_special.strict_add_signed(change);
-        }
-    }
-
-    /// Puts a key without a run ahead into the line.
-    #[inline]
-    fn enter_line(&mut self, id: SlotId, since: Stamp) {
+    /// Puts a key that is ready since `since` at the end of its level.
+    fn enter_line(&mut self, id: SlotId, since: Instant) {
         self.ready += 1;
-        let ticket = self.draw_ticket();
-        self.note_since(id, since);
+        let place = self.new_place(id);
         let slot = &mut self.slots[id];
-        slot.at = since;
-        slot.ticket = ticket;
+        (slot.since, slot.at) = (since, since);
         slot.pending = Pending::InLine;
-        let place = Place { id, ticket };
-        let level = slot.priority;
-        self.line.push_back(level, self.group(id), place, &self.slots);
-        if let Some(observer) = &self.observer {
-            observer.tell(|observer| observer.added(self.ready));
-        }
+        let (level, group) = (slot.priority, slot.group);
+        self.line.push_back(level, group, place, &self.slots);
+        self.note(Event::Added { depth: self.ready });
     }
 
-    /// A key in line, or passed over, is now more urgent: it goes to the end of the higher level.
-    fn raise(&mut self, id: SlotId, priority: Priority, now: Stamp) {
+    /// Puts a key that was passed over first in its level.
+    fn enter_front(&mut self, id: SlotId) {
+        let place = self.new_place(id);
+        let slot = &mut self.slots[id];
+        slot.pending = Pending::InLine;
+        self.line.push_front(slot.priority, slot.group, place);
+    }
+
+    /// Moves a ready key to the end of a higher level.
+    fn raise(&mut self, id: SlotId, priority: Priority, now: Instant) {
         let slot = &mut self.slots[id];
         let before = std::mem::replace(&mut slot.priority, priority);
         slot.at = now;
         if slot.pending == Pending::PassedOver {
             return;
         }
-        let (ticket, group) = (self.draw_ticket(), self.group(id));
-        self.slots[id].ticket = ticket;
+        let group = slot.group;
+        let place = self.new_place(id);
         self.line.note_stale(before, group);
-        self.line.push_back(priority, group, Place { id, ticket }, &self.slots);
+        self.line.push_back(priority, group, place, &self.slots);
     }
 
-    fn back_to_front(&mut self, id: SlotId) {
-        let ticket = self.draw_ticket();
-        let slot = &mut self.slots[id];
-        slot.ticket = ticket;
-        slot.pending = Pending::InLine;
-        let place = Place { id, ticket };
-        let level = slot.priority;
-        self.line.push_front(level, self.group(id), place);
+    /// Moves keys up that have been at one level for too long.
+    fn age(&mut self, now: Instant) {
+        for _ in 0..BATCH {
+            let Some((id, upper)) = self.next_to_age(now) else { return };
+            self.raise(id, upper, now);
+        }
     }
 
-    /// A key that has been at one level for too long, and the level above. Only while another level is
-    /// occupied: else nobody is ahead of it.
-    fn next_to_age(&mut self, now: Stamp) -> Option<(SlotId, Priority)> {
-        if !self.line.has_lower() {
+    /// A key that has been at one level for too long, and the level above. Only while keys of
+    /// another level are in line: otherwise no other key keeps it from running.
+    fn next_to_age(&mut self, now: Instant) -> Option<(SlotId, Priority)> {
+        if !self.line.is_mixed() {
             return None;
         }
-        let deadline =
-            now.before(self.aging).filter(|&deadline| self.aging_from <= Some(deadline))?;
         // From the top, so that a key moves by one level at a time.
         [Priority::Normal, Priority::Low].into_iter().find_map(|lower| {
-            let id = self.line.aged(lower, deadline, &self.slots)?;
+            let id = self.line.aged(lower, self.aging, now, &self.slots)?;
             Some((id, lower.raised()?))
         })
     }
 
-    #[inline]
-    fn rest_if_quiet(&mut self) {
-        if self.ready + self.running.len() == 0 {
-            self.slots.rest();
-        }
-    }
-
-    #[inline]
-    fn note_since(&mut self, id: SlotId, since: Stamp) {
-        if !self.keeps_times {
-            return;
-        }
-        let index = id as usize;
-        if self.since.len() <= index {
-            self.since.resize(index + 1, Stamp::default());
-        }
-        self.since[index] = since;
-    }
-
-    fn causes_mut(&mut self, id: SlotId) -> &mut Causes<C> {
-        entry_of(&mut self.causes, id)
-    }
-
-    fn take_timers(&mut self, id: SlotId) -> Option<Causes<C>> {
-        let timers = self.timers.get_mut(id as usize)?;
-        (!timers.is_empty()).then(|| std::mem::take(timers))
-    }
-
-    /// Puts causes aside that no run is told, unless dropping them does nothing.
-    fn leave_over(&mut self, causes: Causes<C>) {
-        if std::mem::needs_drop::<C>() {
-            self.left_over.push(causes);
-        }
-    }
-
-    fn group(&self, id: SlotId) -> Option<Group> {
-        self.groups.get(id as usize).copied()
-    }
-
-    fn draw_ticket(&mut self) -> Ticket {
-        self.next_ticket = self.next_ticket.wrapping_add(1);
-        self.next_ticket
-    }
-}
-
-/// The causes of a slot, in a table that is made long enough.
-fn entry_of<C>(table: &mut Vec<Causes<C>>, id: SlotId) -> &mut Causes<C> {
-    let index = id as usize;
-    if table.len() <= index {
-        table.resize_with(index + 1, Causes::default);
-    }
-    &mut table[index]
-}
-
-impl<K: Eq + Hash + Clone, C> Ledger<K, C> {
-    /// Says which keys will be added next, so that looking them up is fast.
-    pub(crate) fn announce(&self, hashes: impl Iterator<Item = KeyHash>) {
-        self.slots.touch(hashes);
-    }
-
-    /// The key shall run at `due`, or as soon as a worker is free.
-    #[inline]
-    pub(crate) fn add(&mut self, arrival: Arrival<K, C>, due: Option<Stamp>) {
-        let Arrival { key, hash, at: now, reason } = arrival;
-        let Reason { priority, group, cause, is_timer } = reason;
-        let id = self.slot_for(key, hash, group);
-        if priority != Priority::Normal {
-            self.aging_from.get_or_insert(now);
-        }
-        self.pend(id, priority, now, due);
-        match cause {
-            None => {}
-            Some(cause) if due.is_none() || !is_timer => self.causes_mut(id).push(cause),
-            Some(cause) if self.slots[id].pending == Pending::Waiting => {
-                entry_of(&mut self.timers, id).push(cause);
-            }
-            // The key is ready, and runs before the timer's time.
-            Some(cause) => self.leave_over(Causes::of(cause)),
-        }
-    }
-
-    /// The first key that is not running.
-    pub(crate) fn next(&mut self, now: Stamp) -> Option<Next> {
-        for _ in 0..MOVED_BATCH {
-            let Some((id, upper)) = self.next_to_age(now) else { break };
-            self.raise(id, upper, now);
-        }
-        self.first_idle()
-    }
-
-    /// The first key that is not running, if plain adds that the ledger has not seen yet cannot matter: they would all
-    /// line up behind it, and `is_unseen` says of none that it is the same key.
-    #[inline]
-    pub(crate) fn next_settled(&mut self, is_unseen: impl Fn(KeyHash) -> bool) -> Option<Next> {
-        if !self.line.is_plain() || self.waiting_special > 0 {
-            return None;
-        }
-        self.first_idle().filter(|next| !is_unseen(self.slots[next.id].hash()))
-    }
-
-    #[inline]
-    fn first_idle(&mut self) -> Option<Next> {
+    /// The first key in line that does not run, and its level. Keys that run are passed over.
+    fn first_idle(&mut self) -> Option<(Priority, SlotId)> {
         loop {
             let (level, id) = self.line.first(&self.slots)?;
             let slot = &mut self.slots[id];
-            if !slot.is_running() {
-                return Some(Next { level, id });
+            if !slot.is_running {
+                return Some((level, id));
             }
             slot.pending = Pending::PassedOver;
+            slot.ticket = NO_TICKET;
             self.line.pop_first(level, Turn::Stays);
         }
     }
 
-    /// Hands out the key that is next.
-    #[inline]
-    pub(crate) fn start(&mut self, Next { level, id }: Next, now: Stamp) -> Taken<K, C> {
-        // Before anything changes: a clone is the caller's code, and may panic.
-        let key = self.slots[id].key().clone();
-        self.line.pop_first(level, Turn::Ends);
+    /// The time of a waiting key has come: the causes of its timers have happened.
+    fn fire_timers(&mut self, id: SlotId) {
+        if let Some(why) = &mut self.slots[id].why {
+            let timers = std::mem::take(&mut why.timers);
+            self.effects.causes.extend(why.causes.append(timers));
+        }
+    }
+
+    /// A key runs before the time it waited for: the causes of its timers will not happen.
+    fn drop_timers(&mut self, id: SlotId) {
+        if let Some(why) = &mut self.slots[id].why {
+            self.effects.causes.extend(std::mem::take(&mut why.timers).into_kept());
+        }
+    }
+
+    /// Cancels the run ahead of a waiting key.
+    fn drop_run_ahead(&mut self, id: SlotId) {
         let slot = &mut self.slots[id];
         slot.pending = Pending::None;
-        slot.set_running(true);
-        self.ready -= 1;
-        let priority = slot.asked;
-        let queued = self.since.get(id as usize).map(|&since| now.since(since));
-        let causes = self.causes.get_mut(id as usize).filter(|causes| !causes.is_empty());
-        let causes = causes.map(|causes| Arc::new(std::mem::take(causes)));
-        let run = self.running.start(id, now, priority, causes.clone());
-        if let Some(observer) = &self.observer {
-            observer.tell(|observer| observer.started(queued.unwrap_or_default(), self.ready));
+        slot.ticket = NO_TICKET;
+        if let Some(why) = slot.why.take() {
+            self.effects.causes.extend(why.causes.into_kept());
+            self.effects.causes.extend(why.timers.into_kept());
         }
-        Taken { id: run, key, causes, queued, priority }
     }
 
-    /// Takes a waiting key out; `None` if the key does not wait. Returns its causes, for the caller to drop once the queue
-    /// is unlocked.
-    pub(crate) fn cancel(&mut self, key: &K, hash: KeyHash) -> Option<Causes<C>> {
-        let id = self.slots.find(key, hash)?;
-        if self.slots[id].pending != Pending::Waiting {
-            return None;
+    fn new_place(&mut self, id: SlotId) -> Place {
+        self.last_ticket += 1;
+        self.slots[id].ticket = self.last_ticket;
+        Place { ticket: self.last_ticket, id }
+    }
+
+    fn note(&mut self, event: Event) {
+        if self.is_observed {
+            self.effects.events.push(event);
         }
-        let causes = self.give_up_waiting(id);
-        self.waiting.remove(&self.slots);
-        self.rest_if_quiet();
-        Some(causes)
+    }
+}
+
+impl<K: Eq + Clone, C> Ledger<K, C> {
+    /// Adds a key.
+    pub(crate) fn add(&mut self, arrival: Arrival<K, C>, now: Instant) {
+        // Keys that were due before go before.
+        self.promote_due(now);
+        let Arrival { key, hash, group, priority, due, cause, is_timer } = arrival;
+        let (id, merged) = self.slots.find_or_insert(key, hash, now);
+        self.effects.key = merged;
+        let slot = &mut self.slots[id];
+        // A key in line stays in its group, even if the group function now returns another one.
+        if slot.pending != Pending::InLine {
+            slot.group = group;
+        }
+        self.pend(id, priority, now, due);
+        let Some(cause) = cause else { return };
+        let slot = &mut self.slots[id];
+        let left_out = if due.is_none() || !is_timer {
+            slot.why_mut().causes.push(cause)
+        } else if slot.pending == Pending::Waiting {
+            slot.why_mut().timers.push(cause)
+        } else {
+            // The key is ready, and runs before the timer fires.
+            Some(cause)
+        };
+        self.effects.causes.extend(left_out);
     }
 
-    /// Takes all waiting keys out, the earliest first, each with its due time; and their causes, for the caller to drop
-    /// once the queue is unlocked.
-    pub(crate) fn take_waiting(&mut self) -> (Vec<(K, Stamp)>, Vec<Causes<C>>) {
-        let ids = self.waiting.take_all(&self.slots);
-        let keys = ids.iter().map(|&id| (self.slots[id].key().clone(), self.slots[id].at));
-        let keys = keys.collect();
-        let causes = ids.into_iter().map(|id| self.give_up_waiting(id)).collect();
-        self.rest_if_quiet();
-        (keys, causes)
-    }
-
-    /// The slot of a key that runs or has a run ahead.
-    pub(crate) fn find(&self, key: &K, hash: KeyHash) -> Option<(SlotId, &Slot<K>)> {
-        let id = self.slots.find(key, hash)?;
-        let slot = &self.slots[id];
-        (!slot.is_idle()).then_some((id, slot))
-    }
-
-    fn slot_for(&mut self, key: K, hash: KeyHash, group: Option<Group>) -> SlotId {
-        let id = self.slots.find_or_insert(key, hash);
-        if let Some(group) = group {
-            // Slot numbers are dense: a new one is at most one past the end.
-            if id as usize == self.groups.len() {
-                self.groups.push(group);
-            } else if self.slots[id].pending != Pending::InLine {
-                // A key in line stays with the group it lined up in, should the caller now name another.
-                self.groups[id as usize] = group;
+    /// Hands out the first key that does not run.
+    pub(crate) fn take(&mut self, now: Instant) -> Option<Taken<K, C>> {
+        let (level, id) = loop {
+            let is_more_due = self.promote_due(now);
+            self.age(now);
+            match self.first_idle() {
+                Some(first) => break first,
+                None if is_more_due => {}
+                None => return None,
             }
-        }
-        id
-    }
-
-    /// The run ahead is cancelled. Returns its causes.
-    fn give_up_waiting(&mut self, id: SlotId) -> Causes<C> {
-        self.count_waiting_special(id, -1);
+        };
+        // Before anything changes, because the clone may panic.
+        let key = self.slots[id].key.clone();
+        self.line.pop_first(level, Turn::Ends);
+        self.ready -= 1;
         let slot = &mut self.slots[id];
         slot.pending = Pending::None;
-        if slot.is_idle() {
-            self.slots.retire(id);
+        slot.ticket = NO_TICKET;
+        slot.is_running = true;
+        let (priority, queued) = (slot.asked, now.saturating_duration_since(slot.since));
+        let causes = slot.why.take().map(|why| Arc::new(why.causes));
+        let run = Run { slot: id, started: now, causes: causes.clone(), priority };
+        let run = self.runs.insert(run);
+        self.note(Event::Started { queued, depth: self.ready });
+        Some(Taken { id: run, key, causes, queued, priority })
+    }
+
+    /// Cancels the run ahead of a waiting key. Returns whether the key was waiting.
+    pub(crate) fn cancel(&mut self, key: &K, hash: u64) -> bool {
+        let waiting = self.find(key, hash).filter(|(_, slot)| slot.pending == Pending::Waiting);
+        let Some((id, _)) = waiting else { return false };
+        self.drop_run_ahead(id);
+        if !self.slots[id].is_running {
+            self.effects.key = Some(self.slots.remove(id).key);
         }
-        let mut causes = self.causes.get_mut(id as usize).map(std::mem::take).unwrap_or_default();
-        causes.append(self.take_timers(id).unwrap_or_default());
-        causes
+        self.waiting.remove(&self.slots);
+        true
+    }
+
+    /// Cancels the run ahead of all waiting keys. Returns these keys, the earliest first, with
+    /// their due times.
+    pub(crate) fn take_waiting(&mut self) -> Vec<(K, Instant)> {
+        let ids = self.waiting.take_all(&self.slots).into_iter();
+        let take = |id| {
+            self.drop_run_ahead(id);
+            let slot = &self.slots[id];
+            let due = slot.at;
+            let key = if slot.is_running { slot.key.clone() } else { self.slots.remove(id).key };
+            (key, due)
+        };
+        ids.map(take).collect()
+    }
+
+    pub(crate) fn find(&self, key: &K, hash: u64) -> Option<(SlotId, &Slot<K, C>)> {
+        let id = self.slots.find(key, hash)?;
+        Some((id, &self.slots[id]))
     }
 }

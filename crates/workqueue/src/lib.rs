@@ -1,9 +1,9 @@
-//! A work queue: keys that somebody shall look after, handed to workers one key at a time.
+//! A work queue: producers add keys, and workers take them one key at a time.
 //!
-//! Producers say *which* thing needs attention, as often as they like. Workers get each such key once,
-//! look at the thing as it is now, and say whether to come back later. It is the queue under every
-//! Kubernetes controller, and as useful for a crawler, a mailer or a cache that refreshes itself; nothing
-//! in here knows Kubernetes.
+//! Producers say *which* thing needs work, as often as they like. Workers get each key once, look
+//! at the thing as it is now, and say whether to come back later. It is the queue under every
+//! Kubernetes controller, and just as useful for a crawler, a mailer or a cache that refreshes
+//! itself. Nothing in here knows Kubernetes.
 //!
 //! ```
 //! use windlass_workqueue::WorkQueue;
@@ -19,12 +19,12 @@
 //!     while let Some(lease) = queue.get().await {
 //!         match deliver(&lease).await {
 //!             Ok(()) => lease.finish(),
-//!             Err(_) => drop(lease.retry()), // comes back after a backoff, if the queue is still open
+//!             Err(_) => drop(lease.retry()), // comes back after a backoff, if the queue is open
 //!         }
 //!     }
 //! };
 //! let stop = async {
-//!     queue.idle().await;
+//!     queue.wait_idle().await;
 //!     queue.shut_down();
 //! };
 //! tokio::join!(worker, stop);
@@ -35,68 +35,69 @@
 //!
 //! # Concepts
 //!
-//! A **key** is anything that is `Eq + Hash + Clone`: it names a thing, and does not carry it. At any time
-//! a key is unknown to the queue, or has one run under way, or one run ahead, or both:
+//! A **key** is any value that is `Eq + Hash + Clone`. It names a thing; it does not carry it. At
+//! any time a key is unknown to the queue, or has one run under way, or one run ahead, or both:
 //!
-//! - **ready**: in line, to be handed to the next free worker;
+//! - **ready**: in line, for the next free worker;
 //! - **waiting**: ready at a later time ([`add_after`](WorkQueue::add_after), a retry);
-//! - **running**: in the hands of a worker, as a [`Lease`].
+//! - **running**: held by a worker, as a [`Lease`].
 //!
-//! The run ahead is due at the earliest time that anybody asked for. What comes later is merged
-//! into it. A run that waits and becomes ready before its time, because of another add, is not told
-//! what it waited for.
+//! The run ahead is due at the earliest time that was asked for. Later adds are merged into it.
 //!
 //! **Priorities** are three levels, [`Priority`]. **Groups** are optional: with
-//! [`fair_by`](Builder::fair_by), groups of keys take turns within a level. **Aging** moves a key up that
-//! others keep from running. **Causes** are optional too: a value of your choice with every add, handed to
-//! the run with [`Lease::causes`], so that "why did this run?" has an answer.
+//! [`fair_by`](Builder::fair_by), groups of keys take turns within a level. **Aging** moves a key
+//! up that other keys keep from running. **Causes** are optional too: each add may carry a value of
+//! your type, and the run gets these values with [`Lease::causes`], so that "why did this run?" has
+//! an answer.
 //!
-//! A **limiter** decides how long a key that failed waits; see [`RateLimiter`] and the table of limiters
-//! there. An **observer** hears of every step; with the feature `prometheus`, `QueueMetrics` is one that
-//! speaks client-go's metric names. A [`Snapshot`] shows a person what every key is doing; and since when, if the queue
-//! [keeps times](Builder::keep_times).
+//! A **limiter** decides how long a key that failed waits; see [`RateLimiter`] for a table of
+//! limiters. An **observer** is told every step; with the feature `prometheus`, `QueueMetrics` is
+//! an observer with client-go's metric names. A [`Snapshot`] shows what every key is doing, and
+//! since when.
 //!
 //! # Guarantees
 //!
 //! - **Merged.** A key that is ready is ready once, however often it is added.
 //! - **Never twice at once.** No two workers hold the same key.
-//! - **Nothing is missed.** A key that is added while it runs runs once more, after that run has ended.
-//! - **In order.** Keys of one priority come out in the order in which they became ready (of one group,
-//!   if there are groups). A key that is added while it runs takes its place in line there and then; if
-//!   its turn comes before its run has ended, it is passed over, and comes first as soon as it has. When
-//!   more than 256 keys become due at one moment, they become ready 256 at a time, and others may come
-//!   between.
-//! - **On time.** A waiting key is ready at its time, neither earlier nor, if a worker is free, later than
-//!   the timer's resolution of a millisecond.
-//! - **Nobody starves.** A key that is ready moves up one priority every [`aging`](Builder::aging) period
-//!   while more urgent ones are ahead of it. Ages are counted from when a priority other than `Normal` was first used.
-//! - **Done means dropped.** A lease ends when it is dropped: at the end of a scope, by a panic, or by the
-//!   cancellation of its task.
-//! - **Bounded.** One run ahead for each key; eight causes for each run; limiters forget keys that have not
-//!   failed for a while. What grows with the number of keys is the keys. Those that are done are dropped in batches: with
-//!   them, the queue holds at most three times as many keys as ever had something to do at once (or 128 more), and one and a
-//!   half times as many (or 64 more) while nothing is ready or running. The room they took is given back with the queue.
-//! - **Refused, not lost.** After [`shut_down`](WorkQueue::shut_down) every add gets an error with the key
-//!   inside. What was ready is still handed out, what was waiting is returned.
+//! - **Nothing is missed.** A key that is added while it runs runs once more, after that run has
+//!   ended.
+//! - **In order.** Keys of one priority are handed out in the order in which they became ready (of
+//!   one group, if there are groups). A key that is added while it runs takes its place in line at
+//!   once. If its turn comes before its run has ended, it is passed over, and is first in line when
+//!   the run ends. If more than 256 keys become due at one moment, they become ready 256 at a time,
+//!   and other keys may come between.
+//! - **On time.** A waiting key becomes ready at its time: not earlier and, if a worker is free,
+//!   not later than the timer's resolution of a millisecond.
+//! - **No starvation.** A ready key moves up one priority every [`aging`](Builder::aging) period
+//!   while keys of another priority are ready.
+//! - **Done on drop.** A lease ends when it is dropped: at the end of a scope, by a panic, or
+//!   because its task is cancelled.
+//! - **Bounded.** A key has at most one run ahead, and a run has at most eight causes. Keys that
+//!   are done are dropped at once. Limiters forget keys that have not failed for a while. Memory
+//!   that a peak allocated is freed with the queue.
+//! - **Refused, not lost.** After [`shut_down`](WorkQueue::shut_down) every add returns an error
+//!   that contains the key. Ready keys are still handed out, and waiting keys are returned.
+//! - **Your code runs unlocked.** Limiters, group functions and observers are called, and keys and
+//!   causes are dropped, while the queue is not locked. Only comparing and cloning keys, and
+//!   cloning causes for a snapshot, happen under the lock.
 //!
-//! Dropping the last handle of a queue with work inside drops that work, and logs a warning (with `tracing`).
+//! If the last handle of a queue is dropped while keys are ready or waiting, these keys are dropped
+//! and a warning is logged (with `tracing`).
 //!
 //! # Cancel safety
 //!
-//! [`get`](WorkQueue::get) can be dropped at any time, in a `select!` or by a timeout: it takes a key in the
-//! same step that returns it, and passes on what woke it. [`idle`](WorkQueue::idle) only watches.
-//! [`shut_down_with_drain`](WorkQueue::shut_down_with_drain) closes the queue at once and then waits;
-//! dropped, the queue stays closed. Everything else is synchronous and short; with a million keys, though, a pass over them
-//! all, once for several hundred thousand that are done and are dropped then, takes some milliseconds, and a snapshot a
-//! tenth of a second.
+//! [`get`](WorkQueue::get) can be dropped at any time, for example in a `select!` or by a timeout.
+//! It takes a key in the same step that returns it, and passes a wake-up on.
+//! [`wait_idle`](WorkQueue::wait_idle) changes nothing.
+//! [`shut_down_with_drain`](WorkQueue::shut_down_with_drain) closes the queue at once and then
+//! waits; if it is dropped, the queue stays closed. All other methods are synchronous and short,
+//! except for a [`snapshot`](WorkQueue::snapshot) of very many keys.
 //!
 //! # Time and tasks
 //!
-//! The queue has no task and no timer of its own: whoever looks next makes ready what is due, and one of
-//! the waiting workers wakes up in time for the next. It reads tokio's clock, so tests can pause it. To add a key, or to
-//! take one that is ready, it does so only where somebody asks for the time: while keys wait for theirs, once a
-//! priority other than `Normal` was used, if the queue [keeps times](Builder::keep_times), and now and then while
-//! workers sleep.
+//! The queue has no task and no timer of its own. Every call first makes ready what is due, and one
+//! of the sleeping workers wakes up in time for the next waiting key. The queue reads tokio's
+//! clock, so tests can pause it.
 //!
 //! ```
 //! use std::time::Duration;
@@ -115,7 +116,8 @@
 //!
 //! # A whole program
 //!
-//! Four workers, retries that end, and a shut-down that does not wait for ever. (`examples/crawl` is a larger one.)
+//! Four workers, retries that end, and a shut-down with a time limit. (`examples/crawl` is a larger
+//! one.)
 //!
 //! ```
 //! use std::time::Duration;
@@ -127,7 +129,7 @@
 //!         match fetch(&lease).await {
 //!             Ok(()) => lease.finish(),
 //!             Err(error) if queue.failures(&lease) >= 4 => {
-//!                 eprintln!("{}: given up: {error}", *lease);
+//!                 eprintln!("{}: gave up: {error}", *lease);
 //!                 lease.finish(); // forgets the failures
 //!             }
 //!             Err(_) => drop(lease.retry()),
@@ -141,7 +143,7 @@
 //! let mut workers: JoinSet<_> = (0..4).map(|_| work(queue.clone())).collect();
 //! queue.add("https://example.org/".to_owned())?;
 //!
-//! // When it is time to stop: what is ready still runs, what waits is given back.
+//! // To stop: ready keys still run, waiting keys are returned.
 //! if timeout(Duration::from_secs(10), queue.shut_down_with_drain()).await.is_err() {
 //!     eprintln!("{}", queue.snapshot());
 //! }
@@ -182,10 +184,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Keys that are cheap
+//! # Cheap keys
 //!
-//! A key is stored once and cloned once for each run. An `Arc<str>` is a good key; where there are
-//! millions, a number that stands for a name is a better one. Any interner will do:
+//! A key is stored once and cloned once for each run. An `Arc<str>` is a good key. With millions of
+//! keys, use a number that stands for a name; any interner will do:
 //!
 //! ```
 //! use string_interner::DefaultStringInterner;
@@ -193,13 +195,13 @@
 //!
 //! let mut names = DefaultStringInterner::default();
 //! let queue = WorkQueue::new();
-//! queue.add(names.get_or_intern("prod/web-0"))?; // four bytes: `Copy`, and hashed at a glance
+//! queue.add(names.get_or_intern("prod/web-0"))?; // four bytes, `Copy`, and fast to hash
 //! let lease = queue.try_get().expect("ready");
 //! assert_eq!(names.resolve(*lease), Some("prod/web-0"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Mind that most interners never forget a name. `cargo xtask bench queue` shows what either costs.
+//! Note that most interners never forget a name.
 
 #![forbid(unsafe_code)]
 
@@ -207,14 +209,12 @@ mod add;
 mod builder;
 mod causes;
 mod charges;
-mod clock;
-mod doorbell;
+mod effects;
 mod error;
 #[cfg(test)]
 mod explore;
 mod failures;
 mod guard;
-mod intake;
 mod lease;
 mod ledger;
 mod limiter;
@@ -224,12 +224,10 @@ mod priority;
 #[cfg(feature = "prometheus")]
 mod prometheus;
 mod queue;
-mod running;
 mod shared;
 mod slots;
 mod snapshot;
 mod sync;
-mod table;
 mod waiting;
 
 pub use add::Add;

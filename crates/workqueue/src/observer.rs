@@ -1,30 +1,32 @@
-//! What the queue tells of itself while it runs: the seam between the queue and any metrics system.
+//! What the queue reports while it runs: the interface between the queue and any metrics system.
 
+use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::guard::guarded;
-
-/// Hears of every step of a key through the queue.
+/// Is told every step of a key through the queue.
 ///
-/// The steps are those of client-go's work queue metrics; the `prometheus` feature has a ready
-/// implementation under the same names. Every method does nothing unless implemented.
+/// The steps are those of client-go's work queue metrics. With the feature `prometheus`,
+/// `QueueMetrics` implements them under the same names. Every method does nothing by default.
 ///
-/// `added`, `started` and `finished` are called with the queue's lock held, so that their order is the order
-/// of events. They must be quick and must not call the queue. A panic of theirs is logged and goes no further.
+/// The methods run on the thread whose call caused the step, before that call returns, and outside
+/// of the queue's lock. So they may call the queue, but calls on different threads may arrive in
+/// another order than the steps happened. If a method panics, the panic is logged and the queue
+/// goes on.
 pub trait Observer: Send + Sync + 'static {
-    /// A key's run became ready. Adds that were merged into it are not told. `depth` is the number of
-    /// ready runs, this one included.
+    /// A run became ready. Adds that were merged into it are not reported. `depth` is the number of
+    /// ready runs, including this one.
     fn added(&self, depth: usize) {
         let _ = depth;
     }
 
-    /// A key was handed to a worker, after it had been ready for `queued`.
+    /// A worker took a key that had been ready for `queued`. `depth` is the number of runs that are
+    /// still ready.
     fn started(&self, queued: Duration, depth: usize) {
         let _ = (queued, depth);
     }
 
-    /// A lease was given back, after `ran`.
+    /// A lease ended after `ran`.
     fn finished(&self, ran: Duration) {
         let _ = ran;
     }
@@ -32,43 +34,42 @@ pub trait Observer: Send + Sync + 'static {
     /// A key was added through the rate limiter.
     fn retried(&self) {}
 
-    /// The queue is built. Keep the probe to ask about work that is under way.
+    /// The queue was built. Keep the probe to ask about unfinished work.
     fn attached(&self, probe: Probe) {
         let _ = probe;
     }
 }
 
-/// Asks a queue about its work at this moment, without keeping the queue alive.
+/// Reads the current load of a queue, without keeping the queue alive.
 #[derive(Clone)]
 pub struct Probe {
     source: Weak<dyn Probed>,
 }
 
-/// How much work is under way at one moment.
+/// How much work a queue has at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Load {
-    /// Keys whose run is ready, including those that run right now and were added again.
+    /// Keys with a ready run, including keys that run now and were added again.
     pub ready: usize,
     /// Keys whose time has not come.
     pub waiting: usize,
     /// Leases that are out.
     pub running: usize,
-    /// The time that the runs under way have taken so far; `None` if the queue does not
-    /// [keep times](crate::Builder::keep_times), which one with an observer does.
-    pub elapsed: Option<Elapsed>,
+    /// How long the runs under way have taken so far.
+    pub elapsed: Elapsed,
     /// How far ahead a limiter that all keys share, such as [`TokenBucket`](crate::TokenBucket), is
-    /// booked: about as long as a key that fails now waits because others failed before it.
+    /// booked: about how long a key that fails now waits because others failed before it.
     pub retry_debt: Duration,
 }
 
-/// The time that the runs under way have taken so far.
+/// How long the runs under way have taken so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Elapsed {
-    /// Of all, added up.
+    /// The sum over all runs.
     pub total: Duration,
-    /// Of the longest.
+    /// The longest run.
     pub longest: Duration,
 }
 
@@ -77,40 +78,25 @@ pub(crate) trait Probed: Send + Sync {
 }
 
 impl Probe {
+    pub(crate) fn new(source: &Arc<dyn Probed>) -> Self {
+        Self { source: Arc::downgrade(source) }
+    }
+
     /// Whether the queue is gone.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.source.strong_count() == 0
     }
 
-    pub(crate) fn new(source: &Arc<dyn Probed>) -> Self {
-        Self { source: Arc::downgrade(source) }
-    }
-
-    /// The load at this moment, or `None` if the queue is gone.
+    /// The current load, or `None` if the queue is gone.
     #[must_use]
     pub fn load(&self) -> Option<Load> {
         Some(self.source.upgrade()?.load())
     }
 }
 
-impl std::fmt::Debug for Probe {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Probe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Probe").finish_non_exhaustive()
-    }
-}
-
-/// The observer of a queue, which others may read.
-#[derive(Clone)]
-pub(crate) struct SharedObserver {
-    pub(crate) queue: Arc<str>,
-    pub(crate) observer: Arc<dyn Observer>,
-}
-
-impl SharedObserver {
-    /// Tells the observer. Should it panic, the queue goes on.
-    pub(crate) fn tell(&self, event: impl FnOnce(&dyn Observer)) {
-        let missed = "it has missed an event";
-        let _ = guarded(&self.queue, "observer", missed, || event(&*self.observer));
     }
 }

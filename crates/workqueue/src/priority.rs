@@ -1,34 +1,32 @@
-//! How urgent a key is, and which group it takes turns in.
+//! How urgent a key is, and the group in which it takes turns.
 
 use std::hash::{BuildHasher, Hash};
 use std::num::NonZeroU64;
 use std::sync::LazyLock;
 
-/// Seeded once a process: a group's hash is the same wherever it is made, and nobody outside can choose
-/// names that collide.
+/// Seeded once per process. So the hash of a group is the same everywhere, and nobody outside can
+/// choose names that collide.
 static GROUP_HASHER: LazyLock<foldhash::quality::RandomState> = LazyLock::new(Default::default);
 
-/// How urgent a key is: a higher one is handed out first.
+/// How urgent a key is. Higher priorities are handed out first.
 ///
-/// A key that is added again takes the higher of the two; its priority never sinks while it is queued.
-/// A key that has waited long at one level is moved up by one (see
-/// [`Builder::aging`](crate::Builder::aging)), so a flood of urgent keys starves nobody.
+/// A key that is added again takes the higher of the two priorities; its priority never sinks while
+/// it is queued. A key that has waited long at one level moves up by one (see
+/// [`Builder::aging`](crate::Builder::aging)), so urgent keys do not starve the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
     /// Work that can wait, such as the first list of a cache.
     Low = 0,
-    /// What [`WorkQueue::add`](crate::WorkQueue::add) uses.
+    /// The priority of [`WorkQueue::add`](crate::WorkQueue::add).
     #[default]
     Normal = 1,
     /// Work that somebody is waiting for.
     High = 2,
 }
 
-/// The group that a key belongs to when groups take turns; see
-/// [`Builder::fair_by`](crate::Builder::fair_by).
+/// The group of a key, when groups take turns; see [`Builder::fair_by`](crate::Builder::fair_by).
 ///
-/// Made from anything that can be hashed. Should two groups' hashes ever collide, these two share their
-/// turns and nothing else happens.
+/// It is the hash of any value. If the hashes of two groups collide, these two share their turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Group(NonZeroU64);
 

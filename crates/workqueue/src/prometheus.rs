@@ -1,12 +1,12 @@
 //! The queue's metrics on a `prometheus-client` registry, under client-go's names.
 //!
-//! Counters and histograms are pushed by the queue, through [`Observer`]. The gauges are read from the
-//! queue while a scrape is under way, through [`Probe`]: what is unfinished grows without anything
-//! happening, and the depth changes when a delay runs out, which a queue that nobody looks at does not
-//! notice. So no task ticks, and no gauge is older than its scrape.
+//! The queue pushes counters and histograms through [`Observer`]. A scrape reads the gauges from the
+//! queue through [`Probe`], because they change without a call to the queue: unfinished work grows with
+//! time, and the depth changes when a delay ends. So there is no task, and a gauge is as old as its
+//! scrape.
 //!
-//! A scrape holds no lock of this module while it asks a queue: the queue calls in here under its own
-//! lock, and a queue whose last owner leaves during a scrape is dropped by that scrape.
+//! A scrape holds no lock of this module while it reads a queue: if the last owner of a queue goes away
+//! during a scrape, the scrape drops the queue.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,8 +22,8 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::observer::{Elapsed, Load, Observer, Probe};
 
-/// Upper bounds of the histograms' buckets, in seconds: controller-runtime's, among which are all of
-/// those that Kubernetes' own components use, so that dashboards made for either keep working.
+/// Upper bounds of the histograms' buckets, in seconds. They are controller-runtime's, which include
+/// those of Kubernetes' own components, so dashboards made for either keep working.
 const BUCKETS: [f64; 12] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3];
 
 /// Shows any number of queues on one `prometheus_client` registry, under client-go's names where it
@@ -60,8 +60,8 @@ const BUCKETS: [f64; 12] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0,
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// The registry is the caller's, and so are its prefix and labels; there is no global one. Clones are the
-/// same metrics.
+/// The registry is the caller's, and so are its prefix and labels; there is no global one. Clones
+/// are the same metrics.
 ///
 /// A queue is shown from when it is built until it is gone. A name that is used again after that
 /// starts at zero, like a process that was restarted. Queues that share a name at the same time are
@@ -72,13 +72,13 @@ pub struct QueueMetrics {
     queues: Arc<Queues>,
 }
 
-/// What is shown, by the value of the label `name`. Ordered, so that a scrape is.
+/// What is shown, by the value of the label `name`. Ordered, so that scrapes are.
 ///
 /// An entry lives as long as somebody holds its observer, which a queue does.
 #[derive(Debug, Default)]
 struct Queues(Mutex<BTreeMap<String, Weak<Series>>>);
 
-/// What is counted for one name, and whom to ask for the rest.
+/// The counters of one name, and the queues to read for the gauges.
 #[derive(Debug)]
 struct Series {
     adds: Counter,
@@ -94,13 +94,6 @@ struct Shown {
     name: String,
     series: Arc<Series>,
     load: Load,
-}
-
-impl Shown {
-    /// A queue that is observed keeps times.
-    fn elapsed(&self) -> Elapsed {
-        self.load.elapsed.unwrap_or_default()
-    }
 }
 
 /// One metric of all names. The encoder adds the unit and `_total` to the name.
@@ -147,14 +140,16 @@ static FAMILIES: [Family; 8] = [
                each worker that is stuck.",
         unit: Some(Unit::Seconds),
         kind: MetricType::Gauge,
-        encode: |shown, mut encoder| encoder.encode_gauge(&shown.elapsed().total.as_secs_f64()),
+        encode: |shown, mut encoder| encoder.encode_gauge(&shown.load.elapsed.total.as_secs_f64()),
     },
     Family {
         name: "workqueue_longest_running_processor",
         help: "How long the oldest run under way has taken so far.",
         unit: Some(Unit::Seconds),
         kind: MetricType::Gauge,
-        encode: |shown, mut encoder| encoder.encode_gauge(&shown.elapsed().longest.as_secs_f64()),
+        encode: |shown, mut encoder| {
+            encoder.encode_gauge(&shown.load.elapsed.longest.as_secs_f64())
+        },
     },
     Family {
         name: "workqueue_retries",
@@ -174,16 +169,16 @@ static FAMILIES: [Family; 8] = [
 ];
 
 impl QueueMetrics {
-    /// Enters the metrics into a registry, once for all queues.
-    #[must_use = "queues are shown that have an observer of it"]
+    /// Registers the metrics with a registry, once for all queues.
+    #[must_use = "only queues with an observer of it are shown"]
     pub fn register(registry: &mut Registry) -> Self {
         let queues = Arc::new(Queues::default());
         registry.register_collector(Box::new(Arc::clone(&queues)));
         Self { queues }
     }
 
-    /// What to give to [`Builder::observer`](crate::Builder::observer), so that the queue is shown with
-    /// the label `name="…"`.
+    /// What to give to [`Builder::observer`](crate::Builder::observer), so that the queue is shown
+    /// with the label `name="…"`.
     #[must_use]
     pub fn observer(&self, name: &str) -> Arc<dyn Observer> {
         let mut queues = self.queues.lock();
@@ -264,10 +259,10 @@ fn together(one: Load, other: Load) -> Load {
         ready: one.ready + other.ready,
         waiting: one.waiting + other.waiting,
         running: one.running + other.running,
-        elapsed: one.elapsed.zip(other.elapsed).map(|(one, other)| Elapsed {
-            total: one.total + other.total,
-            longest: one.longest.max(other.longest),
-        }),
+        elapsed: Elapsed {
+            total: one.elapsed.total + other.elapsed.total,
+            longest: one.elapsed.longest.max(other.elapsed.longest),
+        },
         retry_debt: one.retry_debt.max(other.retry_debt),
     }
 }

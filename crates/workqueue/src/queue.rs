@@ -1,4 +1,4 @@
-//! The handle that everybody holds.
+//! The handle through which producers and workers use a queue.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,33 +12,28 @@ use tokio::time::Instant;
 use crate::add::{Add, When};
 use crate::error::{AddError, MAX_DELAY};
 use crate::guard::guarded;
-use crate::intake::Reason;
+use crate::lease::Lease;
+use crate::ledger::Arrival;
 use crate::observer::{Load, Observer, Probed};
-use crate::shared::{Closed, Core, Look, Shared};
+use crate::priority::Group;
+use crate::shared::{Shared, Sleeper};
 use crate::slots::Pending;
 use crate::snapshot::{KeyStatus, Snapshot, Waiting};
-use crate::sync::interlude;
-use crate::{Builder, Group, InvalidConfig, Lease};
 
-/// A work queue: a set of keys that somebody shall look after, handed to workers one key at a time.
+/// A work queue: a set of keys that need work, handed to workers one key at a time.
 ///
-/// The crate's documentation tells the concepts and guarantees. A handle is cheap to clone; all clones
-/// are the same queue.
+/// The documentation of the crate explains the concepts and guarantees. A handle is cheap to clone;
+/// all clones are the same queue.
 pub struct WorkQueue<K, C = ()> {
-    shared: Arc<Shared<K, C>>,
+    pub(crate) shared: Arc<Shared<K, C>>,
 }
 
-impl<K> WorkQueue<K>
-where
-    K: Eq + Hash + Clone + Send + 'static,
-{
-    /// A queue with the defaults: FIFO, client-go's rate limits, no causes, no observer.
-    #[must_use]
-    pub fn new() -> Self {
-        Builder::new().build().unwrap_or_else(|invalid: InvalidConfig| {
-            unreachable!("the defaults must be valid: {invalid}")
-        })
-    }
+/// What a worker that looks for a key finds.
+enum Look<'q, K, C> {
+    Taken(Lease<'q, K, C>),
+    /// The queue is shut down and no key is ready.
+    ShutDown,
+    Nothing(Sleeper<'q, K, C>),
 }
 
 impl<K, C> WorkQueue<K, C>
@@ -46,51 +41,40 @@ where
     K: Eq + Hash + Clone + Send + 'static,
     C: Send + Sync + 'static,
 {
-    /// Starts a queue with other limits, priorities, groups, causes or an observer.
-    ///
-    /// The types say what it holds: `WorkQueue::<String>::builder()` has no causes,
-    /// `WorkQueue::<String, Event>::builder()` has causes of type `Event`.
-    pub fn builder() -> Builder<K, C> {
-        Builder::new()
-    }
-
-    pub(crate) fn from_shared(shared: Arc<Shared<K, C>>) -> Self {
-        Self { shared }
-    }
-
-    /// Adds a key, to be run as soon as a worker is free. If the key is already ready, nothing changes;
-    /// if it waits, it no longer does; if it runs, it runs once more when it is done.
+    /// Adds a key, to run as soon as a worker is free. If the key is ready already, nothing
+    /// changes; if it waits, it becomes ready; if it runs, it runs once more when it is done.
     ///
     /// # Errors
-    /// If the queue is shut down.
+    /// Returns an error if the queue is shut down.
     pub fn add(&self, key: K) -> Result<(), AddError<K>> {
         self.add_with(key, Add::now()).map(drop)
     }
 
-    /// Adds a key, to be run once `delay` has passed. A key has one run ahead at most, and the earliest
-    /// time asked for wins: if the key is ready, or waits for an earlier time, nothing changes.
+    /// Adds a key, to run after `delay`. A key has at most one run ahead, and the earliest time
+    /// that was asked for wins: if the key is ready, or waits for an earlier time, nothing changes.
     ///
     /// # Errors
-    /// If the queue is shut down, or `delay` is above [`MAX_DELAY`].
+    /// Returns an error if the queue is shut down or `delay` is longer than [`MAX_DELAY`].
     pub fn add_after(&self, key: K, delay: Duration) -> Result<(), AddError<K>> {
         self.add_with(key, Add::after(delay)).map(drop)
     }
 
-    /// Charges a key with a failure and adds it, to be run after the delay that the limiter gives, which
-    /// is returned.
+    /// Charges a key with a failure and adds it, to run after the limiter's delay, which is
+    /// returned.
     ///
     /// # Errors
-    /// If the queue is shut down; the failure is counted all the same.
+    /// Returns an error if the queue is shut down. The failure is counted anyway.
     pub fn add_rate_limited(&self, key: K) -> Result<Duration, AddError<K>> {
         self.add_with(key, Add::rate_limited())
     }
 
-    /// Adds a key in the way that `add` describes. Returns the delay until it is ready.
+    /// Adds a key as described by `add`. Returns the delay until the key is ready.
     ///
     /// # Errors
-    /// If the queue is shut down, or the delay is above [`MAX_DELAY`].
+    /// Returns an error if the queue is shut down or the delay is longer than [`MAX_DELAY`].
     pub fn add_with(&self, key: K, add: Add<C>) -> Result<Duration, AddError<K>> {
-        let delay = match add.when {
+        let Add { when, priority, cause } = add;
+        let delay = match when {
             When::Now => Duration::ZERO,
             When::After(delay) if delay > MAX_DELAY => {
                 return Err(AddError::DelayTooLong { key, delay });
@@ -98,29 +82,28 @@ where
             When::After(delay) => delay,
             When::RateLimited => self.shared.charges.charge(&key),
         };
-        let group = self.shared.group_of.as_ref().map(|group_of| {
-            let together = "the key takes turns with others of which that is true";
-            guarded(&self.shared.name, "group function", together, || group_of(&key))
-                .unwrap_or_else(|| Group::of(&()))
-        });
-        let is_timer = matches!(add.when, When::After(_));
-        let reason = Reason { priority: add.priority, group, cause: add.cause, is_timer };
-        let added = if delay.is_zero() {
-            self.shared.add(key, reason)
-        } else {
-            self.shared.add_after(key, reason, delay)
-        };
-        added.map_err(|Closed(key)| AddError::ShutDown { key })?;
-        if matches!(add.when, When::RateLimited) {
-            self.count_retry();
+        let (hash, group) = (self.shared.hash(&key), self.group_of(&key));
+        let now = Instant::now();
+        let due = (!delay.is_zero()).then(|| now + delay);
+        let is_timer = matches!(when, When::After(_));
+        let mut locked = self.shared.lock();
+        if locked.shut_down {
+            return Err(AddError::ShutDown { key });
+        }
+        let arrival = Arrival { key, hash, group, priority, due, cause, is_timer };
+        locked.ledger.add(arrival, now);
+        drop(locked);
+        if matches!(when, When::RateLimited) {
+            self.shared.tell(Observer::retried);
         }
         Ok(delay)
     }
 
-    /// Takes the next key. Waits while there is none; `None` means that the queue is shut down and that
-    /// no key will ever come again.
+    /// Takes the next key, and waits while there is none. Returns `None` if the queue is shut down
+    /// and no key will ever come again.
     ///
-    /// The lease borrows the queue. For a task of its own it must [own](Lease::into_owned) its handle:
+    /// The lease borrows the queue. To move it to another task, [`into_owned`](Lease::into_owned)
+    /// gives it its own handle:
     ///
     /// ```
     /// # use windlass_workqueue::{Lease, WorkQueue};
@@ -142,43 +125,60 @@ where
     /// ```
     ///
     /// # Cancel safety
-    /// Safe: a key is taken in the same step that returns it, so a `get` that is dropped while it waits
-    /// has taken none, and what woke it goes to another worker. Do not keep one that is neither polled nor
-    /// dropped, as by a `select!` on `&mut get` with a long handler: what woke it goes to nobody.
+    /// Safe: a key is taken in the same step that returns it. A `get` that is dropped while it
+    /// waits has taken no key, and a wake-up that it received goes to another worker. Do not keep a
+    /// `get` that is neither polled nor dropped, for example in a `select!` on `&mut get` with a
+    /// long handler: its wake-up goes to no other worker.
     ///
     /// # Panics
-    /// If keys wait for their time and the caller is not inside a tokio runtime with its timer enabled.
+    /// Panics if keys wait for their time and the caller is not inside a tokio runtime with a
+    /// timer.
     #[must_use = "a lease that is dropped is done"]
     pub async fn get(&self) -> Option<Lease<'_, K, C>> {
-        // A worker that never has to wait still lets others run.
+        // A worker that never has to wait still lets other tasks run.
         tokio::task::coop::consume_budget().await;
+        if let Some(lease) = self.try_get() {
+            return Some(lease);
+        }
+        // From here on, one locked step either takes a key or lies down with the next alarm. With a
+        // step in between, a woken worker that has given up its alarm would wake others to set it.
         loop {
-            if let Some(lease) = self.try_get() {
-                return Some(lease);
-            }
-            let mut ring = pin!(self.shared.listen());
-            ring.as_mut().enable();
-            match self.shared.look_or_lie_down() {
-                Look::Taken(taken) => return Some(Lease::new(self, taken)),
+            let mut wake_up = pin!(self.shared.work.notified());
+            wake_up.as_mut().enable();
+            match self.look() {
+                Look::Taken(lease) => return Some(lease),
                 Look::ShutDown => return None,
-                Look::Sleep(until) => {
-                    interlude();
-                    self.shared.sleep(ring, until).await;
-                }
+                Look::Nothing(sleeper) => sleeper.sleep(wake_up).await,
             }
         }
     }
 
-    /// Takes the next key if one is ready. (A `get` that is polled once may yield to other tasks first.)
-    #[expect(
-        clippy::inline_always,
-        reason = "else a lease is copied on its way out, for about a twentieth of the time"
-    )]
-    #[inline(always)]
+    /// Takes the next key if one is ready. (A `get` that is polled once may yield to other tasks
+    /// first.)
     #[must_use = "a lease that is dropped is done"]
     pub fn try_get(&self) -> Option<Lease<'_, K, C>> {
-        let taken = self.shared.try_take()?;
-        Some(Lease::new(self, taken))
+        let now = Instant::now();
+        let mut locked = self.shared.lock();
+        // The lease exists before the queue is unlocked: if dropping a cause panics then, the run
+        // ends.
+        let lease = locked.ledger.take(now).map(|taken| Lease::new(&self.shared, taken));
+        drop(locked);
+        lease
+    }
+
+    /// Takes a key, or counts the caller among the sleeping workers.
+    fn look(&self) -> Look<'_, K, C> {
+        let now = Instant::now();
+        let mut locked = self.shared.lock();
+        let look = if let Some(taken) = locked.ledger.take(now) {
+            Look::Taken(Lease::new(&self.shared, taken))
+        } else if locked.is_finished() {
+            Look::ShutDown
+        } else {
+            Look::Nothing(locked.lie_down())
+        };
+        drop(locked);
+        look
     }
 
     /// Forgets the failures of a key: it has succeeded, or is gone for good.
@@ -187,37 +187,35 @@ where
     }
 
     /// How often a key has failed since it last succeeded: retries and rate-limited adds, at most
-    /// one for each backoff window (see [`RateLimiter`](crate::RateLimiter)). Forgotten an hour
-    /// after the end of the last window.
+    /// one for each backoff window (see [`RateLimiter`](crate::RateLimiter)). Failures are
+    /// forgotten an hour after the end of the last window.
     pub fn failures(&self, key: &K) -> u32 {
         self.shared.charges.failures(key)
     }
 
-    /// Takes a waiting key out of the queue; false if the key does not wait. A key that is ready or runs
-    /// is not touched.
+    /// Takes a waiting key out of the queue. Returns whether the key was waiting. A key that is
+    /// ready or runs is not changed.
     pub fn cancel(&self, key: &K) -> bool {
-        self.shared.cancel(key)
+        let hash = self.shared.hash(key);
+        self.shared.lock_promoted().ledger.cancel(key, hash)
     }
 
-    /// When a key will run next: later if it waits, `None` if no run is ahead. If it is ready, since when it is, or now
-    /// if the queue does not [keep times](Builder::keep_times).
+    /// When a key runs next: a time in the future if it waits, or since when it is ready; `None` if
+    /// no run is ahead.
     pub fn due(&self, key: &K) -> Option<Instant> {
         let hash = self.shared.hash(key);
-        let core = self.shared.settled();
-        let (id, slot) = core.ledger.find(key, hash)?;
-        let clock = &self.shared.clock;
-        Some(match slot.pending {
-            Pending::None => return None,
-            Pending::InLine | Pending::PassedOver => {
-                clock.instant(core.ledger.since(id).unwrap_or_else(|| clock.now()))
-            }
-            Pending::Waiting => clock.instant(slot.at),
-        })
+        let locked = self.shared.lock_promoted();
+        let (_, slot) = locked.ledger.find(key, hash)?;
+        match slot.pending {
+            Pending::None => None,
+            Pending::InLine | Pending::PassedOver => Some(slot.since),
+            Pending::Waiting => Some(slot.at),
+        }
     }
 
-    /// How many keys are ready, including those that run right now and will run again.
+    /// How many keys are ready, including keys that run now and were added again.
     pub fn len(&self) -> usize {
-        self.shared.settled().ledger.ready()
+        self.shared.lock_promoted().ledger.ready()
     }
 
     /// Whether no key is ready.
@@ -230,39 +228,43 @@ where
         self.shared.load()
     }
 
-    /// Closes the queue: adds are refused from now on, keys that are ready are still handed out, and
-    /// then every `get` returns `None`. Returns the keys that were waiting, the earliest first.
+    /// Closes the queue. Adds are refused from now on. Keys that are ready are still handed out,
+    /// and then every `get` returns `None`. Returns the keys that were waiting, the earliest first.
     pub fn shut_down(&self) -> Vec<Waiting<K>> {
-        let clock = &self.shared.clock;
-        let waiting = self.shared.shut_down().into_iter();
-        waiting.map(|(key, due)| Waiting { key, due: clock.instant(due) }).collect()
+        let mut locked = self.shared.lock_promoted();
+        locked.shut_down = true;
+        let waiting = locked.ledger.take_waiting();
+        drop(locked);
+        waiting.into_iter().map(|(key, due)| Waiting { key, due }).collect()
     }
 
-    /// Closes the queue and waits until everything that was ready or running is done. Returns the keys
-    /// that were waiting, the earliest first.
+    /// Closes the queue and waits until everything that was ready or running is done. Returns the
+    /// keys that were waiting, the earliest first.
     ///
-    /// There must be workers for this to end: bound it with [`tokio::time::timeout`] where one may hang.
+    /// It ends only if there are workers. Use [`tokio::time::timeout`] where one of them may hang.
     ///
     /// # Cancel safety
-    /// Dropping it half-way leaves the queue shut down, and loses the list of keys that were waiting; call
-    /// [`shut_down`](Self::shut_down) first where they matter, this then returns none.
+    /// If it is dropped, the queue stays shut down, and the list of waiting keys is lost. Where
+    /// that list matters, call [`shut_down`](Self::shut_down) first; this then returns an empty
+    /// list.
     pub async fn shut_down_with_drain(&self) -> Vec<Waiting<K>> {
         let waiting = self.shut_down();
-        self.shared.wait_until(Core::is_drained).await;
+        self.shared.wait_idle().await;
         waiting
     }
 
-    /// Waits until no key is ready, waiting or running: for a job that is complete when its queue is.
+    /// Waits until no key is ready, waiting or running. For a job that is complete when its queue
+    /// is.
     ///
     /// # Cancel safety
-    /// Safe: it only watches.
-    pub async fn idle(&self) {
-        self.shared.wait_until(|core| core.ledger.is_idle()).await;
+    /// Safe: it changes nothing.
+    pub async fn wait_idle(&self) {
+        self.shared.wait_idle().await;
     }
 
     /// Whether the queue has been shut down.
     pub fn is_shut_down(&self) -> bool {
-        self.shared.is_shut_down()
+        self.shared.lock().shut_down
     }
 
     /// The name given to the builder.
@@ -270,10 +272,12 @@ where
         &self.shared.name
     }
 
-    pub(crate) fn count_retry(&self) {
-        if let Some(observer) = &self.shared.observer {
-            observer.tell(Observer::retried);
-        }
+    /// The group of a key. Keys for which the user's function panics are one group.
+    fn group_of(&self, key: &K) -> Option<Group> {
+        let group_of = self.shared.group_of.as_ref()?;
+        let consequence = "the key joins a group of all such keys";
+        let group = guarded(&self.shared.name, "group function", consequence, || group_of(key));
+        Some(group.unwrap_or_else(|| Group::of(&())))
     }
 }
 
@@ -282,20 +286,18 @@ where
     K: Eq + Hash + Clone + Send + 'static,
     C: Clone + Send + Sync + 'static,
 {
-    /// What is known of every key at this moment, for a person to look at.
+    /// The state of every key at this moment, for people to read.
     ///
-    /// It copies every key, and the queue stands still meanwhile: with a million of them, ask seldom.
+    /// It copies every key and every cause while the queue is locked. With a million keys, call it
+    /// rarely.
     pub fn snapshot(&self) -> Snapshot<K, C> {
-        let clock = &self.shared.clock;
-        let core = self.shared.settled();
-        let taken = clock.instant(clock.now());
-        let shut_down = core.shut_down;
-        let ledger = &core.ledger;
-        let runs: HashMap<_, _> = ledger.runs().map(|run| (run.slot, run)).collect();
-        let statuses =
-            ledger.slots().map(|id| KeyStatus::of(id, runs.get(&id).copied(), ledger, clock));
-        let mut keys: Vec<_> = statuses.collect();
-        drop(core);
+        let locked = self.shared.lock_promoted();
+        let (taken, shut_down) = (Instant::now(), locked.shut_down);
+        let runs: HashMap<_, _> = locked.ledger.runs().map(|run| (run.slot, run)).collect();
+        let slots = locked.ledger.slots();
+        let mut keys: Vec<_> =
+            slots.map(|(id, slot)| KeyStatus::of(slot, runs.get(&id).copied())).collect();
+        drop(locked);
         let failures = keys.iter_mut().map(|status| (&status.key, &mut status.failures));
         self.shared.charges.look_up(failures);
         keys.sort_by_key(KeyStatus::rank);
@@ -303,37 +305,22 @@ where
         Snapshot { name, taken, shut_down, retry_debt, keys }
     }
 
-    /// What is known of one key at this moment; `None` if it is neither ready, waiting nor running.
+    /// The state of one key at this moment; `None` if it is neither ready, waiting nor running.
     pub fn status(&self, key: &K) -> Option<KeyStatus<K, C>> {
         let hash = self.shared.hash(key);
-        let core = self.shared.settled();
-        let (id, _) = core.ledger.find(key, hash)?;
-        let run = core.ledger.runs().find(|run| run.slot == id);
-        let mut status = KeyStatus::of(id, run, &core.ledger, &self.shared.clock);
-        drop(core);
+        let locked = self.shared.lock_promoted();
+        let (id, slot) = locked.ledger.find(key, hash)?;
+        let run = locked.ledger.runs().find(|run| run.slot == id);
+        let mut status = KeyStatus::of(slot, run);
+        drop(locked);
         status.failures = self.failures(key);
         Some(status)
-    }
-}
-
-impl<K, C> WorkQueue<K, C> {
-    pub(crate) fn shared(&self) -> &Shared<K, C> {
-        &self.shared
     }
 }
 
 impl<K, C> Clone for WorkQueue<K, C> {
     fn clone(&self) -> Self {
         Self { shared: Arc::clone(&self.shared) }
-    }
-}
-
-impl<K> Default for WorkQueue<K>
-where
-    K: Eq + Hash + Clone + Send + 'static,
-{
-    fn default() -> Self {
-        Self::new()
     }
 }
 

@@ -1,473 +1,251 @@
-//! The queue behind its handles: the ledger and the intake under their locks, and the way in and out.
+//! The queue behind its handles: the lock around the ledger, and how workers sleep and wake up.
 //!
-//! Lock order: `core` before `intake`; that of `charges` alone. No lock is held across an await, and the bell is
-//! rung after unlocking.
+//! There is one lock around the ledger; limiter and failure counts have their own (`charges.rs`),
+//! and no thread holds two of them except those two. No lock is held across an await.
+//! [`Shared::lock`] returns a guard that, when it is dropped, first unlocks and then wakes workers,
+//! calls the observer and drops the user's keys and causes.
 //!
-//! An add has happened when it is in the intake: everyone who reads the ledger applies the intake first.
-//! The one exception is a worker that takes the first key of a plain line, if what is in the intake can
-//! neither come before it nor be the same key, and nobody sleeps who would have to be woken for it.
+//! How workers wake up:
 //!
-//! No task and no timer of the queue's own: waiting keys are made ready by whoever looks next, and one
-//! of the sleeping workers, the timekeeper, sleeps no longer than until the first of them is due.
+//! - A worker registers with `work` before it looks for a key, and counts itself as a sleeper under
+//!   the lock if it finds none. So whoever brings a key later sees the sleeper.
+//! - Whoever unlocks and leaves something to do for a sleeper wakes one. That worker unlocks in
+//!   turn, and wakes the next if there is more to do.
+//! - Something to do is: a key in line; a shut-down; or a key that is due before the earliest
+//!   alarm. A worker that lies down sets an alarm for the next due time, unless another worker has
+//!   one that is as early. So the queue needs no task and no timer of its own.
+//! - A `get` that is dropped while it sleeps gives up its alarm, and [`Notify`] passes a wake-up
+//!   that it had already received to another sleeper.
 
 use std::hash::{BuildHasher, Hash};
+use std::ops::{Deref, DerefMut};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
+use tokio::time::Instant;
 
 use crate::charges::Charges;
-use crate::clock::{Clock, Stamp};
-use crate::doorbell::Doorbell;
-use crate::intake::{Arrival, Fill, Filter, Intake, Reason};
-use crate::ledger::{Ledger, Next, Taken};
+use crate::effects::Event;
+use crate::guard::guarded;
+use crate::ledger::{Ledger, RunId};
 use crate::limiter::RateLimiter;
-use crate::observer::{Load, Probed, SharedObserver};
-use crate::priority::{Group, Priority};
-use crate::running::RunId;
-use crate::slots::KeyHash;
-use crate::sync::{Arc, AtomicBool, BriefGuard, BriefLock, Ordering, interlude};
+use crate::observer::{Load, Observer, Probed};
+use crate::priority::Group;
+use crate::sync::{Lock, MutexGuard, yield_point};
 
-/// Says which group a key takes turns in.
+/// Returns the group in which a key takes turns.
 pub(crate) type GroupOf<K> = Box<dyn Fn(&K) -> Group + Send + Sync>;
 
 pub(crate) struct Shared<K, C> {
     pub(crate) name: Arc<str>,
-    pub(crate) clock: Clock,
     pub(crate) group_of: Option<GroupOf<K>>,
-    pub(crate) observer: Option<SharedObserver>,
-    core: BriefLock<Core<K, C>>,
-    intake: BriefLock<Intake<K, C>>,
-    filter: Filter,
-    pub(crate) charges: Charges<K>,
-    doorbell: Doorbell,
-    /// Tells the timekeeper that something is due earlier than it thought.
-    rearm: Notify,
-    /// Tells those who wait for the queue to be idle or drained to look again.
-    quiet: Notify,
+    observer: Option<Arc<dyn Observer>>,
     hasher: foldhash::fast::RandomState,
-    /// Whether a key was ever added that is not of `Normal` priority: then its age counts, and that of others.
-    ages_count: AtomicBool,
-    /// Whether keys wait for their time.
-    has_waiting: AtomicBool,
-    keeps_times: bool,
-    /// [`Shared::apply_intake`], for what is dropped, and so has no bounds on its types.
-    apply_intake: fn(&Self, &mut Core<K, C>),
+    pub(crate) charges: Charges<K>,
+    core: Lock<Core<K, C>>,
+    /// Wakes sleeping workers.
+    pub(crate) work: Notify,
+    /// Wakes those who wait until the queue is idle.
+    idle: Notify,
 }
 
 pub(crate) struct Core<K, C> {
     pub(crate) ledger: Ledger<K, C>,
-    /// An empty buffer to exchange for the intake's.
-    buffer: Vec<Arrival<K, C>>,
-    /// Until when the timekeeper sleeps, while there is one.
-    timekeeper: Option<Stamp>,
-    /// Keys taken, for the doorbell.
-    takes: u32,
     pub(crate) shut_down: bool,
+    /// Workers that sleep or are about to.
+    sleepers: usize,
+    /// The earliest time at which a sleeping worker wakes up by itself.
+    alarm: Option<Instant>,
 }
 
-/// What a worker that wants a key finds.
-pub(crate) enum Look<K, C> {
-    Taken(Taken<K, C>),
-    /// Shut down, and no run is ahead.
-    ShutDown,
-    /// Nothing to do: the worker counts as a sleeper. If a time is given, it is the timekeeper.
-    Sleep(Option<Stamp>),
+/// The locked queue. Dropping it unlocks, and then does what must not happen under the lock.
+pub(crate) struct Locked<'a, K, C> {
+    shared: &'a Shared<K, C>,
+    /// `None` only while it is dropped.
+    core: Option<MutexGuard<'a, Core<K, C>>>,
 }
 
-/// Why an add was refused; the key goes back to the caller.
-pub(crate) struct Closed<K>(pub(crate) K);
+/// A worker that sleeps. Dropped when the worker wakes up, or when its `get` is cancelled.
+pub(crate) struct Sleeper<'a, K, C> {
+    shared: &'a Shared<K, C>,
+    /// When the worker wakes up by itself.
+    alarm: Option<Instant>,
+    is_woken: bool,
+}
 
-impl<K, C> Shared<K, C> {
+impl<K: Eq + Hash + Clone, C> Shared<K, C> {
     pub(crate) fn new(
         name: Arc<str>,
         ledger: Ledger<K, C>,
         group_of: Option<GroupOf<K>>,
         limiter: Box<dyn RateLimiter<K>>,
-    ) -> Self
-    where
-        K: Eq + Hash + Clone,
-    {
-        let charges = Charges::new(Arc::clone(&name), limiter);
-        let observer = ledger.observer().cloned();
-        let keeps_times = ledger.keeps_times();
-        let core =
-            Core { ledger, buffer: Vec::new(), timekeeper: None, takes: 0, shut_down: false };
+        observer: Option<Arc<dyn Observer>>,
+    ) -> Self {
+        let core = Core { ledger, shut_down: false, sleepers: 0, alarm: None };
         Self {
+            charges: Charges::new(Arc::clone(&name), limiter),
             name,
-            clock: Clock::new(),
             group_of,
             observer,
-            core: BriefLock::new(core),
-            intake: BriefLock::new(Intake::new()),
-            filter: Filter::new(),
-            charges,
-            doorbell: Doorbell::new(),
-            rearm: Notify::new(),
-            quiet: Notify::new(),
             hasher: foldhash::fast::RandomState::default(),
-            ages_count: AtomicBool::new(false),
-            has_waiting: AtomicBool::new(false),
-            keeps_times,
-            apply_intake: Self::apply_intake,
+            core: Lock::new(core),
+            work: Notify::new(),
+            idle: Notify::new(),
         }
     }
 
-    /// The lease of a run was dropped.
-    #[inline]
-    pub(crate) fn done(&self, id: RunId) {
-        // Only an observer asks how long the run took.
-        let now = if self.observer.is_some() { self.clock.now() } else { Stamp::default() };
-        let mut core = self.core.lock();
-        if core.ledger.is_passed_over(id) {
-            // An add that raises its priority decides where it goes now.
-            (self.apply_intake)(self, &mut core);
-        }
-        let causes = core.ledger.done(id, now);
-        self.leave(core);
-        // Last of all: it is the user's code, and may panic, or call the queue.
-        drop(causes);
-    }
-
-    /// The time, if anybody asks for that of an add or a take: it is dear.
-    ///
-    /// Unknown, it is that of the queue's making. So while no key waits, all adds come in the order in which they are in
-    /// the intake; who makes one wait applies the intake first; and who adds or takes after that asks for the time.
-    #[inline]
-    fn now(&self) -> Stamp {
-        let is_asked = self.keeps_times
-            || self.has_waiting.load(Ordering::Relaxed)
-            || self.ages_count.load(Ordering::Relaxed);
-        if is_asked { self.clock.now() } else { Stamp::default() }
-    }
-
-    pub(crate) fn is_shut_down(&self) -> bool {
-        self.core.lock().shut_down
-    }
-
-    /// Listens for the bell. A worker does so before it [looks or lies down](Self::look_or_lie_down).
-    pub(crate) fn listen(&self) -> Notified<'_> {
-        self.doorbell.listen()
-    }
-
-    /// Sleeps as [`Look::Sleep`] said, listening with `ring`; then the worker looks again. Dropped half-way, it hands
-    /// its duties to another sleeper, and the caller drops `ring` afterwards, which passes a ring on.
-    pub(crate) async fn sleep(&self, ring: Pin<&mut Notified<'_>>, until: Option<Stamp>) {
-        let mut sleeper = Sleeper { shared: self, timekeeper: until.is_some(), woken: false };
-        if let Some(until) = until {
-            tokio::select! {
-                biased;
-                () = ring => {}
-                () = self.rearm.notified() => {}
-                () = tokio::time::sleep_until(self.clock.instant(until)) => {}
-            }
-        } else {
-            ring.await;
-        }
-        sleeper.woken = true;
-    }
-
-    /// Unlocks, tells everyone who has something to do now, and drops what is left over, which is
-    /// the user's code, and may panic, or call the queue.
-    #[inline]
-    fn leave(&self, mut core: BriefGuard<'_, Core<K, C>>) {
-        let left_over = core.ledger.take_left_over();
-        self.unlock_and_ring(core);
-        drop(left_over);
-    }
-
-    /// Unlocks, and tells everyone who has something to do now.
-    #[inline]
-    fn unlock_and_ring(&self, core: BriefGuard<'_, Core<K, C>>) {
-        let ring = self.doorbell.has_sleepers()
-            && core.wants_worker()
-            && self.doorbell.claim_chained_ring();
-        let next_due = core.ledger.next_due();
-        let rearm = match (core.timekeeper, next_due) {
-            (Some(until), Some(due)) => due < until,
-            _ => false,
-        };
-        if next_due.is_some() != self.has_waiting.load(Ordering::Relaxed) {
-            self.has_waiting.store(next_due.is_some(), Ordering::Relaxed);
-        }
-        let quiet = core.ledger.is_idle();
-        drop(core);
-        if ring {
-            self.doorbell.ring();
-        }
-        if rearm {
-            interlude();
-            self.rearm.notify_one();
-        }
-        if quiet {
-            self.quiet.notify_waiters();
-        }
+    pub(crate) fn hash(&self, key: &K) -> u64 {
+        self.hasher.hash_one(key)
     }
 }
 
-impl<K: Eq + Hash + Clone, C> Shared<K, C> {
-    pub(crate) fn hash(&self, key: &K) -> KeyHash {
-        KeyHash::new(self.hasher.hash_one(key))
+impl<K, C> Shared<K, C> {
+    pub(crate) fn lock(&self) -> Locked<'_, K, C> {
+        Locked { shared: self, core: Some(self.core.lock()) }
     }
 
-    /// Brings a key that shall run as soon as a worker is free.
-    #[inline]
-    pub(crate) fn add(&self, key: K, reason: Reason<C>) -> Result<(), Closed<K>> {
-        self.note_priority(&reason);
-        let (hash, at) = (self.hash(&key), self.now());
-        let mut intake = self.intake.lock();
-        let arrival = Arrival { key, hash, at, reason };
-        let fill = intake.push(arrival, &self.filter).map_err(Closed)?;
-        let ring = self.doorbell.claim_ring(at, &self.clock);
-        drop(intake);
-        if ring {
-            self.doorbell.ring();
-        }
-        let core = match fill {
-            Fill::Low => return Ok(()),
-            Fill::Batch => self.core.try_lock(),
-            Fill::Full => Some(self.core.lock()),
-        };
-        if let Some(mut core) = core {
-            self.apply_intake(&mut core);
-            unlock(core);
-        }
-        Ok(())
+    /// Locks the queue after every key that is due has become ready.
+    pub(crate) fn lock_promoted(&self) -> Locked<'_, K, C> {
+        let now = Instant::now();
+        let mut locked = self.lock();
+        while locked.ledger.promote_due(now) {}
+        locked
     }
 
-    /// Brings a key that shall run after `delay`.
-    pub(crate) fn add_after(
-        &self,
-        key: K,
-        reason: Reason<C>,
-        delay: Duration,
-    ) -> Result<(), Closed<K>> {
-        self.note_priority(&reason);
-        let arrival = Arrival { hash: self.hash(&key), key, at: self.clock.now(), reason };
-        let mut core = self.core.lock();
-        if core.shut_down {
-            return Err(Closed(arrival.key));
-        }
-        if !self.filter.is_empty() {
-            self.apply_intake(&mut core);
-        }
-        core.ledger.promote_due(arrival.at);
-        let due = arrival.at.after(delay);
-        core.ledger.add(arrival, Some(due));
-        self.leave(core);
-        Ok(())
+    /// Ends a run.
+    pub(crate) fn done(&self, run: RunId) {
+        self.lock().ledger.done(run);
     }
 
-    #[inline]
-    fn note_priority(&self, reason: &Reason<C>) {
-        if reason.priority != Priority::Normal && !self.ages_count.load(Ordering::Relaxed) {
-            self.ages_count.store(true, Ordering::Relaxed);
+    /// Adds the key of a run again after `delay`. Returns false if the queue is shut down.
+    pub(crate) fn repeat(&self, run: RunId, delay: Duration, keep_causes: bool) -> bool {
+        let now = Instant::now();
+        let due = (!delay.is_zero()).then(|| now + delay);
+        let mut locked = self.lock();
+        let is_open = !locked.shut_down;
+        if is_open {
+            locked.ledger.repeat(run, now, due, keep_causes);
         }
+        is_open
     }
 
-    /// A run shall be repeated, with its causes or without; false if the queue is shut down. The lease
-    /// must have let go of the causes, and is dropped afterwards.
-    pub(crate) fn repeat(&self, id: RunId, delay: Duration, with_causes: bool) -> bool {
-        let now = self.clock.now();
-        let mut core = self.core.lock();
-        if core.shut_down {
-            return false;
-        }
-        self.apply_intake(&mut core);
-        core.ledger.promote_due(now);
-        let due = (!delay.is_zero()).then(|| now.after(delay));
-        core.ledger.repeat(id, now, due, with_causes);
-        self.leave(core);
-        true
-    }
-
-    /// Waits until `is_so` holds, which must be of the kind that only the end of a run, a cancelled wait
-    /// or a shut-down brings about.
-    pub(crate) async fn wait_until(&self, is_so: impl Fn(&Core<K, C>) -> bool) {
+    /// Waits until no key is ready, waiting or running.
+    pub(crate) async fn wait_idle(&self) {
         loop {
-            let quiet = self.quiet.notified();
-            if is_so(&self.settled()) {
+            let idle = self.idle.notified();
+            if self.lock().ledger.is_idle() {
                 return;
             }
-            quiet.await;
+            idle.await;
         }
     }
 
-    /// Takes a key for a worker, or counts the worker among the sleepers.
-    pub(crate) fn look_or_lie_down(&self) -> Look<K, C> {
-        let now = self.clock.now();
-        let mut core = self.core.lock();
-        loop {
-            if let Some(next) = self.next(&mut core, now) {
-                return Look::Taken(self.start(next, core, now));
-            }
-            if core.is_finished() {
-                self.unlock_and_ring(core);
-                return Look::ShutDown;
-            }
-            // Nothing is in line, so `next` has applied the intake. What came since is found here: a
-            // producer that comes later sees the sleeper.
-            let intake = self.intake.lock();
-            if intake.is_empty() {
-                self.doorbell.lie_down();
-                return Look::Sleep(core.appoint_timekeeper());
-            }
+    /// Calls the observer. If it panics, the queue goes on.
+    pub(crate) fn tell(&self, event: impl FnOnce(&dyn Observer)) {
+        if let Some(observer) = &self.observer {
+            let consequence = "it has missed an event";
+            let _ = guarded(&self.name, "observer", consequence, || event(&**observer));
         }
     }
-
-    /// Takes a key if one is ready.
-    #[inline]
-    pub(crate) fn try_take(&self) -> Option<Taken<K, C>> {
-        let now = self.now();
-        let mut core = self.core.lock();
-        let Some(next) = self.next(&mut core, now) else {
-            unlock(core);
-            return None;
-        };
-        Some(self.start(next, core, now))
-    }
-
-    /// Locks the ledger with everything applied that has happened up to now.
-    pub(crate) fn settled(&self) -> BriefGuard<'_, Core<K, C>> {
-        let mut core = self.core.lock();
-        self.apply_intake(&mut core);
-        let left_over = core.ledger.take_left_over();
-        if !left_over.keys.is_empty() || !left_over.causes.is_empty() {
-            drop(core);
-            drop(left_over);
-            core = self.core.lock();
-            self.apply_intake(&mut core);
-        }
-        let now = self.clock.now();
-        while core.ledger.promote_due(now) {}
-        core
-    }
-
-    /// Closes the way in; returns what was waiting.
-    pub(crate) fn shut_down(&self) -> Vec<(K, Stamp)> {
-        let mut core = self.settled();
-        core.shut_down = true;
-        self.intake.lock().close();
-        // What came between settling and closing.
-        self.apply_intake(&mut core);
-        let (waiting, causes) = core.ledger.take_waiting();
-        self.leave(core);
-        drop(causes);
-        waiting
-    }
-
-    /// Takes a waiting key out.
-    pub(crate) fn cancel(&self, key: &K) -> bool {
-        let hash = self.hash(key);
-        let mut core = self.settled();
-        let causes = core.ledger.cancel(key, hash);
-        self.leave(core);
-        causes.is_some()
-    }
-
-    #[inline]
-    fn start(&self, next: Next, mut core: BriefGuard<'_, Core<K, C>>, now: Stamp) -> Taken<K, C> {
-        core.takes = core.takes.wrapping_add(1);
-        self.doorbell.note_taken(core.takes, now, &self.clock);
-        let taken = core.ledger.start(next, now);
-        // What is left over stays for whoever comes next: a panic now would lose the run.
-        self.unlock_and_ring(core);
-        taken
-    }
-
-    /// The key that is next, if one is ready.
-    #[inline]
-    fn next(&self, core: &mut Core<K, C>, now: Stamp) -> Option<Next> {
-        let is_due = core.ledger.next_due().is_some_and(|due| due <= now);
-        let is_in_order = !is_due || core.ledger.due_can_wait();
-        if is_in_order && !self.doorbell.has_sleepers() && self.filter.is_plain() {
-            let next = core.ledger.next_settled(|hash| self.filter.may_hold(hash));
-            if next.is_some() {
-                return next;
-            }
-        }
-        if !self.filter.is_empty() {
-            self.apply_intake(core);
-        }
-        loop {
-            let more_due = is_due && core.ledger.promote_due(now);
-            let next = core.ledger.next(now);
-            if next.is_some() || !more_due {
-                return next;
-            }
-        }
-    }
-
-    fn apply_intake(&self, core: &mut Core<K, C>) {
-        let Core { ledger, buffer, .. } = core;
-        self.intake.lock().swap(buffer, &self.filter);
-        ledger.announce(buffer.iter().map(|arrival| arrival.hash));
-        for arrival in buffer.drain(..) {
-            // What was due before goes before.
-            ledger.promote_due(arrival.at);
-            ledger.add(arrival, None);
-        }
-    }
-}
-
-/// Unlocks where nobody has to be told, and drops what is left over.
-#[inline]
-fn unlock<K, C>(mut core: BriefGuard<'_, Core<K, C>>) {
-    let left_over = core.ledger.take_left_over();
-    drop(core);
-    drop(left_over);
 }
 
 impl<K, C> Core<K, C> {
-    /// Whether a sleeping worker has something to do.
-    fn wants_worker(&self) -> bool {
-        self.ledger.has_ready()
-            || (self.timekeeper.is_none() && self.ledger.next_due().is_some())
-            || self.is_finished()
-    }
-
     /// Whether no worker will ever get a key again.
-    fn is_finished(&self) -> bool {
+    pub(crate) fn is_finished(&self) -> bool {
         self.shut_down && self.ledger.ready() == 0
     }
 
-    pub(crate) fn is_drained(&self) -> bool {
-        self.is_finished() && self.ledger.running() == 0
-    }
-
-    /// Makes the caller the timekeeper, if one is needed; returns until when it may sleep.
-    fn appoint_timekeeper(&mut self) -> Option<Stamp> {
-        if self.timekeeper.is_some() {
-            return None;
-        }
-        self.timekeeper = self.ledger.next_due();
-        self.timekeeper
+    /// Whether a sleeping worker has something to do.
+    fn needs_sleeper(&self) -> bool {
+        let is_due_before_alarm = |due| self.alarm.is_none_or(|alarm| due < alarm);
+        self.sleepers > 0
+            && (self.ledger.has_line()
+                || self.is_finished()
+                || self.ledger.next_due().is_some_and(is_due_before_alarm))
     }
 }
 
-/// A worker that sleeps. Dropped when it wakes, or when it is cancelled.
-struct Sleeper<'a, K, C> {
-    shared: &'a Shared<K, C>,
-    timekeeper: bool,
-    woken: bool,
+impl<'a, K, C> Locked<'a, K, C> {
+    /// Counts the caller among the sleepers. It must have found nothing to do.
+    pub(crate) fn lie_down(&mut self) -> Sleeper<'a, K, C> {
+        let shared = self.shared;
+        let (due, earliest) = (self.ledger.next_due(), self.alarm);
+        let alarm = due.filter(|&due| earliest.is_none_or(|alarm| due < alarm));
+        self.sleepers += 1;
+        self.alarm = alarm.or(earliest);
+        Sleeper { shared, alarm, is_woken: false }
+    }
+}
+
+impl<K, C> Deref for Locked<'_, K, C> {
+    type Target = Core<K, C>;
+
+    fn deref(&self) -> &Core<K, C> {
+        self.core.as_ref().expect("the queue must be locked until the guard is dropped")
+    }
+}
+
+impl<K, C> DerefMut for Locked<'_, K, C> {
+    fn deref_mut(&mut self) -> &mut Core<K, C> {
+        self.core.as_mut().expect("the queue must be locked until the guard is dropped")
+    }
+}
+
+impl<K, C> Drop for Locked<'_, K, C> {
+    fn drop(&mut self) {
+        let (needs_sleeper, is_idle) = (self.needs_sleeper(), self.ledger.is_idle());
+        let effects = self.ledger.take_effects();
+        self.core = None;
+        yield_point();
+        if needs_sleeper {
+            self.shared.work.notify_one();
+        }
+        if is_idle {
+            self.shared.idle.notify_waiters();
+        }
+        for event in &effects.events {
+            self.shared.tell(|observer| match *event {
+                Event::Added { depth } => observer.added(depth),
+                Event::Started { queued, depth } => observer.started(queued, depth),
+                Event::Finished { started } => observer.finished(started.elapsed()),
+            });
+        }
+        // Last, because the drop of a key or a cause may panic.
+        drop(effects);
+    }
+}
+
+impl<K, C> Sleeper<'_, K, C> {
+    /// Sleeps until `wake_up` or the alarm. After that the worker must look for a key.
+    pub(crate) async fn sleep(mut self, wake_up: Pin<&mut Notified<'_>>) {
+        yield_point();
+        match self.alarm {
+            None => wake_up.await,
+            Some(alarm) => tokio::select! {
+                biased;
+                () = wake_up => {}
+                () = tokio::time::sleep_until(alarm) => {}
+            },
+        }
+        self.is_woken = true;
+    }
 }
 
 impl<K, C> Drop for Sleeper<'_, K, C> {
     fn drop(&mut self) {
-        if self.woken {
-            self.shared.doorbell.wake_up();
-        } else {
-            self.shared.doorbell.give_up();
+        let mut core = self.shared.core.lock();
+        core.sleepers -= 1;
+        if core.alarm == self.alarm {
+            core.alarm = None;
         }
-        if self.timekeeper {
-            let mut core = self.shared.core.lock();
-            core.timekeeper = None;
-            if !self.woken {
-                self.shared.unlock_and_ring(core);
-            }
+        drop(core);
+        if !self.is_woken {
+            // The worker will not look. Unlocking wakes another one if there is something to do.
+            drop(self.shared.lock());
         }
-        interlude();
     }
 }
 
@@ -477,21 +255,19 @@ where
     C: Send + Sync + 'static,
 {
     fn load(&self) -> Load {
-        let load = self.settled().ledger.load(self.clock.now());
+        let load = self.lock_promoted().ledger.load(Instant::now());
         Load { retry_debt: self.charges.debt(), ..load }
     }
 }
 
 impl<K, C> Drop for Shared<K, C> {
     fn drop(&mut self) {
-        let mut core = self.core.lock();
-        (self.apply_intake)(self, &mut core);
-        let (ready, waiting) = (core.ledger.ready(), core.ledger.waiting());
-        if ready + waiting > 0 {
+        let load = self.core.lock().ledger.load(Instant::now());
+        if load.ready + load.waiting > 0 {
             tracing::warn!(
                 queue = &*self.name,
-                ready,
-                waiting,
+                ready = load.ready,
+                waiting = load.waiting,
                 "work queue dropped with work inside: these keys will not run; shut it down and drain it first"
             );
         }

@@ -1,40 +1,38 @@
-//! What is known of the keys at one moment, for a person to look at.
+//! The state of the keys at one moment, for people to read.
 
 use std::fmt;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::Priority;
 use crate::causes::Causes;
-use crate::clock::Clock;
-use crate::ledger::Ledger;
-use crate::running;
-use crate::slots::{Pending, SlotId};
+use crate::ledger;
+use crate::priority::Priority;
+use crate::slots::{Pending, Slot};
 
 /// Every key of a queue at one moment.
 ///
-/// Displays as a table of at most a hundred keys. A precision sets another limit, as in `{snapshot:.20}`,
-/// and `{snapshot:#}` shows them all.
+/// `Display` writes a table of at most a hundred keys. A precision sets another limit, as in
+/// `{snapshot:.20}`, and `{snapshot:#}` writes all of them.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Snapshot<K, C = ()> {
-    /// The queue's name.
+    /// The name of the queue.
     pub name: String,
-    /// The moment.
+    /// When the snapshot was taken.
     pub taken: Instant,
     /// Whether the queue was shut down.
     pub shut_down: bool,
     /// How far ahead a limiter that all keys share is booked; see
     /// [`Load::retry_debt`](crate::Load::retry_debt).
     pub retry_debt: Duration,
-    /// The keys, those that a person asks about first: the running ones, the longest first; then those that have failed;
-    /// then the ready and last the waiting ones, the longest or soonest first. Where times are not kept, the running and
-    /// the ready ones are in no particular order.
+    /// The keys in the order in which people ask about them: the running ones, the longest first;
+    /// then those that have failed; then the ready ones, the longest first; then the waiting ones,
+    /// the soonest first.
     pub keys: Vec<KeyStatus<K, C>>,
 }
 
-/// What is known of one key. At least one of `running` and `ahead` is there.
+/// The state of one key. At least one of `running` and `ahead` is set.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct KeyStatus<K, C = ()> {
@@ -52,8 +50,8 @@ pub struct KeyStatus<K, C = ()> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Run<C> {
-    /// When it started, if the queue [keeps times](crate::Builder::keep_times).
-    pub since: Option<Instant>,
+    /// When it started.
+    pub since: Instant,
     /// Why it runs.
     pub causes: Causes<C>,
 }
@@ -62,62 +60,56 @@ pub struct Run<C> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Ahead<C> {
-    /// Since when it is ready or waiting, if the queue [keeps times](crate::Builder::keep_times).
-    pub since: Option<Instant>,
-    /// If it waits: until when.
+    /// Since when it is ready or waiting.
+    pub since: Instant,
+    /// When it is due, if it waits.
     pub due: Option<Instant>,
     /// How urgent it is.
     pub priority: Priority,
-    /// Why it will run. While it waits, that includes what will have happened only at its time.
+    /// Why it will run. While it waits, this includes the timers that fire when it is due.
     pub causes: Causes<C>,
 }
 
-/// A key that was still waiting for its time when its queue was shut down.
+/// A key that was still waiting when its queue was shut down.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Waiting<K> {
     /// The key.
     pub key: K,
-    /// When it would have been ready.
+    /// When it would have become ready.
     pub due: Instant,
 }
 
-/// Rows of a table that a person still reads.
+/// Rows that a table shows by default.
 const ROWS: usize = 100;
 
 impl<K, C> KeyStatus<K, C> {
-    /// Sorts keys as [`Snapshot::keys`] says.
+    /// Sorts keys in the order of [`Snapshot::keys`].
     pub(crate) fn rank(&self) -> (u8, Option<Instant>) {
         let ahead = self.ahead.as_ref();
         match (&self.running, ahead.and_then(|ahead| ahead.due)) {
-            (Some(run), _) => (0, run.since),
+            (Some(run), _) => (0, Some(run.since)),
             (None, due) if self.failures > 0 => (1, due),
-            (None, None) => (2, ahead.and_then(|ahead| ahead.since)),
+            (None, None) => (2, ahead.map(|ahead| ahead.since)),
             (None, due) => (3, due),
         }
     }
 }
 
 impl<K: Clone, C: Clone> KeyStatus<K, C> {
-    /// `run` is the slot's run under way, if there is one.
-    pub(crate) fn of(
-        id: SlotId,
-        run: Option<&running::Run<C>>,
-        ledger: &Ledger<K, C>,
-        clock: &Clock,
-    ) -> Self {
-        let slot = ledger.slot(id);
+    /// The status of the key in `slot`, without its failures. `run` is its run under way.
+    pub(crate) fn of(slot: &Slot<K, C>, run: Option<&ledger::Run<C>>) -> Self {
         let running = run.map(|run| Run {
-            since: ledger.keeps_times().then(|| clock.instant(run.started)),
+            since: run.started,
             causes: run.causes.as_deref().cloned().unwrap_or_default(),
         });
         let ahead = (slot.pending != Pending::None).then(|| Ahead {
-            since: ledger.since(id).map(|since| clock.instant(since)),
-            due: (slot.pending == Pending::Waiting).then(|| clock.instant(slot.at)),
+            since: slot.since,
+            due: (slot.pending == Pending::Waiting).then_some(slot.at),
             priority: slot.priority,
-            causes: ledger.causes(id),
+            causes: slot.why.as_ref().map(|why| why.causes.join(&why.timers)).unwrap_or_default(),
         });
-        Self { key: slot.key().clone(), running, ahead, failures: 0 }
+        Self { key: slot.key.clone(), running, ahead, failures: 0 }
     }
 }
 
@@ -157,10 +149,10 @@ impl<K: fmt::Debug, C: fmt::Debug> fmt::Display for Snapshot<K, C> {
 }
 
 impl<K: fmt::Debug, C: fmt::Debug> KeyStatus<K, C> {
-    /// A row for the run under way, a row for the run ahead, and the causes of each below it.
+    /// Writes a row for the run under way and one for the run ahead, each followed by its causes.
     fn write_rows(&self, now: Instant, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(run) = &self.running {
-            let ran = age(run.since, now);
+            let ran = Age(now.saturating_duration_since(run.since));
             writeln!(
                 f,
                 "{:<8} {ran:>9} {:>9} {:>8}  {:<6}  {:?}",
@@ -170,7 +162,7 @@ impl<K: fmt::Debug, C: fmt::Debug> KeyStatus<K, C> {
         }
         let Some(ahead) = &self.ahead else { return Ok(()) };
         let state = if ahead.due.is_some() { "waiting" } else { "ready" };
-        let held = age(ahead.since, now);
+        let held = Age(now.saturating_duration_since(ahead.since));
         let due = ahead.due.map(|due| Age(due.saturating_duration_since(now)).to_string());
         writeln!(
             f,
@@ -196,12 +188,7 @@ fn write_causes<C: fmt::Debug>(causes: &Causes<C>, f: &mut fmt::Formatter<'_>) -
     Ok(())
 }
 
-/// How long ago it was, or nothing if that is not known.
-fn age(since: Option<Instant>, now: Instant) -> String {
-    since.map_or_else(String::new, |since| Age(now.saturating_duration_since(since)).to_string())
-}
-
-/// A duration in the three digits that a person reads.
+/// A duration, rounded to about three digits.
 struct Age(Duration);
 
 impl fmt::Display for Age {

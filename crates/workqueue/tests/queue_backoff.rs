@@ -47,7 +47,8 @@ async fn a_rate_limited_key_comes_after_its_delay() {
     }
 }
 
-/// Events run the key early again and again, and it fails every time; client-go would have it at the cap.
+/// Events run the key early again and again, and it fails every time; client-go would have it at
+/// the cap.
 #[tokio::test(start_paused = true)]
 async fn a_chatty_key_is_not_pushed_to_the_cap() {
     let (queue, start) =
@@ -167,7 +168,8 @@ async fn a_cut_delay_is_the_whole_window() {
     assert_eq!(delays, [1, 2, 3, 3, 3, 3]);
 }
 
-/// A full bucket makes a key wait longer than its backoff: that is its window, however often events run it.
+/// A full bucket makes a key wait longer than its backoff: that is its window, however often events
+/// run it.
 #[tokio::test(start_paused = true)]
 async fn a_chatty_key_behind_a_full_bucket_is_charged_once() {
     let limiter = MaxOf::new(vec![

@@ -132,8 +132,9 @@ fn adds_while_processing_collapse_into_one_run() {
     assert_eq!(run_ready(&queue), ["a"]);
 }
 
-/// client-go puts a key that was re-added while it ran at the end of the line when it is done. Here it
-/// takes its place when it is added, as every other key does: a slow run does not cost it its turn.
+/// client-go puts a key that was re-added while it ran at the end of the line when it is done. Here
+/// it takes its place when it is added, as every other key does: a slow run does not cost it its
+/// turn.
 #[test]
 fn readded_while_running_keeps_the_place_it_took() {
     let queue = WorkQueue::new();
@@ -200,7 +201,8 @@ fn handles_are_one_queue() {
     assert!(queue.is_empty());
 }
 
-/// client-go: `TestBasic` and `TestAddWhileProcessing`, with every key re-added once from its own run.
+/// client-go: `TestBasic` and `TestAddWhileProcessing`, with every key re-added once from its own
+/// run.
 #[tokio::test(start_paused = true)]
 async fn no_key_runs_in_two_places_with_many_workers_and_producers() {
     const PRODUCERS: u32 = 20;

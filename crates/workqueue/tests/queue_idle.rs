@@ -10,9 +10,9 @@ use windlass_workqueue::WorkQueue;
 #[tokio::test(start_paused = true)]
 async fn a_new_queue_is_idle() {
     let queue = WorkQueue::<&str>::new();
-    ends(queue.idle()).await;
+    ends(queue.wait_idle()).await;
     queue.shut_down();
-    ends(queue.idle()).await;
+    ends(queue.wait_idle()).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -20,7 +20,7 @@ async fn idle_waits_for_ready_running_and_waiting_keys() {
     let queue = WorkQueue::new();
     queue.add("a").unwrap();
     queue.add_after("b", SECOND).unwrap();
-    let mut idle = Polled::asleep(queue.idle());
+    let mut idle = Polled::asleep(queue.wait_idle());
     let lease = queue.try_get().unwrap();
     assert!(idle.poll().is_pending(), "a runs, b waits");
     drop(lease);
@@ -36,7 +36,7 @@ async fn idle_waits_for_ready_running_and_waiting_keys() {
 async fn idle_hears_of_a_cancelled_key() {
     let queue = WorkQueue::new();
     queue.add_after("a", SECOND).unwrap();
-    let mut idle = Polled::asleep(queue.idle());
+    let mut idle = Polled::asleep(queue.wait_idle());
     assert!(queue.cancel(&"a"));
     assert!(idle.is_woken());
     idle.ready();
@@ -46,7 +46,7 @@ async fn idle_hears_of_a_cancelled_key() {
 async fn idle_hears_of_keys_given_back_by_the_shut_down() {
     let queue = WorkQueue::new();
     queue.add_after("a", SECOND).unwrap();
-    let mut idle = Polled::asleep(queue.idle());
+    let mut idle = Polled::asleep(queue.wait_idle());
     assert_eq!(queue.shut_down().len(), 1);
     assert!(idle.is_woken());
     idle.ready();
@@ -57,7 +57,7 @@ async fn idle_is_not_misled_by_a_key_added_while_another_ends() {
     let queue = WorkQueue::new();
     queue.add("a").unwrap();
     let lease = queue.try_get().unwrap();
-    let mut idle = Polled::asleep(queue.idle());
+    let mut idle = Polled::asleep(queue.wait_idle());
     queue.add("b").unwrap();
     drop(lease);
     assert!(idle.poll().is_pending());
@@ -70,7 +70,7 @@ async fn idle_waits_for_a_key_that_runs_again() {
     let queue = WorkQueue::new();
     queue.add("a").unwrap();
     let lease = queue.try_get().unwrap();
-    let mut idle = Polled::asleep(queue.idle());
+    let mut idle = Polled::asleep(queue.wait_idle());
     queue.add("a").unwrap();
     drop(lease);
     assert!(idle.poll().is_pending());
@@ -101,7 +101,7 @@ async fn a_job_with_retries_ends_when_its_queue_is_idle() {
             }
         });
     }
-    ends(queue.idle()).await;
+    ends(queue.wait_idle()).await;
     // 5, 10 and 20 ms: the sixty retries fit into the bucket's burst.
     assert_eq!(start.elapsed().as_millis(), 35);
     queue.shut_down();

@@ -7,8 +7,9 @@
 //! was still waiting must be what the model says.
 //!
 //! A failure prints the shortest sequence that shows it, and proptest keeps its seed in
-//! `queue_model.regressions` beside this file, to be replayed first by every later run of `cargo test -p windlass-workqueue --test queue_model`.
-//! `PROPTEST_CASES=20000` in front of it searches longer than the default 256 sequences.
+//! `queue_model.regressions` beside this file, to be replayed first by every later run of `cargo
+//! test -p windlass-workqueue --test queue_model`. `PROPTEST_CASES=20000` in front of it searches
+//! longer than the default 256 sequences.
 
 mod model {
     pub(crate) mod reference;

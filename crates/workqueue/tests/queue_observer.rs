@@ -60,7 +60,7 @@ fn observed_queue() -> (WorkQueue<&'static str>, Arc<Recorder>) {
     (builder.build().unwrap(), recorder)
 }
 
-/// What was heard since the last call. Adds are told at the latest when somebody looks at the queue.
+/// What was reported since the last call. Looking at the queue makes ready what is due.
 fn heard(queue: &WorkQueue<&'static str>, recorder: &Recorder) -> Vec<Step> {
     let _ = queue.len();
     std::mem::take(&mut recorder.steps.lock().unwrap())
@@ -119,8 +119,8 @@ async fn a_key_readded_while_it_runs_is_told_when_it_is_added() {
     );
 }
 
-/// controller-runtime: metrics of an item whose delay expired. The depth does not count waiting keys,
-/// and time in the queue counts from when the key was due.
+/// controller-runtime: metrics of an item whose delay expired. The depth does not count waiting
+/// keys, and time in the queue counts from when the key was due.
 #[tokio::test(start_paused = true)]
 async fn a_delayed_key_is_told_when_it_becomes_ready() {
     let (queue, recorder) = observed_queue();
@@ -192,8 +192,7 @@ async fn the_depth_returns_to_zero() {
 
 /// Ready, waiting and running keys; how long these have taken together, and the longest of them.
 fn figures(load: Load) -> (usize, usize, usize, Duration, Duration) {
-    let elapsed = load.elapsed.expect("times are kept");
-    (load.ready, load.waiting, load.running, elapsed.total, elapsed.longest)
+    (load.ready, load.waiting, load.running, load.elapsed.total, load.elapsed.longest)
 }
 
 /// client-go: `TestUnfinishedWorkMetrics` in `TestMetrics`.
@@ -218,7 +217,8 @@ async fn the_probe_tells_of_unfinished_work() {
     assert_eq!(seen(), (1, 1, 0, Duration::ZERO, Duration::ZERO));
 }
 
-/// Two runs of one key within one tick of the clock are two runs, and only the second is unfinished.
+/// Two runs of one key within one tick of the clock are two runs, and only the second is
+/// unfinished.
 #[tokio::test(start_paused = true)]
 async fn unfinished_work_counts_every_run_once() {
     let (queue, _recorder) = observed_queue();
@@ -237,7 +237,7 @@ async fn unfinished_work_counts_every_run_once() {
 
 #[tokio::test(start_paused = true)]
 async fn thousands_of_short_runs_do_not_hide_a_long_one() {
-    let queue = WorkQueue::<u32>::builder().keep_times().build().unwrap();
+    let queue = WorkQueue::<u32>::new();
     queue.add(u32::MAX).unwrap();
     let long = queue.try_get().unwrap();
     for key in 0..2_000 {
@@ -269,4 +269,39 @@ async fn an_observer_may_leave_steps_out() {
     queue.add("a").unwrap();
     queue.add_rate_limited("b").unwrap();
     assert_eq!(run_ready(&queue), ["a"]);
+}
+
+/// Observers run without the queue's lock.
+#[tokio::test(start_paused = true)]
+async fn an_observer_may_call_the_queue() {
+    #[derive(Default)]
+    struct Asking(Mutex<Option<Probe>>);
+    impl Asking {
+        fn ask(&self) {
+            let probe = self.0.lock().unwrap().clone();
+            assert!(probe.unwrap().load().is_some());
+        }
+    }
+    impl Observer for Asking {
+        fn added(&self, _depth: usize) {
+            self.ask();
+        }
+        fn started(&self, _queued: Duration, _depth: usize) {
+            self.ask();
+        }
+        fn finished(&self, _ran: Duration) {
+            self.ask();
+        }
+        fn retried(&self) {
+            self.ask();
+        }
+        fn attached(&self, probe: Probe) {
+            *self.0.lock().unwrap() = Some(probe);
+        }
+    }
+    let queue = WorkQueue::<&str>::builder().observer(Arc::<Asking>::default()).build().unwrap();
+    queue.add("a").unwrap();
+    queue.get().await.unwrap().retry().unwrap();
+    queue.get().await.unwrap().finish();
+    assert_eq!(queue.load(), Load::default());
 }

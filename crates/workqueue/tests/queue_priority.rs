@@ -146,7 +146,8 @@ async fn a_high_key_that_runs_does_not_hold_up_lower_ones() {
     assert_eq!(run_ready(&queue), ["a", "c"]);
 }
 
-/// controller-runtime: an item is returned as soon as it is unlocked, also with others of lower priority.
+/// controller-runtime: an item is returned as soon as it is unlocked, also with others of lower
+/// priority.
 #[tokio::test(start_paused = true)]
 async fn a_raised_running_key_reaches_a_waiting_worker_when_it_is_done() {
     let queue = Queue::new();
@@ -219,27 +220,19 @@ async fn aging_moves_a_key_by_one_level_at_a_time() {
     assert_eq!(run_ready(&queue), ["n1", "n2", "n3", "low"]);
 }
 
-/// A queue with one priority has nobody to overtake, and does not ask for the time. So where times are not kept, what
-/// came before counts as come when the first other priority did.
+/// Also the time before any other priority was used.
 #[tokio::test(start_paused = true)]
-async fn age_counts_from_when_another_priority_was_first_used() {
-    for keeps_times in [false, true] {
-        let builder = Queue::builder().aging(10 * SECOND);
-        let builder = if keeps_times { builder.keep_times() } else { builder };
-        let queue = builder.build().unwrap();
-        let level = || queue.status(&"normal").unwrap().ahead.unwrap().priority;
-        add(&queue, "normal", Priority::Normal);
-        advance(8 * SECOND).await;
-        for key in ["h1", "h2", "h3"] {
-            add(&queue, key, Priority::High);
-        }
-        assert_eq!((run_next(&queue), level()), (Some("h1"), Priority::Normal));
-        advance(4 * SECOND).await;
-        let aged = if keeps_times { Priority::High } else { Priority::Normal };
-        assert_eq!((run_next(&queue), level()), (Some("h2"), aged));
-        advance(6 * SECOND).await;
-        assert_eq!((run_next(&queue), level()), (Some("h3"), Priority::High));
+async fn age_counts_from_the_add() {
+    let queue = Queue::builder().aging(10 * SECOND).build().unwrap();
+    let level = || queue.status(&"normal").unwrap().ahead.unwrap().priority;
+    add(&queue, "normal", Priority::Normal);
+    advance(8 * SECOND).await;
+    for key in ["h1", "h2", "h3"] {
+        add(&queue, key, Priority::High);
     }
+    assert_eq!((run_next(&queue), level()), (Some("h1"), Priority::Normal));
+    advance(4 * SECOND).await;
+    assert_eq!((run_next(&queue), level()), (Some("h2"), Priority::High));
 }
 
 #[tokio::test(start_paused = true)]

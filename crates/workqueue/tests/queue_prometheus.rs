@@ -1,4 +1,5 @@
-//! What a scrape shows of a queue. The names are client-go's, so that its dashboards and alerts work.
+//! What a scrape shows of a queue. The names are client-go's, so that its dashboards and alerts
+//! work.
 #![cfg(feature = "prometheus")]
 
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Closing the queue: what is ready is still handed out, what waits is given back, and nothing hangs.
+//! Closing the queue: what is ready is still handed out, what waits is given back, and nothing
+//! hangs.
 
 mod common;
 
@@ -91,8 +92,8 @@ async fn shut_down_does_not_wait_for_running_keys() {
     assert_eq!(queue.load(), Load::default());
 }
 
-/// client-go tells a worker to go as soon as the line is empty, although a running key that was added
-/// again will need one. Here `None` means that no key will ever come again.
+/// client-go tells a worker to go as soon as the line is empty, although a running key that was
+/// added again will need one. Here `None` means that no key will ever come again.
 #[tokio::test(start_paused = true)]
 async fn get_waits_on_while_a_running_key_will_run_again() {
     let queue = WorkQueue::new();
@@ -172,8 +173,9 @@ async fn a_drain_dropped_half_way_leaves_the_queue_shut_down() {
     assert!(queue.shut_down_with_drain().await.is_empty());
 }
 
-/// client-go: `TestForceQueueShutdownUsingShutDown`, where a plain shut-down ends a drain that is under
-/// way. Here a drain that has returned has drained; who wants out drops it, for example by a timeout.
+/// client-go: `TestForceQueueShutdownUsingShutDown`, where a plain shut-down ends a drain that is
+/// under way. Here a drain that has returned has drained; who wants out drops it, for example by a
+/// timeout.
 #[tokio::test(start_paused = true)]
 async fn a_second_shut_down_does_not_cut_a_drain_short() {
     let queue = WorkQueue::new();

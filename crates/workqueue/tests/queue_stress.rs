@@ -1,4 +1,5 @@
-//! Real threads and the real clock, for what the schedule explorer does not see: tokio's own locks and timers.
+//! Real threads and the real clock, for what the schedule explorer does not see: tokio's own locks
+//! and timers.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -10,8 +11,8 @@ use windlass_workqueue::WorkQueue;
 
 const KEYS: u32 = 3_000;
 
-/// Adds every key once: now, or after a moment that is longer or shorter than that of the key before, so that the
-/// worker that watches the clock has to be told.
+/// Adds every key once: now, or after a moment that is longer or shorter than that of the key
+/// before, so that the worker that watches the clock has to be told.
 async fn produce(queue: WorkQueue<u32>, keys: impl Iterator<Item = u32>) {
     for key in keys {
         match key % 4 {
@@ -25,8 +26,8 @@ async fn produce(queue: WorkQueue<u32>, keys: impl Iterator<Item = u32>) {
     }
 }
 
-/// Works until the queue is shut down; returns what it was given. Without patience for ever, it gives up waiting again and
-/// again.
+/// Works until the queue is shut down; returns what it was given. Without patience for ever, it
+/// gives up waiting again and again.
 async fn work(queue: WorkQueue<u32>, patience: Option<usize>) -> BTreeSet<u32> {
     let give_up = async || match patience {
         Some(patience) => {
@@ -57,7 +58,7 @@ async fn nothing_is_lost_while_workers_give_up_waiting() {
     let producers: JoinSet<_> =
         (0..2).map(|n| produce(queue.clone(), (n..KEYS).step_by(2))).collect();
     producers.join_all().await;
-    timeout(Duration::from_mins(1), queue.idle()).await.expect("every key must run");
+    timeout(Duration::from_mins(1), queue.wait_idle()).await.expect("every key must run");
     queue.shut_down();
     let done: BTreeSet<_> = workers.join_all().await.into_iter().flatten().collect();
     assert_eq!(done.len(), KEYS as usize);
@@ -71,7 +72,7 @@ async fn sleeping_workers_are_woken_by_keys_and_by_the_clock() {
         let soon = Duration::from_micros(u64::from(key % 7 * 300));
         if soon.is_zero() { queue.add(key) } else { queue.add_after(key, soon) }.expect("open");
         // One at a time: all workers fall asleep in between, or are about to.
-        timeout(Duration::from_mins(1), queue.idle()).await.expect("the key must run");
+        timeout(Duration::from_mins(1), queue.wait_idle()).await.expect("the key must run");
     }
     queue.shut_down();
     let done: BTreeSet<_> = workers.join_all().await.into_iter().flatten().collect();

@@ -66,7 +66,8 @@ struct Options {
     snapshot_every: u32,
 }
 
-/// The queue's keys: anything that is `Eq + Hash + Clone`. Keys are cloned on the way, so make that cheap.
+/// The queue's keys: anything that is `Eq + Hash + Clone`. Keys are cloned on the way, so make that
+/// cheap.
 type Url = Arc<str>;
 
 /// Why a page is fetched. It travels with the key, and causes add up when keys are merged.
@@ -102,7 +103,7 @@ async fn main() -> anyhow::Result<()> {
     let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
     let is_complete = loop {
         tokio::select! {
-            () = crawl.queue.idle() => break true,
+            () = crawl.queue.wait_idle() => break true,
             _ = &mut interrupted => break false,
             wish = progress.next() => match wish {
                 Wish::Line => progress.show(&crawl.report(), crawl.queue.load()),
@@ -113,8 +114,8 @@ async fn main() -> anyhow::Result<()> {
         }
     };
 
-    // Closing comes first, and says what was still waiting for its time. Draining lets workers finish
-    // what is ready or under way; it is bounded, because after Ctrl-C that may be a lot.
+    // Closing comes first, and says what was still waiting for its time. Draining lets workers
+    // finish what is ready or under way; it is bounded, because after Ctrl-C that may be a lot.
     let waiting = crawl.queue.shut_down();
     if !is_complete {
         progress.say("interrupted; finishing what is under way, for two seconds at most");
@@ -134,7 +135,8 @@ async fn main() -> anyhow::Result<()> {
 
 impl Crawl {
     fn new(options: &Options) -> anyhow::Result<Self> {
-        // A retry waits for the longer of the two: its page's backoff, and its turn at the common rate.
+        // A retry waits for the longer of the two: its page's backoff, and its turn at the common
+        // rate.
         let limiter = MaxOf::new(vec![
             Box::new(Exponential::new(BACKOFF_BASE, BACKOFF_MAX)?),
             Box::new(
@@ -146,7 +148,6 @@ impl Crawl {
             .name("crawl")
             .limiter(limiter)
             .fair_by(|url: &Url| Group::of(host(url)))
-            .keep_times()
             .build()?;
         Ok(Self { queue, site: Site::new(options.pages, options.seed), report: Mutex::default() })
     }
@@ -168,7 +169,8 @@ impl Crawl {
         match self.site.fetch(&lease, attempt).await {
             Ok(links) => {
                 self.follow(&lease, links);
-                // Now that the links are in the queue: earlier, the crawl might have looked complete.
+                // Now that the links are in the queue: earlier, the crawl might have looked
+                // complete.
                 lease.finish();
             }
             Err(_) if attempt < ATTEMPTS_MAX => {
@@ -187,9 +189,10 @@ impl Crawl {
         let mut report = self.report();
         report.finished.insert(lease.key().clone());
         report.host(host(lease)).fetched += 1;
-        report.host(host(lease)).queued += lease.queued().unwrap_or_default();
+        report.host(host(lease)).queued += lease.queued();
         for link in links.into_iter().map(Url::from) {
-            // A page that failed waits for its retry; a link is no reason to bother its host earlier.
+            // A page that failed waits for its retry; a link is no reason to bother its host
+            // earlier.
             if report.finished.contains(&link) || self.queue.failures(&link) > 0 {
                 continue;
             }

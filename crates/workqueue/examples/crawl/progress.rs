@@ -1,4 +1,5 @@
-//! What the crawl tells its user: a line that moves along, a snapshot when asked for, and a summary.
+//! What the crawl tells its user: a line that moves along, a snapshot when asked for, and a
+//! summary.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -156,8 +157,8 @@ pub(crate) fn print_left_over(ready: usize, waiting: &[Waiting<Url>]) {
     }
 }
 
-/// Tells each time that a line is entered. A thread of its own, because a read of the terminal cannot be
-/// cancelled: this one simply ends with the process, where tokio would wait for it.
+/// Tells each time that a line is entered. A thread of its own, because a read of the terminal
+/// cannot be cancelled: this one simply ends with the process, where tokio would wait for it.
 fn enter_pressed() -> mpsc::Receiver<()> {
     let (pressed, receiver) = mpsc::channel(1);
     thread::spawn(move || {

@@ -1,7 +1,7 @@
 //! A made-up web: a few hosts with their habits, and pages that link to one another.
 //!
-//! Everything about a page follows from its URL and the seed, so nothing is stored, and a crawl can be
-//! repeated.
+//! Everything about a page follows from its URL and the seed, so nothing is stored, and a crawl can
+//! be repeated.
 
 use std::time::Duration;
 
@@ -61,8 +61,8 @@ impl Site {
         Self { pages, seed }
     }
 
-    /// Fetches a page; returns what it links to. As nothing is stored, the host has to be told which
-    /// attempt this is.
+    /// Fetches a page; returns what it links to. As nothing is stored, the host has to be told
+    /// which attempt this is.
     pub(crate) async fn fetch(&self, url: &str, attempt: u32) -> Result<Vec<String>, FetchError> {
         let mut random = self.random(url);
         let (name, path) = split(url);
@@ -72,7 +72,8 @@ impl Site {
         time::sleep(Duration::from_millis(latency.into())).await;
 
         if path == "sitemap.xml" {
-            // It is out of date, as they all are: the odd pages have to be found through the even ones.
+            // It is out of date, as they all are: the odd pages have to be found through the even
+            // ones.
             return Ok((0..self.size(host)).step_by(2).map(|page| page_url(host, page)).collect());
         }
         if url == BROKEN {

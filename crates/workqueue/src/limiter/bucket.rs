@@ -51,8 +51,8 @@ pub struct TokenBucket {
     wait_max: Duration,
 }
 
-/// A clock that shows what it is told. governor checks whether a token is there *now*; to reserve one of
-/// the future, the clock is set to the moment at which it will be there.
+/// A clock that shows what it is told. governor checks whether a token is there *now*; to reserve
+/// one of the future, the clock is set to the moment at which it will be there.
 #[derive(Clone, Debug, Default)]
 struct SetClock(Arc<AtomicU64>);
 
@@ -60,8 +60,8 @@ impl TokenBucket {
     /// A bucket of `per_second` tokens a second that holds at most `burst`, and starts full.
     ///
     /// # Errors
-    /// If the rate is not a number between one in a hundred years and one a nanosecond, if the burst is
-    /// zero, or if an empty bucket would take more than a hundred years to fill.
+    /// If the rate is not a number between one in a hundred years and one a nanosecond, if the
+    /// burst is zero, or if an empty bucket would take more than a hundred years to fill.
     pub fn new(per_second: f64, burst: u32) -> Result<Self, InvalidConfig> {
         let size = NonZeroU32::new(burst).ok_or(InvalidConfig::Burst)?;
         let invalid_rate = InvalidConfig::Rate { per_second };

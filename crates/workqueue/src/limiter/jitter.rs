@@ -18,8 +18,8 @@ pub struct Jitter<L> {
 }
 
 impl<L> Jitter<L> {
-    /// Adds up to `factor` × the delay of `inner`. The `seed` decides the sequence; take one from the
-    /// operating system in production and a fixed one in a test.
+    /// Adds up to `factor` × the delay of `inner`. The `seed` decides the sequence; take one from
+    /// the operating system in production and a fixed one in a test.
     ///
     /// # Errors
     /// If `factor` does not lie between 0 and 1.

@@ -34,8 +34,8 @@ impl<K> MaxOf<K> {
     }
 }
 
-/// client-go's default for controllers: the longer of [`Exponential::default`] for the key and a bucket
-/// of ten a second with a burst of one hundred for all keys.
+/// client-go's default for controllers: the longer of [`Exponential::default`] for the key and a
+/// bucket of ten a second with a burst of one hundred for all keys.
 impl<K> Default for MaxOf<K> {
     fn default() -> Self {
         let bucket = TokenBucket::new(RATE_DEFAULT, BURST_DEFAULT);

@@ -33,8 +33,8 @@ where
     std::iter::from_fn(|| run_next(queue)).collect()
 }
 
-/// Fails, rather than hangs, if the future never ends. On the paused clock the hour passes as soon as
-/// nothing else can happen.
+/// Fails, rather than hangs, if the future never ends. On the paused clock the hour passes as soon
+/// as nothing else can happen.
 pub(crate) async fn ends<F: Future>(future: F) -> F::Output {
     let hour = Duration::from_hours(1);
     tokio::time::timeout(hour, future).await.expect("the future must end")

@@ -12,7 +12,7 @@ pub(crate) type Key = u16;
 /// Few keys, so that they collide all the time.
 const KEYS: Key = 6;
 
-/// Other keys, that come and go, as many each time: more than the queue's table has room for at first.
+/// How many other keys come and go in one step.
 pub(crate) const PASSERS_BY: Key = 300;
 
 /// Keys with the same remainder are a group.
@@ -50,14 +50,14 @@ pub(crate) enum Step {
         ticks: u32,
     },
     Cancel(Key),
-    /// Let many other keys come and go, all that are there at once or one after another, so that the queue forgets some
-    /// and its table grows.
+    /// Let many other keys come and go, at once or one after another, so that the queue's table
+    /// grows and slots are reused.
     Churn {
         at_once: bool,
     },
     Advance(u32),
-    /// Compare everything that can be asked. Not after every step: asking changes what the queue has
-    /// already sorted out inside, which must not show.
+    /// Compare everything that can be asked. Not after every step, because asking makes ready what
+    /// is due, and it must not matter when that happens.
     Look,
     ShutDown,
 }
@@ -65,10 +65,7 @@ pub(crate) enum Step {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
     pub(crate) fair: bool,
-    pub(crate) keeps_times: bool,
     pub(crate) aging: u32,
-    /// When the first key came that was not of `Normal` priority: unless times are kept, no key is older.
-    aging_from: Option<u32>,
     now: u32,
     levels: [Level; 3],
     /// The place in line of each key that has one.
@@ -259,7 +256,6 @@ impl Model {
         if occupied.len() < 2 {
             return;
         }
-        let aging_from = self.aging_from.filter(|_| !self.keeps_times).unwrap_or_default();
         for (lower, upper) in
             [(Priority::Normal, Priority::High), (Priority::Low, Priority::Normal)]
         {
@@ -267,7 +263,7 @@ impl Model {
                 self.places.values().copied().filter(|place| place.priority == lower).collect();
             aged.sort_by_key(|place| place.order);
             for place in aged {
-                if place.entered.max(aging_from) + self.aging > self.now {
+                if place.entered + self.aging > self.now {
                     break;
                 }
                 self.enter(place.key, upper, self.now);
@@ -359,13 +355,8 @@ impl ReferenceStateMachine for Model {
     type Transition = Step;
 
     fn init_state() -> BoxedStrategy<Self> {
-        (any::<bool>(), any::<bool>(), 1..20_u32)
-            .prop_map(|(fair, keeps_times, aging)| Self {
-                fair,
-                keeps_times,
-                aging,
-                ..Self::default()
-            })
+        (any::<bool>(), 1..20_u32)
+            .prop_map(|(fair, aging)| Self { fair, aging, ..Self::default() })
             .boxed()
     }
 
@@ -424,9 +415,6 @@ impl ReferenceStateMachine for Model {
         match *step {
             Step::Add(key) if !state.shut_down => state.add(key, Priority::Normal),
             Step::AddWith { key, priority, ticks } if !state.shut_down => {
-                if priority != Priority::Normal {
-                    state.aging_from.get_or_insert(state.now);
-                }
                 state.add_with(key, priority, ticks, state.caused);
             }
             Step::Add(_) | Step::AddWith { .. } => {}

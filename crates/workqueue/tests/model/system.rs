@@ -173,9 +173,6 @@ impl StateMachineTest for QueueTest {
         // Half a tick off, so that no timer's rounding to milliseconds matters.
         let queue = runtime.block_on(async {
             let mut builder = WorkQueue::builder().aging(TICK * model.aging);
-            if model.keeps_times {
-                builder = builder.keep_times();
-            }
             if model.fair {
                 builder = builder.fair_by(|key: &Key| Group::of(&(key % GROUPS)));
             }

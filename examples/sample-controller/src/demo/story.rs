@@ -174,7 +174,7 @@ impl Story<'_> {
     async fn why(&mut self) {
         let queue = self.demo.controller.queue();
         // What it wrote itself leads to runs, too. A Foo that is refused has no rest, and is told of as it is.
-        let _ = self.meanwhile(timeout(REST_MAX, queue.idle())).await;
+        let _ = self.meanwhile(timeout(REST_MAX, queue.wait_idle())).await;
         self.say_why();
     }
 
