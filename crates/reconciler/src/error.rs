@@ -42,6 +42,12 @@ enum Said {
     RetryAfter(Duration),
 }
 
+/// The longest that a server can ask for. More is a mistake.
+const SERVER_DELAY_MAX: Duration = Duration::from_hours(1);
+
+/// How far a server's delay grows.
+const SERVER_GROWTH_MAX: Duration = Duration::from_mins(1);
+
 /// What kind of failure it is: counted, shown, and what the next run depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -61,6 +67,29 @@ pub enum Class {
     Terminal,
     /// Everything else.
     Other,
+}
+
+/// How long to wait before the next run, whatever the limiter says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delay {
+    /// The reconciler said so, by [`Error::retry_after`].
+    Exact(Duration),
+    /// The server said so. The wait doubles with each failure in a row, up to a minute or to what the
+    /// server said: a server that sheds load says one second, however long it does.
+    AtLeast(Duration),
+}
+
+impl Delay {
+    /// The wait after a failure, of which there were `failures` in a row before.
+    pub(crate) fn after(self, failures: u32) -> Duration {
+        match self {
+            Self::Exact(delay) => delay,
+            Self::AtLeast(delay) => {
+                let delay = delay.min(SERVER_DELAY_MAX);
+                delay.saturating_mul(1 << failures.min(16)).min(delay.max(SERVER_GROWTH_MAX))
+            }
+        }
+    }
 }
 
 impl Error {
@@ -103,12 +132,12 @@ impl Error {
         }
     }
 
-    /// How long the next run is to wait at least, if the reconciler or the server said so.
-    pub fn delay(&self) -> Option<Duration> {
+    /// When the next run comes, if the reconciler or the server said so.
+    pub fn delay(&self) -> Option<Delay> {
         match self.said {
-            Some(Said::RetryAfter(delay)) => Some(delay),
+            Some(Said::RetryAfter(delay)) => Some(Delay::Exact(delay)),
             Some(Said::Terminal | Said::Undecodable) => None,
-            None => error_chain(&*self.source).find_map(server_delay),
+            None => error_chain(&*self.source).find_map(server_delay).map(Delay::AtLeast),
         }
     }
 

@@ -167,7 +167,7 @@ pub use conditions::{
 pub use context::{EventAbout, RunContext};
 pub use controller::{Controller, ControllerStatus};
 pub use crd::{INSTALL_TIMEOUT, InstallError, Obstacle, install_crd, install_crd_within};
-pub use error::{Class, Error};
+pub use error::{Class, Delay, Error};
 pub use finalizer::{Finalize, Finalized};
 pub use journal::{KEYS_MAX, Outcome, RUNS_PER_KEY, Run};
 pub use kept::WRITES_PER_RUN;

@@ -7,7 +7,7 @@ use std::any::Any;
 use std::time::Duration;
 
 use crate::Action;
-use crate::error::{Class, Error};
+use crate::error::{Class, Delay, Error};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Verdict {
@@ -16,8 +16,8 @@ pub(crate) enum Verdict {
     Failed {
         class: Class,
         message: String,
-        /// How long the error wants to be waited.
-        delay: Option<Duration>,
+        /// When the next run comes, if the error says so.
+        delay: Option<Delay>,
     },
     /// With what the panic said.
     Panicked(String),

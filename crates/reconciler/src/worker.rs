@@ -171,7 +171,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
             writes_omitted: kept.omitted,
         };
         let noted = self.journal.write(&key, run);
-        if let Some(retry_in) = self.settle(lease, &verdict) {
+        if let Some(retry_in) = self.settle(lease, attempt, &verdict) {
             outcome.set_retry(retry_in);
             self.journal.set_retry(&key, noted.number, retry_in);
         }
@@ -236,7 +236,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
     }
 
     /// Does with the key what the verdict asks for. Returns when it is tried again, if it is.
-    fn settle(&self, lease: Taken<'_>, verdict: &Verdict) -> Option<Duration> {
+    fn settle(&self, lease: Taken<'_>, attempt: u32, verdict: &Verdict) -> Option<Duration> {
         match verdict {
             Verdict::Done => lease.finish(),
             Verdict::RequeueAfter(delay) => {
@@ -251,7 +251,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
             // The failures stay, to be seen; the next event is the next try.
             Verdict::Failed { class: Class::Terminal | Class::Undecodable, .. } => drop(lease),
             Verdict::Failed { delay: Some(delay), .. } => {
-                let delay = (*delay).min(MAX_DELAY);
+                let delay = delay.after(attempt.saturating_sub(1)).min(MAX_DELAY);
                 return Some(lease.retry_after(delay).map_or(Duration::ZERO, |()| delay));
             }
             Verdict::Failed { .. } | Verdict::Panicked(_) | Verdict::TimedOut => {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::error::MAX_DELAY;
-use crate::failures::Failures;
+use crate::failures::{Failures, Opener};
 use crate::guard::guarded;
 use crate::limiter::{Exponential, RateLimiter};
 use crate::sync::Lock;
@@ -37,7 +37,7 @@ impl<K: Eq + Hash + Clone> Charges<K> {
         if let Some(wait) = failures.remaining(key, now) {
             return wait;
         }
-        let number = failures.next_number(key, now);
+        let number = failures.next_number(key, Opener::Limiter, now);
         drop(failures);
         let consequence = "the key waits for the default backoff instead";
         let delay =
@@ -45,7 +45,7 @@ impl<K: Eq + Hash + Clone> Charges<K> {
         let delay = delay.unwrap_or_else(|| Exponential::default().next_delay(key, number, now));
         // The longest delay that an add accepts.
         let delay = delay.min(MAX_DELAY);
-        let forgotten = self.failures.lock().record(key, number, now, delay);
+        let forgotten = self.failures.lock().record(key, number, Opener::Limiter, now, delay);
         drop(limiter);
         drop(forgotten);
         delay
@@ -55,8 +55,8 @@ impl<K: Eq + Hash + Clone> Charges<K> {
     pub(crate) fn charge_for(&self, key: &K, delay: Duration) {
         let now = Instant::now();
         let mut failures = self.failures.lock();
-        let number = failures.next_number(key, now);
-        let forgotten = failures.record(key, number, now, delay);
+        let number = failures.next_number(key, Opener::Caller, now);
+        let forgotten = failures.record(key, number, Opener::Caller, now, delay);
         drop(failures);
         drop(forgotten);
     }

@@ -33,6 +33,16 @@ pub(crate) struct Failures<K> {
 struct Record {
     failures: u32,
     window_end: Instant,
+    opened_by: Opener,
+}
+
+/// Who decided how long a window lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opener {
+    Limiter,
+    /// The caller, who knew when to try again. It binds that failure alone: if the key fails earlier
+    /// for another reason, it has a backoff of its own.
+    Caller,
 }
 
 impl<K: Eq + Hash + Clone> Failures<K> {
@@ -40,17 +50,23 @@ impl<K: Eq + Hash + Clone> Failures<K> {
         Self { records: HashMap::default(), sweep_at: SWEEP_FROM }
     }
 
-    /// How long the window of a key still lasts; `None` if none is open.
+    /// How long the limiter's window of a key still lasts; `None` if none is open.
     pub(crate) fn remaining(&self, key: &K, now: Instant) -> Option<Duration> {
-        let window_end = self.records.get(key)?.window_end;
-        (now < window_end).then(|| window_end - now)
+        let record = self.records.get(key)?;
+        let is_open = now < record.window_end && record.opened_by == Opener::Limiter;
+        is_open.then(|| record.window_end - now)
     }
 
     /// The number of a failure that happens now: in an open window that of the last failure.
-    pub(crate) fn next_number(&self, key: &K, now: Instant) -> u32 {
+    pub(crate) fn next_number(&self, key: &K, opener: Opener, now: Instant) -> u32 {
         match self.records.get(key) {
             None => 1,
-            Some(record) if now < record.window_end => record.failures,
+            Some(record)
+                if now < record.window_end
+                    && (record.opened_by == Opener::Limiter || opener == Opener::Caller) =>
+            {
+                record.failures
+            }
             Some(record) if record.is_idle(now) => 1,
             Some(record) => record.failures.saturating_add(1),
         }
@@ -63,11 +79,12 @@ impl<K: Eq + Hash + Clone> Failures<K> {
         &mut self,
         key: &K,
         failures: u32,
+        opened_by: Opener,
         now: Instant,
         delay: Duration,
     ) -> Vec<K> {
         let swept = if self.records.len() >= self.sweep_at { self.sweep(now) } else { Vec::new() };
-        let record = Record { failures, window_end: now + delay };
+        let record = Record { failures, window_end: now + delay, opened_by };
         match self.records.get_mut(key) {
             Some(known) => *known = record,
             None => drop(self.records.insert(key.clone(), record)),
@@ -109,8 +126,8 @@ mod tests {
 
     /// Counts a failure as a charge does; returns its number.
     fn fail<K: Eq + Hash + Clone>(failures: &mut Failures<K>, key: &K, now: Instant) -> u32 {
-        let number = failures.next_number(key, now);
-        drop(failures.record(key, number, now, SECOND));
+        let number = failures.next_number(key, Opener::Limiter, now);
+        drop(failures.record(key, number, Opener::Limiter, now, SECOND));
         number
     }
 
@@ -118,16 +135,26 @@ mod tests {
     fn a_chatty_key_is_charged_once_a_window() {
         let (mut failures, start) = (Failures::new(), Instant::now());
         assert_eq!(failures.remaining(&"key", start), None);
-        drop(failures.record(&"key", 1, start, 8 * SECOND));
+        drop(failures.record(&"key", 1, Opener::Limiter, start, 8 * SECOND));
         for second in 1..8 {
             let now = start + second * SECOND;
             assert_eq!(failures.remaining(&"key", now), Some((8 - second) * SECOND));
-            assert_eq!(failures.next_number(&"key", now), 1);
+            assert_eq!(failures.next_number(&"key", Opener::Limiter, now), 1);
         }
         let end = start + 8 * SECOND;
         assert_eq!(failures.remaining(&"key", end), None);
         assert_eq!(fail(&mut failures, &"key", end), 2);
         assert_eq!(failures.count(&"key"), 2);
+    }
+
+    #[test]
+    fn own_delay_of_a_failure_does_not_bind_another() {
+        let (mut failures, start) = (Failures::new(), Instant::now());
+        drop(failures.record(&"key", 1, Opener::Caller, start, 3_600 * SECOND));
+        let soon = start + SECOND;
+        assert_eq!(failures.remaining(&"key", soon), None, "the limiter is asked");
+        assert_eq!(failures.next_number(&"key", Opener::Limiter, soon), 2);
+        assert_eq!(failures.next_number(&"key", Opener::Caller, soon), 1, "the same failure again");
     }
 
     #[test]

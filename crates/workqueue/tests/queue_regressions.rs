@@ -112,3 +112,18 @@ async fn key_that_fails_again_while_its_backoff_lasts_books_no_other_slot() {
     queue.add(1).unwrap();
     assert_eq!(queue.try_get().unwrap().retry().unwrap(), 5 * MILLISECOND);
 }
+
+/// failures.rs: the window of `retry_after(1 h)` counted as open for every later failure. So a key that an event ran
+/// early, and that failed for another reason, waited for the rest of the hour.
+#[tokio::test(start_paused = true)]
+async fn failure_after_a_retry_with_its_own_delay_has_its_own_backoff() {
+    let queue = WorkQueue::<u32>::new();
+    queue.add(1).expect("open");
+    let lease = queue.get().await.expect("a key");
+    lease.retry_after(Duration::from_hours(1)).expect("open");
+    queue.add(1).expect("open");
+    let lease = queue.get().await.expect("a key");
+    let delay = lease.retry().expect("open");
+    assert_eq!(delay, Duration::from_millis(10), "the second failure of the key");
+    assert_eq!(queue.failures(&1), 2);
+}

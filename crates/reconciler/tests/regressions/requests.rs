@@ -86,6 +86,26 @@ async fn overloaded_server_is_left_alone_for_as_long_as_it_says() {
     }
 }
 
+/// worker.rs `settle`: while a server sheds load it says one second each time, and every key came
+/// back after just that.
+#[tokio::test(start_paused = true)]
+async fn overloaded_server_is_left_alone_for_longer_each_time() {
+    let (cluster, client) = cluster().await;
+    let fault = Fault::Fail { code: 429, retry_after: Some(1) };
+    cluster.server().expect("embedded").faults().add(FaultRule::new(fault).verb("patch"));
+    let writer = does(|_: Arc<ConfigMap>, cx: &RunContext| {
+        Box::pin(async move { write("live apply", cx).await.map(|()| Action::Done) })
+    });
+    let running = run(client, writer);
+    tokio::time::sleep(LONG).await;
+    let runs = running.controller.runs(&key("default/one"));
+    running.end().await.expect("it stops");
+    let last = runs.last().expect("it ran");
+    let Outcome::Failed { retry_in, .. } = last.outcome else { panic!("{:?}", last.outcome) };
+    assert_eq!(retry_in, Duration::from_mins(1));
+    assert!(last.attempt < 200, "it ran {} times in two hours", last.attempt);
+}
+
 /// What must appear nowhere.
 const SECRET: &str = "hunter2";
 
