@@ -1,33 +1,31 @@
-//! How fast we are beside the others.
+//! Benchmarks: how we compare with others, measured in one go on one machine.
 //!
-//! A suite builds both sides in release, runs them on this machine in one go and interleaved, and prints
-//! medians, ratios and the targets of the project. What it prints is measured, not asserted: a missed
-//! target is shown and counted, and only `--check` makes it an error.
+//! A [`suite`] is data: its cases and contestants, the columns of its tables, and its bounds. The suites
+//! are [`queue`], [`informer`], [`controller`] and [`apiserver`]. There is one [`runner`] for all of
+//! them: it builds the programs in `bench/`, runs every case for every contestant in several rounds, and
+//! reads the JSON [`mod@line`]s that they print into [`results`]. [`report`] prints these as tables.
 //!
-//! Every run of a case is a process of its own that prints one metric per [`mod@line`]. [`results`]
-//! collects them by round and compares within a round; [`targets`] judges the ratios. What to run, and
-//! which targets there are, is the suite's: [`queue`], [`apiserver`], [`informer`], [`controller`]; the last two
-//! are [`staged`]. The rest is how it looks and what it needs: [`cases`], [`rounds`], [`table`], [`json`],
-//! [`progress`], [`machine`], [`program`] and [`go`].
+//! A missed bound is printed with by how much; only `--check` makes it an error.
 
 mod apiserver;
-mod cases;
 mod controller;
-mod go;
+mod helper;
 mod informer;
-mod json;
 mod line;
 mod machine;
-mod program;
-mod progress;
+mod programs;
 mod queue;
+mod report;
 mod results;
-mod rounds;
-mod staged;
+mod runner;
+mod stage;
+mod suite;
 mod table;
-mod targets;
+
+use std::path::PathBuf;
 
 use anyhow::Result;
+use clap::builder::RangedI64ValueParser;
 use clap::{Args, Subcommand};
 
 /// Which suite to run.
@@ -40,25 +38,73 @@ pub(crate) struct Options {
 #[derive(Debug, Subcommand)]
 enum Suite {
     /// The work queue beside those of client-go and controller-runtime.
-    Queue(queue::Options),
+    Queue {
+        /// The number of keys, a multiple of 100; controller-runtime gets a tenth of them.
+        #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = queue::keys)]
+        keys: u32,
+        #[command(flatten)]
+        common: Common,
+    },
     /// The embedded API server beside kube-apiserver with etcd.
-    Apiserver(apiserver::Options),
+    Apiserver {
+        /// How many `ConfigMaps` to list.
+        #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = size())]
+        objects: u32,
+        #[command(flatten)]
+        common: Common,
+    },
     /// The informers beside those of client-go, controller-runtime and kube-runtime.
-    Informer(informer::Options),
+    Informer {
+        /// How many pods the server has.
+        #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = size())]
+        pods: u32,
+        #[command(flatten)]
+        common: Common,
+    },
     /// The controllers beside those of controller-runtime and kube-runtime.
-    Controller(controller::Options),
+    Controller {
+        /// How many objects the server has.
+        #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = size())]
+        objects: u32,
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+/// The options that all suites have.
+#[derive(Args, Debug)]
+struct Common {
+    /// How often to run everything [default: 5 for the queue, 3 for the others].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: Option<u32>,
+    /// Run only the cases whose name contains this; may be given several times.
+    #[arg(long = "case", value_name = "PART")]
+    cases: Vec<String>,
+    /// Run only this contestant; may be given several times. Skips cases that need all at once.
+    #[arg(long = "who", value_name = "NAME")]
+    whos: Vec<String>,
+    /// Write the medians to this file, as one line of JSON for each metric.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Fail if a bound is missed.
+    #[arg(long)]
+    check: bool,
+}
+
+fn size() -> RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(100..=1_000_000)
 }
 
 /// Runs the chosen suite.
 ///
 /// # Errors
-/// If something is missing that it needs, if a side does not build or run, or, with `--check`, if a
-/// target is missed.
+/// If the options leave nothing to run, if a program does not build or run, or, with `--check`, if a
+/// bound is missed.
 pub(crate) fn run(options: &Options) -> Result<()> {
     match &options.suite {
-        Suite::Queue(options) => queue::run(options),
-        Suite::Apiserver(options) => apiserver::run(options),
-        Suite::Informer(options) => informer::run(options),
-        Suite::Controller(options) => controller::run(options),
+        Suite::Queue { keys, common } => runner::run(&queue::SUITE, *keys, common),
+        Suite::Apiserver { objects, common } => runner::run(&apiserver::SUITE, *objects, common),
+        Suite::Informer { pods, common } => runner::run(&informer::SUITE, *pods, common),
+        Suite::Controller { objects, common } => runner::run(&controller::SUITE, *objects, common),
     }
 }

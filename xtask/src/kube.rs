@@ -2,13 +2,12 @@
 //!
 //! `crates/testkit` runs a real kube-apiserver with etcd where it finds one; this command is how one gets
 //! there on a machine with nothing but Go. [`binary`] says what is built and how, [`release`] which
-//! versions, [`folder`] where to. Here is the flow: look what is missing, build it, put it in its place.
+//! versions. Here is the flow: look what is missing, build it, put it in its place.
 //!
 //! A program is built under another name and renamed when it answers with its version, so that whatever
 //! has its name in the folder works, and an interrupted run goes on where it was.
 
 mod binary;
-mod folder;
 mod progress;
 mod release;
 
@@ -19,6 +18,7 @@ use std::process;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 
+use crate::cache;
 use crate::process::{CommandLine, Stopwatch};
 use binary::Binary;
 use release::Release;
@@ -40,7 +40,7 @@ pub(crate) struct Options {
 /// If Go is missing or too old, if a program does not build, or if the folder cannot be written.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let release = Release::read()?;
-    let folder = folder::cache()?.join(release.folder_name());
+    let folder = cache::folder()?.join(release.folder_name());
     if options.path {
         println!("{}", folder.display());
         return Ok(());

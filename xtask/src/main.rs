@@ -1,23 +1,25 @@
 //! The project's own commands, run as `cargo xtask <command>`.
 //!
-//! They are plain Rust, so that a contributor needs nothing but a toolchain to run exactly what the
-//! continuous integration runs. Reading order:
+//! They are plain Rust, so that a contributor needs only a toolchain to run exactly what the continuous
+//! integration runs. Reading order:
 //!
-//! - [`ci`]: the steps that every change has to pass, in the order that fails soonest;
-//! - [`mod@test`]: all tests, or those that ask a real control plane;
-//! - [`conformance`]: the embedded server compared with the real one, and the recordings of it;
-//! - [`deps`]: what the dependency graph may look like, computed from `cargo metadata`;
-//! - [`mod@bench`]: how fast we are beside the others, measured in one go on one machine;
+//! - [`ci`]: the steps that every change has to pass, cheap ones first;
+//! - [`mod@test`]: all tests, or those on a real control plane;
+//! - [`conformance`]: compares the embedded API server with recordings of the real one;
+//! - [`deps`]: checks of the dependencies, by cargo-deny and by rules of our own;
+//! - [`mod@bench`]: benchmarks beside our peers, in one go on one machine;
 //! - [`kube`]: a real control plane for tests, built into the cache folder;
-//! - [`kinds`]: the fields of the built-in kinds, recorded from a real control plane;
-//! - [`process`]: how a command is run, shown, timed and reported.
+//! - [`picture`]: the picture of the demo in the README;
+//! - [`cache`]: the folder for what takes minutes to build;
+//! - [`process`]: runs a command, shows it, and reports its failure.
 
 mod bench;
+mod cache;
 mod ci;
 mod conformance;
 mod deps;
-mod kinds;
 mod kube;
+mod picture;
 mod process;
 mod test;
 
@@ -37,18 +39,18 @@ struct Cli {
 enum Command {
     /// Run what every change has to pass: formatting, lints, tests, documentation, dependencies.
     Ci(ci::Options),
-    /// Run the tests of the workspace, or with --real those that ask a real control plane.
+    /// Run the tests of the workspace, or with --real those on a real control plane.
     Test(test::Options),
-    /// Compare the servers with the recordings of the real one, or with --record make these anew.
+    /// Compare both API servers with the recordings of the real one, or record it with --record.
     Conformance(conformance::Options),
-    /// Check licences, sources, duplicate versions, crate edges and Rust versions of the graph.
+    /// Check the dependencies: cargo-deny with deny.toml, and the edges between our crates.
     Deps,
-    /// Measure ourselves beside the others, and print medians, ratios and targets.
+    /// Run a benchmark beside its peers, and print medians, ratios and bounds.
     Bench(bench::Options),
     /// Build a real kube-apiserver, etcd and kube-controller-manager for tests into the cache folder.
     Kube(kube::Options),
-    /// Compare the shapes of the built-in kinds with a running cluster, or record them from it.
-    Kinds(kinds::Options),
+    /// Draw the picture of the demo in the README anew.
+    Picture,
 }
 
 fn main() -> ExitCode {
@@ -59,15 +61,27 @@ fn main() -> ExitCode {
         Command::Deps => deps::run(),
         Command::Bench(options) => bench::run(&options),
         Command::Kube(options) => kube::run(&options),
-        Command::Kinds(options) => kinds::run(&options),
+        Command::Picture => picture::run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        // A failed check is news about the code, not a fault of this program: causes, but no backtrace.
+        // A failed check is a fact about the code, not a bug of this program: no backtrace.
         Err(error) => {
             eprintln!("error: {error}");
             error.chain().skip(1).for_each(|cause| eprintln!("  because: {cause}"));
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn options_do_not_contradict_each_other() {
+        Cli::command().debug_assert();
     }
 }

@@ -3,7 +3,7 @@
 use windlass_indexer::{IndexError, LayoutError};
 
 use crate::resource::Resource;
-use crate::source::SelectionError;
+use crate::transport::source::SelectionError;
 
 /// An informer cannot be had as it was asked for.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use windlass_indexer::{Head, ObjectKey, ResourceVersion, Selector, Uid};
 
-use crate::engine::Engine;
 use crate::resource::Resource;
+use crate::share::engine::Engine;
 
 /// What a write has left behind, as the server told it.
 #[derive(Clone, Debug)]
@@ -113,7 +113,7 @@ impl Freshness {
     /// Waits until the cache [shows](Self::has_seen) what was written. That may take for ever, if
     /// the watch is down or if it is not [certain](Self::is_certain) that the object comes: use a
     /// timeout. Cancel safe.
-    pub async fn seen(&self, written: &Written, answered: Instant) {
+    pub async fn wait_until_seen(&self, written: &Written, answered: Instant) {
         loop {
             let progress = self.engine.progress();
             tokio::pin!(progress);

@@ -23,7 +23,7 @@
 //!     Event::Deleted { object, .. } => println!("gone: {}", object.key()),
 //! })?;
 //! factory.start();
-//! factory.synced().await?;
+//! factory.wait_for_sync().await?;
 //! for pod in &pods.lister().in_namespace("shop") {
 //!     let pod = pod.get()?; // decoded here, and not before
 //!     println!("{:?}", pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()));
@@ -48,7 +48,7 @@
 //!   `old` of an update is what it was told last. An object that was deleted and made again under its name is
 //!   deleted and then added.
 //! - A handler that joins late is shown everything as added first, and nothing is lost or doubled between that
-//!   and what follows. [`Registration::synced`] says when it has seen all.
+//!   and what follows. [`Registration::wait_for_sync`] says when it has seen all.
 //! - What a watch has missed is found by the next list: what is gone from it is told as deleted, with the last
 //!   state that was known ([`FinalState::LastKnown`], client-go's `DeletedFinalStateUnknown`).
 //! - A handler that is slow or panics slows nobody else. Up to 1,024 events wait for it; from there on those of the
@@ -94,69 +94,48 @@
 
 #![forbid(unsafe_code)]
 
-mod backlog;
-mod cache;
-mod client;
-pub mod compact;
-mod delta_fifo;
-mod discovery;
-mod dynamic;
-mod engine;
+mod decode;
 mod error;
-mod event;
-mod factory;
-mod feed;
-pub mod frames;
 mod freshness;
-mod gathered;
-mod informer;
-mod ingest;
-mod judge;
-mod listener;
-mod lock;
-mod observer;
-mod options;
-#[cfg(feature = "prometheus")]
-mod prometheus;
-mod reflector;
+mod reflect;
 mod resource;
-mod scan;
-mod source;
-mod status;
-mod transform;
-mod vitals;
+mod share;
+mod telemetry;
+mod transport;
 
-pub use client::{
-    ClientStack, ConnectError, CreatedName, CredentialsError, FinishedRequest, HttpService,
-    RequestError, RequestInfo, RequestObserver, RequestOutcome, RequestTarget, RequestTimedOut,
-    ResponseBody, error_chain, explain, safe_message, status_of,
-};
-pub use compact::{ManagedFields, compact};
-pub use delta_fifo::{Delta, DeltaFifo, Deltas, FinalState, IntoDeltas, Position, ReplaceList};
-pub use discovery::DiscoveryError;
-pub use dynamic::{DynamicError, DynamicInformerFactory};
-pub use error::{InformerError, Stopped};
-pub use event::{Event, Filtered, Handler, filtered};
-pub use factory::{FactoryBuilder, InformerFailure, NotSynced, SharedInformerFactory};
-pub use frames::{
+pub use decode::compact::{ManagedFields, compact};
+pub use decode::frames::{
     Bookmark, Change, FrameError, FrameOptions, ListEnd, ListFrame, ListFrames, Part, Place, Seen,
     Status, StatusCause, WatchFrame, WatchFrames,
 };
+pub use decode::transform::Transform;
+pub use error::{InformerError, Stopped};
 pub use freshness::{Freshness, Written};
-pub use informer::SharedInformer;
-pub use listener::{HandlerOptions, HandlerStatus, Registration, Resync, Subscription};
-pub use observer::{ListReport, Observer, Probe};
-pub use options::InformerOptions;
-#[cfg(feature = "prometheus")]
-pub use prometheus::InformerMetrics;
-pub use reflector::{
+pub use reflect::reflector::{
     Action, Arrival, BackoffConfig, Listed, Phase, Reaction, Reflector, ReflectorConfig, Relist,
     ServerTraits, TimedOut,
 };
 pub use resource::{Resource, Scope};
-pub use source::{
+pub use share::delta_fifo::{
+    Delta, DeltaFifo, Deltas, FinalState, IntoDeltas, Position, ReplaceList,
+};
+pub use share::dynamic::{DynamicError, DynamicInformerFactory};
+pub use share::event::{Event, Filtered, Handler, filtered};
+pub use share::factory::{FactoryBuilder, InformerFailure, NotSynced, SharedInformerFactory};
+pub use share::informer::SharedInformer;
+pub use share::listener::{HandlerOptions, HandlerStatus, Registration, Resync, Subscription};
+pub use share::options::InformerOptions;
+pub use telemetry::observer::{ListReport, Observer, Probe};
+#[cfg(feature = "prometheus")]
+pub use telemetry::prometheus::InformerMetrics;
+pub use telemetry::status::{Activity, Counts, FeedStatus, InformerStatus, Life, Progress};
+pub use transport::client::{
+    ClientStack, ConnectError, CreatedName, CredentialsError, FinishedRequest, HttpService,
+    RequestError, RequestInfo, RequestObserver, RequestOutcome, RequestTarget, RequestTimedOut,
+    ResponseBody, error_chain, explain, safe_message, status_of,
+};
+pub use transport::discovery::DiscoveryError;
+pub use transport::source::{
     Answer, Body, KubeListWatch, ListRequest, ListWatch, Request, SelectionError, SourceError,
     TransportError, WatchRequest,
 };
-pub use status::{Activity, Counts, FeedStatus, InformerStatus, Life, Progress};
-pub use transform::Transform;

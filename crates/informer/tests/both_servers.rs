@@ -88,7 +88,7 @@ async fn follows(cluster: &TestCluster, streams_lists: bool) {
     informer.add_handler(replica.clone()).expect("it has not stopped");
 
     running(&informer, async {
-        informer.synced().await.expect("it syncs");
+        informer.wait_for_sync().await.expect("it syncs");
         assert_eq!(cache_of(&informer), server_has(&api, &ListParams::default()).await.unwrap());
         label(&api, "early-0", "blue").await;
         delete(&api, "early-1").await;
@@ -143,7 +143,7 @@ async fn an_object_that_leaves_the_selection_is_deleted_and_one_that_enters_it_i
         let replica = Replica::new("handler");
         by_label.add_handler(replica.clone()).expect("it has not stopped");
         factory.start();
-        factory.synced().await.expect("synced");
+        factory.wait_for_sync().await.expect("synced");
         assert_eq!(names(&by_label), ["a", "b"]);
         assert_eq!(names(&by_field), ["c"]);
 
@@ -180,7 +180,7 @@ async fn a_few_namespaces_are_one_cache_and_others_are_not_in_it() {
         let replica = Replica::new("handler");
         informer.add_handler(replica.clone()).expect("it has not stopped");
         factory.start();
-        factory.synced().await.expect("synced");
+        factory.wait_for_sync().await.expect("synced");
         for namespace in [&other, &two, &one] {
             create_config(&client, namespace, "late", "red").await;
         }
@@ -210,7 +210,7 @@ async fn metadata_is_all_that_a_metadata_informer_has() {
             .metadata_of(&resource, |options| options.namespace(&namespace))
             .expect("an informer");
         factory.start();
-        factory.synced().await.expect("synced");
+        factory.wait_for_sync().await.expect("synced");
         create_config(&client, &namespace, "b", "blue").await;
         let teams = |informer: &SharedInformer<_>, selector: &str| {
             let selector: Selector = selector.parse().expect("a selector");
@@ -267,7 +267,7 @@ async fn a_kind_that_is_defined_while_the_process_runs_has_an_informer() {
         let replica = Replica::new("handler");
         boats.add_handler(replica.clone()).expect("it has not stopped");
         factory.start();
-        factory.synced().await.expect("synced");
+        factory.wait_for_sync().await.expect("synced");
 
         let path = format!("/apis/{group}/v1/namespaces/{namespace}/boats");
         let boat = json!({
@@ -342,7 +342,7 @@ async fn relists_after_compaction(client: kube::Client, compact: impl AsyncFn())
         .add_handler(move |event: Event<ConfigMap>| tell.lock().unwrap().push(event))
         .expect("it has not stopped");
     running(&informer, async {
-        informer.synced().await.expect("it syncs");
+        informer.wait_for_sync().await.expect("it syncs");
         source.shut();
         label(&api, "changed", "blue").await;
         delete(&api, "gone").await;
@@ -428,7 +428,7 @@ async fn a_resident_informer_has_the_same_objects_and_a_slim_one_their_fields() 
         let replica = Replica::new("handler");
         whole.add_handler(replica.clone()).expect("it has not stopped");
         let test = async {
-            whole.synced().await.expect("synced");
+            whole.wait_for_sync().await.expect("synced");
             create_config(&client, &namespace, "late", "red").await;
             label(&api, "early", "blue").await;
             let params = ListParams::default().labels("team");
@@ -510,7 +510,7 @@ async fn pods_are_found_by_their_node_and_by_their_owner() {
             })
             .expect("an informer");
         factory.start();
-        factory.synced().await.expect("synced");
+        factory.wait_for_sync().await.expect("synced");
         // Also an index that comes later knows all.
         pods.add_index(ByOwner).expect("it reads heads only");
         let on = |node: &str| -> BTreeSet<String> {
@@ -561,7 +561,7 @@ async fn versions_of_a_handler_never_go_back_while_watches_are_cut() {
         let replica = Replica::new("handler");
         informer.add_handler(replica.clone()).expect("it has not stopped");
         running(&informer, async {
-            informer.synced().await.expect("it syncs");
+            informer.wait_for_sync().await.expect("it syncs");
             for round in 0..5 {
                 for name in ["a", "b"] {
                     create_config(&client, &namespace, &format!("{name}-{round}"), "red").await;

@@ -149,9 +149,12 @@ async fn keepalive_is_on_for_watches_and_for_other_requests() {
         };
         let ((_connection, peer), _answer) = tokio::join!(serve, get(&client, uri));
         // While something that was sent is not acknowledged, the kernel waits for that instead.
-        while !has_keepalive(peer.port()) {
-            tokio::task::yield_now().await;
-        }
+        let probed = async {
+            while !has_keepalive(peer.port()) {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), probed).await.expect("probes are sent");
     }
 }
 

@@ -60,6 +60,10 @@ impl Plugin {
 
     /// Returns a token that expires after so long.
     fn returns(&self, token: &str, lifetime: Option<SignedDuration>) {
+        self.becomes(&self.answer(token, lifetime));
+    }
+
+    fn answer(&self, token: &str, lifetime: Option<SignedDuration>) -> String {
         let mut status = json!({ "token": token });
         if let Some(lifetime) = lifetime {
             status["expirationTimestamp"] = (Timestamp::now() + lifetime).to_string().into();
@@ -67,7 +71,16 @@ impl Plugin {
         let answer = json!({
             "apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status,
         });
-        self.becomes(&format!("cat <<'END'\n{answer}\nEND"));
+        format!("cat <<'END'\n{answer}\nEND")
+    }
+
+    async fn wait_for_runs(&self, count: usize) {
+        let ran = async {
+            while self.runs() < count {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_mins(1), ran).await.expect("the plugin runs");
     }
 
     fn runs(&self) -> usize {
@@ -139,6 +152,18 @@ impl Server {
     }
 }
 
+impl Server {
+    /// Sends requests until these credentials come with one.
+    async fn ask_until(&mut self, client: &kube::Client, wanted: &str) {
+        let came = async {
+            while self.ask(client).await.expect("an answer") != wanted {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_mins(1), came).await.expect("the credentials come");
+    }
+}
+
 const NONE: &str = "nobody is refused";
 
 /// Lets time pass. The clock runs otherwise, because real connections are used.
@@ -162,8 +187,9 @@ async fn token_of_a_plugin_is_renewed_before_it_expires_and_the_plugin_runs_once
     assert_eq!(server.ask(&client).await.expect("an answer"), "Bearer first");
     assert_eq!(plugin.runs(), 1);
     pass(Duration::from_mins(1)).await;
-    assert_eq!(server.ask(&client).await.expect("an answer"), "Bearer second");
-    assert_eq!(server.ask(&client).await.expect("an answer"), "Bearer second");
+    // The first token is still valid, so nobody waits for the second.
+    assert_eq!(server.ask(&client).await.expect("an answer"), "Bearer first");
+    server.ask_until(&client, "Bearer second").await;
     assert_eq!(plugin.runs(), 2);
 }
 
@@ -192,6 +218,7 @@ async fn plugin_that_fails_later_costs_nothing_until_the_old_token_expires() {
     plugin.becomes(&format!("echo {SECRET}; echo {SECRET} >&2; exit 3"));
     pass(Duration::from_mins(59) + Duration::from_secs(30)).await;
     assert_eq!(server.ask(&client).await.expect("an answer"), "Bearer first");
+    plugin.wait_for_runs(2).await;
     pass(Duration::from_secs(40)).await;
     let error = server.ask(&client).await.expect_err("the token has expired");
     let shown = format!("{error} {error:?} {}", windlass_informer::safe_message(&error));
@@ -203,8 +230,29 @@ async fn plugin_that_fails_later_costs_nothing_until_the_old_token_expires() {
     assert_eq!(plugin.runs(), runs);
 
     plugin.returns("second", Some(SignedDuration::from_hours(1)));
-    pass(Duration::from_secs(2)).await;
+    pass(Duration::from_mins(1)).await;
     assert_eq!(server.ask(&client).await.expect("an answer"), "Bearer second");
+}
+
+#[tokio::test]
+async fn renewal_goes_on_if_the_request_that_began_it_is_dropped() {
+    let mut server = Server::start(NONE).await;
+    let plugin = Plugin::new("");
+    plugin.returns("first", Some(SignedDuration::from_hours(1)));
+    let client = plugin.connect(&server).expect("a client");
+    // It waits until the test lets it go on.
+    let answer = plugin.answer("second", Some(SignedDuration::from_hours(1)));
+    let gate = plugin.path("gate");
+    let wait = format!("while [ ! -e {} ]; do sleep 0.01; done", gate.display());
+    plugin.becomes(&format!("{wait}\n{answer}"));
+    pass(Duration::from_hours(2)).await;
+    tokio::select! {
+        _ = server.ask(&client) => panic!("the token has expired"),
+        () = plugin.wait_for_runs(2) => {}
+    }
+    fs::write(gate, "").expect("a file");
+    assert_eq!(server.ask(&client).await.expect("an answer"), "Bearer second");
+    assert_eq!(plugin.runs(), 2, "its result was not thrown away");
 }
 
 #[tokio::test]
@@ -214,6 +262,9 @@ async fn plugin_that_cannot_be_used_is_an_error_that_shows_no_secret() {
         (format!("echo {SECRET} >&2; exit 1"), "ended with exit status: 1"),
         (format!("echo '{{\"status\": [\"{SECRET}\"]}}'"), "other than an ExecCredential"),
         (format!("echo '{{\"kind\": \"{SECRET}\"}}'"), "returned no status"),
+        ("echo '{\"status\": {\"token\": \"\"}}'".to_owned(), "neither a token nor a certificate"),
+        ("echo '{\"status\": {\"clientKeyData\": \"x\"}}'".to_owned(), "without its key"),
+        ("echo '{\"apiVersion\": \"v0\", \"status\": {}}'".to_owned(), "does not return"),
     ] {
         let plugin = Plugin::new(&script);
         let error = plugin.connect(&server).map(drop).expect_err("it is of no use");
@@ -298,25 +349,26 @@ async fn certificates_of_a_plugin_that_live_for_seconds_are_renewed_and_no_watch
     }
     let authority = Authority::new();
     let plugin = Plugin::new("");
-    // One certificate for each five seconds of the next minutes, in a file named by when it expires.
+    // One certificate for each ten seconds of the next minutes, in a file named by when it expires.
     let issued = plugin.path("issued");
     fs::create_dir(&issued).expect("a folder");
     let now = Timestamp::now();
-    for number in 1..=60 {
-        let expires = now + SignedDuration::from_secs(5 * number);
+    for number in 1..=30 {
+        let expires = now + SignedDuration::from_secs(10 * number);
         let (certificate, key) = authority.issue(expires);
         let answer = json!({
             "apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
             "status": {
                 "expirationTimestamp": expires.to_string(),
-                "clientCertificateData": certificate, "clientKeyData": key,
+                // Some plugins write no newline at the end.
+                "clientCertificateData": certificate.trim_end(), "clientKeyData": key.trim_end(),
             },
         });
         fs::write(issued.join(expires.as_second().to_string()), answer.to_string())
             .expect("a file");
     }
     plugin.becomes(&format!(
-        "cd {} && for file in *; do [ $file -gt $(($(date +%s) + 3)) ] && cat $file && exit; done; exit 1",
+        "cd {} && for file in *; do [ $file -gt $(($(date +%s) + 6)) ] && cat $file && exit; done; exit 1",
         issued.display()
     ));
     let (cluster, mut config) = real_server(&authority, plugin.folder.path()).await;
@@ -332,10 +384,10 @@ async fn certificates_of_a_plugin_that_live_for_seconds_are_renewed_and_no_watch
     let factory = SharedInformerFactory::new(ours.clone());
     let informer = factory.informer::<ConfigMap>().expect("an informer");
     factory.start();
-    factory.synced().await.expect("a first list");
+    factory.wait_for_sync().await.expect("a first list");
     let api: Api<ConfigMap> = Api::default_namespaced(ours);
     let mut number = 0;
-    while plugin.runs() < before + 5 || !is_unknown(&theirs.list(&ListParams::default()).await) {
+    while plugin.runs() < before + 4 || !is_unknown(&theirs.list(&ListParams::default()).await) {
         let name = format!("object-{number}");
         api.create(&PostParams::default(), &config_map(&name)).await.expect("always valid");
         let key = format!("default/{name}");
@@ -371,8 +423,11 @@ async fn certificate_files_that_were_replaced_are_read_again() {
     assert!(is_unknown(&api.list(&ListParams::default()).await), "it has expired");
     write(SignedDuration::from_hours(1));
     // After a refusal the files are read again, at most once in a second.
-    while is_unknown(&api.list(&ListParams::default()).await) {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    let accepted = async {
+        while is_unknown(&api.list(&ListParams::default()).await) {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), accepted).await.expect("the new one is used");
     drop(cluster);
 }

@@ -191,7 +191,7 @@ impl Scene {
         let red = filtered(is_red, scene.filtered.clone());
         scene.informer.add_handler(red).expect("it has not stopped");
         scene.factory.start();
-        scene.factory.synced().await.expect("synced");
+        scene.factory.wait_for_sync().await.expect("synced");
         scene.load.goes_on().await;
         scene
     }

@@ -62,7 +62,7 @@ async fn who_asks_for_the_same_gets_the_same() {
     let one = factory.informer::<ConfigMap>().expect("an informer");
     let two = factory.informer::<ConfigMap>().expect("the same");
     factory.start();
-    factory.synced().await.expect("they list");
+    factory.wait_for_sync().await.expect("they list");
     assert_eq!((content(one.lister()), content(two.lister())), ("a=1".into(), "a=1".into()));
     assert_eq!((factory.status().len(), cluster.asked("watch")), (1, 1));
     factory.shut_down().await;
@@ -103,7 +103,7 @@ async fn typed_dynamic_and_metadata_readers_share_one_watch() {
     let dynamic_metadata = factory.dynamic().metadata(&kind).await.expect("a kind of the server");
     let slim = factory.informer_of::<Slim>(&config_maps(), |options| options).expect("an informer");
     factory.start();
-    factory.synced().await.expect("they list");
+    factory.wait_for_sync().await.expect("they list");
     assert_eq!((factory.status().len(), cluster.asked("watch")), (1, 1));
     let key = "default/a";
     let read = typed.lister().get(key).expect("it decodes").expect("it is there");
@@ -125,7 +125,7 @@ async fn metadata_only_informer_gets_whole_objects_when_somebody_wants_them_befo
     let metadata = factory.metadata::<ConfigMap>().expect("an informer");
     let whole = factory.informer::<ConfigMap>().expect("an informer");
     factory.start();
-    factory.synced().await.expect("they list");
+    factory.wait_for_sync().await.expect("they list");
     assert_eq!((factory.status().len(), cluster.asked("watch")), (1, 1));
     assert_eq!(content(whole.lister()), "a=1");
     assert_eq!(metadata.lister().reader().len(), 1);
@@ -138,13 +138,13 @@ async fn metadata_only_informer_that_runs_stays_as_it_is() {
     let factory = cluster.factory();
     let metadata = factory.metadata::<ConfigMap>().expect("an informer");
     factory.start();
-    factory.synced().await.expect("it lists");
+    factory.wait_for_sync().await.expect("it lists");
     let object = metadata.lister().reader().get("default/a").expect("it is there");
     let bytes = String::from_utf8_lossy(object.bytes().expect("compact")).into_owned();
     assert!(!bytes.contains("data\":{\"value"), "only metadata was sent: {bytes}");
     let whole = factory.informer::<ConfigMap>().expect("an informer");
     factory.start();
-    factory.synced().await.expect("both list");
+    factory.wait_for_sync().await.expect("both list");
     assert_eq!(content(whole.lister()), "a=1");
     assert_eq!(cluster.asked("watch"), 2);
     // Who comes now for metadata gets it from the one that has all.
@@ -152,7 +152,7 @@ async fn metadata_only_informer_that_runs_stays_as_it_is() {
     idle().await;
     let metadata = factory.metadata::<ConfigMap>().expect("an informer");
     factory.start();
-    factory.synced().await.expect("it has listed");
+    factory.wait_for_sync().await.expect("it has listed");
     assert_eq!((metadata.lister().reader().len(), cluster.asked("watch")), (1, 2));
     factory.shut_down().await;
 }
@@ -165,12 +165,12 @@ async fn metadata_only_informer_that_was_started_a_moment_ago_is_forgotten_when_
     factory.start();
     // Its task has not begun, so it is not too late for whole objects.
     let whole = factory.informer::<ConfigMap>().expect("an informer");
-    factory.synced().await.expect("it lists");
+    factory.wait_for_sync().await.expect("it lists");
     assert_eq!(cluster.asked("watch"), 1);
     drop((metadata, whole));
     idle().await;
     assert!(factory.status().is_empty());
-    factory.synced().await.expect("there is nothing to wait for");
+    factory.wait_for_sync().await.expect("there is nothing to wait for");
 }
 
 #[tokio::test(start_paused = true)]
@@ -215,7 +215,7 @@ async fn slim_resident_type_is_decoded_once_and_read_without_bytes() {
     })
     .expect("not stopped");
     factory.start();
-    factory.synced().await.expect("it lists");
+    factory.wait_for_sync().await.expect("it lists");
     cluster.set("a", "2").await;
     assert_eq!(told.take().await, ["a=1", "a=2"]);
     let object = slim.lister().reader().get("default/a").expect("it is there");
@@ -235,7 +235,7 @@ async fn indexes_can_be_there_from_the_beginning_or_come_late() {
     let informer =
         factory.informer_with::<ConfigMap>(|options| options.index(ByValue)).expect("an informer");
     factory.start();
-    factory.synced().await.expect("it lists");
+    factory.wait_for_sync().await.expect("it lists");
     cluster.set("b", "2").await;
     idle().await;
     let found = |value: &str| {
@@ -269,7 +269,7 @@ async fn one_type_is_made_otherwise_whoever_asks_for_it() {
         factory.informer_of::<Slim>(&config_maps(), |options| options).expect("an informer");
     let secrets = factory.informer::<Secret>().expect("an informer");
     factory.start();
-    factory.synced().await.expect("they list");
+    factory.wait_for_sync().await.expect("they list");
     assert_eq!(content(&by_type), "b=1");
     assert_eq!(by_type.by_index::<ByValue>("1").expect("the index").iter().count(), 1);
     assert_eq!(by_resource.lister().reader().len(), 1);
@@ -290,7 +290,7 @@ async fn several_namespaces_are_one_cache() {
     let log = Log::new();
     informer.add_handler(log.handler()).expect("not stopped");
     factory.start();
-    factory.synced().await.expect("it lists");
+    factory.wait_for_sync().await.expect("it lists");
     assert_eq!(content(informer.lister()), "a=1 b=1", "and nothing of the third");
     assert_eq!(cluster.asked("watch"), 2);
     let namespaces: Vec<_> =
@@ -312,7 +312,7 @@ async fn relist_of_one_namespace_sweeps_nothing_of_another() {
     cluster.create_in("kube-system", "b").await;
     let informer = cluster
         .running(InformerOptions::new().namespaces(["default", "kube-system"]).audit(MINUTE));
-    informer.synced().await.expect("it lists");
+    informer.wait_for_sync().await.expect("it lists");
     pass(5 * MINUTE).await;
     assert!(informer.status().feeds.iter().all(|feed| feed.counts.lists > 1));
     assert_eq!(content(informer.lister()), "a=1 b=1");
@@ -339,7 +339,7 @@ async fn resync_is_by_default_by_type_or_by_user() {
         .expect("a request");
     cluster.client.request::<serde_json::Value>(request).await.expect("it is created");
     factory.start();
-    factory.synced().await.expect("they list");
+    factory.wait_for_sync().await.expect("they list");
     assert_eq!(log.take().await.len(), 2);
     pass(MINUTE).await;
     assert_eq!(log.take().await, ["=a=1"]);
@@ -376,7 +376,7 @@ async fn asking_for_a_lister_registers_its_informer_and_keeps_it() {
     let factory = cluster.factory();
     let lister = factory.lister::<ConfigMap>().expect("a lister");
     factory.start();
-    factory.caches_synced().await.expect("it lists");
+    factory.wait_for_cache_sync().await.expect("it lists");
     assert_eq!(content(&lister), "a=1");
     cluster.create("b").await;
     idle().await;
@@ -389,15 +389,15 @@ async fn start_runs_those_that_do_not_run_yet() {
     let cluster = Cluster::with(&["a"]).await;
     let factory = cluster.factory();
     factory.start();
-    factory.synced().await.expect("there is nothing to wait for");
+    factory.wait_for_sync().await.expect("there is nothing to wait for");
     let configs = factory.informer::<ConfigMap>().expect("an informer");
     factory.start();
     factory.start();
-    factory.synced().await.expect("it lists");
+    factory.wait_for_sync().await.expect("it lists");
     let secrets = factory.informer::<Secret>().expect("an informer");
     assert_eq!(secrets.status().life, Life::New);
     factory.start();
-    factory.synced().await.expect("both have listed");
+    factory.wait_for_sync().await.expect("both have listed");
     assert_eq!((configs.status().life, secrets.status().life), (Life::Synced, Life::Synced));
     assert_eq!(cluster.asked("watch"), 2, "one each, however often it was started");
     factory.shut_down().await;
@@ -413,9 +413,9 @@ async fn caches_are_synced_before_handlers_are() {
     // It is not waited for: who takes its events may be the one who waits.
     let subscription = informer.subscribe().expect("not stopped");
     factory.start();
-    factory.caches_synced().await.expect("it lists");
+    factory.wait_for_cache_sync().await.expect("it lists");
     assert_eq!(content(informer.lister()), "a=1 b=1");
-    factory.synced().await.expect("its handler has seen it");
+    factory.wait_for_sync().await.expect("its handler has seen it");
     assert!(registration.has_synced() && !subscription.has_synced());
     assert_eq!(log.take_now(), ["+a=1 initial", "+b=1 initial"]);
     factory.shut_down().await;
@@ -427,13 +427,13 @@ async fn shut_down_ends_all_and_makes_no_more() {
     let factory = cluster.factory();
     let running = factory.informer::<ConfigMap>().expect("an informer");
     factory.start();
-    factory.synced().await.expect("it lists");
+    factory.wait_for_sync().await.expect("it lists");
     let waiting = factory.informer::<Secret>().expect("an informer");
     let registration = waiting.add_handler(|_: Event<Secret>| {}).expect("not stopped");
     factory.shut_down().await;
     assert_eq!(running.status().life, Life::Stopped);
-    assert_eq!(waiting.synced().await, Err(Stopped), "it never ran, and never will");
-    assert!(!registration.synced().await);
+    assert_eq!(waiting.wait_for_sync().await, Err(Stopped), "it never ran, and never will");
+    assert!(!registration.wait_for_sync().await);
     factory.start();
     idle().await;
     assert_eq!(cluster.asked("watch"), 1);
@@ -449,10 +449,10 @@ async fn token_of_the_process_stops_a_factory() {
     let factory = SharedInformerFactory::builder(cluster.client.clone()).stop_on(&stop).build();
     let running = factory.informer::<ConfigMap>().expect("an informer");
     factory.start();
-    factory.synced().await.expect("it lists");
+    factory.wait_for_sync().await.expect("it lists");
     let waiting = factory.informer::<Secret>().expect("an informer");
     stop.cancel();
-    assert_eq!(waiting.synced().await, Err(Stopped));
+    assert_eq!(waiting.wait_for_sync().await, Err(Stopped));
     idle().await;
     assert_eq!(running.status().life, Life::Stopped);
     factory.shut_down().await;
@@ -465,7 +465,7 @@ async fn informer_that_nobody_uses_is_not_waited_for() {
     let configs = factory.informer::<ConfigMap>().expect("an informer");
     factory.start();
     drop(factory.informer::<Secret>().expect("an informer that nobody keeps or starts"));
-    factory.synced().await.expect("the other one lists");
+    factory.wait_for_sync().await.expect("the other one lists");
     drop(configs);
     factory.shut_down().await;
 }
@@ -477,7 +477,7 @@ async fn informer_is_made_anew_when_it_is_asked_for_after_its_end() {
     for watches in 1..=3 {
         let informer = factory.informer::<ConfigMap>().expect("an informer");
         factory.start();
-        factory.synced().await.expect("it lists");
+        factory.wait_for_sync().await.expect("it lists");
         assert_eq!((content(informer.lister()), cluster.asked("watch")), ("a=1".into(), watches));
         if watches == 2 {
             // Also when it was stopped by hand, and before its task has ended.
@@ -519,7 +519,7 @@ async fn deleted_definition_does_not_wedge_the_rest() {
     let kind = GroupVersionKind::gvk("example.dev", "v1", "Foo");
     let foos = factory.dynamic().informer(&kind).await.expect("a kind of the server");
     factory.start();
-    factory.synced().await.expect("both list");
+    factory.wait_for_sync().await.expect("both list");
     assert_eq!(foos.lister().reader().len(), 1);
 
     send("DELETE", &format!("{definitions}/foos.example.dev"), json!({})).await;
@@ -544,7 +544,7 @@ async fn deleted_definition_does_not_wedge_the_rest() {
     drop(foos);
     idle().await;
     assert_eq!(factory.status().len(), 1);
-    factory.synced().await.expect("the other one runs");
+    factory.wait_for_sync().await.expect("the other one runs");
     factory.shut_down().await;
 }
 
@@ -589,7 +589,7 @@ async fn with_one_that_breaks(
     let broken = factory.informer_with::<ConfigMap>(options).expect("an informer");
     let well = factory.informer::<Secret>().expect("an informer");
     factory.start();
-    let error = factory.synced().await.expect_err("one of them breaks");
+    let error = factory.wait_for_sync().await.expect_err("one of them breaks");
     assert_eq!(*error.resource(), config_maps());
     (factory, broken, well)
 }
@@ -601,18 +601,18 @@ async fn transform_that_panics_breaks_its_informer_visibly() {
     let transform = Transform::new("panics", |_| panic!("a transform that does not like a"));
     let (factory, broken, well) =
         with_one_that_breaks(&cluster, |options| options.transform(transform)).await;
-    let failure = factory.failed().await;
+    let failure = factory.wait_for_failure().await;
     assert_eq!(failure.resource, config_maps());
     assert_eq!(
         failure.to_string(),
         "the informer of configmaps.v1 broke: a task of the informer panicked, as its own message says"
     );
     assert_eq!(broken.status().life, Life::Failed(failure.message));
-    assert_eq!(broken.synced().await, Err(Stopped));
+    assert_eq!(broken.wait_for_sync().await, Err(Stopped));
     assert!(broken.add_handler(Log::new().handler()).is_err());
-    assert!(factory.synced().await.is_err(), "also for who asks later");
-    assert!(factory.caches_synced().await.is_err());
-    well.synced().await.expect("the others run");
+    assert!(factory.wait_for_sync().await.is_err(), "also for who asks later");
+    assert!(factory.wait_for_cache_sync().await.is_err());
+    well.wait_for_sync().await.expect("the others run");
     factory.shut_down().await;
 }
 
@@ -632,10 +632,10 @@ async fn index_that_panics_breaks_its_informer_visibly() {
     let cluster = Cluster::with(&["a"]).await;
     let (factory, broken, well) =
         with_one_that_breaks(&cluster, |options| options.index(Panics)).await;
-    assert_eq!(factory.failed().await.resource, config_maps());
+    assert_eq!(factory.wait_for_failure().await.resource, config_maps());
     assert!(matches!(broken.status().life, Life::Failed(_)));
     assert_eq!(broken.lister().list().iter().count(), 0, "it can still be read");
-    well.synced().await.expect("the others run");
+    well.wait_for_sync().await.expect("the others run");
     factory.shut_down().await;
 }
 
@@ -652,11 +652,11 @@ async fn informer_that_breaks_later_tells_its_users() {
         .expect("an informer");
     let mut events = informer.subscribe().expect("not stopped");
     factory.start();
-    factory.synced().await.expect("it lists");
+    factory.wait_for_sync().await.expect("it lists");
     assert!(events.next().await.is_some());
     cluster.create("b").await;
     assert!(events.next().await.is_none(), "there will be no other event");
-    assert_eq!(factory.failed().await.resource, config_maps());
+    assert_eq!(factory.wait_for_failure().await.resource, config_maps());
     assert!(!informer.has_synced());
     assert_eq!(content(informer.lister()), "a=1", "the last that is known");
     factory.shut_down().await;

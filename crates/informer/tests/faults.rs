@@ -134,7 +134,7 @@ async fn compaction_during_an_outage_is_survived() {
     let informer = cluster.running(options());
     let log = Log::new();
     informer.add_handler(log.handler()).expect("it runs");
-    informer.synced().await.expect("it lists");
+    informer.wait_for_sync().await.expect("it lists");
     log.take().await;
     // The next watch finds nobody, until the history is gone.
     let outage = cluster.fault(FaultRule::new(Fault::Refuse).verb("watch"));
@@ -186,7 +186,7 @@ async fn request_that_is_never_answered_is_given_up() {
     let (informer, mut server) = by_hand::running(options());
     server.asked().await.stays_unanswered().await;
     let _wire = server.lists(&[object("a", "1")], "1").await;
-    informer.synced().await.expect("the second one was answered");
+    informer.wait_for_sync().await.expect("the second one was answered");
     informer.end().await;
 }
 
@@ -216,7 +216,7 @@ async fn doubled_and_late_events_are_told_once_and_in_order() {
     let informer = cluster.running(options());
     let log = Log::new();
     informer.add_handler(log.handler()).expect("it runs");
-    informer.synced().await.expect("it lists");
+    informer.wait_for_sync().await.expect("it lists");
     cluster.fault(FaultRule::new(Fault::DuplicateEvent));
     cluster.fault(FaultRule::new(Fault::DelayEvent(MINUTE)).after(1).times(1));
     cluster.set("a", "2").await;
@@ -292,7 +292,7 @@ async fn audit_finds_and_repairs_what_a_watch_has_lost() {
     let informer = cluster.running(options().audit(MINUTE));
     let log = Log::new();
     informer.add_handler(log.handler()).expect("it runs");
-    informer.synced().await.expect("it lists");
+    informer.wait_for_sync().await.expect("it lists");
     log.take().await;
     cluster.fault(FaultRule::new(Fault::DropEvent).times(3));
     cluster.set("a", "2").await;
@@ -348,7 +348,7 @@ async fn object_that_was_made_again_is_deleted_and_then_added() {
     let informer = cluster.running(options());
     let log = Log::new();
     informer.add_handler(log.handler()).expect("it runs");
-    informer.synced().await.expect("it lists");
+    informer.wait_for_sync().await.expect("it lists");
     log.take().await;
     cluster.delete("a").await;
     cluster.create("a").await;
@@ -522,7 +522,7 @@ async fn server_that_asks_to_be_left_alone_is() {
     );
     pass(119 * SECOND).await;
     assert_eq!(cluster.asked("watch") + cluster.asked("list"), 1);
-    informer.synced().await.expect("it lists then");
+    informer.wait_for_sync().await.expect("it lists then");
     assert_eq!(content(informer.lister()), "a=1");
     assert_eq!(cluster.server.faults().remove(fault), Some(1));
     informer.end().await;
@@ -548,7 +548,7 @@ async fn informer_that_fails_pauses_no_other() {
         let well = factory.informer::<Secret>().expect("an informer");
         factory.start();
         let began = Instant::now();
-        well.synced().await.expect("it lists");
+        well.wait_for_sync().await.expect("it lists");
         assert!(began.elapsed() < SECOND, "{:?}", began.elapsed());
         pass(30 * MINUTE).await;
         assert!(!failing.has_synced());
@@ -557,7 +557,7 @@ async fn informer_that_fails_pauses_no_other() {
         assert_eq!(well.status().feeds[0].counts.errors, 0);
         // It heals.
         cluster.server.faults().clear();
-        factory.synced().await.expect("both have listed");
+        factory.wait_for_sync().await.expect("both have listed");
         assert_eq!(content(failing.lister()), "a=1");
         factory.shut_down().await;
     }
@@ -567,7 +567,7 @@ async fn informer_that_fails_pauses_no_other() {
 async fn outage_of_the_server_ends_in_the_servers_state_without_a_list() {
     let cluster = Cluster::with(&["a"]).await;
     let informer = cluster.running(options());
-    informer.synced().await.expect("it lists");
+    informer.wait_for_sync().await.expect("it lists");
     let outage = Fault::Fail { code: 503, retry_after: None };
     let outage = cluster.fault(FaultRule::new(outage).verb("watch"));
     pass(15 * MINUTE).await;
@@ -728,7 +728,7 @@ async fn token_that_is_not_valid_is_backed_off_from_until_it_is() {
     assert!(error.is_unauthorized(), "{error}");
     assert!((10..100).contains(&cluster.asked("watch")), "{}", cluster.asked("watch"));
     *token.lock().expect("no panic") = "new";
-    informer.synced().await.expect("it lists");
+    informer.wait_for_sync().await.expect("it lists");
     informer.end().await;
 }
 
@@ -760,7 +760,7 @@ async fn server_that_ignores_that_a_list_is_to_be_streamed_is_listed_in_pages() 
     let asked = server.asked().await;
     assert!(wire.is_given_up());
     asked.sends_list(&[object("a", "1"), object("b", "2")], "2");
-    informer.synced().await.expect("it lists");
+    informer.wait_for_sync().await.expect("it lists");
     let wire = server.asked().await.resumes("2");
     assert_eq!(log.take().await, ["+a=1 initial", "+b=2 initial"]);
     // It is remembered.
@@ -786,7 +786,7 @@ async fn streamed_list_whose_end_never_comes_falls_back_to_pages() {
         wire.event("ADDED", &object("a", "1"));
         wires.push(wire);
     }
-    informer.synced().await.expect("it lists");
+    informer.wait_for_sync().await.expect("it lists");
     assert_eq!(wires.len(), 2, "it is tried twice");
     assert!(began.elapsed() < 2 * MINUTE, "{:?}", began.elapsed());
     informer.end().await;
@@ -811,7 +811,7 @@ async fn server_that_refuses_to_stream_is_asked_for_pages_at_once() {
     assert_eq!(list.continue_token.as_deref(), Some("more"));
     assert!(!informer.has_synced());
     asked.opens().sends(&page(&[object("b", "2")], ""));
-    informer.synced().await.expect("it lists");
+    informer.wait_for_sync().await.expect("it lists");
     assert_eq!(log.take().await, ["+a=1 initial", "+b=2 initial"]);
     server.asked().await.resumes("9");
     informer.end().await;
@@ -825,7 +825,7 @@ async fn restored_cluster_is_followed_and_its_differences_become_events() {
     let informer = cluster.running(options());
     let log = Log::new();
     informer.add_handler(log.handler()).expect("it runs");
-    informer.synced().await.expect("it lists");
+    informer.wait_for_sync().await.expect("it lists");
     let backup = cluster.server.snapshot();
     cluster.set("a", "2").await;
     cluster.delete("b").await;

@@ -27,7 +27,7 @@ async fn informer_follows_the_server() {
             .expect("an informer");
         let mut events = informer.subscribe().expect("a subscription");
         factory.start();
-        factory.synced().await.unwrap_or_else(|error| panic!("{error}"));
+        factory.wait_for_sync().await.unwrap_or_else(|error| panic!("{error}"));
         let key = format!("{namespace}/early");
         let early = informer.lister().get(&*key).expect("it decodes").expect("it is there");
         assert_eq!(early.data.as_ref().expect("data")["value"], "1");
@@ -69,7 +69,7 @@ async fn nothing_runs_away_when_nothing_happens() {
     let factory = SharedInformerFactory::new(cluster.client().expect("a client"));
     let informer = factory.informer::<ConfigMap>().expect("an informer");
     factory.start();
-    informer.synced().await.expect("synced");
+    informer.wait_for_sync().await.expect("synced");
     tokio::time::sleep(Duration::from_hours(1)).await;
     let counts = informer.status().feeds[0].counts;
     assert_eq!((counts.lists, counts.errors), (1, 0), "{counts:?}");

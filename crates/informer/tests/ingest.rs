@@ -33,7 +33,7 @@ async fn listed(options: InformerOptions, item: Value) -> Running {
     let (informer, mut server) = by_hand::running(options);
     server.asked().await.fails(refusal(422, "Invalid"));
     server.asked().await.sends_list(&[item], "1");
-    informer.synced().await.expect("it lists");
+    informer.wait_for_sync().await.expect("it lists");
     informer
 }
 
@@ -63,7 +63,7 @@ async fn type_that_an_object_gives_itself_stays() {
 async fn object_is_the_same_whether_it_was_listed_or_watched() {
     let cluster = Cluster::with(&["a"]).await;
     let streamed = cluster.running(InformerOptions::new());
-    streamed.synced().await.expect("it lists");
+    streamed.wait_for_sync().await.expect("it lists");
     let object = held(&streamed);
     let mut item = object.clone();
     let members = item.as_object_mut().expect("an object");
@@ -97,7 +97,7 @@ async fn informers_with_and_without_managed_fields_are_two_of_a_factory() {
         .expect("an informer");
     let cuts = factory.informer::<ConfigMap>().expect("an informer");
     factory.start();
-    factory.synced().await.expect("they list");
+    factory.wait_for_sync().await.expect("they list");
     assert_eq!(cluster.asked("watch"), 2);
     assert!(held(&cuts)["metadata"].get("managedFields").is_none());
     assert_eq!(held(&keeps)["data"], held(&cuts)["data"]);

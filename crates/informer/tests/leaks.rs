@@ -89,7 +89,7 @@ async fn use_factory(client: &kube::Client) {
     let informer = factory.informer_with::<ConfigMap>(|_| options()).expect("an informer");
     use_informer(&informer);
     factory.start();
-    factory.synced().await.expect("synced");
+    factory.wait_for_sync().await.expect("synced");
     read(&informer);
     factory.shut_down().await;
 }
@@ -101,7 +101,7 @@ async fn use_alone(client: &kube::Client) {
     use_informer(&informer);
     let stop = CancellationToken::new();
     let used = async {
-        informer.synced().await.expect("synced");
+        informer.wait_for_sync().await.expect("synced");
         read(&informer);
         stop.cancel();
     };
@@ -114,7 +114,7 @@ async fn use_and_leave(factory: &SharedInformerFactory) {
     let informer = factory.informer_with::<ConfigMap>(|_| options()).expect("an informer");
     let handler = informer.add_handler(|_: Event<ConfigMap>| ()).expect("it has not stopped");
     factory.start();
-    assert!(handler.synced().await);
+    assert!(handler.wait_for_sync().await);
     read(&informer);
     handler.remove();
 }

@@ -108,7 +108,7 @@ async fn huge_list_takes_the_memory_of_one_object() {
         let resource = Resource::of::<ConfigMap>();
         let informer = SharedInformer::with_source(source, resource, options).expect("an informer");
         let informer = Running::<ConfigMap>::start(informer);
-        informer.synced().await.expect("it lists");
+        informer.wait_for_sync().await.expect("it lists");
         let growth = process_kib("VmHWM:").saturating_sub(before);
         assert!(
             growth < GROWTH_MAX_KIB,

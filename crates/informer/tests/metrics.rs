@@ -52,9 +52,9 @@ impl Shown {
         self.api.create(&PostParams::default(), &object).await.expect("created");
     }
 
-    async fn synced(&self) {
+    async fn wait_for_sync(&self) {
         self.factory.start();
-        self.factory.synced().await.unwrap_or_else(|error| panic!("{error}"));
+        self.factory.wait_for_sync().await.unwrap_or_else(|error| panic!("{error}"));
     }
 
     fn scrape(&self) -> String {
@@ -112,7 +112,7 @@ async fn list_and_changes_are_counted() {
     shown.create("early").await;
     let informer = shown.factory.informer::<ConfigMap>().expect("an informer");
     assert_eq!(shown.value("windlass_informer_synced"), "0");
-    shown.synced().await;
+    shown.wait_for_sync().await;
     assert_eq!(shown.value("windlass_informer_synced"), "1");
     assert_eq!(shown.value("reflector_lists_total"), "1");
     assert_eq!(shown.value("reflector_list_duration_seconds_count"), "1");
@@ -140,7 +140,7 @@ async fn list_and_changes_are_counted() {
 async fn age_of_the_last_event_grows_while_nothing_happens() {
     let shown = Shown::new();
     let informer = shown.factory.informer::<ConfigMap>().expect("an informer");
-    shown.synced().await;
+    shown.wait_for_sync().await;
     let series = "windlass_informer_last_event_age_seconds{";
     assert!(!shown.scrape().contains(series), "nothing has happened yet");
     let mut events = informer.subscribe().expect("a subscription");
@@ -156,7 +156,7 @@ async fn failures_have_their_reason_and_relists_are_counted() {
     let _informer = shown.factory.informer::<ConfigMap>().expect("an informer");
     shown.create("kept").await;
     shown.create("gone").await;
-    shown.synced().await;
+    shown.wait_for_sync().await;
 
     // Every watch ends and cannot come back, history is forgotten, and an object goes meanwhile.
     let faults = shown.server().faults();
@@ -183,7 +183,7 @@ async fn failures_have_their_reason_and_relists_are_counted() {
 async fn watch_that_was_refused_is_no_watch() {
     let shown = Shown::new();
     let _informer = shown.factory.informer::<ConfigMap>().expect("an informer");
-    shown.synced().await;
+    shown.wait_for_sync().await;
     let refuse = Fault::Fail { code: 503, retry_after: None };
     shown.server().faults().add(FaultRule::new(refuse).verb("watch").times(3));
     shown.server().restore(&shown.server().snapshot());
@@ -200,7 +200,7 @@ async fn restored_cluster_is_counted() {
     for number in 0..20 {
         shown.create(&format!("late-{number}")).await;
     }
-    shown.synced().await;
+    shown.wait_for_sync().await;
     assert_eq!(shown.value("windlass_informer_objects"), "20");
     shown.server().restore(&backup);
     until("the backup", || shown.value("windlass_informer_objects") == "0").await;
@@ -235,7 +235,7 @@ async fn objects_that_cannot_be_taken_are_counted() {
     let informer = informer.expect("an informer");
     let stop = CancellationToken::new();
     let look = async {
-        informer.synced().await.expect("synced");
+        informer.wait_for_sync().await.expect("synced");
         until("all of it", || shown.value("windlass_informer_stale_total") == "1").await;
         assert_eq!(shown.value("windlass_informer_quarantined_total"), "1");
         assert_eq!(shown.value("windlass_informer_quarantined_objects"), "1");
@@ -258,7 +258,7 @@ async fn what_is_held_is_read_at_the_scrape() {
     shown.create("one").await;
     let informer = shown.factory.informer::<ConfigMap>().expect("an informer");
     let wrong = informer.read_as::<Wrong>().expect("any type");
-    shown.synced().await;
+    shown.wait_for_sync().await;
     let of = |metric: &str, label: &str| {
         shown.value_of(&format!("windlass_informer_{metric}"), &format!(",{label}"))
     };
@@ -286,7 +286,7 @@ async fn handlers_are_shown_by_name() {
     let panics = |event: Event<ConfigMap>| assert_ne!(event.key().name(), "bad");
     informer.add_handler_with(named("careless"), panics).expect("it runs");
     let idle = informer.subscribe_with(named("idle")).expect("it runs");
-    shown.synced().await;
+    shown.wait_for_sync().await;
     shown.create("bad").await;
     for value in 0..3 {
         let patch = Patch::Merge(json!({"data": {"value": value.to_string()}}));
@@ -314,7 +314,7 @@ async fn informers_of_one_resource_are_added_up() {
     let system = system.expect("an informer");
     shown.create("one").await;
     shown.factory.start();
-    let (synced_all, synced_system) = tokio::join!(all.synced(), system.synced());
+    let (synced_all, synced_system) = tokio::join!(all.wait_for_sync(), system.wait_for_sync());
     synced_all.and(synced_system).expect("synced");
     assert_eq!(shown.value("windlass_informer_synced"), "1");
     assert_eq!(shown.value("reflector_lists_total"), "2");
@@ -327,7 +327,7 @@ async fn resource_is_shown_from_its_first_informer_to_the_end_of_its_last() {
     assert_eq!(shown.scrape(), "# EOF\n");
     let gone = shown.factory.informer::<ConfigMap>().expect("an informer");
     let stays = shown.factory.informer::<Secret>().expect("an informer");
-    shown.synced().await;
+    shown.wait_for_sync().await;
     assert_eq!(shown.value("reflector_lists_total"), "1");
     assert!(shown.scrape().contains("reflector_lists_total{resource=\"secrets.v1\"} 1\n"));
 
@@ -338,7 +338,7 @@ async fn resource_is_shown_from_its_first_informer_to_the_end_of_its_last() {
     let again = shown.factory.informer::<ConfigMap>().expect("an informer");
     assert_eq!(shown.value("reflector_lists_total"), "0");
 
-    shown.synced().await;
+    shown.wait_for_sync().await;
     shown.factory.shut_down().await;
     drop((again, stays));
     assert_eq!(shown.scrape(), "# EOF\n");

@@ -322,7 +322,7 @@ async fn subscription_is_synced_when_everything_was_taken() {
     let informer = informer(&script, InformerOptions::new());
     let mut events = informer.subscribe().expect("it runs");
     while_running(&informer, async {
-        informer.synced().await.expect("synced");
+        informer.wait_for_sync().await.expect("synced");
         assert!(events.next().await.is_some());
         let taken = async {
             while !events.has_synced() {
@@ -353,7 +353,7 @@ async fn factory_does_not_wait_for_an_informer_that_nobody_holds() {
     let _pods = factory.informer::<ConfigMap>().expect("an informer");
     factory.start();
     drop(factory.metadata::<k8s_openapi::api::core::v1::Secret>().expect("an informer"));
-    let synced = tokio::time::timeout(Duration::from_hours(1), factory.synced()).await;
+    let synced = tokio::time::timeout(Duration::from_hours(1), factory.wait_for_sync()).await;
     assert!(synced.is_ok(), "it waits for ever for an informer that was dropped");
 }
 
@@ -365,7 +365,7 @@ async fn stop_token_of_a_factory_ends_those_who_wait_for_an_informer_that_never_
     let maps = factory.informer::<ConfigMap>().expect("an informer");
     stop.cancel();
     factory.start();
-    let synced = tokio::time::timeout(Duration::from_hours(1), maps.synced()).await;
+    let synced = tokio::time::timeout(Duration::from_hours(1), maps.wait_for_sync()).await;
     assert!(synced.is_ok(), "the factory was stopped, and somebody waits for ever");
 }
 
@@ -376,7 +376,7 @@ async fn dropped_factory_leaves_no_informer_behind() {
     let factory = factory();
     let lister = factory.lister::<ConfigMap>().expect("a lister");
     factory.start();
-    factory.synced().await.expect("synced");
+    factory.wait_for_sync().await.expect("synced");
     drop((lister, factory));
     hour().await;
     assert_eq!(tasks(), before, "an informer that nobody can reach or stop");
@@ -391,7 +391,7 @@ async fn lister_that_outlives_its_informer_is_not_silently_empty() {
     let factory = SharedInformerFactory::new(client);
     let lister = factory.informer::<ConfigMap>().expect("an informer").lister().clone();
     factory.start();
-    factory.synced().await.expect("synced");
+    factory.wait_for_sync().await.expect("synced");
     assert_eq!(lister.reader().len(), 1, "all is synced, it says, and nothing is there");
 }
 
@@ -425,7 +425,7 @@ async fn busy_server_that_ignores_initial_events_is_found_out() {
     let informer = SharedInformer::with_source(Endless, resource, InformerOptions::new())
         .expect("an informer");
     let synced = while_running(&informer, async {
-        tokio::time::timeout(Duration::from_hours(1), informer.synced()).await
+        tokio::time::timeout(Duration::from_hours(1), informer.wait_for_sync()).await
     });
     assert!(synced.await.is_ok(), "an hour of changes, and no list");
 }

@@ -39,7 +39,7 @@ async fn follows_a_restored_cluster(options: InformerOptions) {
     let replica = Replica::new("handler");
     informer.add_handler(replica.clone()).expect("it has not stopped");
     factory.start();
-    factory.synced().await.expect("synced");
+    factory.wait_for_sync().await.expect("synced");
 
     let backup = server.snapshot();
     let before = set(&api, "same-version", "before").await;
@@ -99,7 +99,7 @@ async fn a_stale_list_changes_nothing_for_a_resident_informer() {
         .expect("an informer");
     let mut events = informer.subscribe().expect("it has not stopped");
     factory.start();
-    factory.synced().await.expect("synced");
+    factory.wait_for_sync().await.expect("synced");
     create(&api, "b").await;
     for name in ["a", "b"] {
         assert_eq!(events.next().await.expect("an event").key().name(), name);

@@ -231,7 +231,7 @@ async fn undecodable_secret_in_a_list_shows_nothing() {
             r#"{{"kind":"SecretList","apiVersion":"v1","metadata":{{"resourceVersion":"7"}},"items":[{secret}]}}"#
         );
         server.asked().await.opens().sends(&list);
-        informer.synced().await.expect("one that is broken holds nobody up");
+        informer.wait_for_sync().await.expect("one that is broken holds nobody up");
         idle().await;
         show(&informer, &shown);
         informer.end().await;

@@ -40,7 +40,7 @@ async fn handler_hears_of_every_change_in_order() {
     let informer = cluster.running(options());
     let log = Log::new();
     informer.add_handler(log.handler()).expect("it runs");
-    informer.synced().await.expect("it lists");
+    informer.wait_for_sync().await.expect("it lists");
     assert_eq!(log.take().await, ["+a=1 initial"]);
     cluster.create("b").await;
     cluster.set("b", "2").await;
@@ -54,7 +54,7 @@ async fn handler_hears_of_every_change_in_order() {
 async fn late_handler_is_shown_the_cache_and_then_what_changes() {
     let cluster = Cluster::with(&["a", "b"]).await;
     let informer = cluster.running(options());
-    informer.synced().await.expect("it lists");
+    informer.wait_for_sync().await.expect("it lists");
     cluster.set("a", "2").await;
     cluster.create("c").await;
     cluster.delete("b").await;
@@ -84,7 +84,7 @@ async fn handler_that_joins_during_the_first_list_loses_and_doubles_nothing() {
     assert_eq!(log.take().await, ["+b=2 initial"]);
     assert!(!registration.has_synced(), "the list goes on");
     wire.ends_list("2");
-    assert!(registration.synced().await);
+    assert!(registration.wait_for_sync().await);
     wire.event("ADDED", &object("c", "3"));
     assert_eq!(log.take().await, ["+c=3"]);
     informer.end().await;
@@ -156,7 +156,7 @@ async fn removed_handler_hears_nothing_more_and_others_go_on() {
     let (removed, stays) = (Log::new(), Log::new());
     let registration = informer.add_handler(removed.handler()).expect("it runs");
     informer.add_handler(stays.handler()).expect("it runs");
-    assert!(registration.synced().await);
+    assert!(registration.wait_for_sync().await);
     assert_eq!(removed.take().await, stays.take().await);
     cluster.set("a", "2").await;
     registration.remove();
@@ -175,7 +175,7 @@ async fn handler_removed_during_the_first_list_is_told_nothing_of_it() {
     let other = informer.add_handler(stays.handler()).expect("it runs");
     registration.remove();
     let _wire = server.lists(&[object("a", "1")], "1").await;
-    assert!(other.synced().await);
+    assert!(other.wait_for_sync().await);
     assert_eq!(stays.take().await, ["+a=1 initial"]);
     assert!(removed.take().await.is_empty());
     informer.end().await;
@@ -196,7 +196,10 @@ async fn panicking_handler_misses_one_event_and_others_none() {
     let registration =
         informer.add_handler_with(HandlerOptions::new().name("panics"), panics).expect("it runs");
     informer.add_handler(other.handler()).expect("it runs");
-    assert!(registration.synced().await, "it panicked on one of them, and has seen the others");
+    assert!(
+        registration.wait_for_sync().await,
+        "it panicked on one of them, and has seen the others"
+    );
     cluster.set("b", "2").await;
     cluster.set("a", "2").await;
     assert_eq!(log.take().await, ["+a=1 initial", "+c=1 initial", "~a=1→2"]);
@@ -232,7 +235,7 @@ async fn handler_that_blocks_slows_nobody_else() {
     // With the mark that ends its initial list.
     assert_eq!(status.pending as u64 + status.merged, 2_000, "every event is accounted for");
     release.send(()).expect("it waits");
-    assert!(slow.synced().await);
+    assert!(slow.wait_for_sync().await);
     informer.end().await;
 }
 
@@ -340,7 +343,7 @@ async fn registration_is_synced_when_its_handler_has_seen_everything() {
     let registration = informer.add_handler(log.handler()).expect("not stopped");
     assert!(!registration.has_synced());
     let informer = Running::start(informer);
-    assert!(registration.synced().await);
+    assert!(registration.wait_for_sync().await);
     let seen = registration.status().delivered;
     assert_eq!(seen, 2, "before it is synced, and not after");
     assert!(informer.has_synced());
@@ -354,8 +357,8 @@ async fn empty_first_list_is_synced() {
     idle().await;
     assert!(!informer.has_synced() && !registration.has_synced());
     let _wire = server.lists(&[], "1").await;
-    informer.synced().await.expect("it lists");
-    assert!(registration.synced().await);
+    informer.wait_for_sync().await.expect("it lists");
+    assert!(registration.wait_for_sync().await);
     informer.end().await;
 }
 
@@ -366,7 +369,7 @@ async fn first_list_that_is_followed_by_deletions_is_synced() {
     let registration = informer.add_handler(log.handler()).expect("it runs");
     let wire = server.lists(&[object("a", "1")], "1").await;
     wire.event("DELETED", &object("a", "2"));
-    assert!(registration.synced().await);
+    assert!(registration.wait_for_sync().await);
     assert_eq!(log.take().await, ["+a=1 initial", "-a=2"]);
     informer.end().await;
 }
@@ -375,13 +378,13 @@ async fn first_list_that_is_followed_by_deletions_is_synced() {
 async fn subscription_is_synced_when_all_of_the_beginning_was_taken() {
     let cluster = Cluster::with(&["a", "b"]).await;
     let informer = cluster.running(options());
-    informer.synced().await.expect("it lists");
+    informer.wait_for_sync().await.expect("it lists");
     let mut subscription = informer.subscribe().expect("it runs");
     assert_eq!(events(&mut subscription, 1).await, ["+a=1 initial"]);
     assert!(!subscription.has_synced());
     assert_eq!(events(&mut subscription, 1).await, ["+b=1 initial"]);
     assert!(subscription.has_synced());
-    assert!(subscription.synced().await);
+    assert!(subscription.wait_for_sync().await);
     informer.end().await;
 }
 
@@ -394,14 +397,14 @@ async fn nothing_can_be_added_after_the_end_and_the_cache_stays_readable() {
     let log = Log::new();
     let registration = informer.add_handler(log.handler()).expect("it runs");
     let mut subscription = informer.subscribe().expect("it runs");
-    assert!(registration.synced().await);
+    assert!(registration.wait_for_sync().await);
     informer.stop.cancel();
     assert_eq!(informer.ended().await, Ok(()));
     assert_eq!(informer.status().life, Life::Stopped);
     assert_eq!(informer.add_handler(log.handler()).map(drop), Err(Stopped));
     assert_eq!(informer.subscribe().map(drop), Err(Stopped));
     assert!(subscription.next().await.is_none());
-    assert_eq!(informer.synced().await, Err(Stopped));
+    assert_eq!(informer.wait_for_sync().await, Err(Stopped));
     assert_eq!(informer.run(CancellationToken::new()).await, Err(Stopped), "it runs once");
     assert_eq!(content(informer.lister()), "a=1");
     assert_eq!(log.take().await, ["+a=1 initial"]);
@@ -411,7 +414,7 @@ async fn nothing_can_be_added_after_the_end_and_the_cache_stays_readable() {
 async fn second_run_is_refused_and_the_first_goes_on() {
     let cluster = Cluster::with(&["a"]).await;
     let informer = cluster.running(options());
-    informer.synced().await.expect("it lists");
+    informer.wait_for_sync().await.expect("it lists");
     assert_eq!(informer.run(CancellationToken::new()).await, Err(Stopped));
     cluster.create("b").await;
     idle().await;
@@ -443,8 +446,8 @@ async fn informer_that_is_stopped_before_it_runs_keeps_nobody_waiting() {
     let informer = cluster.informer(options());
     let registration = informer.add_handler(Log::new().handler()).expect("not stopped");
     informer.stop();
-    assert_eq!(informer.synced().await, Err(Stopped));
-    assert!(!registration.synced().await);
+    assert_eq!(informer.wait_for_sync().await, Err(Stopped));
+    assert!(!registration.wait_for_sync().await);
     assert_eq!(informer.add_handler(Log::new().handler()).map(drop), Err(Stopped));
     assert_eq!(informer.run(CancellationToken::new()).await, Err(Stopped));
     assert_eq!((cluster.asked("watch"), informer.status().life), (0, Life::Stopped));
@@ -456,7 +459,7 @@ async fn handler_that_waits_for_a_sync_learns_of_the_end() {
     let registration = informer.add_handler(Log::new().handler()).expect("it runs");
     let _unanswered = server.asked().await;
     let stop = informer.stop.clone();
-    let wait = async { tokio::join!(registration.synced(), informer.synced()) };
+    let wait = async { tokio::join!(registration.wait_for_sync(), informer.wait_for_sync()) };
     let (waited, ()) = tokio::join!(wait, async {
         idle().await;
         stop.cancel();
@@ -474,7 +477,7 @@ async fn informer_stops_when_its_last_user_leaves() {
     let also = shared.subscribe().expect("not stopped");
     let clone = shared.clone();
     factory.start();
-    factory.synced().await.expect("it lists");
+    factory.wait_for_sync().await.expect("it lists");
     for user in [Some(shared), Some(clone)] {
         drop(user);
         idle().await;
@@ -607,7 +610,7 @@ async fn resync_asks_the_server_nothing() {
     let informer = cluster.running(options().resync(SECOND));
     let log = Log::new();
     informer.add_handler(log.handler()).expect("it runs");
-    informer.synced().await.expect("it lists");
+    informer.wait_for_sync().await.expect("it lists");
     // Shorter than a watch lasts.
     pass(Duration::from_mins(4)).await;
     assert!(log.take().await.len() > 400);

@@ -16,13 +16,13 @@ use crate::Reconcile;
 use crate::cause::Cause;
 use crate::context::Tools;
 use crate::controller::{Controller, KeyStream};
+use crate::expectations::Expectations;
 use crate::journal::Journal;
 use crate::priority::PriorityPolicy;
 use crate::recorder::Recorder;
 use crate::running::Running;
 use crate::source::{Source, Sources};
 use crate::tally::Tally;
-use crate::unseen::Unseen;
 use crate::watch::Watch;
 use crate::wiring::{LooksBack, Wiring};
 use crate::worker::Work;
@@ -33,10 +33,10 @@ use crate::worker::Work;
 /// # use std::sync::Arc;
 /// # use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 /// # use windlass_informer::SharedInformerFactory;
-/// # use windlass_reconciler::{Action, BuildError, Context, Controller, Error, Reconcile, Watch};
+/// # use windlass_reconciler::{Action, BuildError, RunContext, Controller, Error, Reconcile, Watch};
 /// # struct Scaler;
 /// # impl Reconcile<Deployment> for Scaler {
-/// #     async fn reconcile(&self, _: Arc<Deployment>, _: &Context) -> Result<Action, Error> { Ok(Action::Done) }
+/// #     async fn reconcile(&self, _: Arc<Deployment>, _: &RunContext) -> Result<Action, Error> { Ok(Action::Done) }
 /// # }
 /// fn controller(factory: &SharedInformerFactory) -> Result<Controller<Deployment>, BuildError> {
 ///     Controller::of(Watch::<Deployment>::new())
@@ -141,7 +141,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ControllerBuilder<K> {
         self
     }
 
-    /// Reads a cache beside: it is complete before the first run, and [`Context::lister`](crate::Context::lister)
+    /// Reads a cache beside: it is complete before the first run, and [`RunContext::lister`](crate::RunContext::lister)
     /// gives it. Its changes run nothing.
     pub fn reads<T: DeserializeOwned + Send + Sync + 'static>(mut self, watch: Watch<T>) -> Self {
         self.sources.push(Box::new(move |wiring| wiring.reads(watch)));
@@ -250,7 +250,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ControllerBuilder<K> {
             controller: Arc::clone(&wiring.controller),
             client: factory.client().clone(),
             sources,
-            unseen: Unseen::new(),
+            expectations: Expectations::new(),
             recorder: Recorder::new(factory.client().clone(), Arc::clone(&wiring.controller)),
         };
         let work = Work {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use tokio::time::Instant;
 use windlass_indexer::{Lister, ObjectKey};
@@ -10,11 +11,11 @@ use windlass_informer::{Resource, Scope};
 
 use crate::Error;
 use crate::cause::Cause;
+use crate::expectations::{Expectations, Pending};
 use crate::live::Live;
 use crate::recorder::Recorder;
 use crate::recording::{WriteLog, recording};
 use crate::source::{NoLister, Sources};
-use crate::unseen::{Pending, Unseen};
 use crate::write::Recorded;
 
 /// One run: which key, why, which attempt it is, and until when; and what it reads and writes with.
@@ -22,7 +23,7 @@ use crate::write::Recorded;
 /// There are two ways to read, and the name says which it is: a [lister](Self::lister) reads a cache, which costs
 /// nothing and may be a moment behind; [`live`](Self::live) asks the server. The cache shows what the *last* run of
 /// this key has written, unless it is [behind](Self::cache_behind).
-pub struct Context {
+pub struct RunContext {
     pub(crate) tools: Arc<Tools>,
     pub(crate) key: ObjectKey,
     pub(crate) causes: Vec<Cause>,
@@ -34,12 +35,37 @@ pub struct Context {
     pub(crate) recording: OnceLock<(Client, WriteLog)>,
 }
 
+/// An event about an object, to be published as [`normal`](Self::normal) or [`warning`](Self::warning).
+#[must_use = "nothing is published before `normal` or `warning` is called"]
+pub struct EventAbout<'a> {
+    recorder: &'a Recorder,
+    object: ObjectReference,
+}
+
+impl EventAbout<'_> {
+    /// Something went as it should.
+    pub fn normal(self, reason: &str, note: impl Into<String>) {
+        self.recorder.normal(self.object, reason, note);
+    }
+
+    /// Something is wrong.
+    pub fn warning(self, reason: &str, note: impl Into<String>) {
+        self.recorder.warning(self.object, reason, note);
+    }
+}
+
+impl fmt::Debug for EventAbout<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventAbout").field("object", &self.object).finish_non_exhaustive()
+    }
+}
+
 /// What all runs of a controller have.
 pub(crate) struct Tools {
     pub(crate) controller: Arc<str>,
     pub(crate) client: Client,
     pub(crate) sources: Sources,
-    pub(crate) unseen: Unseen,
+    pub(crate) expectations: Expectations,
     pub(crate) recorder: Recorder,
 }
 
@@ -50,12 +76,12 @@ impl Tools {
     }
 
     /// Runs of a key have written this.
-    pub(crate) fn put_unseen(&self, key: &ObjectKey, pending: Pending) {
-        self.unseen.put(key, pending, |recorded| self.is_seen(recorded));
+    pub(crate) fn expect_writes(&self, key: &ObjectKey, pending: Pending) {
+        self.expectations.put(key, pending, |recorded| self.is_seen(recorded));
     }
 }
 
-impl Context {
+impl RunContext {
     /// The name of the controller.
     pub fn controller(&self) -> &str {
         &self.tools.controller
@@ -118,21 +144,13 @@ impl Context {
         })
     }
 
-    /// Tells in the cluster that something went as it should, as `kubectl describe` shows it. Written in the
-    /// background, and best effort.
-    pub fn normal<T>(&self, object: &T, reason: &str, note: impl Into<String>)
+    /// Publishes a Kubernetes event about an object, as `kubectl describe` shows it:
+    /// `cx.event(&*object).normal("Synced", "…")`. Events are written in the background, and may be lost.
+    pub fn event<T>(&self, object: &T) -> EventAbout<'_>
     where
         T: kube::Resource<DynamicType = ()>,
     {
-        self.tools.recorder.normal(object.object_ref(&()), reason, note);
-    }
-
-    /// Tells in the cluster that something is wrong. See [`normal`](Self::normal).
-    pub fn warning<T>(&self, object: &T, reason: &str, note: impl Into<String>)
-    where
-        T: kube::Resource<DynamicType = ()>,
-    {
-        self.tools.recorder.warning(object.object_ref(&()), reason, note);
+        EventAbout { recorder: &self.tools.recorder, object: object.object_ref(&()) }
     }
 
     /// The key that runs.
@@ -171,9 +189,9 @@ impl Context {
     }
 }
 
-impl fmt::Debug for Context {
+impl fmt::Debug for RunContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Context")
+        f.debug_struct("RunContext")
             .field("controller", &self.controller())
             .field("key", &self.key)
             .field("causes", &self.causes)

@@ -83,7 +83,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Controller<K> {
         self.wiring.factory.start();
         let ran = tokio::select! {
             () = stop.cancelled() => Ok(()),
-            synced = self.synced() => match synced {
+            synced = self.wait_for_sync() => match synced {
                 Ok(()) => self.work_until(&stop).await,
                 Err(error) => Err(error),
             },
@@ -118,7 +118,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Controller<K> {
         let ended = loop {
             tokio::select! {
                 () = stop.cancelled() => break Ok(()),
-                failure = self.wiring.factory.failed() => break Err(RunError::Broke(failure)),
+                failure = self.wiring.factory.wait_for_failure() => break Err(RunError::Broke(failure)),
                 Some(ended) = streams.join_next() => if ended.is_err() {
                     break Err(RunError::StreamPanicked);
                 },
@@ -215,12 +215,12 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Controller<K> {
         id
     }
 
-    async fn synced(&self) -> Result<(), RunError> {
+    async fn wait_for_sync(&self) -> Result<(), RunError> {
         let deadline = Instant::now() + self.sync_timeout;
         for source in self.work.tools.sources.all() {
             let synced = async {
                 tokio::select! {
-                    synced = source.synced() => synced,
+                    synced = source.wait_for_sync() => synced,
                     never = self.tell_trouble(&source) => match never {},
                 }
             };

@@ -15,8 +15,6 @@
 //! Whatever is not known by this counts as somebody else's: a cause that says less is better than
 //! one that is wrong.
 
-use std::sync::Arc;
-
 use http::StatusCode;
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -25,8 +23,8 @@ use windlass_indexer::{Head, ResourceVersion};
 /// What is known before a write is sent.
 #[derive(Debug, Default)]
 pub(crate) struct Before {
-    /// The name that the controller writes fields in.
-    manager: Option<Arc<str>>,
+    /// The name in which the request writes fields.
+    manager: Option<String>,
     /// The version that the request names.
     named: Option<ResourceVersion>,
     /// The version that a cache shows.
@@ -58,11 +56,7 @@ struct Manager {
 impl Before {
     /// Of a request with this body, of the controller `manager`, whose object is `shown` by a cache
     /// in this version.
-    pub(crate) fn of(
-        body: &[u8],
-        manager: Option<Arc<str>>,
-        shown: Option<ResourceVersion>,
-    ) -> Self {
+    pub(crate) fn of(body: &[u8], manager: Option<String>, shown: Option<ResourceVersion>) -> Self {
         // A list of operations, or YAML, is not looked into.
         let object: Object = serde_json::from_slice(body).unwrap_or_default();
         let named = object.metadata.resource_version.as_deref();
@@ -80,7 +74,7 @@ impl Before {
             return head.resource_version() != named;
         }
         let is_shown = self.shown.as_ref().is_some_and(|shown| head.resource_version() <= shown);
-        let is_last = |manager: &Arc<str>| is_last(manager, answer);
+        let is_last = |manager: &String| is_last(manager, answer);
         !is_shown
             && head.deletion_timestamp().is_none()
             && self.manager.as_ref().is_some_and(is_last)

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use windlass_informer::Scope;
 
-use crate::{Action, Context, Error, Reconcile};
+use crate::{Action, Error, Reconcile, RunContext};
 
 /// A reconciler that has something to clean up before its objects go.
 pub trait Finalize<K>: Send + Sync + 'static {
@@ -21,7 +21,7 @@ pub trait Finalize<K>: Send + Sync + 'static {
     fn reconcile(
         &self,
         object: Arc<K>,
-        cx: &Context,
+        cx: &RunContext,
     ) -> impl Future<Output = Result<Action, Error>> + Send;
 
     /// The object is to be deleted. It goes when this has succeeded with [`Action::Done`]; until then it is called
@@ -29,7 +29,7 @@ pub trait Finalize<K>: Send + Sync + 'static {
     fn cleanup(
         &self,
         object: Arc<K>,
-        cx: &Context,
+        cx: &RunContext,
     ) -> impl Future<Output = Result<Action, Error>> + Send;
 }
 
@@ -38,16 +38,16 @@ pub trait Finalize<K>: Send + Sync + 'static {
 /// ```
 /// # use std::sync::Arc;
 /// # use k8s_openapi::api::core::v1::ConfigMap;
-/// # use windlass_reconciler::{Action, Context, Error, Finalize, Finalized};
+/// # use windlass_reconciler::{Action, RunContext, Error, Finalize, Finalized};
 /// struct Buckets;
 ///
 /// impl Finalize<ConfigMap> for Buckets {
-///     async fn reconcile(&self, object: Arc<ConfigMap>, cx: &Context) -> Result<Action, Error> {
+///     async fn reconcile(&self, object: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
 ///         // make a bucket at the cloud provider, unless it is there
 ///         Ok(Action::Done)
 ///     }
 ///
-///     async fn cleanup(&self, object: Arc<ConfigMap>, cx: &Context) -> Result<Action, Error> {
+///     async fn cleanup(&self, object: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
 ///         // delete the bucket, if it is there
 ///         Ok(Action::Done)
 ///     }
@@ -80,7 +80,7 @@ where
         + 'static,
     R: Finalize<K>,
 {
-    async fn reconcile(&self, object: Arc<K>, cx: &Context) -> Result<Action, Error> {
+    async fn reconcile(&self, object: Arc<K>, cx: &RunContext) -> Result<Action, Error> {
         let is_deleted = object.meta().deletion_timestamp.is_some();
         let has_it = object.finalizers().contains(&self.finalizer);
         match (is_deleted, has_it) {
@@ -110,7 +110,7 @@ where
     K: Resource<DynamicType = (), Scope: Scope> + Serialize + DeserializeOwned + Clone + Sync,
 {
     /// The clean-up may have changed the object itself, so that the version of the cache is old.
-    async fn remove(&self, object: &K, cx: &Context) -> Result<(), Error> {
+    async fn remove(&self, object: &K, cx: &RunContext) -> Result<(), Error> {
         let (uid, finalizer) = (&object.meta().uid, &self.finalizer);
         let gone = |present: &mut K| {
             if present.meta().uid == *uid {

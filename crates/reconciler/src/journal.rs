@@ -126,7 +126,7 @@ impl Outcome {
     }
 
     /// It was settled when it is tried again.
-    pub(crate) fn is_retried_in(&mut self, delay: Duration) {
+    pub(crate) fn set_retry(&mut self, delay: Duration) {
         match self {
             Self::Failed { retry_in, .. }
             | Self::Panicked { retry_in, .. }
@@ -206,12 +206,12 @@ impl Journal {
     }
 
     /// It was settled when the key is tried again, if that run is still the last one.
-    pub(crate) fn is_retried_in(&self, key: &ObjectKey, number: u64, delay: Duration) {
+    pub(crate) fn set_retry(&self, key: &ObjectKey, number: u64, delay: Duration) {
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(page) = pages.runs.get_mut(key)
             && page.number == number
         {
-            page.last.outcome.is_retried_in(delay);
+            page.last.outcome.set_retry(delay);
         }
     }
 

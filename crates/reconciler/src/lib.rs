@@ -4,13 +4,13 @@
 //! use std::sync::Arc;
 //! use k8s_openapi::api::core::v1::ConfigMap;
 //! use windlass_informer::SharedInformerFactory;
-//! use windlass_reconciler::{Action, Context, Controller, Error, Reconcile, Watch, stop_on_signal};
+//! use windlass_reconciler::{Action, RunContext, Controller, Error, Reconcile, Watch, stop_on_signal};
 //!
 //! /// Notes on every ConfigMap how many entries it has.
 //! struct Counter;
 //!
 //! impl Reconcile<ConfigMap> for Counter {
-//!     async fn reconcile(&self, object: Arc<ConfigMap>, cx: &Context) -> Result<Action, Error> {
+//!     async fn reconcile(&self, object: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
 //!         let mut counted = ConfigMap::clone(&object);
 //!         let entries = object.data.as_ref().map_or(0, |data| data.len());
 //!         counted.metadata.annotations.get_or_insert_default().insert("entries".into(), entries.to_string());
@@ -34,8 +34,8 @@
 //! - No two runs of a key overlap. Runs of different keys do, as many as there are
 //!   [workers](ControllerBuilder::workers).
 //! - Before the first run, the caches of all of its sources are complete.
-//! - The caches show what the last run of the same key has written through [`Context::client`] or
-//!   [`Context::live`]; see [below](#read-your-writes).
+//! - The caches show what the last run of the same key has written through [`RunContext::client`] or
+//!   [`RunContext::live`]; see [below](#read-your-writes).
 //! - What follows on a run is in the table of [`Reconcile`].
 //!
 //! What reconcilers share, as clients of other services, are fields of the type that implements [`Reconcile`].
@@ -59,7 +59,7 @@
 //! - If the cluster is restored from a backup, what was written before is forgotten as soon as the
 //!   informers have noticed it.
 //!
-//! Then the run begins, and [`Context::cache_behind`] says whether a cache may still lack
+//! Then the run begins, and [`RunContext::cache_behind`] says whether a cache may still lack
 //! something: because it is late, because only the server knows, or because the answer to a write
 //! was lost. *Within* a run the caches do not wait: what was just written is in the answer to the
 //! write. Deleting a collection is not tracked, and neither is what is written through other
@@ -99,13 +99,13 @@
 //! | `ctrl.Result{RequeueAfter: d}` | `Action::RequeueAfter(d)` |
 //! | `reconcile.TerminalError(err)` | `error.terminal()` |
 //! | `req`, then `r.Get(ctx, req.NamespacedName, &foo)` | the object is handed over; [`Reconcile::absent`] if there is none |
-//! | `r.Get`, `r.List` of other kinds | [`Context::lister`], after `.reads(Watch::<T>::new())` |
+//! | `r.Get`, `r.List` of other kinds | [`RunContext::lister`], after `.reads(Watch::<T>::new())` |
 //! | `r.Status().Update(ctx, &foo)` | `cx.live().update_status(&old, &new)` |
 //! | `controllerutil.CreateOrUpdate` | `cx.live().apply_owned(object, &owner)`, or `modify` |
 //! | `controllerutil.SetControllerReference` | [`set_owner`] |
 //! | `ctrl.SetupSignalHandler()` | [`stop_on_signal`] |
 //! | `controllerutil.AddFinalizer` and a branch | [`Finalized`] |
-//! | `r.Recorder.Event(foo, "Normal", …)` | [`Context::normal`], [`Context::warning`] |
+//! | `r.Recorder.Event(foo, "Normal", …)` | [`RunContext::event`] |
 //! | `expectations` against a stale cache | nothing to do: see above |
 //!
 //! # Beside kube-runtime
@@ -117,7 +117,7 @@
 //! | `error_policy` | the limiter, and what the [`Error`] says: `terminal`, `retry_after` |
 //! | `Action::requeue(d)`, `Action::await_change()` | `Action::RequeueAfter(d)`, `Action::Done` |
 //! | `finalizer(&api, name, object, …)` | [`Finalized`] |
-//! | `reflector::Store` | [`Context::lister`], [`Controller::lister`] |
+//! | `reflector::Store` | [`RunContext::lister`], [`Controller::lister`] |
 //! | `predicate_filter` | [`Watch::when`] |
 //! | `shutdown_on_signal()` | [`stop_on_signal`] |
 
@@ -129,15 +129,16 @@ mod cause;
 mod conditions;
 mod context;
 mod controller;
+mod crd;
 mod credit;
-mod definition;
-mod difference;
 mod error;
+mod expectations;
 mod finalizer;
 mod guard;
 mod journal;
 mod kept;
 mod live;
+mod merge_patch;
 mod owner;
 mod ownership;
 mod predicate;
@@ -151,7 +152,6 @@ mod running;
 mod signal;
 mod source;
 mod tally;
-mod unseen;
 mod verdict;
 mod watch;
 mod wiring;
@@ -164,17 +164,15 @@ pub use cause::{Cause, Change};
 pub use conditions::{
     condition, find_condition, is_condition_true, remove_condition, set_condition, set_condition_at,
 };
-pub use context::Context;
+pub use context::{EventAbout, RunContext};
 pub use controller::{Controller, ControllerStatus};
-pub use definition::{
-    INSTALL_TIMEOUT, InstallError, Obstacle, install_definition, install_definition_within,
-};
-pub use difference::difference;
+pub use crd::{INSTALL_TIMEOUT, InstallError, Obstacle, install_crd, install_crd_within};
 pub use error::{Class, Error};
 pub use finalizer::{Finalize, Finalized};
 pub use journal::{KEYS_MAX, Outcome, RUNS_PER_KEY, Run};
 pub use kept::WRITES_PER_RUN;
 pub use live::{Incomplete, Live};
+pub use merge_patch::merge_patch;
 pub use ownership::{OwnershipError, is_controlled_by, owner_reference, set_owner};
 pub use predicate::Predicate;
 pub use reconcile::Reconcile;

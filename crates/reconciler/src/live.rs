@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 use windlass_indexer::ObjectKey;
 use windlass_informer::{CreatedName, Resource, Scope};
 
-use crate::difference::lists::{Unmatched, carry_over, replaces_objects};
-use crate::difference::{merge, set_version};
-use crate::{Context, Error, is_controlled_by, set_owner};
+use crate::merge_patch::lists::{Unmatched, carry_over, replaces_objects};
+use crate::merge_patch::{merge, set_version};
+use crate::{Error, RunContext, is_controlled_by, set_owner};
 
 /// How often a change is tried again on what somebody else has written meanwhile.
 const CONFLICTS_MAX: u32 = 10;
@@ -38,15 +38,15 @@ const SERVER_METADATA: [&str; 8] = [
     "uid",
 ];
 
-/// Reads and writes objects of one type at the server. See [`Context::live`].
+/// Reads and writes objects of one type at the server. See [`RunContext::live`].
 ///
 /// ```
 /// # use std::sync::Arc;
 /// # use k8s_openapi::api::core::v1::ConfigMap;
-/// # use windlass_reconciler::{Action, Context, Error, Reconcile};
+/// # use windlass_reconciler::{Action, RunContext, Error, Reconcile};
 /// # struct Counter;
 /// # impl Reconcile<ConfigMap> for Counter {
-/// async fn reconcile(&self, object: Arc<ConfigMap>, cx: &Context) -> Result<Action, Error> {
+/// async fn reconcile(&self, object: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
 ///     let mut counted = ConfigMap::clone(&object);
 ///     let length = object.data.as_ref().map_or(0, |data| data.len());
 ///     counted.metadata.annotations.get_or_insert_default().insert("entries".into(), length.to_string());
@@ -57,7 +57,7 @@ const SERVER_METADATA: [&str; 8] = [
 /// # }
 /// ```
 pub struct Live<'a, T> {
-    cx: &'a Context,
+    cx: &'a RunContext,
     object: PhantomData<fn() -> T>,
 }
 
@@ -101,7 +101,7 @@ struct Lossy {
 }
 
 impl<'a, T: kube::Resource<DynamicType = (), Scope: Scope>> Live<'a, T> {
-    pub(crate) fn new(cx: &'a Context) -> Self {
+    pub(crate) fn new(cx: &'a RunContext) -> Self {
         Self { cx, object: PhantomData }
     }
 }

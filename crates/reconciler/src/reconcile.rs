@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use windlass_indexer::ObjectKey;
 
-use crate::{Action, Context, Error};
+use crate::{Action, Error, RunContext};
 
 /// Makes the world as an object says it should be.
 ///
@@ -15,12 +15,12 @@ use crate::{Action, Context, Error};
 /// ```
 /// use std::sync::Arc;
 /// use k8s_openapi::api::core::v1::ConfigMap;
-/// use windlass_reconciler::{Action, Context, Error, Reconcile};
+/// use windlass_reconciler::{Action, RunContext, Error, Reconcile};
 ///
 /// struct Greeter;
 ///
 /// impl Reconcile<ConfigMap> for Greeter {
-///     async fn reconcile(&self, object: Arc<ConfigMap>, cx: &Context) -> Result<Action, Error> {
+///     async fn reconcile(&self, object: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
 ///         println!("{}: {:?}, because {:?}", cx.key(), object.data, cx.causes());
 ///         Ok(Action::Done)
 ///     }
@@ -41,14 +41,14 @@ use crate::{Action, Context, Error};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not reconcile `{K}`",
     label = "this controller is of `{K}`",
-    note = "write `impl Reconcile<{K}> for {Self}`, with `async fn reconcile(&self, object: Arc<{K}>, cx: &Context)`"
+    note = "write `impl Reconcile<{K}> for {Self}`, with `async fn reconcile(&self, object: Arc<{K}>, cx: &RunContext)`"
 )]
 pub trait Reconcile<K>: Send + Sync + 'static {
     /// The object is there.
     fn reconcile(
         &self,
         object: Arc<K>,
-        cx: &Context,
+        cx: &RunContext,
     ) -> impl Future<Output = Result<Action, Error>> + Send;
 
     /// The object is not there: it was deleted, or never was. What belongs to it in the cluster is collected by
@@ -56,7 +56,7 @@ pub trait Reconcile<K>: Send + Sync + 'static {
     fn absent(
         &self,
         key: &ObjectKey,
-        cx: &Context,
+        cx: &RunContext,
     ) -> impl Future<Output = Result<Action, Error>> + Send {
         let _ = (key, cx);
         std::future::ready(Ok(Action::Done))
@@ -68,17 +68,17 @@ pub(crate) type Running<'a> = Pin<Box<dyn Future<Output = Result<Action, Error>>
 
 /// A reconciler whose type is forgotten, so that a controller has only the type of its objects.
 pub(crate) trait ErasedReconcile<K>: Send + Sync {
-    fn reconcile<'a>(&'a self, object: Arc<K>, cx: &'a Context) -> Running<'a>;
+    fn reconcile<'a>(&'a self, object: Arc<K>, cx: &'a RunContext) -> Running<'a>;
 
-    fn absent<'a>(&'a self, cx: &'a Context) -> Running<'a>;
+    fn absent<'a>(&'a self, cx: &'a RunContext) -> Running<'a>;
 }
 
 impl<K: Send + Sync + 'static, R: Reconcile<K>> ErasedReconcile<K> for R {
-    fn reconcile<'a>(&'a self, object: Arc<K>, cx: &'a Context) -> Running<'a> {
+    fn reconcile<'a>(&'a self, object: Arc<K>, cx: &'a RunContext) -> Running<'a> {
         Box::pin(Reconcile::reconcile(self, object, cx))
     }
 
-    fn absent<'a>(&'a self, cx: &'a Context) -> Running<'a> {
+    fn absent<'a>(&'a self, cx: &'a RunContext) -> Running<'a> {
         Box::pin(Reconcile::absent(self, cx.key(), cx))
     }
 }

@@ -5,6 +5,7 @@
 //! reconciler writes, whichever API it uses, and costs reads nothing. A write whose answer was
 //! lost, or that was cancelled, may have been made or not: it is noted as unknown.
 
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use http::{Method, Request, Response};
@@ -13,12 +14,14 @@ use kube::Client;
 use kube::client::Body;
 use tower::{BoxError, service_fn};
 use windlass_indexer::ObjectKey;
-use windlass_informer::{RequestError, RequestInfo, RequestTarget, error_chain, explain};
+use windlass_informer::{
+    CredentialsError, RequestError, RequestInfo, RequestTarget, error_chain, explain,
+};
 
 use crate::context::Tools;
 use crate::credit::Before;
+use crate::expectations::Pending;
 use crate::kept::KeptWrites;
-use crate::unseen::Pending;
 use crate::write::{Recorded, Verb};
 
 /// What a run has written so far. Clones are the same log.
@@ -57,7 +60,7 @@ impl WriteLog {
             drop(entries);
             let mut late = Pending::default();
             late.note(recorded, |_| false);
-            tools.put_unseen(&self.0.key, late);
+            tools.expect_writes(&self.0.key, late);
             return;
         }
         if let Some(recorded) = &recorded {
@@ -74,10 +77,9 @@ impl WriteLog {
     }
 
     /// What is known before a request with this body is sent.
-    fn before(&self, body: &[u8], target: &RequestTarget) -> Before {
+    fn before(&self, body: &[u8], manager: Option<String>, target: &RequestTarget) -> Before {
         let tools = self.0.tools.upgrade();
         let shown = tools.as_ref().and_then(|tools| tools.sources.shown(target));
-        let manager = tools.map(|tools| Arc::clone(&tools.controller));
         Before::of(body, manager, shown)
     }
 
@@ -131,11 +133,13 @@ async fn send(
     log: &WriteLog,
 ) -> Result<Response<Body>, kube::Error> {
     let Some((verb, target)) = tracked(&request) else { return inner.send(request).await };
-    // Nobody looks into a body that is not at hand.
+    // A streamed body is not read.
     let body = request.body().try_clone().unwrap_or_else(Body::empty);
-    let before = log.before(&body.collect_bytes().await?, &target);
+    let before = log.before(&body.collect_bytes().await?, field_manager(&request), &target);
     let mut under_way = UnderWay { log, is_answered: false };
-    let answer = inner.send(request).await?;
+    let answer = inner.send(request).await.inspect_err(|error| {
+        under_way.is_answered = error_chain(error).any(was_not_sent);
+    })?;
     // If the server has trouble itself, nobody knows what it did before.
     if answer.status().is_server_error() {
         return Ok(answer);
@@ -143,6 +147,19 @@ async fn send(
     let answer = noted(answer, verb, target, &before, log).await?;
     under_way.is_answered = true;
     Ok(answer)
+}
+
+/// The name in which a request writes fields, if it says so.
+fn field_manager(request: &Request<Body>) -> Option<String> {
+    let query = request.uri().query().unwrap_or_default();
+    let mut pairs = form_urlencoded::parse(query.as_bytes());
+    pairs.find(|(name, _)| name == "fieldManager").map(|(_, value)| value.into_owned())
+}
+
+/// Whether a request that failed with this error has not reached the server.
+fn was_not_sent(error: &(dyn std::error::Error + 'static)) -> bool {
+    let is_refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    error.is::<CredentialsError>() || error.downcast_ref().is_some_and(is_refused)
 }
 
 /// Whether a request is a write to an object, or makes one. Deleting a collection is not: nobody knows what it meets.

@@ -42,7 +42,7 @@ pub(crate) enum NoLister {
 /// An informer whose type is forgotten.
 trait ErasedInformer: Send + Sync {
     fn status(&self) -> InformerStatus;
-    fn synced(&self) -> Pin<Box<dyn Future<Output = bool> + Send + '_>>;
+    fn wait_for_sync(&self) -> Pin<Box<dyn Future<Output = bool> + Send + '_>>;
     fn lister(&self) -> &dyn Any;
 }
 
@@ -51,8 +51,8 @@ impl<T: DeserializeOwned + Send + Sync + 'static> ErasedInformer for SharedInfor
         SharedInformer::status(self)
     }
 
-    fn synced(&self) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
-        Box::pin(async { SharedInformer::synced(self).await.is_ok() })
+    fn wait_for_sync(&self) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
+        Box::pin(async { SharedInformer::wait_for_sync(self).await.is_ok() })
     }
 
     fn lister(&self) -> &dyn Any {
@@ -71,11 +71,11 @@ impl Source {
 
     /// Waits until the cache is complete, and its events have reached the queue. `false` if it has stopped, or was
     /// [removed](Self::is_removed).
-    pub(crate) async fn synced(&self) -> bool {
+    pub(crate) async fn wait_for_sync(&self) -> bool {
         let synced = async {
             match &self.registration {
-                Some(registration) => registration.synced().await,
-                None => self.informer.synced().await,
+                Some(registration) => registration.wait_for_sync().await,
+                None => self.informer.wait_for_sync().await,
             }
         };
         tokio::select! {

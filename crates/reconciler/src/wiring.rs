@@ -156,8 +156,8 @@ impl Wiring {
         self.waker().wake(key, cause);
     }
 
-    fn waker(&self) -> Waker {
-        Waker {
+    fn waker(&self) -> Enqueuer {
+        Enqueuer {
             queue: self.queue.clone(),
             controller: Arc::clone(&self.controller),
             priority: self.priority.clone(),
@@ -166,13 +166,13 @@ impl Wiring {
 }
 
 /// The part of the wiring that handlers have. They must not hold the factory, which holds them.
-struct Waker {
+struct Enqueuer {
     queue: Queue,
     controller: Arc<str>,
     priority: PriorityPolicy,
 }
 
-impl Waker {
+impl Enqueuer {
     fn wake(&self, key: ObjectKey, cause: Cause) {
         let priority = self.priority.of(&self.controller, &key, &cause);
         // A queue that is shut down takes nothing: the controller has stopped.

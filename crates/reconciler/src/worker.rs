@@ -16,18 +16,18 @@ use tracing::{Instrument as _, Span};
 use windlass_indexer::{Lister, ObjectKey};
 use windlass_workqueue::{Add, Lease, MAX_DELAY};
 
-use crate::Context;
+use crate::RunContext;
 use crate::cause::Cause;
 use crate::context::Tools;
 use crate::controller::Queue;
 use crate::error::{Class, Error};
+use crate::expectations::Pending;
 use crate::journal::{Journal, Outcome, Run};
 use crate::priority::PriorityPolicy;
 use crate::reconcile::ErasedReconcile;
 use crate::report::RunOf;
 use crate::running::{LongRun, Running};
 use crate::tally::Tally;
-use crate::unseen::Pending;
 use crate::verdict::Verdict;
 use crate::write::Write;
 
@@ -69,7 +69,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
 
     /// Runs a key when the caches show what its last runs have written, unless it is put aside until then.
     async fn serve(&self, lease: Taken<'_>, stop: &CancellationToken) {
-        let caught_up = match self.tools.unseen.take(lease.key()) {
+        let caught_up = match self.tools.expectations.take(lease.key()) {
             None => Some((lease, false)),
             Some(pending) => {
                 stop.run_until_cancelled(self.catch_up(lease, pending)).await.flatten()
@@ -89,17 +89,27 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
         lease: Taken<'q>,
         mut pending: Pending,
     ) -> Option<(Taken<'q>, bool)> {
-        let waited = timeout_at(pending.since + WORKER_WAIT, async {
+        let deadline = pending.since + WORKER_WAIT;
+        let waited = timeout_at(deadline, async {
             for recorded in &pending.writes {
                 for behind in self.tools.sources.behind(recorded) {
-                    behind.seen(&recorded.written, recorded.write.answered).await;
+                    if behind.is_certain(&recorded.written) {
+                        behind.wait_until_seen(&recorded.written, recorded.write.answered).await;
+                    }
                 }
             }
         });
-        if waited.await.is_ok() {
+        let is_late = waited.await.is_err();
+        if pending.writes.iter().all(|recorded| self.tools.is_seen(recorded)) {
             return Some((lease, pending.has_unknown));
         }
         let now = Instant::now();
+        if !is_late && now < deadline {
+            // An object that may never come is waited for without a worker.
+            self.tools.expectations.put_back(lease.key(), pending);
+            let _ = lease.postpone(deadline - now);
+            return None;
+        }
         let Pending { writes, has_unknown, .. } = &mut pending;
         writes.retain(|recorded| {
             let behind = self.tools.sources.behind(recorded);
@@ -111,15 +121,15 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
         });
         pending.forget_seen(|recorded| self.tools.is_seen(recorded));
         if !pending.writes.is_empty() && now < pending.since + CACHE_WAIT {
-            self.tools.unseen.put_back(lease.key(), pending);
+            self.tools.expectations.put_back(lease.key(), pending);
             // A queue that is shut down has no later.
             let _ = lease.postpone(ASIDE);
             return None;
         }
         let is_behind = pending.has_unknown || !pending.writes.is_empty();
-        // What nobody knows is told once: nobody will know more later.
+        // A lost answer is reported once: waiting longer would tell no more.
         pending.has_unknown = false;
-        self.tools.unseen.put_back(lease.key(), pending);
+        self.tools.expectations.put_back(lease.key(), pending);
         Some((lease, is_behind))
     }
 
@@ -147,8 +157,8 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
         // All of this before the key may run again, on another worker.
         let log = cx.recording.get().map(|(_, log)| log.close());
         let (kept, pending) = log.unwrap_or_default();
-        self.tools.put_unseen(&cx.key, pending);
-        let Context { key, causes, causes_omitted, attempt, .. } = cx;
+        self.tools.expect_writes(&cx.key, pending);
+        let RunContext { key, causes, causes_omitted, attempt, .. } = cx;
         let run = Run {
             started,
             queued,
@@ -162,8 +172,8 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
         };
         let noted = self.journal.write(&key, run);
         if let Some(retry_in) = self.settle(lease, &verdict) {
-            outcome.is_retried_in(retry_in);
-            self.journal.is_retried_in(&key, noted.number, retry_in);
+            outcome.set_retry(retry_in);
+            self.journal.set_retry(&key, noted.number, retry_in);
         }
         self.tally.count(&outcome, took, is_behind);
         let of = RunOf { controller: &self.tools.controller, key: &key, attempt };
@@ -175,13 +185,13 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
         }
     }
 
-    fn context(&self, lease: &Taken<'_>, started: Instant, is_behind: bool) -> Context {
+    fn context(&self, lease: &Taken<'_>, started: Instant, is_behind: bool) -> RunContext {
         // Not collected: mostly it is one, and then all the ways to make room for more are for nothing.
         let mut causes = Vec::with_capacity(1);
         lease.causes().for_each(|cause| causes.push(cause.clone()));
         let is_valid = |write: &Write| !self.tools.sources.is_restored_since(write);
         self.journal.ascribe(lease.key(), &mut causes, is_valid);
-        Context {
+        RunContext {
             tools: Arc::clone(&self.tools),
             key: lease.key().clone(),
             causes,
@@ -194,7 +204,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
     }
 
     /// Calls the reconciler, within its time. Whatever of the user's panics, as its error when it is shown, is caught.
-    async fn call(&self, cx: &Context) -> Verdict {
+    async fn call(&self, cx: &RunContext) -> Verdict {
         let called = async {
             // By its handle, which leaves the hot set to those who read: most objects have changed before they run
             // again.
@@ -253,7 +263,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
 }
 
 /// The span of a run. Without a subscriber it is not even made, nor told to `log`, as `tracing` would with a feature of kube's.
-fn span_of(cx: &Context) -> Span {
+fn span_of(cx: &RunContext) -> Span {
     if LevelFilter::current() < LevelFilter::INFO {
         return Span::none();
     }

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use windlass_informer::SharedInformerFactory;
 use windlass_reconciler::{
-    Action, Cause, Class, Context, Controller, Error, Outcome, RunError, Watch,
+    Action, Cause, Class, Controller, Error, Outcome, RunContext, RunError, Watch,
 };
 use windlass_testkit::TestCluster;
 use windlass_testkit::apiserver::{Fault, FaultRule};
@@ -92,7 +92,7 @@ async fn reconciler_that_wakes_itself_is_found_out_with_the_write() {
     let (log, _guard) = Log::start();
     let (_cluster, client) = cluster().await;
     let (said, mut ran) = mpsc::channel(1);
-    let counter = does(move |object: Arc<ConfigMap>, cx: &Context| {
+    let counter = does(move |object: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             said.send(()).await?;
@@ -125,10 +125,10 @@ async fn reconciler_that_wakes_itself_is_found_out_with_the_write() {
 async fn events_that_are_dropped_are_told_and_counted() {
     let (log, _guard) = Log::start();
     let (_cluster, client) = cluster().await;
-    let teller = does(|object: Arc<ConfigMap>, cx: &Context| {
+    let teller = does(|object: Arc<ConfigMap>, cx: &RunContext| {
         Box::pin(async move {
             for number in 0..30 {
-                cx.normal(&*object, "Counted", number.to_string());
+                cx.event(&*object).normal("Counted", number.to_string());
             }
             Ok(Action::Done)
         })
@@ -146,7 +146,7 @@ async fn writing_what_is_there_already_is_no_loop() {
     let (log, _guard) = Log::start();
     let (_cluster, client) = cluster().await;
     let (said, mut runs) = mpsc::channel(100);
-    let labeller = does(move |object: Arc<ConfigMap>, cx: &Context| {
+    let labeller = does(move |object: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             let mut new = ConfigMap::clone(&object);
@@ -237,7 +237,7 @@ async fn missing_right_to_write_is_told_with_the_object() {
     let server = cluster.server().expect("embedded");
     let refusal = Fault::Fail { code: 403, retry_after: None };
     server.faults().add(FaultRule::new(refusal).verb("patch"));
-    let labeller = does(|object: Arc<ConfigMap>, cx: &Context| {
+    let labeller = does(|object: Arc<ConfigMap>, cx: &RunContext| {
         Box::pin(async move {
             let mut new = ConfigMap::clone(&object);
             new.metadata.labels.get_or_insert_default().insert("seen".into(), "yes".into());

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
 use serde_json::json;
-use windlass_reconciler::{Action, Class, Context, Counts, Error, Reconcile, Watch};
+use windlass_reconciler::{Action, Class, Counts, Error, Reconcile, RunContext, Watch};
 use windlass_testkit::TestCluster;
 use windlass_testkit::apiserver::{Fault, FaultRule};
 
@@ -20,10 +20,10 @@ const WRITES: u64 = 6;
 
 /// Makes three secrets for its object, marks two of them, deletes what is too many, and notes that it is done.
 fn keeper() -> impl Reconcile<ConfigMap> {
-    does(|object: Arc<ConfigMap>, cx: &Context| Box::pin(keep(object, cx)))
+    does(|object: Arc<ConfigMap>, cx: &RunContext| Box::pin(keep(object, cx)))
 }
 
-async fn keep(object: Arc<ConfigMap>, cx: &Context) -> Result<Action, Error> {
+async fn keep(object: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
     let (live, secrets) = (cx.live::<Secret>(), cx.lister::<Secret>()?);
     for number in 0..3 {
         let name = format!("{}-{number}", object.name_any());
@@ -158,7 +158,7 @@ async fn failures_are_forgotten_only_by_a_result_that_is_none() {
     let (_cluster, client) = cluster().await;
     create(&client, "two").await;
     let (said, mut attempts) = tokio::sync::mpsc::channel(100);
-    let failing = does(move |_: Arc<ConfigMap>, cx: &Context| {
+    let failing = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             said.send((cx.key().name().to_owned(), cx.attempt())).await?;
@@ -191,7 +191,7 @@ async fn failures_are_forgotten_only_by_a_result_that_is_none() {
 async fn stopping_is_no_timeout_and_lets_a_run_finish() {
     let (_cluster, client) = cluster().await;
     let (said, mut begun) = tokio::sync::mpsc::channel(1);
-    let slow = does(move |_: Arc<ConfigMap>, _: &Context| {
+    let slow = does(move |_: Arc<ConfigMap>, _: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             said.send(()).await?;
@@ -212,7 +212,7 @@ async fn controllers_of_a_process_share_their_informers() {
     let (cluster, client) = cluster().await;
     let factory = windlass_informer::SharedInformerFactory::new(client);
     let watched = || Watch::<ConfigMap>::new();
-    let nothing = || does(|_: Arc<ConfigMap>, _: &Context| Box::pin(async { Ok(Action::Done) }));
+    let nothing = || does(|_: Arc<ConfigMap>, _: &RunContext| Box::pin(async { Ok(Action::Done) }));
     let build = |name: &str| {
         let builder = windlass_reconciler::Controller::of(watched()).name(name);
         builder.owns(Watch::<Secret>::new()).build(&factory, nothing()).expect("a controller")

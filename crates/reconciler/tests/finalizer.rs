@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tower::service_fn;
 use windlass_informer::SharedInformerFactory;
-use windlass_reconciler::{Action, Context, Controller, Error, Finalize, Finalized, Watch};
+use windlass_reconciler::{Action, Controller, Error, Finalize, Finalized, RunContext, Watch};
 use windlass_testkit::{TestCluster, on_each_cluster};
 
 const FINALIZER: &str = "example.com/bucket";
@@ -29,13 +29,13 @@ struct Buckets {
 }
 
 impl Finalize<ConfigMap> for Buckets {
-    async fn reconcile(&self, object: Arc<ConfigMap>, _: &Context) -> Result<Action, Error> {
+    async fn reconcile(&self, object: Arc<ConfigMap>, _: &RunContext) -> Result<Action, Error> {
         let has_finalizer = object.finalizers().iter().any(|name| name == FINALIZER);
         self.said.send(format!("reconcile {has_finalizer}")).await?;
         Ok(Action::Done)
     }
 
-    async fn cleanup(&self, _: Arc<ConfigMap>, _: &Context) -> Result<Action, Error> {
+    async fn cleanup(&self, _: Arc<ConfigMap>, _: &RunContext) -> Result<Action, Error> {
         let is_first = {
             let mut cleanups = self.cleanups.lock().expect("not poisoned");
             *cleanups += 1;
@@ -92,7 +92,7 @@ struct Children {
 }
 
 impl Finalize<ConfigMap> for Children {
-    async fn reconcile(&self, object: Arc<ConfigMap>, cx: &Context) -> Result<Action, Error> {
+    async fn reconcile(&self, object: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
         let mut child = Secret::default();
         child.metadata.name = Some("child".to_owned());
         child.metadata.namespace = object.namespace();
@@ -100,7 +100,7 @@ impl Finalize<ConfigMap> for Children {
         Ok(Action::Done)
     }
 
-    async fn cleanup(&self, object: Arc<ConfigMap>, _: &Context) -> Result<Action, Error> {
+    async fn cleanup(&self, object: Arc<ConfigMap>, _: &RunContext) -> Result<Action, Error> {
         self.cleanups.fetch_add(1, Ordering::Relaxed);
         // Somebody touches the child, whose event runs the object again.
         let namespace = object.namespace().unwrap_or_default();

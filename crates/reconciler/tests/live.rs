@@ -15,7 +15,7 @@ use kube::core::ObjectMeta;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use windlass_indexer::ObjectKey;
-use windlass_reconciler::{Action, Class, Context, Error};
+use windlass_reconciler::{Action, Class, Error, RunContext};
 use windlass_testkit::{TestCluster, on_each_cluster};
 
 use stage::{api, config_map, create, does, run};
@@ -25,7 +25,7 @@ use stage::{api, config_map, create, does, run};
 async fn within_a_run<R, F>(cluster: &TestCluster, body: F) -> R
 where
     R: Send + 'static,
-    F: for<'a> FnOnce(&'a Context) -> std::pin::Pin<Box<dyn Future<Output = R> + Send + 'a>>
+    F: for<'a> FnOnce(&'a RunContext) -> std::pin::Pin<Box<dyn Future<Output = R> + Send + 'a>>
         + Send
         + 'static,
 {
@@ -36,7 +36,7 @@ where
     let (said, result) = oneshot::channel();
     // Both are gone after the first run, however that ends.
     let once = std::sync::Mutex::new(Some((body, said)));
-    let once = does(move |object: Arc<ConfigMap>, cx: &Context| {
+    let once = does(move |object: Arc<ConfigMap>, cx: &RunContext| {
         let is_it = object.uid() == own.uid();
         let once = is_it.then(|| once.lock().expect("not poisoned").take()).flatten();
         Box::pin(async move {
@@ -65,7 +65,7 @@ async fn object_is_made_read_changed_and_deleted() {
     .await;
 }
 
-async fn whole_life(cx: &Context) -> Result<(), Error> {
+async fn whole_life(cx: &RunContext) -> Result<(), Error> {
     let live = cx.live::<ConfigMap>();
     assert!(live.get(&key("default/new")).await?.is_none());
     let made = live.create(&config_map("new")).await?;
@@ -108,7 +108,7 @@ async fn another_object_of_the_same_name_is_not_deleted() {
     .await;
 }
 
-async fn delete_the_old_one(cx: &Context) -> Result<Option<String>, Error> {
+async fn delete_the_old_one(cx: &RunContext) -> Result<Option<String>, Error> {
     let live = cx.live::<ConfigMap>();
     let old = live.create(&config_map("twin")).await?;
     live.delete(&old).await?;
@@ -138,7 +138,7 @@ fn deployment(name: &str) -> Result<Deployment, Error> {
     }))?)
 }
 
-async fn write_status(cx: &Context) -> Result<(), Error> {
+async fn write_status(cx: &RunContext) -> Result<(), Error> {
     let live = cx.live::<Deployment>();
     let made = live.create(&deployment("status")?).await?;
     let mut new = made.clone();
@@ -201,7 +201,7 @@ struct Image {
     image: String,
 }
 
-async fn write_lists(cx: &Context) -> Result<(), Error> {
+async fn write_lists(cx: &RunContext) -> Result<(), Error> {
     let (full, poor) = (cx.live::<Deployment>(), cx.live::<Seen<Deployment, Images>>());
     let (made, web) = (full.create(&deployment("lists")?).await?, key("default/lists"));
     let old = poor.get(&web).await?.expect("it is there");
@@ -299,7 +299,7 @@ struct Data {
     data: BTreeMap<String, String>,
 }
 
-async fn write_poorly(cx: &Context) -> Result<(), Error> {
+async fn write_poorly(cx: &RunContext) -> Result<(), Error> {
     let rich = key("default/rich");
     let changed = cx.live::<Seen<ConfigMap, Data>>().modify(&rich, |object| {
         object.known.data.insert("a".into(), "2".into());
@@ -319,7 +319,7 @@ async fn objects_of_the_cluster_have_no_namespace() {
     .await;
 }
 
-async fn make_a_namespace(cx: &Context) -> Result<(), Error> {
+async fn make_a_namespace(cx: &RunContext) -> Result<(), Error> {
     let live = cx.live::<Namespace>();
     let namespace = serde_json::from_value(json!({"metadata": {"name": "shop"}}))?;
     live.create(&namespace).await?;
@@ -346,7 +346,7 @@ async fn what_is_missing_is_told_before_anything_is_sent() {
     );
 }
 
-async fn write_badly(cx: &Context) -> Vec<String> {
+async fn write_badly(cx: &RunContext) -> Vec<String> {
     let live = cx.live::<ConfigMap>();
     let nowhere = ConfigMap::default();
     let mut nameless = ConfigMap::default();
@@ -426,7 +426,7 @@ async fn applying_owns_what_it_names_and_nothing_else() {
 }
 
 /// The second time something is left out, and somebody else has added something meanwhile.
-async fn apply_twice(cx: &Context) -> Result<BTreeMap<String, String>, Error> {
+async fn apply_twice(cx: &RunContext) -> Result<BTreeMap<String, String>, Error> {
     let live = cx.live::<ConfigMap>();
     let mut object = config_map("applied");
     object.data = Some([("a".into(), "1".into()), ("b".into(), "2".into())].into());
@@ -448,7 +448,7 @@ async fn what_was_read_can_be_applied() {
 }
 
 /// It has a status, a uid and more that only the server writes; applied after it is gone, none of that is back.
-async fn apply_again(cx: &Context) -> Result<(), Error> {
+async fn apply_again(cx: &RunContext) -> Result<(), Error> {
     let live = cx.live::<Deployment>();
     let (made, mut new) = (live.create(&deployment("again")?).await?, deployment("again")?);
     new.status.get_or_insert_default().observed_generation = Some(7);
@@ -494,7 +494,7 @@ impl serde::Serialize for OneWay {
     }
 }
 
-async fn read_wrongly(cx: &Context) -> Result<[String; 4], Error> {
+async fn read_wrongly(cx: &RunContext) -> Result<[String; 4], Error> {
     let (mut object, wrong) = (config_map("wrong"), key("default/wrong"));
     object.data = Some([("a".into(), "hidden".into())].into());
     cx.live().create(&object).await?;
@@ -524,7 +524,7 @@ async fn object_of_somebody_else_is_not_taken_over() {
 }
 
 /// Applies an object of its own, twice, and one that is not.
-async fn apply_owned(cx: &Context) -> Result<String, Error> {
+async fn apply_owned(cx: &RunContext) -> Result<String, Error> {
     let live = cx.live::<ConfigMap>();
     let owner = live.create(&config_map("the-owner")).await?;
     for _ in 0..2 {

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_indexer::ObjectKey;
 use windlass_informer::SharedInformerFactory;
 use windlass_reconciler::{
-    Action, Cause, Class, Context, Controller, Error, Outcome, Reconcile, Watch,
+    Action, Cause, Class, Controller, Error, Outcome, Reconcile, RunContext, Watch,
 };
 use windlass_testkit::TestCluster;
 
@@ -39,7 +39,7 @@ struct Ran {
 }
 
 impl Scripted {
-    async fn next(&self, cx: &Context, is_present: bool) -> Result<Action, Error> {
+    async fn next(&self, cx: &RunContext, is_present: bool) -> Result<Action, Error> {
         let ran = Ran {
             at: Instant::now(),
             attempt: cx.attempt(),
@@ -58,11 +58,11 @@ impl Scripted {
 }
 
 impl Reconcile<ConfigMap> for Scripted {
-    async fn reconcile(&self, _: Arc<ConfigMap>, cx: &Context) -> Result<Action, Error> {
+    async fn reconcile(&self, _: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
         self.next(cx, true).await
     }
 
-    async fn absent(&self, _: &ObjectKey, cx: &Context) -> Result<Action, Error> {
+    async fn absent(&self, _: &ObjectKey, cx: &RunContext) -> Result<Action, Error> {
         self.next(cx, false).await
     }
 }

@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use windlass_indexer::ObjectKey;
 use windlass_informer::Scope;
-use windlass_reconciler::{Action, Context, Controller, Watch};
+use windlass_reconciler::{Action, Controller, RunContext, Watch};
 use windlass_testkit::apiserver::{Fault, FaultRule};
 use windlass_testkit::{TestCluster, on_each_cluster};
 
@@ -33,7 +33,7 @@ async fn what_a_run_made_is_in_the_cache_of_the_next() {
         let client = cluster.client().expect("a client");
         create(&client, "maker").await;
         let (said, mut runs) = mpsc::channel(100);
-        let maker = does(move |_: Arc<ConfigMap>, cx: &Context| {
+        let maker = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
             let said = said.clone();
             Box::pin(async move {
                 // The real server is shared with other tests.
@@ -73,7 +73,7 @@ async fn what_a_run_deleted_is_gone_from_the_cache_of_the_next() {
         secrets.create(&PostParams::default(), &secret("old")).await.expect("created");
         create(&client, "deleter").await;
         let (said, mut runs) = mpsc::channel(100);
-        let deleter = does(move |_: Arc<ConfigMap>, cx: &Context| {
+        let deleter = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
             let said = said.clone();
             Box::pin(async move {
                 // The real server is shared with other tests.
@@ -105,7 +105,7 @@ async fn cache_that_does_not_come_after_is_waited_for_five_seconds_and_then_told
     let (cluster, client) = cluster().await;
     let server = cluster.server().expect("embedded").clone();
     let (said, mut runs) = mpsc::channel(100);
-    let maker = does(move |_: Arc<ConfigMap>, cx: &Context| {
+    let maker = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             said.send((tokio::time::Instant::now(), cx.cache_behind())).await?;
@@ -133,7 +133,7 @@ async fn every_run_is_told_until_the_cache_shows_what_an_earlier_one_wrote() {
     let (cluster, client) = cluster().await;
     let server = cluster.server().expect("embedded").clone();
     let (said, mut runs) = mpsc::channel(100);
-    let maker = does(move |_: Arc<ConfigMap>, cx: &Context| {
+    let maker = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             let is_cached = cx.lister::<Secret>()?.cached("default/made").is_some();
@@ -160,7 +160,7 @@ async fn every_run_is_told_until_the_cache_shows_what_an_earlier_one_wrote() {
 async fn writes_that_no_cache_of_the_controller_shows_are_not_waited_for() {
     let (_cluster, client) = cluster().await;
     let (said, mut runs) = mpsc::channel(100);
-    let maker = does(move |_: Arc<ConfigMap>, cx: &Context| {
+    let maker = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             said.send((tokio::time::Instant::now(), cx.cache_behind())).await?;
@@ -185,7 +185,7 @@ async fn writes_that_no_cache_of_the_controller_shows_are_not_waited_for() {
 async fn runs_tell_what_they_wrote_and_that_they_were_woken_by_it() {
     let (_cluster, client) = cluster().await;
     let (said, mut runs) = mpsc::channel(100);
-    let labeller = does(move |object: Arc<ConfigMap>, cx: &Context| {
+    let labeller = does(move |object: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             let mut new = ConfigMap::clone(&object);
@@ -240,7 +240,7 @@ where
     let object = serde_json::from_value(object).expect("an object");
     api.create(&PostParams::default(), &object).await.expect("created");
     let (said, mut runs) = mpsc::channel(100);
-    let releaser = does(move |_: Arc<ConfigMap>, cx: &Context| {
+    let releaser = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let (said, key) = (said.clone(), key.clone());
         Box::pin(async move {
             let held = cx.lister::<K>()?.get(&key)?;

@@ -11,7 +11,7 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
-use windlass_reconciler::{Action, Context, Controller, Predicate, Watch};
+use windlass_reconciler::{Action, Controller, Predicate, RunContext, Watch};
 
 use stage::{api, cluster, does, run_built};
 
@@ -54,7 +54,7 @@ async fn change(client: &Client, what: &str) {
 async fn passed(predicate: Predicate<ConfigMap>) -> Passed {
     let (_cluster, client) = cluster().await;
     let (said, mut runs) = mpsc::channel(100);
-    let teller = does(move |_: Arc<ConfigMap>, _: &Context| {
+    let teller = does(move |_: Arc<ConfigMap>, _: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             said.send(()).await?;

@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 use windlass_indexer::ObjectKey;
 use windlass_informer::{Resource, SharedInformerFactory};
 use windlass_reconciler::{
-    Action, Cause, Context, Controller, ControllerBuilder, Error, Predicate, Reconcile, RunError,
-    Watch,
+    Action, Cause, Controller, ControllerBuilder, Error, Predicate, Reconcile, RunContext,
+    RunError, Watch,
 };
 use windlass_testkit::TestCluster;
 use windlass_testkit::apiserver::{Fault, FaultRule};
@@ -23,12 +23,12 @@ use windlass_testkit::apiserver::{Fault, FaultRule};
 struct Teller(mpsc::Sender<(String, Vec<Cause>)>);
 
 impl<K: Send + Sync + 'static> Reconcile<K> for Teller {
-    async fn reconcile(&self, _: Arc<K>, cx: &Context) -> Result<Action, Error> {
+    async fn reconcile(&self, _: Arc<K>, cx: &RunContext) -> Result<Action, Error> {
         self.0.send((cx.key().to_string(), cx.causes().to_vec())).await?;
         Ok(Action::Done)
     }
 
-    async fn absent(&self, _: &ObjectKey, cx: &Context) -> Result<Action, Error> {
+    async fn absent(&self, _: &ObjectKey, cx: &RunContext) -> Result<Action, Error> {
         self.0.send((format!("absent {}", cx.key()), cx.causes().to_vec())).await?;
         Ok(Action::Done)
     }

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use tokio::sync::mpsc;
-use windlass_reconciler::{Action, Context};
+use windlass_reconciler::{Action, RunContext};
 
 use stage::{Log, api, cluster, does, run};
 
@@ -17,7 +17,7 @@ async fn lines_of_a_run_tell_its_key_and_what_triggered_it() {
     let (log, _guard) = Log::start();
     let (_cluster, client) = cluster().await;
     let (said, mut runs) = mpsc::channel(10);
-    let logger = does(move |_: Arc<ConfigMap>, _: &Context| {
+    let logger = does(move |_: Arc<ConfigMap>, _: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             tracing::info!("at work");

@@ -14,8 +14,8 @@ use tokio::sync::mpsc;
 use windlass_indexer::{Cached, ObjectKey};
 use windlass_informer::Resource;
 use windlass_reconciler::{
-    Action, Cause, Context, Controller, ControllerBuilder, Reconcile, RunError, Watch,
-    install_definition,
+    Action, Cause, Controller, ControllerBuilder, Reconcile, RunContext, RunError, Watch,
+    install_crd,
 };
 use windlass_workqueue::Priority;
 
@@ -23,7 +23,7 @@ use stage::{cluster, create, does, run_built, run_with};
 
 /// A reconciler that says which key ran and why.
 fn teller(said: mpsc::Sender<String>) -> impl Reconcile<ConfigMap> {
-    does(move |_: Arc<ConfigMap>, cx: &Context| {
+    does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             let causes: Vec<_> = cx.causes().iter().map(ToString::to_string).collect();
@@ -148,7 +148,7 @@ async fn source_whose_definition_appears_later_begins_then() {
         },
     });
     let definition = serde_json::from_value(definition).expect("a definition");
-    install_definition(&client, &definition).await.expect("installed");
+    install_crd(&client, &definition).await.expect("installed");
     let api: Api<DynamicObject> = Api::namespaced_with(client, "default", &gadgets);
     api.create(&PostParams::default(), &DynamicObject::new("a", &gadgets)).await.expect("created");
     let run = runs.recv().await.expect("a run");
@@ -203,7 +203,7 @@ async fn policy_decides_which_key_comes_first() {
 async fn lister_of_a_type_that_nobody_watches_says_what_to_add() {
     let (_cluster, client) = cluster().await;
     let (said, mut told) = mpsc::channel(100);
-    let reader = does(move |_: Arc<ConfigMap>, cx: &Context| {
+    let reader = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             let error = cx.lister::<Secret>().expect_err("it is not watched");

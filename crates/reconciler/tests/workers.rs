@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::time::{Instant, timeout};
-use windlass_reconciler::{Action, Context};
+use windlass_reconciler::{Action, RunContext};
 use windlass_testkit::TestCluster;
 
 use stage::{create, does, run_with};
@@ -24,7 +24,7 @@ async fn runs_that_keep_their_threads_overlap_if_there_is_a_line() {
     let begun = Arc::new(AtomicU32::new(0));
     let met = Arc::new(AtomicBool::new(true));
     let has_met = Arc::clone(&met);
-    let reconciler = does(move |_: Arc<ConfigMap>, _: &Context| {
+    let reconciler = does(move |_: Arc<ConfigMap>, _: &RunContext| {
         let (begun, met) = (Arc::clone(&begun), Arc::clone(&met));
         Box::pin(async move {
             begun.fetch_add(1, Ordering::Relaxed);

@@ -23,7 +23,7 @@
 //!         let _ = keys.add(event.key().clone());
 //!     })?;
 //!     factory.start();
-//!     factory.synced().await?; // the cache is complete, and the handler has seen all of it
+//!     factory.wait_for_sync().await?; // the cache is complete, and the handler has seen all of it
 //!
 //!     while let Some(lease) = queue.get().await {
 //!         match pods.lister().get(lease.key())? {
@@ -55,12 +55,13 @@ pub mod prelude {
         InformerOptions, Resync, SharedInformer, SharedInformerFactory, filtered,
     };
     pub use crate::reconciler::{
-        Action, Context, Controller, Error, Finalize, Finalized, Predicate, Reconcile, Watch,
+        Action, Controller, Error, Finalize, Finalized, Predicate, Reconcile, RunContext, Watch,
     };
     pub use crate::workqueue::{Add, Lease, WorkQueue};
 }
 
-/// The README's code, checked as every other example.
+/// The code of the README and of the guide, checked as every other example.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../../../docs/guide.md")]
 struct Readme;

@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, 
 use kube::ResourceExt as _;
 use kube::core::{Selector, SelectorExt as _};
 use windlass::indexer::{Cached, Head, Index, Lister, ObjectKey, Uid};
-use windlass::reconciler::{Context, Error, owner_reference};
+use windlass::reconciler::{Error, RunContext, owner_reference};
 
 use crate::objects::Managed;
 
@@ -101,7 +101,7 @@ pub(crate) fn adopters<O: Managed, K>(
 /// # Errors
 /// If one does not decode.
 pub(crate) fn candidates<O: Managed, K: Managed>(
-    cx: &Context,
+    cx: &RunContext,
     owner: &O,
     objects: &Lister<K>,
 ) -> Result<Vec<Arc<K>>, Error> {
@@ -117,7 +117,7 @@ pub(crate) fn candidates<O: Managed, K: Managed>(
 /// # Errors
 /// If a write fails, also because its object has changed or is gone: then the cache is behind.
 pub(crate) async fn claim_all<O: Managed, K: Managed>(
-    cx: &Context,
+    cx: &RunContext,
     owner: &O,
     selector: &Selector,
     objects: Vec<Arc<K>>,
@@ -153,7 +153,7 @@ pub(crate) async fn claim_all<O: Managed, K: Managed>(
 }
 
 /// Whether the owner is still the one that we know, and is there to stay.
-async fn is_alive<O: Managed>(cx: &Context, owner: &O) -> Result<bool, Error> {
+async fn is_alive<O: Managed>(cx: &RunContext, owner: &O) -> Result<bool, Error> {
     let live = cx.live::<O>().get(cx.key()).await?;
     Ok(live
         .is_some_and(|live| live.uid() == owner.uid() && live.meta().deletion_timestamp.is_none()))

@@ -19,7 +19,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use windlass::indexer::{Cached, Lister, ObjectKey};
 use windlass::informer::{Event, SharedInformerFactory};
 use windlass::reconciler::{
-    Action, BuildError, Context, Controller, Error, Predicate, Reconcile, Watch,
+    Action, BuildError, Controller, Error, Predicate, Reconcile, RunContext, Watch,
 };
 
 use crate::claim::{adopters, candidates, claim_all, selector};
@@ -76,7 +76,7 @@ fn deployment_of(sets: &Lister<ReplicaSet>, pod: &Cached<Pod>) -> Option<ObjectK
 }
 
 impl Reconcile<Deployment> for Deployments {
-    async fn reconcile(&self, object: Arc<Deployment>, cx: &Context) -> Result<Action, Error> {
+    async fn reconcile(&self, object: Arc<Deployment>, cx: &RunContext) -> Result<Action, Error> {
         let Some(selector) = selector(&object.spec.selector)? else { return Ok(Action::Done) };
         let found = candidates(cx, &*object, &self.sets)?;
         let sets = claim_all(cx, &*object, &selector, found).await?;

@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::time::Instant;
 use windlass::indexer::ObjectKey;
 use windlass::informer::SharedInformerFactory;
-use windlass::reconciler::{Action, BuildError, Context, Controller, Error, Reconcile, Watch};
+use windlass::reconciler::{Action, BuildError, Controller, Error, Reconcile, RunContext, Watch};
 
 use crate::clock::Clock;
 use crate::objects::{Binding, Pod};
@@ -47,7 +47,7 @@ pub(crate) fn build(
 }
 
 impl Reconcile<Pod> for Kubelet {
-    async fn reconcile(&self, pod: Arc<Pod>, cx: &Context) -> Result<Action, Error> {
+    async fn reconcile(&self, pod: Arc<Pod>, cx: &RunContext) -> Result<Action, Error> {
         if is_deleted(&pod) {
             self.forget(cx.key());
             // Nothing runs that would have to end first. Finalizers still hold it.
@@ -77,7 +77,7 @@ impl Reconcile<Pod> for Kubelet {
         Ok(Action::Done)
     }
 
-    async fn absent(&self, key: &ObjectKey, _: &Context) -> Result<Action, Error> {
+    async fn absent(&self, key: &ObjectKey, _: &RunContext) -> Result<Action, Error> {
         self.forget(key);
         Ok(Action::Done)
     }
@@ -106,7 +106,7 @@ fn is_gated(pod: &Pod) -> bool {
 }
 
 /// Assigns the pod to the node.
-async fn bind(pod: &Pod, cx: &Context) -> Result<(), Error> {
+async fn bind(pod: &Pod, cx: &RunContext) -> Result<(), Error> {
     let name = pod.name_any();
     let binding = Binding {
         metadata: ObjectMeta { name: Some(name.clone()), uid: pod.uid(), ..ObjectMeta::default() },

@@ -18,7 +18,7 @@ use serde_json::Value;
 use windlass::indexer::{ByOwner, Lister};
 use windlass::informer::{InformerOptions, SharedInformerFactory};
 use windlass::reconciler::{
-    Action, BuildError, Context, Controller, Error, Reconcile, Watch, owner_reference,
+    Action, BuildError, Controller, Error, Reconcile, RunContext, Watch, owner_reference,
 };
 
 use crate::claim::{Orphans, adopters, candidates, claim_all, controller, selector};
@@ -66,7 +66,7 @@ fn selector_of(set: &ReplicaSet) -> &LabelSelector {
 }
 
 impl Reconcile<ReplicaSet> for ReplicaSets {
-    async fn reconcile(&self, set: Arc<ReplicaSet>, cx: &Context) -> Result<Action, Error> {
+    async fn reconcile(&self, set: Arc<ReplicaSet>, cx: &RunContext) -> Result<Action, Error> {
         let Some(selector) = selector(&set.spec.selector)? else { return Ok(Action::Done) };
         let candidates = self.candidates(&set, cx).await?;
         let pods = claim_all(cx, &*set, &selector, candidates).await?;
@@ -87,7 +87,7 @@ impl Reconcile<ReplicaSet> for ReplicaSets {
 
 impl ReplicaSets {
     /// The pods that belong to the set, or may come to: from the cache, or live if that may lack what was written.
-    async fn candidates(&self, set: &ReplicaSet, cx: &Context) -> Result<Vec<Arc<Pod>>, Error> {
+    async fn candidates(&self, set: &ReplicaSet, cx: &RunContext) -> Result<Vec<Arc<Pod>>, Error> {
         // Of a run that failed nobody knows what it has written: the answer may have been lost.
         if !cx.cache_behind() && cx.attempt() == 1 {
             return candidates(cx, set, &self.pods);
@@ -102,18 +102,18 @@ impl ReplicaSets {
     }
 
     /// Makes the pods that are missing, or deletes those that are too many.
-    async fn manage(set: &ReplicaSet, pods: &[Arc<Pod>], cx: &Context) -> Result<(), Error> {
+    async fn manage(set: &ReplicaSet, pods: &[Arc<Pod>], cx: &RunContext) -> Result<(), Error> {
         let wanted = usize::try_from(set.replicas()).unwrap_or(0);
         let active: Vec<_> = pods.iter().filter(|pod| is_active(pod)).cloned().collect();
         for _ in active.len()..wanted.min(active.len() + BURST) {
             // One after the other: if the server refuses one, it would refuse the others, too.
             let pod = cx.live().create(&new_pod(set)?).await?;
-            cx.normal(set, "SuccessfulCreate", format!("Created pod: {}", pod.name_any()));
+            cx.event(set).normal("SuccessfulCreate", format!("Created pod: {}", pod.name_any()));
         }
         let excess = active.len().saturating_sub(wanted).min(BURST);
         for pod in ranking::to_delete(active, excess) {
             cx.live().delete(&*pod).await?;
-            cx.normal(set, "SuccessfulDelete", format!("Deleted pod: {}", pod.name_any()));
+            cx.event(set).normal("SuccessfulDelete", format!("Deleted pod: {}", pod.name_any()));
         }
         Ok(())
     }

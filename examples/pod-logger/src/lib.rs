@@ -58,12 +58,12 @@ pub async fn run(
     factory.start();
     let work = async {
         // Caches are complete, and handlers have seen them.
-        factory.synced().await?;
+        factory.wait_for_sync().await?;
         let held = pods.lister().len();
         log(&format!(
             "The cache is complete: what is above was there before (pods: {held}). Now come changes."
         ));
-        Err::<(), _>(factory.failed().await.into())
+        Err::<(), _>(factory.wait_for_failure().await.into())
     };
     let ended: Option<Result<()>> = stop.run_until_cancelled(work).await;
     factory.shut_down().await;

@@ -16,7 +16,7 @@ use serde_json::json;
 use windlass::indexer::ObjectKey;
 use windlass::informer::SharedInformerFactory;
 use windlass::reconciler::{
-    Action, Context, Controller, Error, Predicate, Reconcile, Watch, is_controlled_by, set_owner,
+    Action, Controller, Error, Predicate, Reconcile, RunContext, Watch, is_controlled_by, set_owner,
 };
 use windlass::workqueue::{Exponential, MaxOf, TokenBucket};
 
@@ -72,7 +72,7 @@ pub fn controller(factory: &SharedInformerFactory) -> Result<Controller<Foo>> {
 }
 
 impl Reconcile<Foo> for SampleController {
-    async fn reconcile(&self, foo: Arc<Foo>, cx: &Context) -> Result<Action, Error> {
+    async fn reconcile(&self, foo: Arc<Foo>, cx: &RunContext) -> Result<Action, Error> {
         if foo.metadata.deletion_timestamp.is_some() {
             // Its Deployment is on its way out as well. Who made a new one would never see the end of it.
             return Ok(Action::Done);
@@ -85,17 +85,17 @@ impl Reconcile<Foo> for SampleController {
         let deployment = find_or_create(&foo, cx).await?;
         if !is_controlled_by(&deployment.metadata, &*foo) {
             let message = exists(&foo.spec.deployment_name);
-            cx.warning(&*foo, ERR_RESOURCE_EXISTS, &message);
+            cx.event(&*foo).warning(ERR_RESOURCE_EXISTS, &message);
             return Err(Error::msg(message));
         }
         let deployment = scale(&foo, deployment, cx).await?;
         update_status(&foo, &deployment, cx).await?;
-        cx.normal(&*foo, SYNCED, MESSAGE_SYNCED);
+        cx.event(&*foo).normal(SYNCED, MESSAGE_SYNCED);
         tracing::info!(foo = %cx.key(), "Successfully synced");
         Ok(Action::Done)
     }
 
-    async fn absent(&self, key: &ObjectKey, _: &Context) -> Result<Action, Error> {
+    async fn absent(&self, key: &ObjectKey, _: &RunContext) -> Result<Action, Error> {
         // Its Deployment goes with it, by its owner reference.
         tracing::info!(foo = %key, "Foo in the queue no longer exists");
         Ok(Action::Done)
@@ -103,7 +103,7 @@ impl Reconcile<Foo> for SampleController {
 }
 
 /// The Deployment that a Foo names, whosever it is; a new one if there is none.
-async fn find_or_create(foo: &Foo, cx: &Context) -> Result<Arc<Deployment>, Error> {
+async fn find_or_create(foo: &Foo, cx: &RunContext) -> Result<Arc<Deployment>, Error> {
     let namespace = foo.namespace().unwrap_or_default();
     let key = ObjectKey::namespaced(&namespace, &foo.spec.deployment_name);
     if let Some(deployment) = cx.lister::<Deployment>()?.get(&key)? {
@@ -120,7 +120,7 @@ async fn find_or_create(foo: &Foo, cx: &Context) -> Result<Arc<Deployment>, Erro
 async fn scale(
     foo: &Foo,
     deployment: Arc<Deployment>,
-    cx: &Context,
+    cx: &RunContext,
 ) -> Result<Arc<Deployment>, Error> {
     let current = deployment.spec.replicas;
     let Some(wanted) = foo.spec.replicas.filter(|wanted| current != Some(*wanted)) else {
@@ -133,7 +133,7 @@ async fn scale(
 }
 
 /// Tells by the Foo's status how many replicas are available. If it says so already, nothing is sent.
-async fn update_status(foo: &Foo, deployment: &Deployment, cx: &Context) -> Result<(), Error> {
+async fn update_status(foo: &Foo, deployment: &Deployment, cx: &RunContext) -> Result<(), Error> {
     let status = deployment.status.as_ref();
     let available_replicas = status.and_then(|status| status.available_replicas).unwrap_or(0);
     let updated = Foo { status: Some(FooStatus { available_replicas }), ..foo.clone() };

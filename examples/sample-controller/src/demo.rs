@@ -19,7 +19,7 @@ use kube::Client;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass::informer::{ClientStack, SharedInformerFactory};
-use windlass::reconciler::{Controller, install_definition};
+use windlass::reconciler::{Controller, install_crd};
 use windlass_apiserver::{ApiServer, Listening};
 use windlass_workloads::Workloads;
 
@@ -50,7 +50,7 @@ pub struct Running {
 pub async fn start() -> Result<(Demo, Running)> {
     let server = ApiServer::new();
     let client = ClientStack::new().around(server.service(), "default");
-    install_definition(&client, &definition())
+    install_crd(&client, &definition())
         .await
         .context("the definition of Foo cannot be installed")?;
 
@@ -60,7 +60,7 @@ pub async fn start() -> Result<(Demo, Running)> {
     let workloads = Workloads::new(&factory);
     // Whatever somebody creates from now on is news to them.
     factory.start();
-    factory.synced().await.context("the caches of the controllers are not complete")?;
+    factory.wait_for_sync().await.context("the caches of the controllers are not complete")?;
     let stop = CancellationToken::new();
     let mut tasks = JoinSet::new();
     let (sample, token) = (Arc::clone(&controller), stop.clone());

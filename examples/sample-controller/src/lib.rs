@@ -30,7 +30,7 @@ pub async fn run(client: Client, stop: CancellationToken) -> Result<()> {
     tracing::info!("Starting Foo controller");
     let ended = tokio::select! {
         ended = controller.run(stop) => ended.map_err(Into::into),
-        failure = factory.failed() => Err(failure.into()),
+        failure = factory.wait_for_failure() => Err(failure.into()),
     };
     tracing::info!("Shutting down");
     factory.shut_down().await;

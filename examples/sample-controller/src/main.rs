@@ -16,7 +16,7 @@ use sample_controller::{definition, run};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 use windlass::informer::ClientStack;
-use windlass::reconciler::install_definition;
+use windlass::reconciler::install_crd;
 
 /// Kubernetes' sample-controller: a Deployment for every Foo.
 ///
@@ -64,7 +64,7 @@ async fn main() -> Result<()> {
 async fn control(path: &Path, flags: &Flags) -> Result<()> {
     let client = connect(path, flags.context.clone()).await?;
     if flags.install {
-        install_definition(&client, &definition())
+        install_crd(&client, &definition())
             .await
             .context("the definition of Foo cannot be installed")?;
     }

@@ -25,7 +25,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass::informer::{ClientStack, Event as InformerEvent, Scope, SharedInformerFactory};
-use windlass::reconciler::install_definition;
+use windlass::reconciler::install_crd;
 use windlass_testkit::cluster::{REAL_TIER, real_tier_is_on};
 use windlass_testkit::{
     CLEANUP_CONTROLLERS, RealCluster, RealOptions, TestCluster, WORKLOAD_CONTROLLERS,
@@ -73,7 +73,7 @@ async fn play(client: Client, made: Made) -> Vec<Value> {
 }
 
 async fn play_to_the_end(client: Client, made: Made) -> Vec<Value> {
-    install_definition(&client, &definition()).await.expect("the definition is taken");
+    install_crd(&client, &definition()).await.expect("the definition is taken");
     let stop = CancellationToken::new();
     let mut running = JoinSet::new();
     let (own, token) = (client.clone(), stop.clone());

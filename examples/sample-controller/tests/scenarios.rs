@@ -19,7 +19,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use windlass::reconciler::{Cause, Outcome, set_owner};
 
 /// The events of a Foo that is as it should be.
-fn synced() -> (String, String, String) {
+fn wait_for_sync() -> (String, String, String) {
     ("Normal".to_owned(), "Synced".to_owned(), "Foo synced successfully".to_owned())
 }
 
@@ -50,7 +50,7 @@ async fn creates_the_deployment() {
 
     let synced_foo: Foo = stage.api().get("one").await.expect("the Foo is there");
     assert_eq!(available(&synced_foo), Some(0));
-    assert_eq!(stage.events("one").await, [synced()]);
+    assert_eq!(stage.events("one").await, [wait_for_sync()]);
     stage.end().await;
 }
 
@@ -112,7 +112,7 @@ async fn refuses_a_deployment_that_it_does_not_control() {
     stage.api::<Deployment>().delete("web", &DeleteParams::default()).await.expect("deleted");
     stage.rest().await;
     assert_eq!(replicas(&stage.deployment("web").await), Some(1));
-    assert_eq!(stage.events("one").await, [synced(), refused]);
+    assert_eq!(stage.events("one").await, [wait_for_sync(), refused]);
     stage.end().await;
 }
 

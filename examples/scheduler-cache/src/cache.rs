@@ -91,7 +91,7 @@ impl SchedulerCache {
     /// If an informer stops or breaks before.
     pub async fn start(&self) -> Result<()> {
         self.factory.start();
-        self.factory.caches_synced().await?;
+        self.factory.wait_for_cache_sync().await?;
         for status in self.factory.status() {
             tracing::info!(
                 "The cache of {} is complete: {} objects",
@@ -100,7 +100,7 @@ impl SchedulerCache {
             );
         }
         for handler in &self.handlers {
-            let has_synced = handler.synced().await;
+            let has_synced = handler.wait_for_sync().await;
             let name = handler.status().name;
             ensure!(has_synced, "the handler of {name} ended before it had seen everything");
             tracing::info!("The handler of {name} has seen all that was there");
@@ -140,8 +140,8 @@ impl SchedulerCache {
     }
 
     /// Waits for an informer to break. Cancel safe.
-    pub async fn failed(&self) -> InformerFailure {
-        self.factory.failed().await
+    pub async fn wait_for_failure(&self) -> InformerFailure {
+        self.factory.wait_for_failure().await
     }
 
     /// Pods by node, by the index and by the handler's account. The index changes with the cache, and the handler

@@ -94,7 +94,7 @@ async fn show(cache: &SchedulerCache, every: Duration) -> Result<()> {
     loop {
         tokio::select! {
             _ = ticks.tick() => {}
-            failure = cache.failed() => return Err(failure.into()),
+            failure = cache.wait_for_failure() => return Err(failure.into()),
         }
         println!("\nAfter {} s:\n{}\n", began.elapsed().as_secs(), cache.table().await?);
     }

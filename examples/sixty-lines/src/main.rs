@@ -9,7 +9,7 @@ use kube::{CustomResource, CustomResourceExt as _, ResourceExt as _};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windlass::prelude::*;
-use windlass::reconciler::{install_definition, stop_on_signal};
+use windlass::reconciler::{install_crd, stop_on_signal};
 
 /// What users write.
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -22,14 +22,14 @@ struct PageSpec {
 struct Publisher;
 
 impl Reconcile<Page> for Publisher {
-    async fn reconcile(&self, page: Arc<Page>, cx: &Context) -> Result<Action, Error> {
+    async fn reconcile(&self, page: Arc<Page>, cx: &RunContext) -> Result<Action, Error> {
         let data = Some([("index.html".into(), format!("<p>{}</p>", page.spec.text))].into());
         let mut map = ConfigMap { data, ..ConfigMap::default() };
         map.metadata.name = Some(page.name_any());
         map.metadata.namespace = page.namespace();
         // It goes with its page, and a change of it leads back here. What is somebody else's is left alone.
         cx.live().apply_owned(map, &*page).await?;
-        cx.normal(&*page, "Published", "the page is a ConfigMap");
+        cx.event(&*page).normal("Published", "the page is a ConfigMap");
         println!("{} is published", cx.key());
         Ok(Action::Done)
     }
@@ -46,7 +46,7 @@ async fn main() -> anyhow::Result<()> {
     } else {
         ClientStack::new().around(windlass_apiserver::ApiServer::new().service(), "default")
     };
-    install_definition(&client, &Page::crd()).await?;
+    install_crd(&client, &Page::crd()).await?;
     if kubeconfig.is_none() {
         let hello = Page::new("hello", PageSpec { text: "Hello!".into() });
         Api::default_namespaced(client.clone()).create(&PostParams::default(), &hello).await?;

@@ -1,140 +1,204 @@
 //! The embedded API server beside kube-apiserver with etcd.
-//!
-//! [`plan`] says what is run and [`targets`] what is wanted of it; [`held`] is a server that is filled once
-//! for many lists; [`report`] makes the tables. Here is the flow between them: build, run the groups of
-//! cases in rounds, print. Everything that knows a cluster is in the program `apiserver-bench`.
 
-mod held;
-mod plan;
-mod report;
-mod targets;
+use anyhow::{Context, Result};
+use serde::Deserialize;
 
-use std::env::consts::EXE_SUFFIX;
-use std::path::PathBuf;
-
-use anyhow::{Result, ensure};
-use clap::Args;
-
-use super::results::Results;
-use super::rounds::{self, Rounds};
+use super::helper::Helper;
+use super::programs::Programs;
+use super::results::{CPU_NS_PER_ITEM, ITEMS};
+use super::suite::{Bound, Column, Driver, Limit, Section, Suite};
 use super::table::grouped;
-use super::targets::Score;
-use super::{json, machine, program};
 use crate::process::CommandLine;
-use held::Held;
-use plan::{Group, Part, Plan, Run};
 
-/// The suite's name in every line of JSON.
-const SUITE: &str = "apiserver";
+pub(super) const SUITE: Suite = Suite {
+    name: "apiserver",
+    unit: "objects",
+    size: 100_000,
+    rounds: 3,
+    base: "real",
+    sections: SECTIONS,
+    bounds: BOUNDS,
+    items,
+    packages: &["windlass-apiserver", "windlass-bench-apiserver"],
+    start: |programs, objects| Ok(Box::new(Servers::new(&programs, objects))),
+};
 
-/// What to measure, and what to do with it; everything, three times, by default.
-#[derive(Args, Debug)]
-pub(crate) struct Options {
-    /// How often to run everything.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
-    /// How many `ConfigMaps` to list.
-    #[arg(long, value_name = "N", default_value_t = targets::OBJECTS, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+const SECTIONS: &[Section] = &[
+    Section {
+        cases: &["start"],
+        whos: &["real", "embedded", "in-process"],
+        at_once: false,
+        columns: &[
+            Column::new("first ms", "first_ms", 1.0, 1),
+            Column::new("median ms", "median_ms", 1.0, 2).with_ratio(),
+            Column::new("longest ms", "max_ms", 1.0, 1),
+        ],
+        note: "\
+from nothing to the first answered list; first: the first start of a process.
+real: kube-apiserver with etcd, over TLS; the test kit starts it with GOGC=400: less CPU, more memory.
+embedded: the program `windlass-apiserver`; in-process: the same without a socket.
+",
+    },
+    Section {
+        cases: &["list", "list-paged"],
+        whos: &["real", "embedded"],
+        at_once: false,
+        columns: &[
+            Column::new("objects", ITEMS, 1.0, 0),
+            Column::new("wall s", "wall_s", 1.0, 3).with_ratio(),
+            Column::new("client CPU s", "client_cpu_s", 1.0, 3),
+            Column::new("CPU s", "cpu_s", 1.0, 3).with_ratio(),
+            Column::new("with etcd", "cpu_all_s", 1.0, 3),
+            Column::new("peak MiB", "peak_mb", 1.0, 1).with_ratio(),
+            Column::new("with etcd", "peak_all_mb", 1.0, 1),
+        ],
+        note: "\
+all ConfigMaps through kube, at once and in pages of 500. wall: includes the client's decoding; CPU and
+peak: of the API server's process alone, while it answers.
+",
+    },
+    Section {
+        cases: &["fanout-w1", "fanout-w100", "fanout-w1000"],
+        whos: &["real", "embedded"],
+        at_once: false,
+        columns: &[
+            Column::new("events", ITEMS, 1.0, 0),
+            Column::new("wall s", "wall_s", 1.0, 3).with_ratio(),
+            Column::new("lag ms", "lag_s", 1e-3, 1),
+            Column::new("client CPU s", "client_cpu_s", 1.0, 3),
+            Column::new("CPU s", "cpu_s", 1.0, 3),
+            Column::new("CPU µs/event", CPU_NS_PER_ITEM, 1e3, 2).with_ratio(),
+            Column::new("with etcd s", "cpu_all_s", 1.0, 3),
+            Column::new("peak MiB", "peak_mb", 1.0, 1).with_ratio(),
+        ],
+        note: "\
+changes by 4 writers, each delivered to every watcher. wall: from the first write until all watchers have
+seen the last; lag: from the last write on; CPU: of the API server's process alone, including the writes.
+",
+    },
+];
+
+const BOUNDS: &[Bound] = &[
+    at_most("start", "in-process", "first_ms", &[], 20.0),
+    at_most("start", "in-process", "median_ms", &[], 20.0),
+    at_most("start", "in-process", "max_ms", &[], 20.0),
+    at_most("list", "embedded", "wall_s", &["real"], 1.0),
+    at_most("list", "embedded", "cpu_s", &["real"], 1.0),
+];
+
+const fn at_most(
+    case: &'static str,
+    who: &'static str,
+    metric: &'static str,
+    peers: &'static [&'static str],
+    limit: f64,
+) -> Bound {
+    Bound { case, who, metric, peers, limit: Limit::AtMost(limit) }
+}
+
+/// How many watchers and updates a case has.
+fn fanout(case: &str) -> Option<(u32, u32)> {
+    match case {
+        "fanout-w1" => Some((1, 1000)),
+        "fanout-w100" => Some((100, 1000)),
+        "fanout-w1000" => Some((1000, 200)),
+        _ => None,
+    }
+}
+
+fn items(case: &str, _who: &str, objects: u32) -> u32 {
+    match fanout(case) {
+        Some((watchers, updates)) => watchers * updates,
+        None if case == "start" => 1,
+        None => objects,
+    }
+}
+
+/// Runs one process for each run. Lists need servers that were filled before.
+#[derive(Debug)]
+struct Servers {
+    program: String,
     objects: u32,
-    /// Run only the cases whose name contains this; may be given several times.
-    #[arg(long = "case", value_name = "PART")]
-    cases: Vec<String>,
-    /// Write the medians to this file, one metric per line.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Fail if a target is missed.
-    #[arg(long)]
-    check: bool,
+    /// They are there only while lists are measured, so that they do not disturb the other cases.
+    filled: Vec<Filled>,
 }
 
-/// Builds and runs both servers, and prints what came out.
-///
-/// # Errors
-/// If the options leave nothing to run, if the programs of the real server are missing, if a server does not
-/// build or run, if the file for JSON cannot be written, or, with `--check`, if a target is missed.
-pub(crate) fn run(options: &Options) -> Result<()> {
-    let plan = Plan::new(options.objects, &options.cases)?;
-    let targets = targets::all();
-    ensure!(
-        !options.check || targets.iter().any(|target| plan.measures(target)),
-        "--check has nothing to check: no target is about what --case leaves"
-    );
-    let size = format!("{} objects", grouped(options.objects));
-    println!("==> {}", machine::line(None, &size, options.rounds)?);
-    if let Some(path) = &options.json {
-        json::make_sure_of(path)?;
-    }
-
-    let path = program::target_folder()?.join(format!("release/apiserver-bench{EXE_SUFFIX}"));
-    let packages = ["-p", "windlass-apiserver", "-p", "windlass-bench-apiserver"];
-    let build = [&["build", "--release", "--locked"], &packages[..]].concat();
-    program::build("both programs", &CommandLine::new("cargo", &build))?;
-    let results = measure(&plan, path.as_str(), options)?;
-
-    println!("\n{}", report::medians(&plan, &results, options.rounds));
-    println!("{}", report::targets(&targets, &results, options.objects));
-    if let Some(path) = &options.json {
-        json::write(path, SUITE, plan.runs().map(|run| (run.case, run.who)), &results)?;
-    }
-    Score::of(&targets, &results).conclude(options.check)
+/// A filled server, which its process holds.
+#[derive(Debug)]
+struct Filled {
+    who: String,
+    access: Access,
+    _process: Helper,
 }
 
-/// Runs every round of every group and collects what its processes printed.
-fn measure(plan: &Plan, program: &str, options: &Options) -> Result<Results> {
-    let mut results = Results::default();
-    for group in Group::ALL {
-        let runs = plan.of(group);
-        if runs.is_empty() {
-            continue;
-        }
-        let held = hold(group, &runs, program, options.objects)?;
-        let one = |run: &Run| {
-            let asked = (SUITE, run.case, run.who);
-            let command = command(program, run, &held);
-            Ok(vec![program::read(&command, asked, run.part.metrics())?])
+/// How to reach and to measure a server.
+#[derive(Debug, Deserialize)]
+struct Access {
+    kubeconfig: String,
+    pids: Vec<u32>,
+}
+
+impl Servers {
+    fn new(programs: &Programs, objects: u32) -> Self {
+        Self { program: programs.rust("bench"), objects, filled: Vec::new() }
+    }
+
+    /// The arguments of one run.
+    fn arguments(&mut self, case: &str, who: &str) -> Result<Vec<String>> {
+        let words = if let Some((watchers, updates)) = fanout(case) {
+            format!("fanout --who {who} --watchers {watchers} --updates {updates}")
+        } else if case == "start" {
+            format!("start --who {who}")
+        } else {
+            let paged = if case == "list-paged" { " --paged" } else { "" };
+            format!("list --who {who} --objects {}{paged}", self.objects)
         };
-        let rounds = Rounds { rounds: options.rounds, patience: 0 };
-        rounds::measure(group.name(), rounds, |_| runs.clone(), &mut results, one)?;
+        let mut arguments: Vec<String> = words.split(' ').map(str::to_owned).collect();
+        if arguments[0] == "list" {
+            arguments.extend(self.filled(who)?.arguments());
+        } else {
+            self.filled.clear();
+        }
+        Ok(arguments)
     }
-    Ok(results)
+
+    /// The access to the filled server, which is started and filled the first time.
+    fn filled(&mut self, who: &str) -> Result<&Access> {
+        if !self.filled.iter().any(|server| server.who == who) {
+            println!("==> fill the {who} server: {} ConfigMaps", grouped(self.objects));
+            let arguments = ["serve", "--who", who, "--objects", &self.objects.to_string()];
+            let mut process = Helper::start(&self.program, &arguments)?;
+            let line = process.line()?;
+            let access = serde_json::from_str(&line)
+                .with_context(|| format!("the {who} server printed {line:?}"))?;
+            self.filled.push(Filled { who: who.to_owned(), access, _process: process });
+        }
+        let server = self.filled.iter().find(|server| server.who == who);
+        Ok(&server.context("the server must be there")?.access)
+    }
 }
 
-/// The filled servers that a group needs, if it needs any.
-fn hold(group: Group, runs: &[Run], program: &str, objects: u32) -> Result<Vec<Held>> {
-    if group != Group::List {
-        return Ok(Vec::new());
-    }
-    println!("==> fill the servers: {} ConfigMaps each", grouped(objects));
-    let mut held: Vec<Held> = Vec::new();
-    for run in runs {
-        if held.iter().all(|server| server.who != run.who) {
-            held.push(Held::start(program, run.who, objects)?);
+impl Driver for Servers {
+    fn run(&mut self, case: &str, whos: &[&str]) -> Result<String> {
+        let mut output = String::new();
+        for who in whos {
+            let arguments = self.arguments(case, who)?;
+            let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+            output += &CommandLine::new(&self.program, &arguments).capture()?;
         }
+        Ok(output)
     }
-    Ok(held)
 }
 
-/// The command of one run.
-fn command(program: &str, run: &Run, held: &[Held]) -> CommandLine {
-    let mut arguments = vec!["--who".to_owned(), run.who.name().to_owned()];
-    let part = match run.part {
-        Part::Start => "start",
-        Part::List { paged } => {
-            arguments.extend(["--objects".to_owned(), run.items.to_string()]);
-            arguments.extend(paged.then(|| "--paged".to_owned()));
-            let server = held.iter().find(|server| server.who == run.who);
-            arguments.extend(server.into_iter().flat_map(|server| server.access.arguments()));
-            "list"
+impl Access {
+    /// The arguments that let a run use this server.
+    fn arguments(&self) -> Vec<String> {
+        let mut arguments = vec!["--kubeconfig".to_owned(), self.kubeconfig.clone()];
+        for pid in &self.pids {
+            arguments.extend(["--pid".to_owned(), pid.to_string()]);
         }
-        Part::Fanout { watchers, updates } => {
-            let (watchers, updates) = (watchers.to_string(), updates.to_string());
-            arguments.extend(["--watchers".to_owned(), watchers, "--updates".to_owned(), updates]);
-            "fanout"
-        }
-    };
-    let arguments: Vec<&str> =
-        std::iter::once(part).chain(arguments.iter().map(String::as_str)).collect();
-    CommandLine::new(program, &arguments)
+        arguments
+    }
 }
 
 #[cfg(test)]
@@ -142,13 +206,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_run_has_its_command() {
-        let plan = Plan::new(1000, &[]).expect("everything");
-        let shown: Vec<_> =
-            plan.runs().map(|run| command("/t/bench", run, &[]).to_string()).collect();
-        assert_eq!(shown[2], "/t/bench start --who in-process");
-        assert_eq!(shown[3], "/t/bench list --who real --objects 1000");
-        assert_eq!(shown[6], "/t/bench list --who embedded --objects 1000 --paged");
-        assert_eq!(shown[12], "/t/bench fanout --who embedded --watchers 1000 --updates 200");
+    fn every_case_has_its_arguments() {
+        // `echo` stands for the program; a list asks it to hold a server, and it prints no access.
+        let mut servers = Servers { program: "echo".to_owned(), objects: 1000, filled: Vec::new() };
+        let mut arguments = |case, who| servers.arguments(case, who).map(|words| words.join(" "));
+        assert_eq!(arguments("start", "in-process").expect("a case"), "start --who in-process");
+        assert_eq!(
+            arguments("fanout-w1000", "embedded").expect("a case"),
+            "fanout --who embedded --watchers 1000 --updates 200"
+        );
+        let error = arguments("list", "real").expect_err("echo is no server");
+        assert!(error.to_string().contains("serve --who real --objects 1000"), "{error:#}");
+    }
+
+    #[test]
+    fn access_becomes_arguments() {
+        let access: Access =
+            serde_json::from_str(r#"{"kubeconfig":"/k","pids":[7,8]}"#).expect("an access");
+        assert_eq!(access.arguments(), ["--kubeconfig", "/k", "--pid", "7", "--pid", "8"]);
+    }
+
+    #[test]
+    fn events_are_updates_times_watchers() {
+        assert_eq!(items("fanout-w100", "real", 500), 100_000);
+        assert_eq!(items("list", "real", 500), 500);
+        assert_eq!(items("start", "real", 500), 1);
     }
 }

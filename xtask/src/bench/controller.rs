@@ -1,67 +1,86 @@
-//! The controllers beside those of controller-runtime and kube-runtime.
-//!
-//! A suite on a [stage](super::staged). Here are its cases and contestants; [`tables`] is how they are shown,
-//! [`targets`] what is wanted of them.
+//! The controllers beside those of controller-runtime and kube-runtime, on a real kube-apiserver.
+//! `bench/controller/README.md` describes the cases and the contestants.
 
-mod tables;
-mod targets;
+use super::stage::Stage;
+use super::suite::{Bound, Column, Limit, Section, Suite};
 
-use anyhow::Result;
-use clap::Args;
-
-use super::go::Module;
-use super::line::{Metric, Who};
-use super::staged::{Case, Common, Suite};
-
-/// The suite.
 pub(super) const SUITE: Suite = Suite {
     name: "controller",
-    peer: Module { folder: "bench/controller-go" },
-    items: "objects",
-    filling: "one write each",
-    changes_max: 10_000,
-    cases: CASES,
-    whos: &[Who::ControllerRuntime, Who::KubeRuntime, Who::Windlass],
-    base: Who::ControllerRuntime,
-    sections: tables::SECTIONS,
-    targets: targets::all,
-    meant_for: targets::OBJECTS,
+    unit: "objects",
+    size: 50_000,
+    rounds: 3,
+    base: "controller-runtime",
+    sections: SECTIONS,
+    bounds: BOUNDS,
+    items: |_, _, size| size,
+    packages: &["windlass-bench-controller"],
+    start: |programs, size| Ok(Box::new(Stage::start(programs, size, CHANGES_MAX)?)),
 };
 
-/// From the start of the process until every object has run; changes at a steady pace; and the same for all
-/// contestants at once.
-const CASES: &[Case] = &[
-    Case::in_turn("storm", STORM),
-    Case::in_turn("changes", CHANGES),
-    Case::at_once("side-by-side", CHANGES),
+/// Twenty seconds of changes.
+const CHANGES_MAX: u32 = 10_000;
+
+const PEERS: &[&str] = &["controller-runtime", "kube-runtime"];
+
+const WHOS: &[&str] = &["controller-runtime", "kube-runtime", "windlass"];
+
+const SECTIONS: &[Section] = &[
+    Section {
+        cases: &["storm"],
+        whos: WHOS,
+        at_once: false,
+        columns: &[
+            Column::new("CPU s", "cpu_s", 1.0, 2).with_ratio(),
+            Column::new("wall s", "wall_s", 1.0, 2).with_ratio(),
+            Column::new("peak MiB", "peak_mb", 1.0, 1).with_ratio(),
+            Column::new("settled MiB", "settled_mb", 1.0, 1),
+            Column::new("resident MiB", "resident_mb", 1.0, 1).with_ratio(),
+        ],
+        note: "\
+from the start of the process until every object was reconciled. CPU: until the process is idle; settled:
+its memory then; resident: its memory after Go's collector ran and Rust's allocator was trimmed.
+",
+    },
+    Section {
+        cases: &["changes"],
+        whos: WHOS,
+        at_once: false,
+        columns: &[
+            Column::new("CPU µs/event", "cpu_us_per_event", 1.0, 1).with_ratio(),
+            Column::new("p50 ms", "p50_us", 1e3, 2),
+            Column::new("p99 ms", "p99_us", 1e3, 2).with_ratio(),
+            Column::new("peak MiB", "peak_mb", 1.0, 1).with_ratio(),
+            Column::new("wall s", "wall_s", 1.0, 1),
+        ],
+        note: "\
+up to 10,000 changes, 500 a second. CPU: of the contestant alone; latency: from sending the change to its
+reconciliation, including the server; peak: from the first change on.
+",
+    },
+    Section {
+        cases: &["side-by-side"],
+        whos: WHOS,
+        at_once: true,
+        columns: &[
+            Column::new("p50 ms", "p50_us", 1e3, 2),
+            Column::new("p99 ms", "p99_us", 1e3, 2).with_ratio(),
+            Column::new("CPU µs/event", "cpu_us_per_event", 1.0, 1).with_ratio(),
+            Column::new("wall s", "wall_s", 1.0, 1),
+        ],
+        note: "\
+the same changes with all contestants at the same time: what delays the server or the machine delays all
+of them. Only these latencies are comparable.
+",
+    },
 ];
 
-const STORM: &[Metric] =
-    &[Metric::CpuS, Metric::WallS, Metric::PeakMb, Metric::SettledMb, Metric::ResidentMb];
-
-const CHANGES: &[Metric] = &[
-    Metric::CpuS,
-    Metric::CpuUsPerEvent,
-    Metric::WallS,
-    Metric::P50Us,
-    Metric::P99Us,
-    Metric::PeakMb,
+const BOUNDS: &[Bound] = &[
+    at_most("storm", "cpu_s", 0.7),
+    at_most("storm", "peak_mb", 0.6),
+    at_most("changes", "cpu_us_per_event", 0.9),
+    at_most("side-by-side", "p99_us", 1.1),
 ];
 
-/// What to measure, and what to do with it; everything, three times, by default.
-#[derive(Args, Debug)]
-pub(crate) struct Options {
-    /// How many objects the server has.
-    #[arg(long, value_name = "N", default_value_t = targets::OBJECTS, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
-    objects: u32,
-    #[command(flatten)]
-    common: Common,
-}
-
-/// Builds and runs everything, and prints what came out.
-///
-/// # Errors
-/// As [`Suite::run`].
-pub(crate) fn run(options: &Options) -> Result<()> {
-    SUITE.run(options.objects, &options.common)
+const fn at_most(case: &'static str, metric: &'static str, limit: f64) -> Bound {
+    Bound { case, who: "windlass", metric, peers: PEERS, limit: Limit::AtMost(limit) }
 }

@@ -1,79 +1,101 @@
-//! The informers beside those of client-go, controller-runtime and kube-runtime.
-//!
-//! A suite on a [stage](super::staged). Here are its cases and contestants; [`tables`] is how they are shown,
-//! [`targets`] what is wanted of them.
+//! The informers beside those of client-go, controller-runtime and kube-runtime, on a real
+//! kube-apiserver. `bench/informer/README.md` describes the cases and the contestants.
 
-mod tables;
-mod targets;
+use super::results::PEAK_TO_RESIDENT;
+use super::stage::Stage;
+use super::suite::{Bound, Column, Limit, Section, Suite};
 
-use anyhow::Result;
-use clap::Args;
-
-use super::go::Module;
-use super::line::{Metric, Who};
-use super::staged::{Case, Common, Suite};
-
-/// How many pods there are unless told otherwise: enough to see, and quick.
-const PODS: u32 = 10_000;
-
-/// The suite.
 pub(super) const SUITE: Suite = Suite {
     name: "informer",
-    peer: Module { folder: "bench/informer-go" },
-    items: "pods",
-    filling: "two writes each",
-    // Enough for a 99th percentile.
-    changes_max: 2000,
-    cases: CASES,
-    whos: &[
-        Who::ClientGo,
-        Who::ControllerRuntime,
-        Who::KubeRuntime,
-        Who::Windlass,
-        Who::WindlassResident,
-        Who::WindlassSlim,
-    ],
-    base: Who::ClientGo,
-    sections: tables::SECTIONS,
-    targets: targets::all,
-    meant_for: targets::PODS,
+    unit: "pods",
+    size: 50_000,
+    rounds: 3,
+    base: "client-go",
+    sections: SECTIONS,
+    bounds: BOUNDS,
+    items: |_, _, size| size,
+    packages: &["windlass-bench-informer"],
+    start: |programs, size| Ok(Box::new(Stage::start(programs, size, CHANGES_MAX)?)),
 };
 
-/// A first list of all pods, the same with a handler that reads every pod, updates at a steady pace, and a second
-/// list after a watch that cannot be resumed.
-const CASES: &[Case] = &[
-    Case::in_turn("sync", SYNC),
-    Case::in_turn("sync-read", SYNC),
-    Case::in_turn("burst", BURST),
-    Case::in_turn("relist", &[Metric::CpuS, Metric::PeakMb, Metric::ResidentMb]),
+/// Enough for a 99th percentile.
+const CHANGES_MAX: u32 = 2000;
+
+const WHOS: &[&str] = &[
+    "client-go",
+    "controller-runtime",
+    "kube-runtime",
+    "windlass",
+    "windlass-resident",
+    "windlass-slim",
 ];
 
-const SYNC: &[Metric] = &[
-    Metric::CpuS,
-    Metric::WallS,
-    Metric::PeakMb,
-    Metric::SettledMb,
-    Metric::ResidentMb,
-    Metric::BytesPerObject,
+const SECTIONS: &[Section] = &[
+    Section {
+        cases: &["sync", "sync-read"],
+        whos: WHOS,
+        at_once: false,
+        columns: &[
+            Column::new("CPU s", "cpu_s", 1.0, 2).with_ratio(),
+            Column::new("wall s", "wall_s", 1.0, 2).with_ratio(),
+            Column::new("peak MiB", "peak_mb", 1.0, 1).with_ratio(),
+            Column::new("settled MiB", "settled_mb", 1.0, 1),
+            Column::new("resident MiB", "resident_mb", 1.0, 1).with_ratio(),
+            Column::new("bytes/pod", "bytes_per_object", 1.0, 0),
+        ],
+        note: "\
+the first list of all pods, until the handler has seen them; sync-read: the handler reads each pod.
+CPU: until the process is idle; settled: its memory then; resident: its memory after Go's collector ran
+and Rust's allocator was trimmed.
+",
+    },
+    Section {
+        cases: &["burst"],
+        whos: WHOS,
+        at_once: false,
+        columns: &[
+            Column::new("CPU µs/event", "cpu_us_per_event", 1.0, 1).with_ratio(),
+            Column::new("p50 ms", "p50_us", 1e3, 2),
+            Column::new("p99 ms", "p99_us", 1e3, 2),
+            Column::new("peak MiB", "peak_mb", 1.0, 1),
+        ],
+        note: "\
+up to 2,000 updates, 200 a second. CPU: of the contestant alone; latency: from sending the update to the
+handler, including the server.
+",
+    },
+    Section {
+        cases: &["relist"],
+        whos: WHOS,
+        at_once: false,
+        columns: &[
+            Column::new("CPU s", "cpu_s", 1.0, 2).with_ratio(),
+            Column::new("resident MiB", "resident_mb", 1.0, 1),
+            Column::new("peak MiB", "peak_mb", 1.0, 1).with_ratio(),
+            Column::new("peak/resident", PEAK_TO_RESIDENT, 1.0, 2),
+        ],
+        note: "\
+the watch is cut, 5 % of the pods change, and the server cannot resume the watch. resident: before that;
+peak: after it.
+",
+    },
 ];
 
-const BURST: &[Metric] =
-    &[Metric::CpuS, Metric::CpuUsPerEvent, Metric::P50Us, Metric::P99Us, Metric::PeakMb];
+const PEERS: &[&str] = &["client-go", "controller-runtime", "kube-runtime"];
 
-/// What to measure, and what to do with it; everything, three times, by default.
-#[derive(Args, Debug)]
-pub(crate) struct Options {
-    /// How many pods the server has.
-    #[arg(long, value_name = "N", default_value_t = PODS, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
-    pods: u32,
-    #[command(flatten)]
-    common: Common,
-}
+const BOUNDS: &[Bound] = &[
+    at_most("sync", "cpu_s", &["client-go"], 0.45),
+    at_most("sync", "resident_mb", &["client-go"], 0.5),
+    at_most("sync", PEAK_TO_RESIDENT, &[], 1.2),
+    at_most("burst", "cpu_us_per_event", PEERS, 0.9),
+    at_most("relist", PEAK_TO_RESIDENT, &[], 1.2),
+];
 
-/// Builds and runs everything, and prints what came out.
-///
-/// # Errors
-/// As [`Suite::run`].
-pub(crate) fn run(options: &Options) -> Result<()> {
-    SUITE.run(options.pods, &options.common)
+const fn at_most(
+    case: &'static str,
+    metric: &'static str,
+    peers: &'static [&'static str],
+    limit: f64,
+) -> Bound {
+    Bound { case, who: "windlass", metric, peers, limit: Limit::AtMost(limit) }
 }

@@ -1,84 +1,40 @@
-//! The machine that a result is from: without it, a number means nothing to another person.
+//! The machine of a run: what it is, and how much of it others used meanwhile.
 
+use std::fmt;
 use std::fs;
 use std::thread;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
-use super::go::Module;
-use super::rounds;
+use super::programs::go_folder;
+use super::suite::Suite;
+use super::table::grouped;
 use crate::process::CommandLine;
 
-/// What a reader has to know of a run: the machine, the tools, the size and the rounds. Asking for it also finds out
-/// whether Go is there, if a side of the suite needs it.
+/// What a reader has to know about a run: the machine, the tools, the size and the rounds.
 ///
 /// # Errors
-/// If a toolchain is missing or too old.
-pub(super) fn line(go: Option<Module>, size: &str, rounds: u32) -> Result<String> {
-    let mut parts = vec![processor()];
-    if let Some(module) = go {
-        parts.push(module.toolchain()?);
+/// If a toolchain is missing.
+pub(super) fn describe(suite: &Suite, with_go: bool, size: u32, rounds: u32) -> Result<String> {
+    let mut parts = vec![processor(), version("rustc", &["--version"], "")?];
+    if with_go {
+        let go = version("go", &["version"], &go_folder(suite.name)).context(
+            "this benchmark compares with programs in Go: install Go from https://go.dev/doc/install",
+        )?;
+        parts.push(go);
     }
-    parts.extend([rustc()?, size.to_owned(), rounds::spoken(rounds)]);
+    parts.push(format!("{} {}", grouped(size), suite.unit));
+    parts.push(format!("{rounds} rounds"));
     Ok(parts.join("; "))
 }
 
 /// The processor and how many threads it runs at once, like `Intel(R) Xeon(R) Processor, 2 cores`.
 fn processor() -> String {
-    // Other systems than Linux lack the file; the rest of the line is worth printing all the same.
+    // Systems other than Linux lack the file; the rest of the line is still useful.
     let information = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = model_name(&information).unwrap_or("unknown CPU");
-    match thread::available_parallelism().map(usize::from) {
-        Ok(1) => format!("{model}, 1 core"),
-        Ok(cores) => format!("{model}, {cores} cores"),
-        Err(_) => format!("{model}, unknown number of cores"),
-    }
-}
-
-/// The compiler that builds our side, like `rustc 1.95.0`.
-///
-/// # Errors
-/// If there is no compiler.
-fn rustc() -> Result<String> {
-    let output = CommandLine::new("rustc", &["--version"]).capture()?;
-    Ok(output.split_whitespace().take(2).collect::<Vec<_>>().join(" "))
-}
-
-/// The time that the processors of a machine were wanted for, in units of its own, since it was started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Times {
-    wanted: u64,
-    /// What others were given instead, who run on the same hardware.
-    taken: u64,
-}
-
-impl Times {
-    #[cfg(test)]
-    pub(super) fn new(wanted: u64, taken: u64) -> Self {
-        Self { wanted, taken }
-    }
-
-    /// Those of now; nothing where the system does not tell.
-    pub(super) fn now() -> Option<Self> {
-        Self::parse(&fs::read_to_string("/proc/stat").ok()?)
-    }
-
-    fn parse(statistics: &str) -> Option<Self> {
-        let line = statistics.lines().find(|line| line.starts_with("cpu "))?;
-        // user, nice, system, idle, iowait, irq, softirq, steal; what follows are parts of the first two.
-        let times: Vec<u64> =
-            line.split_whitespace().skip(1).take(8).map_while(|time| time.parse().ok()).collect();
-        let taken = *times.get(7)?;
-        let idle = times[3] + times[4];
-        Some(Self { wanted: times.iter().sum::<u64>() - idle, taken })
-    }
-
-    /// Which share of what was wanted since `earlier` was taken: whoever wants less is not calmer for that.
-    #[expect(clippy::cast_precision_loss, reason = "it is shown as a percentage")]
-    pub(super) fn taken_since(self, earlier: Self) -> f64 {
-        let wanted = self.wanted.saturating_sub(earlier.wanted).max(1);
-        self.taken.saturating_sub(earlier.taken) as f64 / wanted as f64
-    }
+    let cores = thread::available_parallelism().map_or(0, usize::from);
+    format!("{model}, {cores} cores")
 }
 
 fn model_name(information: &str) -> Option<&str> {
@@ -86,27 +42,104 @@ fn model_name(information: &str) -> Option<&str> {
     line.split_once(':').map(|(_, model)| model.trim())
 }
 
+fn version(program: &str, arguments: &[&str], folder: &str) -> Result<String> {
+    let output = CommandLine::new(program, arguments).in_folder(folder).capture()?;
+    Ok(output.trim().to_owned())
+}
+
+/// How much of the wanted CPU time others took during each run. On a virtual machine these are other
+/// machines on the same hardware.
+#[derive(Debug, Default)]
+pub(super) struct OtherLoad {
+    percents: Vec<f64>,
+}
+
+/// CPU time since the start of the machine, in units of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Times {
+    /// What was used here, and what was stolen.
+    wanted: u64,
+    /// What others got instead.
+    stolen: u64,
+}
+
+impl OtherLoad {
+    /// Does the work, and notes how much others took meanwhile.
+    pub(super) fn during<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        let before = Times::now();
+        let result = work();
+        if let (Some(before), Some(after)) = (before, Times::now()) {
+            self.percents.push(after.percent_stolen_since(before));
+        }
+        result
+    }
+}
+
+impl fmt::Display for OtherLoad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut sorted = self.percents.clone();
+        sorted.sort_by(f64::total_cmp);
+        match (sorted.get(sorted.len() / 2), sorted.last()) {
+            (Some(median), Some(worst)) => write!(
+                f,
+                "others took {median:.0} % of the wanted CPU time in the median run, \
+                 {worst:.0} % in the worst"
+            ),
+            _ => f.write_str("the system does not tell how much CPU time others took"),
+        }
+    }
+}
+
+impl Times {
+    /// `None` if the system does not tell.
+    fn now() -> Option<Self> {
+        Self::parse(&fs::read_to_string("/proc/stat").ok()?)
+    }
+
+    fn parse(statistics: &str) -> Option<Self> {
+        let line = statistics.lines().find(|line| line.starts_with("cpu "))?;
+        // user, nice, system, idle, iowait, irq, softirq, steal; the rest is part of the first two.
+        let times: Vec<u64> =
+            line.split_whitespace().skip(1).take(8).map_while(|time| time.parse().ok()).collect();
+        let stolen = *times.get(7)?;
+        let idle = times[3] + times[4];
+        Some(Self { wanted: times.iter().sum::<u64>() - idle, stolen })
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "it is shown as a percentage")]
+    fn percent_stolen_since(self, earlier: Self) -> f64 {
+        let wanted = self.wanted.saturating_sub(earlier.wanted).max(1);
+        100.0 * self.stolen.saturating_sub(earlier.stolen) as f64 / wanted as f64
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn model_is_the_first_processors() {
+    fn model_is_the_one_of_the_first_processor() {
         let information = "processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\nmodel name\t: Other\n";
         assert_eq!(model_name(information), Some("Some CPU @ 2 GHz"));
         assert_eq!(model_name("processor\t: 0\n"), None);
     }
 
     #[test]
-    fn time_that_is_taken_is_a_share_of_what_was_wanted() {
+    fn stolen_time_is_a_share_of_the_wanted_time() {
         let times = |line: &str| Times::parse(line);
         let earlier = times("cpu  10 0 10 70 5 2 3 100 40 0\ncpu0 1 2 3\n").expect("a line");
-        assert_eq!(earlier, Times { wanted: 125, taken: 100 });
+        assert_eq!(earlier, Times { wanted: 125, stolen: 100 });
         let later = times("cpu  40 0 20 110 5 2 3 150 80 0\n").expect("a line");
-        assert!((later.taken_since(earlier) - 50.0 / 90.0).abs() < 1e-9);
-        assert!(earlier.taken_since(earlier).abs() < 1e-9);
+        assert!((later.percent_stolen_since(earlier) - 5000.0 / 90.0).abs() < 1e-9);
         for line in ["", "cpu0 1 2 3 4 5 6 7 8", "cpu  1 2 3 4 5 6 7"] {
             assert_eq!(times(line), None, "{line}");
         }
+    }
+
+    #[test]
+    fn load_of_others_is_told_by_its_median_and_its_worst() {
+        let load = OtherLoad { percents: vec![40.0, 0.0, 3.0] };
+        assert!(load.to_string().contains("3 % of the wanted CPU time in the median run, 40 %"));
+        assert!(OtherLoad::default().to_string().contains("does not tell"));
     }
 }

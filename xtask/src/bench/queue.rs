@@ -1,140 +1,153 @@
 //! The work queue beside those of client-go and controller-runtime.
-//!
-//! [`plan`] says what one round runs and [`targets`] what is wanted of it; [`report`] makes the tables.
-//! Here is the flow between them: look for Go, build both sides, run the rounds, print.
 
-mod plan;
-mod report;
-mod targets;
+use anyhow::{Result, ensure};
 
-use std::env::consts::EXE_SUFFIX;
-use std::path::PathBuf;
-
-use anyhow::{Context, Result, ensure};
-use clap::Args;
-
-use super::go::Module;
-use super::json;
-use super::line::{Measured, Metric, Who};
-use super::machine;
-use super::program;
-use super::results::Results;
-use super::rounds::{self, Rounds};
-use super::table::grouped;
-use super::targets::Score;
+use super::programs::Programs;
+use super::results::{CPU_NS_PER_ITEM, ITEMS};
+use super::suite::{Bound, Column, Driver, Limit, Section, Suite};
 use crate::process::CommandLine;
-use plan::{Plan, Run};
 
-/// The suite's name in every line of JSON.
-const SUITE: &str = "queue";
+pub(super) const SUITE: Suite = Suite {
+    name: "queue",
+    unit: "keys",
+    size: 1_000_000,
+    rounds: 5,
+    base: "client-go",
+    sections: SECTIONS,
+    bounds: BOUNDS,
+    items,
+    packages: &["windlass-bench-queue"],
+    start: |programs, size| Ok(Box::new(Queues { programs, size })),
+};
 
-/// The Go side.
-const PEER: Module = Module { folder: "bench/queue-go" };
+/// `wN` is the number of workers; `p4` means four producers instead of one.
+const SECTIONS: &[Section] = &[
+    Section {
+        cases: &[
+            "backlog",
+            "distinct-w1",
+            "distinct-w4",
+            "distinct-w64",
+            "dup-w1",
+            "dup-w4",
+            "backlog-p4",
+            "distinct-w1-p4",
+            "distinct-w4-p4",
+            "distinct-w64-p4",
+            "dup-w1-p4",
+            "dup-w4-p4",
+        ],
+        whos: WHOS,
+        at_once: false,
+        columns: &[
+            Column::new("keys", ITEMS, 1.0, 0),
+            Column::new("M/s", "throughput", 1e6, 3).with_ratio(),
+            Column::new("CPU ns/key", CPU_NS_PER_ITEM, 1.0, 0).with_ratio(),
+            Column::new("wall s", "wall_s", 1.0, 3),
+            Column::new("peak MiB", "peak_mb", 1.0, 1).with_ratio(),
+        ],
+        note: "\
+backlog: all keys are added, then drained; distinct, dup: producers and workers run at the same time, dup
+adds every key ten times. controller-runtime gets a tenth of the keys, so its memory is not compared.
+",
+    },
+    Section {
+        cases: &["delay", "delay-p4"],
+        whos: WHOS,
+        at_once: false,
+        columns: COSTS,
+        note: "every key is added with a delay, so only CPU and memory are compared.\n",
+    },
+    Section {
+        cases: &["intern"],
+        whos: &["windlass"],
+        at_once: false,
+        columns: COSTS,
+        note: "the cost of interning the keys of `windlass`, which the other cases leave out.\n",
+    },
+];
 
-/// What both programs print for every case.
-const METRICS: [Metric; 4] = [Metric::Throughput, Metric::CpuS, Metric::WallS, Metric::PeakMb];
+/// The windlass variants: `Arc<str>` keys, interned keys, and these with all features of the queue.
+const WHOS: &[&str] =
+    &["client-go", "controller-runtime", "windlass-arcstr", "windlass", "windlass-full"];
 
-/// What to measure, and what to do with it; everything, five times, by default.
-#[derive(Args, Debug)]
-pub(crate) struct Options {
-    /// How often to run everything.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
-    /// How many keys to give each queue, a multiple of 100; controller-runtime gets a tenth.
-    #[arg(long, value_name = "N", default_value_t = targets::KEYS, value_parser = plan::keys)]
-    keys: u32,
-    /// Run only the cases whose name contains this; may be given several times.
-    #[arg(long = "case", value_name = "PART")]
-    cases: Vec<String>,
-    /// Run only this queue; may be given several times. Ratios are to client-go.
-    #[arg(long = "who", value_name = "NAME")]
-    whos: Vec<Who>,
-    /// Write the medians to this file, one metric per line.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Fail if a target is missed.
-    #[arg(long)]
-    check: bool,
+const COSTS: &[Column] = &[
+    Column::new("keys", ITEMS, 1.0, 0),
+    Column::new("CPU s", "cpu_s", 1.0, 3),
+    Column::new("CPU ns/key", CPU_NS_PER_ITEM, 1.0, 0).with_ratio(),
+    Column::new("peak MiB", "peak_mb", 1.0, 1).with_ratio(),
+];
+
+const BOUNDS: &[Bound] = &[
+    throughput("backlog", "windlass", CLIENT_GO, 3.0),
+    throughput("distinct-w1", "windlass", CLIENT_GO, 1.5),
+    throughput("dup-w1", "windlass", CLIENT_GO, 1.5),
+    throughput("distinct-w1-p4", "windlass", CLIENT_GO, 1.5),
+    throughput("dup-w1-p4", "windlass", CLIENT_GO, 1.5),
+    throughput("distinct-w4", "windlass", CLIENT_GO, 1.2),
+    throughput("dup-w4", "windlass", CLIENT_GO, 1.2),
+    throughput("distinct-w4-p4", "windlass", CLIENT_GO, 1.2),
+    throughput("dup-w4-p4", "windlass", CLIENT_GO, 1.2),
+    throughput("distinct-w1", "windlass-full", CLIENT_GO, 1.0),
+    throughput("distinct-w4", "windlass-full", CLIENT_GO, 1.0),
+    throughput("distinct-w1", "windlass-full", CONTROLLER_RUNTIME, 5.0),
+    throughput("distinct-w4", "windlass-full", CONTROLLER_RUNTIME, 5.0),
+    Bound {
+        case: "delay",
+        who: "windlass",
+        metric: CPU_NS_PER_ITEM,
+        peers: CLIENT_GO,
+        limit: Limit::AtMost(0.4),
+    },
+];
+
+const CLIENT_GO: &[&str] = &["client-go"];
+const CONTROLLER_RUNTIME: &[&str] = &["controller-runtime"];
+
+const fn throughput(
+    case: &'static str,
+    who: &'static str,
+    peers: &'static [&'static str],
+    limit: f64,
+) -> Bound {
+    Bound { case, who, metric: "throughput", peers, limit: Limit::AtLeast(limit) }
 }
 
-/// The two programs that run the cases.
-#[derive(Debug)]
-struct Programs {
-    /// client-go and controller-runtime.
-    go: String,
-    /// The windlass variants.
-    ours: String,
-}
+/// controller-runtime's queue is slow: with all keys it would take most of the time of a run.
+const FEWER_KEYS: u32 = 10;
 
-/// Builds and runs both sides, and prints what came out.
+/// The dup cases add a tenth of the keys ten times, also with the fewer keys of controller-runtime.
+const KEYS_STEP: u32 = 10 * FEWER_KEYS;
+
+/// Reads the number of keys from the command line.
 ///
 /// # Errors
-/// If the options leave nothing to run, if Go is missing, if a side does not build or run, if the file
-/// for JSON cannot be written, or, with `--check`, if a target is missed.
-pub(crate) fn run(options: &Options) -> Result<()> {
-    let plan = Plan::new(options.keys, &options.cases, &options.whos)?;
-    let targets = targets::all();
-    ensure!(
-        !options.check || targets.iter().any(|target| plan.measures(target)),
-        "--check has nothing to check: no target compares what --case and --who leave"
-    );
-    let go = plan.needs_go().then_some(PEER);
-    let size = format!("{} keys", grouped(options.keys));
-    println!("==> {}", machine::line(go, &size, options.rounds)?);
-    if let Some(path) = &options.json {
-        json::make_sure_of(path)?;
-    }
-
-    let programs = Programs::locate()?;
-    programs.build(&plan)?;
-    let mut results = Results::default();
-    let runs = |_| plan.runs().copied().collect();
-    let one = |run: &Run| measure_one(&programs.command(run), run);
-    let rounds = Rounds { rounds: options.rounds, patience: 0 };
-    rounds::measure("", rounds, runs, &mut results, one)?;
-
-    println!("\n{}", report::medians(&plan, &results, options.rounds));
-    println!("{}", report::targets(&targets, &results, options.keys));
-    if let Some(path) = &options.json {
-        json::write(path, SUITE, plan.runs().map(|run| (run.case, run.who)), &results)?;
-    }
-    Score::of(&targets, &results).conclude(options.check)
+/// If it is not a multiple of 100.
+pub(super) fn keys(text: &str) -> Result<u32> {
+    let keys = text.parse()?;
+    ensure!(keys > 0 && keys % KEYS_STEP == 0, "it must be a multiple of {KEYS_STEP}");
+    Ok(keys)
 }
 
-/// Runs one process and reads what it printed.
-fn measure_one(command: &CommandLine, run: &Run) -> Result<Vec<Measured>> {
-    Ok(vec![program::read(command, (SUITE, run.case, run.who), &METRICS)?])
+fn items(_case: &str, who: &str, size: u32) -> u32 {
+    if who == "controller-runtime" { size / FEWER_KEYS } else { size }
 }
 
-impl Programs {
-    /// Where the programs are once they are built: in cargo's target folder, wherever that is.
-    fn locate() -> Result<Self> {
-        let target = program::target_folder()?;
-        Ok(Self {
-            go: target.join(format!("bench/queue-go{EXE_SUFFIX}")).into_string(),
-            ours: target.join(format!("release/queue-bench{EXE_SUFFIX}")).into_string(),
-        })
-    }
+/// Runs one process for each run.
+#[derive(Debug)]
+struct Queues {
+    programs: Programs,
+    size: u32,
+}
 
-    /// Builds those that the plan runs.
-    fn build(&self, plan: &Plan) -> Result<()> {
-        if plan.needs_go() {
-            program::build("the Go side", &PEER.build(&self.go))
-                .context("the Go side does not build; its first build needs the network")?;
-        }
-        if plan.needs_ours() {
-            let arguments = ["build", "--release", "--locked", "-p", "windlass-bench-queue"];
-            program::build("our side", &CommandLine::new("cargo", &arguments))?;
-        }
-        Ok(())
-    }
-
-    /// The command of one run.
-    fn command(&self, run: &Run) -> CommandLine {
-        let program = if run.who.is_go() { &self.go } else { &self.ours };
-        let keys = run.keys.to_string();
-        let arguments = ["--who", run.who.name(), "--case", run.case, "--keys", &keys];
-        CommandLine::new(program, &arguments)
+impl Driver for Queues {
+    fn run(&mut self, case: &str, whos: &[&str]) -> Result<String> {
+        let one = |who: &&str| {
+            let keys = items(case, who, self.size).to_string();
+            let arguments = ["--who", who, "--case", case, "--keys", &keys];
+            CommandLine::new(&self.programs.of(who, "bench"), &arguments).capture()
+        };
+        whos.iter().map(one).collect()
     }
 }
 
@@ -142,15 +155,17 @@ impl Programs {
 mod tests {
     use super::*;
 
-    const RUN: Run = Run { case: "backlog", who: Who::Windlass, keys: 1000 };
+    #[test]
+    fn keys_must_suit_every_case() {
+        assert_eq!(keys("1000000").expect("the default"), 1_000_000);
+        for bad in ["0", "150", "1e6", "-100", "5000000000"] {
+            assert!(keys(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
-    fn each_queue_is_asked_from_its_own_program() {
-        let programs = Programs { go: "/t/queue-go".to_owned(), ours: "/t/queue-bench".to_owned() };
-        let shown = |who| programs.command(&Run { who, ..RUN }).to_string();
-        let ours = "/t/queue-bench --who windlass --case backlog --keys 1000";
-        assert_eq!(shown(Who::Windlass), ours);
-        let go = "/t/queue-go --who client-go --case backlog --keys 1000";
-        assert_eq!(shown(Who::ClientGo), go);
+    fn controller_runtime_gets_fewer_keys() {
+        assert_eq!(items("backlog", "controller-runtime", 1000), 100);
+        assert_eq!(items("backlog", "windlass", 1000), 1000);
     }
 }

@@ -1,93 +1,73 @@
-//! Columns of text, as wide as their widest cell; and how numbers stand in them.
+//! Columns of text, as wide as their widest cell; and how numbers are written in them.
 
 use std::fmt;
-
-/// What stands in a cell that has no value.
-pub(super) const NOTHING: &str = "-";
 
 /// A table with a line of headings.
 #[derive(Debug)]
 pub(super) struct Table {
-    columns: Vec<Column>,
-    /// A row without cells is an empty line.
+    aligns: Vec<Align>,
+    /// The headings come first. A row without cells is an empty line.
     rows: Vec<Vec<String>>,
 }
 
-/// A heading and the side to which its cells are pushed.
+/// How the cells of a column are aligned: words left, numbers right.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Column {
-    /// For words.
-    Left(&'static str),
-    /// For numbers.
-    Right(&'static str),
+pub(super) enum Align {
+    Left,
+    Right,
 }
 
 impl Table {
-    pub(super) fn new(columns: &[Column]) -> Self {
-        Self { columns: columns.to_vec(), rows: Vec::new() }
+    pub(super) fn new(headings: &[(Align, &str)]) -> Self {
+        let aligns = headings.iter().map(|(align, _)| *align).collect();
+        Self { aligns, rows: vec![headings.iter().map(|(_, text)| (*text).to_owned()).collect()] }
     }
 
-    /// Adds a row; cells that are missing at its end stay empty.
+    /// Adds a row, which has a cell for every heading.
     pub(super) fn row(&mut self, cells: Vec<String>) {
-        assert!(cells.len() <= self.columns.len(), "every cell must have a column: {cells:?}");
+        assert_eq!(cells.len(), self.aligns.len(), "every column must have a cell: {cells:?}");
         self.rows.push(cells);
     }
 
-    /// Adds an empty line, unless the table is empty or has one there.
+    /// Adds an empty line, except directly below the headings.
     pub(super) fn gap(&mut self) {
-        if self.rows.last().is_some_and(|row| !row.is_empty()) {
+        if self.rows.len() > 1 {
             self.rows.push(Vec::new());
         }
     }
 
-    fn widths(&self) -> Vec<usize> {
-        let width = |text: &str| text.chars().count();
-        let widest = |(index, column): (usize, &Column)| {
-            let cells = self.rows.iter().filter_map(|row| row.get(index));
-            cells.map(|cell| width(cell)).fold(width(column.heading()), usize::max)
-        };
-        self.columns.iter().enumerate().map(widest).collect()
-    }
-
-    fn write<'a>(
-        &self,
-        f: &mut fmt::Formatter<'_>,
-        widths: &[usize],
-        cells: impl Iterator<Item = &'a str>,
-    ) -> fmt::Result {
-        let padded =
-            cells.zip(&self.columns).zip(widths).map(|((cell, column), &width)| match column {
-                Column::Left(_) => format!("{cell:<width$}"),
-                Column::Right(_) => format!("{cell:>width$}"),
-            });
-        let line = padded.collect::<Vec<_>>().join("  ");
-        writeln!(f, "{}", line.trim_end())
-    }
-}
-
-impl Column {
-    fn heading(&self) -> &'static str {
-        match self {
-            Self::Left(heading) | Self::Right(heading) => heading,
-        }
+    fn width(&self, column: usize) -> usize {
+        let cells = self.rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
     }
 }
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let widths = self.widths();
-        self.write(f, &widths, self.columns.iter().map(Column::heading))?;
-        self.rows.iter().try_for_each(|row| self.write(f, &widths, row.iter().map(String::as_str)))
+        let widths: Vec<usize> = (0..self.aligns.len()).map(|column| self.width(column)).collect();
+        for row in &self.rows {
+            let columns = row.iter().zip(&widths).zip(&self.aligns);
+            let padded = columns.map(|((cell, width), align)| match align {
+                Align::Left => format!("{cell:<width$}"),
+                Align::Right => format!("{cell:>width$}"),
+            });
+            writeln!(f, "{}", padded.collect::<Vec<_>>().join("  ").trim_end())?;
+        }
+        Ok(())
     }
 }
 
-/// A number with its decimals, or a sign that there is none.
+/// A number with its decimals, or a dash if there is none. Whole numbers are [`grouped`].
 pub(super) fn number(value: Option<f64>, decimals: usize) -> String {
-    value.map_or_else(|| NOTHING.to_owned(), |value| format!("{value:.decimals$}"))
+    match value {
+        None => "-".to_owned(),
+        Some(value) if decimals == 0 => grouped(value.round()),
+        Some(value) => format!("{value:.decimals$}"),
+    }
 }
 
-/// A count with a comma after every thousand: `1,000,000`.
-pub(super) fn grouped(count: u32) -> String {
+/// A whole number with a comma after every thousand: `1,000,000`.
+pub(super) fn grouped(count: impl fmt::Display) -> String {
     let digits = count.to_string();
     let mut grouped = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -99,38 +79,28 @@ pub(super) fn grouped(count: u32) -> String {
     grouped
 }
 
-/// The first line of a text that has all these words, with one blank between its words.
-#[cfg(test)]
-pub(super) fn line(text: &str, words: &[&str]) -> String {
-    let has_all =
-        |line: &&str| words.iter().all(|word| line.split_whitespace().any(|w| w == *word));
-    let line = text.lines().find(has_all).expect("the line must be there");
-    line.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn words_stand_left_and_numbers_right() {
-        let mut table =
-            Table::new(&[Column::Left("who"), Column::Right("×"), Column::Left("note")]);
+    fn words_are_left_and_numbers_right() {
+        let mut table = Table::new(&[(Align::Left, "who"), (Align::Right, "×")]);
         table.gap();
         table.row(vec!["client-go".to_owned(), "1.00".to_owned()]);
         table.gap();
-        table.gap();
-        table.row(vec!["us".to_owned(), "12.00".to_owned(), "fast".to_owned()]);
+        table.row(vec!["us".to_owned(), "12.00".to_owned()]);
         let shown = table.to_string();
-        assert_eq!(
-            shown.lines().collect::<Vec<_>>(),
-            ["who            ×  note", "client-go   1.00", "", "us         12.00  fast",]
-        );
+        let expected = ["who            ×", "client-go   1.00", "", "us         12.00"];
+        assert_eq!(shown.lines().collect::<Vec<_>>(), expected);
     }
 
     #[test]
-    fn counts_are_grouped_by_thousands() {
+    fn whole_numbers_are_grouped_by_thousands() {
         let shown = [7, 100, 1000, 123_456, 1_000_000].map(grouped);
         assert_eq!(shown, ["7", "100", "1,000", "123,456", "1,000,000"]);
+        assert_eq!(number(Some(1234.4), 0), "1,234");
+        assert_eq!(number(Some(1234.4), 2), "1234.40");
+        assert_eq!(number(None, 2), "-");
     }
 }

@@ -1,33 +1,34 @@
-//! The edges between our own crates: which may know which, also of those that are still to come.
+//! The edges between our crates: which of them may use which.
 //!
-//! A crate may use those that [`LAYERS`] names for it and no others, in what it ships: a lower crate that
-//! could see a higher one would soon need it. Dev-dependencies are free, within what [`super::publish`]
-//! can put in an order. Members that are not published (benchmarks, examples, whole-system tests, this
-//! program) stand outside: they may use any layer, and no layer may use them.
+//! A crate may use the crates that [`LAYERS`] lists for it, and no other crate of ours. Dev-dependencies
+//! are free. Members that are not published (benchmarks, examples, whole-system tests, this program) may
+//! use every layer, but no layer may use them.
 
-use super::Finding;
-use super::graph::Graph;
+use std::collections::{BTreeMap, BTreeSet};
 
-const CHECK: &str = "edge";
+use anyhow::{Context, Result, bail};
+use cargo_metadata::{CargoOpt, DependencyKind, Metadata, MetadataCommand};
 
-/// One crate of ours and what it may know.
+use crate::process;
+
+/// One of our crates, and what it may depend on.
 struct Layer {
     name: &'static str,
-    /// Crates of ours that it may depend on.
+    /// The crates of ours that it may use.
     uses: &'static [&'static str],
-    /// Crates of others that must not be anywhere below it.
+    /// The crates of others that it must not use, directly or through another crate.
     never: &'static [&'static str],
 }
 
-/// From the bottom up. A new crate is entered here and in docs/ARCHITECTURE.md together.
+/// From the bottom up. A new crate is added here and to docs/ARCHITECTURE.md.
 const LAYERS: &[Layer] = &[
     Layer { name: "windlass-workqueue", uses: &[], never: KUBERNETES },
     Layer { name: "windlass-indexer", uses: &[], never: CLIENT },
-    Layer { name: "windlass-informer", uses: &["windlass-indexer"], never: RUNTIME },
+    Layer { name: "windlass-informer", uses: &["windlass-indexer"], never: &[] },
     Layer {
         name: "windlass-reconciler",
         uses: &["windlass-informer", "windlass-indexer", "windlass-workqueue"],
-        never: RUNTIME,
+        never: &[],
     },
     Layer {
         name: "windlass-manager",
@@ -37,7 +38,7 @@ const LAYERS: &[Layer] = &[
             "windlass-indexer",
             "windlass-workqueue",
         ],
-        never: RUNTIME,
+        never: &[],
     },
     Layer {
         name: "windlass",
@@ -48,109 +49,145 @@ const LAYERS: &[Layer] = &[
             "windlass-indexer",
             "windlass-workqueue",
         ],
-        never: RUNTIME,
+        never: &[],
     },
-    Layer { name: "windlass-apiserver", uses: &[], never: RUNTIME },
-    Layer { name: "windlass-testkit", uses: &["windlass-apiserver"], never: RUNTIME },
-    Layer { name: "windlass-workloads", uses: &["windlass"], never: RUNTIME },
+    Layer { name: "windlass-apiserver", uses: &[], never: &[] },
+    Layer { name: "windlass-testkit", uses: &["windlass-apiserver"], never: &[] },
+    Layer { name: "windlass-workloads", uses: &["windlass"], never: &[] },
     Layer {
         name: "windlass-sim",
         uses: &["windlass-testkit", "windlass", "windlass-workloads"],
-        never: RUNTIME,
+        never: &[],
     },
 ];
 
-/// The runtime that Windlass replaces: with it below us, users would carry both.
-const RUNTIME: &[&str] = &["kube-runtime"];
+/// The store knows the types of Kubernetes, but never calls a server.
+const CLIENT: &[&str] = &["kube-client"];
 
-/// The store knows the types of Kubernetes, but never asks a server for anything.
-const CLIENT: &[&str] = &["kube-runtime", "kube-client"];
+/// The queue is also for programs that have nothing to do with Kubernetes.
+const KUBERNETES: &[&str] = &["kube-client", "kube-core", "kube-derive", "kube", "k8s-openapi"];
 
-/// The queue is for everyone, also where there is no Kubernetes.
-const KUBERNETES: &[&str] =
-    &["kube-runtime", "kube-client", "kube-core", "kube-derive", "kube", "k8s-openapi"];
+/// All crates of the workspace by name, with all features on. Several versions of a crate count as one.
+#[derive(Debug, Default)]
+struct Graph {
+    crates: BTreeMap<String, Crate>,
+}
 
-/// One finding per edge that is not in the table, and per published crate that the table lacks.
-pub(super) fn check(graph: &Graph) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for (index, package) in graph.members() {
-        match LAYERS.iter().find(|layer| layer.name == package.name) {
-            Some(layer) => {
-                findings.extend(foreign_edges(graph, index, layer));
-                findings.extend(forbidden_crates(graph, index, layer));
+#[derive(Debug, Default)]
+struct Crate {
+    /// Whether it is one of ours.
+    is_member: bool,
+    is_published: bool,
+    /// Its dependencies, without dev-dependencies.
+    uses: BTreeSet<String>,
+}
+
+/// Checks the edges of the workspace, and prints those that are not allowed.
+///
+/// # Errors
+/// If an edge is not allowed, or if `cargo metadata` fails.
+pub(super) fn check() -> Result<()> {
+    let metadata = MetadataCommand::new()
+        .current_dir(process::workspace_root()?)
+        .features(CargoOpt::AllFeatures)
+        .other_options(["--locked".to_owned()])
+        .exec()
+        .context("`cargo metadata --locked` failed")?;
+    let problems = problems(&Graph::from_metadata(&metadata)?);
+    if problems.is_empty() {
+        println!("    edges between our crates ok");
+        return Ok(());
+    }
+    for problem in &problems {
+        println!("error[edge]: {problem}");
+    }
+    bail!("{} edges between crates are not allowed (see above)", problems.len());
+}
+
+/// One text for every edge that is not allowed, and for every published crate that [`LAYERS`] lacks.
+fn problems(graph: &Graph) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (name, member) in graph.crates.iter().filter(|(_, member)| member.is_member) {
+        let Some(layer) = LAYERS.iter().find(|layer| layer.name == name) else {
+            if member.is_published {
+                problems.push(format!(
+                    "{name} is published but not listed: add it to LAYERS in \
+                     xtask/src/deps/edges.rs and to docs/ARCHITECTURE.md, or set `publish = false`"
+                ));
             }
-            None if package.is_published => findings.push(Finding {
-                check: CHECK,
-                problem: format!(
-                    "{} is published, but has no place among the crates",
-                    package.name
-                ),
-                remedy:
-                    "give it one in LAYERS in xtask/src/deps/edges.rs and in docs/ARCHITECTURE.md, \
-                         or write `publish = false` in its manifest"
-                        .to_owned(),
-            }),
-            None => {}
+            continue;
+        };
+        for used in &member.uses {
+            if graph.crates[used].is_member && !layer.uses.contains(&used.as_str()) {
+                problems.push(format!("{name} must not depend on {used}"));
+            }
+        }
+        let all = graph.all_below(name);
+        for never in layer.never.iter().filter(|never| all.contains(**never)) {
+            problems.push(format!(
+                "{name} must not depend on {never}, not even through another crate: see \
+                 `cargo tree -p {name} --all-features -e no-dev -i {never}`"
+            ));
         }
     }
-    findings
+    problems
 }
 
-/// Edges from a layer to crates of ours that it may not know.
-fn foreign_edges(graph: &Graph, from: usize, layer: &Layer) -> Vec<Finding> {
-    let edges = graph.packages[from].edges.iter().filter(|edge| edge.is_more_than_dev());
-    edges
-        .map(|edge| &graph.packages[edge.to])
-        .filter(|package| package.is_member && !layer.uses.contains(&package.name.as_str()))
-        .map(|package| Finding {
-            check: CHECK,
-            problem: format!("{} depends on {}, which it may not know", layer.name, package.name),
-            remedy: format!(
-                "move the shared code down to a crate that both may use; {} may use {}",
-                layer.name,
-                if layer.uses.is_empty() {
-                    "no other crate of ours".to_owned()
-                } else {
-                    layer.uses.join(", ")
+impl Graph {
+    /// # Errors
+    /// If the metadata lacks the resolved graph, or if that names an unknown package.
+    fn from_metadata(metadata: &Metadata) -> Result<Self> {
+        let mut graph = Self::default();
+        for package in &metadata.packages {
+            let entry = graph.crates.entry(package.name.to_string()).or_default();
+            entry.is_member |= metadata.workspace_members.contains(&package.id);
+            entry.is_published = package.publish.as_ref().is_none_or(|to| !to.is_empty());
+        }
+        let names: BTreeMap<_, _> =
+            metadata.packages.iter().map(|package| (&package.id, &package.name)).collect();
+        let name = |id| names.get(id).context("cargo metadata does not describe a package");
+        let resolve = metadata.resolve.as_ref().context("cargo metadata resolved nothing")?;
+        for node in &resolve.nodes {
+            let entry = graph.crates.entry(name(&node.id)?.to_string()).or_default();
+            for dependency in &node.deps {
+                let mut kinds = dependency.dep_kinds.iter();
+                if kinds.any(|info| info.kind != DependencyKind::Development) {
+                    entry.uses.insert(name(&dependency.pkg)?.to_string());
                 }
-            ),
-        })
-        .collect()
-}
+            }
+        }
+        Ok(graph)
+    }
 
-/// Crates of others anywhere below a layer that must not be there.
-///
-/// Cargo resolves the features of the whole workspace at once, so that a feature which a benchmark
-/// switches on shows here as well; the way in the finding tells who it was.
-fn forbidden_crates(graph: &Graph, from: usize, layer: &Layer) -> Vec<Finding> {
-    let reached = graph.reached_without_dev([from]);
-    let indexed = graph.packages.iter().enumerate();
-    indexed
-        .filter(|&(index, package)| reached[index] && layer.never.contains(&package.name.as_str()))
-        .map(|(index, package)| Finding {
-            check: CHECK,
-            problem: format!(
-                "{} must stand without {}, but has it by {}",
-                layer.name,
-                package.name,
-                graph.way_to(&[from], index)
-            ),
-            remedy:
-                "remove the dependency, or the feature that brings it in; for a test, make it a \
-                     dev-dependency"
-                    .to_owned(),
-        })
-        .collect()
+    /// The names of all crates that `name` uses, directly or through other crates.
+    fn all_below(&self, name: &str) -> BTreeSet<&str> {
+        let mut found = BTreeSet::new();
+        let mut waiting = vec![name];
+        while let Some(name) = waiting.pop() {
+            for used in &self.crates[name].uses {
+                if found.insert(used.as_str()) {
+                    waiting.push(used);
+                }
+            }
+        }
+        found
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::graph::Package;
-    use super::super::graph::made_up::{external, member};
     use super::*;
 
-    fn problems(graph: &Graph) -> Vec<String> {
-        check(graph).into_iter().map(|finding| finding.problem).collect()
+    /// A graph of published members, and of one crate of others for every name that ends in `*`.
+    fn graph(crates: &[(&str, &[&str])]) -> Graph {
+        let mut graph = Graph::default();
+        for (name, uses) in crates {
+            let is_member = !name.ends_with('*');
+            let uses = uses.iter().map(ToString::to_string).collect();
+            let name = name.trim_end_matches('*').to_owned();
+            graph.crates.insert(name, Crate { is_member, is_published: is_member, uses });
+        }
+        graph
     }
 
     #[test]
@@ -167,73 +204,37 @@ mod tests {
     }
 
     #[test]
-    fn table_keeps_the_runtime_out_everywhere() {
-        assert!(LAYERS.iter().all(|layer| layer.never.contains(&"kube-runtime")));
+    fn edge_downwards_passes_and_edge_upwards_is_reported() {
+        let down: &[(&str, &[&str])] =
+            &[("windlass-informer", &["windlass-indexer"]), ("windlass-indexer", &[])];
+        assert_eq!(problems(&graph(down)), [""; 0]);
+        let up: &[(&str, &[&str])] =
+            &[("windlass-informer", &[]), ("windlass-indexer", &["windlass-informer"])];
+        let expected = ["windlass-indexer must not depend on windlass-informer"];
+        assert_eq!(problems(&graph(up)), expected);
     }
 
     #[test]
-    fn allowed_edges_pass() {
-        let graph = Graph::of([member("windlass-informer"), member("windlass-indexer")])
-            .edge("windlass-informer", "windlass-indexer");
-        assert_eq!(problems(&graph), [""; 0]);
+    fn layer_must_not_use_an_unpublished_member() {
+        let mut graph = graph(&[("windlass", &["windlass-bench"]), ("windlass-bench", &[])]);
+        graph.crates.get_mut("windlass-bench").expect("just added").is_published = false;
+        assert_eq!(problems(&graph), ["windlass must not depend on windlass-bench"]);
     }
 
     #[test]
-    fn edge_upwards_is_a_finding() {
-        let graph = Graph::of([member("windlass-workqueue"), member("windlass-indexer")])
-            .edge("windlass-workqueue", "windlass-indexer");
-        assert_eq!(
-            problems(&graph),
-            ["windlass-workqueue depends on windlass-indexer, which it may not know"]
-        );
+    fn published_crate_that_is_not_listed_is_reported() {
+        let problems = problems(&graph(&[("windlass-extra", &[])]));
+        assert!(problems[0].starts_with("windlass-extra is published but not listed"));
     }
 
     #[test]
-    fn dev_dependency_on_any_crate_of_ours_passes() {
-        let graph = Graph::of([member("windlass-informer"), member("windlass-testkit")])
-            .dev_edge("windlass-informer", "windlass-testkit");
-        assert_eq!(problems(&graph), [""; 0]);
-    }
-
-    #[test]
-    fn layer_may_not_use_an_unpublished_member() {
-        let bench = Package { is_published: false, ..member("windlass-bench") };
-        let graph = Graph::of([member("windlass"), bench]).edge("windlass", "windlass-bench");
-        assert_eq!(problems(&graph), ["windlass depends on windlass-bench, which it may not know"]);
-    }
-
-    #[test]
-    fn published_crate_without_a_place_is_a_finding() {
-        assert_eq!(
-            problems(&Graph::of([member("windlass-extra")])),
-            ["windlass-extra is published, but has no place among the crates"]
-        );
-    }
-
-    #[test]
-    fn queue_stands_without_kubernetes_at_any_depth() {
-        let graph = Graph::of([
-            member("windlass-workqueue"),
-            external("helper", "1.0.0"),
-            external("k8s-openapi", "0.29.0"),
-        ])
-        .edge("windlass-workqueue", "helper");
-        assert_eq!(problems(&graph), [""; 0]);
-        assert_eq!(
-            problems(&graph.edge("helper", "k8s-openapi")),
-            ["windlass-workqueue must stand without k8s-openapi, but has it by \
-              windlass-workqueue 0.1.0 → helper 1.0.0 → k8s-openapi 0.29.0"]
-        );
-    }
-
-    #[test]
-    fn replaced_runtime_is_a_finding_except_for_tests() {
-        let graph = || Graph::of([member("windlass"), external("kube-runtime", "5.0.0")]);
-        assert_eq!(problems(&graph().dev_edge("windlass", "kube-runtime")), [""; 0]);
-        let problems = problems(&graph().edge("windlass", "kube-runtime"));
-        assert!(
-            problems[0].starts_with("windlass must stand without kube-runtime"),
-            "{problems:?}"
-        );
+    fn queue_does_without_kubernetes_at_any_depth() {
+        let problems = problems(&graph(&[
+            ("windlass-workqueue", &["helper"]),
+            ("helper*", &["k8s-openapi"]),
+            ("k8s-openapi*", &[]),
+        ]));
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].starts_with("windlass-workqueue must not depend on k8s-openapi"));
     }
 }

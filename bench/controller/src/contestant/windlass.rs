@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use tokio_util::sync::CancellationToken;
 use windlass_bench_stage::STAMP;
 use windlass_informer::{ClientStack, SharedInformerFactory};
-use windlass_reconciler::{Action, Context, Controller, Error, Reconcile, Watch};
+use windlass_reconciler::{Action, Controller, Error, Reconcile, RunContext, Watch};
 
 use super::WORKERS;
 use super::runs::Runs;
@@ -16,7 +16,7 @@ use super::runs::Runs;
 struct Count(Arc<Runs>);
 
 impl Reconcile<ConfigMap> for Count {
-    async fn reconcile(&self, object: Arc<ConfigMap>, _: &Context) -> Result<Action, Error> {
+    async fn reconcile(&self, object: Arc<ConfigMap>, _: &RunContext) -> Result<Action, Error> {
         let name = object.metadata.name.as_deref().unwrap_or_default();
         let stamp = object.metadata.labels.as_ref().and_then(|labels| labels.get(STAMP));
         self.0.ran(name, stamp.map(String::as_str));

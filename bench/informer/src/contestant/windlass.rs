@@ -52,6 +52,6 @@ where
         }
     })?;
     factory.start();
-    let failure = factory.failed().await;
+    let failure = factory.wait_for_failure().await;
     bail!("the informer has failed: {failure:?}")
 }

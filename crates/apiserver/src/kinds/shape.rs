@@ -2,7 +2,7 @@
 //!
 //! The real server decodes a body into Go structs: what has no field is dropped and told, what has another type
 //! is refused in the words of Go's decoder. Here the structs are data, `shape/shapes.txt`, recorded from a real
-//! server by `cargo xtask kinds`; [`table`] reads it, [`walk`] takes an object through it, and [`text`] and [`time`]
+//! server by the example `kinds`; [`table`] reads it, [`walk`] takes an object through it, and [`text`] and [`time`]
 //! are the types that decode themselves from a text. [`merging`] tells server-side apply how fields merge.
 //!
 //! Places are told in the order in which the object has its fields. The real server does the same, but has them in

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use windlass_reconciler::{Action, Context, Reconcile};
+use windlass_reconciler::{Action, RunContext, Reconcile};
 
 struct Copy;
 
 impl Reconcile<ConfigMap> for Copy {
-    async fn reconcile(&self, _: Arc<ConfigMap>, _: &Context) -> Result<Action, std::io::Error> {
+    async fn reconcile(&self, _: Arc<ConfigMap>, _: &RunContext) -> Result<Action, std::io::Error> {
         Ok(Action::Done)
     }
 }

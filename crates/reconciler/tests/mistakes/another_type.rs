@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use windlass_informer::SharedInformerFactory;
-use windlass_reconciler::{Action, Context, Controller, Error, Reconcile, Watch};
+use windlass_reconciler::{Action, RunContext, Controller, Error, Reconcile, Watch};
 
 struct Rotate;
 
 impl Reconcile<Secret> for Rotate {
-    async fn reconcile(&self, _: Arc<Secret>, _: &Context) -> Result<Action, Error> {
+    async fn reconcile(&self, _: Arc<Secret>, _: &RunContext) -> Result<Action, Error> {
         Ok(Action::Done)
     }
 }

@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use windlass_reconciler::{Action, Context, Error, Reconcile};
+use windlass_reconciler::{Action, RunContext, Error, Reconcile};
 
 struct Counter(Mutex<u64>);
 
 impl Reconcile<ConfigMap> for Counter {
-    async fn reconcile(&self, object: Arc<ConfigMap>, cx: &Context) -> Result<Action, Error> {
+    async fn reconcile(&self, object: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
         let mut count = self.0.lock().unwrap();
         *count += 1;
         cx.live().update(&*object, &object).await?;

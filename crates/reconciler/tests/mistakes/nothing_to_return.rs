@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use windlass_reconciler::{Context, Error, Reconcile};
+use windlass_reconciler::{RunContext, Error, Reconcile};
 
 struct Copy;
 
 impl Reconcile<ConfigMap> for Copy {
-    async fn reconcile(&self, _: Arc<ConfigMap>, _: &Context) -> Result<(), Error> {
+    async fn reconcile(&self, _: Arc<ConfigMap>, _: &RunContext) -> Result<(), Error> {
         Ok(())
     }
 }

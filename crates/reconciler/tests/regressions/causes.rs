@@ -10,7 +10,7 @@ async fn hot_loop_is_found_also_if_the_runs_ask_for_another_in_an_hour() {
     let (log, _guard) = Log::start();
     let (_cluster, client) = cluster().await;
     let (said, mut ran) = mpsc::channel(1);
-    let counter = does(move |object: Arc<ConfigMap>, cx: &Context| {
+    let counter = does(move |object: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             let _ = said.send(cx.causes().to_vec()).await;
@@ -42,7 +42,7 @@ async fn hot_loop_is_found_also_if_the_runs_ask_for_another_in_an_hour() {
 async fn timer_that_has_not_rung_is_no_cause_of_a_run_nor_of_its_retry() {
     let (_cluster, client) = cluster().await;
     let (said, mut ran) = mpsc::channel(10);
-    let fails_on_change = does(move |object: Arc<ConfigMap>, cx: &Context| {
+    let fails_on_change = does(move |object: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             said.send(cx.causes().iter().map(Cause::to_string).collect::<Vec<_>>()).await?;
@@ -75,7 +75,7 @@ async fn making_one_child_after_the_other_is_no_loop() {
     let (log, _guard) = Log::start();
     let (_cluster, client) = cluster().await;
     let (said, mut runs) = mpsc::channel(100);
-    let maker = does(move |object: Arc<ConfigMap>, cx: &Context| {
+    let maker = does(move |object: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             let made = cx.lister::<Secret>()?.in_namespace("default").iter().count();
@@ -103,7 +103,7 @@ async fn what_others_make_after_our_deletion_is_not_by_us() {
     let secrets: Api<Secret> = Api::namespaced(client.clone(), "default");
     secrets.create(&PostParams::default(), &secret("old")).await.expect("created");
     let (said, mut runs) = mpsc::channel(100);
-    let deleter = does(move |_: Arc<ConfigMap>, cx: &Context| {
+    let deleter = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             if let Some(old) = cx.lister::<Secret>()?.get("default/old")?
@@ -154,7 +154,7 @@ async fn run_is_in_the_journal_before_the_key_runs_again() {
     let (said, mut runs) = mpsc::channel(100);
     let (go, gate) = std::sync::mpsc::channel();
     let gate = Mutex::new(Some(gate));
-    let writer = does(move |object: Arc<ConfigMap>, cx: &Context| {
+    let writer = does(move |object: Arc<ConfigMap>, cx: &RunContext| {
         let (said, gate) = (said.clone(), gate.lock().expect("not poisoned").take());
         Box::pin(async move {
             said.send(cx.causes().to_vec()).await?;
@@ -180,11 +180,11 @@ async fn key_that_ran_longest_ago_is_forgotten_first() {
     struct Often(AtomicU32);
 
     impl Reconcile<ConfigMap> for Often {
-        async fn reconcile(&self, _: Arc<ConfigMap>, _: &Context) -> Result<Action, Error> {
+        async fn reconcile(&self, _: Arc<ConfigMap>, _: &RunContext) -> Result<Action, Error> {
             Ok(Action::Done)
         }
 
-        async fn absent(&self, key: &ObjectKey, _: &Context) -> Result<Action, Error> {
+        async fn absent(&self, key: &ObjectKey, _: &RunContext) -> Result<Action, Error> {
             let is_again = key.name() == "often" && self.0.fetch_add(1, Ordering::Relaxed) < 10_001;
             Ok(if is_again { Action::RequeueAfter(Duration::ZERO) } else { Action::Done })
         }
@@ -222,7 +222,7 @@ fn applies_in_vain(
     said: mpsc::Sender<Vec<Cause>>,
 ) -> impl Reconcile<ConfigMap> {
     let runs = Arc::new(AtomicU32::new(0));
-    does(move |object: Arc<ConfigMap>, cx: &Context| {
+    does(move |object: Arc<ConfigMap>, cx: &RunContext| {
         let (client, said, runs) = (client.clone(), said.clone(), Arc::clone(&runs));
         Box::pin(async move {
             // The real server is shared with other tests.
@@ -281,7 +281,7 @@ async fn hot_loop_of_applies_is_found() {
     create(&client, "one").await;
     let runs = AtomicU32::new(0);
     let (said, mut ran) = mpsc::channel(1);
-    let counter = does(move |_: Arc<ConfigMap>, cx: &Context| {
+    let counter = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let (number, said) = (runs.fetch_add(1, Ordering::Relaxed).to_string(), said.clone());
         Box::pin(async move {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -312,7 +312,7 @@ async fn what_others_removed_is_not_by_a_run_that_applied_what_was_there() {
     touch(&client, "one", "yes").await;
     let runs = AtomicU32::new(0);
     let (others, (said, mut ran)) = (client.clone(), mpsc::channel(100));
-    let applier = does(move |_: Arc<ConfigMap>, cx: &Context| {
+    let applier = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let (number, said) = (runs.fetch_add(1, Ordering::Relaxed), said.clone());
         let others = others.clone();
         Box::pin(async move {
@@ -356,7 +356,7 @@ async fn what_others_delete_after_our_deletion_is_not_by_us() {
     let secrets: Api<Secret> = Api::namespaced(client.clone(), "default");
     secrets.create(&PostParams::default(), &secret("old")).await.expect("created");
     let (said, mut runs) = mpsc::channel(100);
-    let deleter = does(move |_: Arc<ConfigMap>, cx: &Context| {
+    let deleter = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             if let Some(old) = cx.lister::<Secret>()?.get("default/old")?
@@ -398,7 +398,7 @@ async fn version_that_was_ours_before_a_restore_is_not_ours_after_it() {
     let server = cluster.server().expect("embedded").clone();
     let backup = server.snapshot();
     let (said, mut runs) = mpsc::channel(100);
-    let labeller = does(move |object: Arc<ConfigMap>, cx: &Context| {
+    let labeller = does(move |object: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             if object.name_any() != "one" {

@@ -32,8 +32,8 @@ use tokio_util::sync::CancellationToken;
 use windlass_indexer::{Cached, ObjectKey};
 use windlass_informer::{Resource, SharedInformerFactory};
 use windlass_reconciler::{
-    Action, Cause, Change, Class, Context, Controller, Error, Finalize, Finalized, Outcome,
-    Predicate, Reconcile, Watch,
+    Action, Cause, Change, Class, Controller, Error, Finalize, Finalized, Outcome, Predicate,
+    Reconcile, RunContext, Watch,
 };
 use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule, WallClock};
 use windlass_testkit::{TestCluster, on_each_cluster};

@@ -51,7 +51,7 @@ async fn other_object_that_does_not_decode_is_tried_again() {
     let (_cluster, client) = cluster().await;
     let secrets: Api<Secret> = Api::namespaced(client.clone(), "default");
     secrets.create(&PostParams::default(), &secret("other")).await.expect("created");
-    let reader = does(|_: Arc<ConfigMap>, cx: &Context| {
+    let reader = does(|_: Arc<ConfigMap>, cx: &RunContext| {
         Box::pin(async move {
             cx.lister::<Strict>()?.get("default/other")?;
             Ok(Action::Done)
@@ -73,7 +73,7 @@ async fn object_that_does_not_decode_is_reported_once() {
     struct Never;
 
     impl Reconcile<Strict> for Never {
-        async fn reconcile(&self, _: Arc<Strict>, _: &Context) -> Result<Action, Error> {
+        async fn reconcile(&self, _: Arc<Strict>, _: &RunContext) -> Result<Action, Error> {
             Ok(Action::Done)
         }
     }
@@ -161,7 +161,7 @@ async fn delay_that_is_too_long_still_counts_as_a_failure() {
 }
 
 /// error.rs `told`: what the server answered and could not be decoded is shown with its content, in the log and in the
-/// journal. A user's own `Api` from `Context::client` ends here whenever a type does not fit.
+/// journal. A user's own `Api` from `RunContext::client` ends here whenever a type does not fit.
 #[test]
 fn answer_that_does_not_decode_is_told_without_its_content() {
     let cause = serde_json::from_value::<u32>(json!("hunter2")).expect_err("no number");

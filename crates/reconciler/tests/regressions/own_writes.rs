@@ -9,7 +9,7 @@ use super::*;
 async fn cache_that_is_behind_is_told_to_every_run_until_it_is_not() {
     let (cluster, client) = cluster().await;
     secrets_come_late(&cluster, Duration::from_mins(1));
-    let maker = does(|_: Arc<ConfigMap>, cx: &Context| {
+    let maker = does(|_: Arc<ConfigMap>, cx: &RunContext| {
         Box::pin(async move {
             if cx.cache_behind() {
                 return Ok(Action::RequeueAfter(Duration::from_secs(1)));
@@ -38,7 +38,7 @@ async fn key_that_waits_for_a_cache_does_not_keep_others_waiting() {
     create(&client, "two").await;
     secrets_come_late(&cluster, Duration::from_mins(1));
     let (said, mut runs) = mpsc::channel(100);
-    let maker = does(move |object: Arc<ConfigMap>, cx: &Context| {
+    let maker = does(move |object: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             let name = object.name_any();
@@ -77,7 +77,7 @@ async fn what_a_run_made_is_waited_for_also_if_fields_select() {
     let (cluster, client) = cluster().await;
     secrets_come_late(&cluster, Duration::from_secs(2));
     let (said, mut runs) = mpsc::channel(100);
-    let maker = does(move |_: Arc<ConfigMap>, cx: &Context| {
+    let maker = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             let held = cx.lister::<Secret>()?.get("default/made")?.is_some();
@@ -105,7 +105,7 @@ async fn key_that_waits_for_a_cache_is_not_run_after_the_stop() {
     secrets_come_late(&cluster, Duration::from_mins(1));
     let runs = Arc::new(AtomicU32::new(0));
     let (counted, (said, mut heard)) = (Arc::clone(&runs), mpsc::channel(10));
-    let maker = does(move |_: Arc<ConfigMap>, cx: &Context| {
+    let maker = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         counted.fetch_add(1, Ordering::Relaxed);
         Box::pin(async move {
@@ -131,7 +131,7 @@ async fn what_a_task_of_a_run_writes_after_it_is_waited_for_too() {
     secrets_come_late(&cluster, Duration::from_secs(2));
     let (said, mut runs) = mpsc::channel(100);
     let (lent, mut clients) = mpsc::channel(100);
-    let lender = does(move |_: Arc<ConfigMap>, cx: &Context| {
+    let lender = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let (said, lent) = (said.clone(), lent.clone());
         Box::pin(async move {
             let held = cx.lister::<Secret>()?.get("default/made")?.is_some();
@@ -163,7 +163,7 @@ async fn write_whose_answer_was_lost_is_unknown_to_the_next_run() {
     let lost = FaultRule::new(Fault::LoseAnswer).verb("create").resource("secrets").times(1);
     cluster.server().expect("embedded").faults().add(lost);
     let (said, mut runs) = mpsc::channel(100);
-    let maker = does(move |_: Arc<ConfigMap>, cx: &Context| {
+    let maker = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             let held = cx.lister::<Secret>()?.get("default/made")?.is_some();
@@ -188,13 +188,13 @@ struct Counting {
 }
 
 impl Finalize<ConfigMap> for Counting {
-    async fn reconcile(&self, object: Arc<ConfigMap>, cx: &Context) -> Result<Action, Error> {
+    async fn reconcile(&self, object: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
         cx.live().apply_owned(secret("child"), &*object).await?;
         self.made.send(()).await?;
         Ok(Action::Done)
     }
 
-    async fn cleanup(&self, _: Arc<ConfigMap>, _: &Context) -> Result<Action, Error> {
+    async fn cleanup(&self, _: Arc<ConfigMap>, _: &RunContext) -> Result<Action, Error> {
         self.cleanups.fetch_add(1, Ordering::Relaxed);
         Ok(Action::Done)
     }
@@ -241,7 +241,7 @@ async fn writes_from_before_a_restore_are_not_waited_for_after_it() {
     secrets.create(&PostParams::default(), &secret("counted")).await.expect("created");
     let second = Duration::from_secs(1);
     let (said, mut runs) = mpsc::channel(100);
-    let counter = does(move |object: Arc<ConfigMap>, cx: &Context| {
+    let counter = does(move |object: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             let started = Instant::now();
@@ -300,7 +300,7 @@ fn run_with_secrets_of(
     after: Duration,
 ) -> (stage::Running, mpsc::Receiver<(Instant, bool, bool)>) {
     let (said, runs) = mpsc::channel(100);
-    let maker = does(move |_: Arc<ConfigMap>, cx: &Context| {
+    let maker = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             let held = cx.lister::<Secret>()?.get("default/made")?.is_some();

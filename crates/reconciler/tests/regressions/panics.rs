@@ -4,7 +4,7 @@ use super::*;
 
 /// Fails the first time, then asks for another run in a second.
 fn fails_then_repeats() -> impl Reconcile<ConfigMap> {
-    does(|_, cx: &Context| {
+    does(|_, cx: &RunContext| {
         let is_first = cx.attempt() == 1 && !cx.causes().contains(&Cause::Timer);
         Box::pin(async move {
             if is_first {

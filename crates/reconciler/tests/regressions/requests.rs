@@ -3,7 +3,7 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::config::{ExecConfig, ExecInteractiveMode};
 use windlass_informer::ClientStack;
-use windlass_reconciler::install_definition;
+use windlass_reconciler::install_crd;
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn child() -> ConfigMap {
 }
 
 /// Writes to `child` in the way that has this name.
-async fn write(way: &str, cx: &Context) -> Result<(), Error> {
+async fn write(way: &str, cx: &RunContext) -> Result<(), Error> {
     let mut read = child();
     read.metadata.resource_version = Some("1".to_owned());
     let maps = api(cx.client());
@@ -33,7 +33,7 @@ async fn failure(way: &'static str, fault: Fault, stacked: bool) -> Outcome {
     server.faults().add(verbs.verb("patch").verb("delete"));
     let client =
         if stacked { ClientStack::new().around(server.service(), "default") } else { client };
-    let writer = does(move |_: Arc<ConfigMap>, cx: &Context| {
+    let writer = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         Box::pin(async move { write(way, cx).await.map(|()| Action::Done) })
     });
     let running = run(client, writer);
@@ -137,13 +137,13 @@ async fn secrets_of_an_exec_plugin_are_shown_nowhere() {
     let (sent, mut shown) = mpsc::channel(16);
     let reconciler = {
         let broken = broken.clone();
-        does(move |map: Arc<ConfigMap>, cx: &Context| {
+        does(move |map: Arc<ConfigMap>, cx: &RunContext| {
             let (broken, sent) = (broken.clone(), sent.clone());
             Box::pin(async move {
                 let plain = api(&broken).get("one").await.expect_err("there are no credentials");
                 let wrapped = api(&broken).get("one").await.map_err(Wrapped::from);
                 for error in [Error::from(plain), wrapped.expect_err("none again").into()] {
-                    cx.warning(&*map, "Failed", error.to_string());
+                    cx.event(&*map).warning("Failed", error.to_string());
                     let text = format!("{error} {error:?} {error:#?} {}", error.class());
                     sent.send(text).await.expect("the test listens");
                 }
@@ -165,7 +165,7 @@ async fn secrets_of_an_exec_plugin_are_shown_nowhere() {
     all += &format!("{events:?}");
     let mut shops = CustomResourceDefinition::default();
     shops.metadata.name = Some("shops.example.com".to_owned());
-    let installed = install_definition(&broken, &shops).await.expect_err("no credentials");
+    let installed = install_crd(&broken, &shops).await.expect_err("no credentials");
     all += &format!("{installed} {installed:?} {installed:#?}");
     all += &log.lines("").join("\n");
     assert!(all.contains("the exec plugin ended with exit status: 3"), "{all}");

@@ -6,7 +6,7 @@ use super::*;
 struct Teller(mpsc::Sender<()>);
 
 impl Reconcile<Deployment> for Teller {
-    async fn reconcile(&self, _: Arc<Deployment>, _: &Context) -> Result<Action, Error> {
+    async fn reconcile(&self, _: Arc<Deployment>, _: &RunContext) -> Result<Action, Error> {
         self.0.send(()).await?;
         Ok(Action::Done)
     }
@@ -57,7 +57,7 @@ async fn controller_that_broke_does_not_work_through_its_queue_first() {
     let (_cluster, client) = cluster().await;
     let runs = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&runs);
-    let slow = does(move |_: Arc<ConfigMap>, _: &Context| {
+    let slow = does(move |_: Arc<ConfigMap>, _: &RunContext| {
         counted.fetch_add(1, Ordering::Relaxed);
         Box::pin(async {
             tokio::time::sleep(Duration::from_secs(10)).await;
@@ -92,7 +92,7 @@ async fn source_that_is_removed_is_not_waited_for() {
         plural: "foos".to_owned(),
     };
     let (said, mut runs) = mpsc::channel(10);
-    let teller = does(move |_: Arc<ConfigMap>, _: &Context| {
+    let teller = does(move |_: Arc<ConfigMap>, _: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             said.send(()).await?;
@@ -123,7 +123,7 @@ async fn source_that_is_removed_is_not_waited_for() {
 async fn policy_that_panics_does_not_lose_the_key() {
     let (_cluster, client) = cluster().await;
     let (said, mut runs) = mpsc::channel(10);
-    let teller = does(move |_: Arc<ConfigMap>, _: &Context| {
+    let teller = does(move |_: Arc<ConfigMap>, _: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             said.send(()).await?;
@@ -143,7 +143,7 @@ async fn policy_that_panics_does_not_lose_the_key() {
 async fn options_of_a_watch_add_up() {
     let (_cluster, client) = cluster().await;
     let (said, mut runs) = mpsc::channel(10);
-    let teller = does(move |object: Arc<ConfigMap>, _: &Context| {
+    let teller = does(move |object: Arc<ConfigMap>, _: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             said.send(object.name_any()).await?;
@@ -174,7 +174,7 @@ async fn two_caches_of_one_type_are_not_mistaken_for_each_other() {
     let secrets: Api<Secret> = Api::namespaced(client.clone(), "default");
     secrets.create(&PostParams::default(), &secret("there")).await.expect("created");
     let (said, mut heard) = mpsc::channel(10);
-    let reader = does(move |_: Arc<ConfigMap>, cx: &Context| {
+    let reader = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             let is_told = match cx.lister::<Secret>() {
@@ -198,7 +198,7 @@ async fn two_caches_of_one_type_are_not_mistaken_for_each_other() {
 async fn missing_cache_of_metadata_is_told_in_words_that_compile() {
     let (_cluster, client) = cluster().await;
     let (said, mut heard) = mpsc::channel(10);
-    let reader = does(move |_: Arc<ConfigMap>, cx: &Context| {
+    let reader = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             let error = cx.lister::<PartialObjectMeta<Secret>>().map(drop).expect_err("no cache");
@@ -223,7 +223,7 @@ async fn controller_that_is_run_again_runs_or_says_that_it_cannot() {
     let factory = SharedInformerFactory::new(client);
     let runs = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&runs);
-    let reconciler = does(move |_: Arc<ConfigMap>, _: &Context| {
+    let reconciler = does(move |_: Arc<ConfigMap>, _: &RunContext| {
         counted.fetch_add(1, Ordering::Relaxed);
         Box::pin(async { Ok(Action::Done) })
     });
@@ -242,7 +242,7 @@ async fn controller_that_is_run_again_runs_or_says_that_it_cannot() {
 async fn policy_is_asked_about_timers_too() {
     let (_cluster, client) = cluster().await;
     let (said, mut runs) = mpsc::channel(10);
-    let again = does(move |_: Arc<ConfigMap>, _: &Context| {
+    let again = does(move |_: Arc<ConfigMap>, _: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             let _ = said.send(()).await;

@@ -5,12 +5,12 @@ use super::*;
 struct Told(mpsc::Sender<&'static str>);
 
 impl Finalize<Deployment> for Told {
-    async fn reconcile(&self, _: Arc<Deployment>, _: &Context) -> Result<Action, Error> {
+    async fn reconcile(&self, _: Arc<Deployment>, _: &RunContext) -> Result<Action, Error> {
         self.0.send("reconcile").await?;
         Ok(Action::Done)
     }
 
-    async fn cleanup(&self, _: Arc<Deployment>, _: &Context) -> Result<Action, Error> {
+    async fn cleanup(&self, _: Arc<Deployment>, _: &RunContext) -> Result<Action, Error> {
         self.0.send("cleanup").await?;
         Ok(Action::Done)
     }
@@ -114,7 +114,7 @@ async fn unknown_fields_within_lists_are_not_erased() {
     };
     assert!(command(&web).1.is_some());
     let (said, mut heard) = mpsc::channel(10);
-    let changer = does(move |_: Arc<ConfigMap>, cx: &Context| {
+    let changer = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             let (live, web) = (cx.live::<Poor>(), key("default/web"));
@@ -142,7 +142,7 @@ async fn status_that_is_the_same_is_not_written() {
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), "default");
     deployments.create(&PostParams::default(), &deployment("web")).await.expect("created");
     let (said, mut heard) = mpsc::channel(10);
-    let writer = does(move |_: Arc<ConfigMap>, cx: &Context| {
+    let writer = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             let live = cx.live::<Deployment>();
@@ -169,7 +169,7 @@ async fn journal_keeps_the_first_and_the_last_writes_of_a_run_and_counts_the_oth
     const WRITES: usize = 10_000;
     let (_cluster, client) = cluster().await;
     let (said, mut heard) = mpsc::channel(10);
-    let writer = does(move |_: Arc<ConfigMap>, cx: &Context| {
+    let writer = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             let secrets: Api<Secret> = Api::namespaced(cx.client().clone(), "default");

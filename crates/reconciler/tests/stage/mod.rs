@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use windlass_informer::SharedInformerFactory;
 use windlass_reconciler::{
-    Action, Context, Controller, ControllerBuilder, Error, Reconcile, RunError, Watch,
+    Action, Controller, ControllerBuilder, Error, Reconcile, RunContext, RunError, Watch,
 };
 use windlass_testkit::TestCluster;
 
@@ -25,9 +25,9 @@ pub(crate) struct Does<F>(F);
 impl<K, F> Reconcile<K> for Does<F>
 where
     K: Send + Sync + 'static,
-    F: for<'a> Fn(Arc<K>, &'a Context) -> Called<'a> + Send + Sync + 'static,
+    F: for<'a> Fn(Arc<K>, &'a RunContext) -> Called<'a> + Send + Sync + 'static,
 {
-    async fn reconcile(&self, object: Arc<K>, cx: &Context) -> Result<Action, Error> {
+    async fn reconcile(&self, object: Arc<K>, cx: &RunContext) -> Result<Action, Error> {
         (self.0)(object, cx).await
     }
 }
@@ -35,7 +35,7 @@ where
 /// A reconciler of `ConfigMaps` from an async closure body.
 pub(crate) fn does<F>(body: F) -> Does<F>
 where
-    F: for<'a> Fn(Arc<ConfigMap>, &'a Context) -> Called<'a> + Send + Sync + 'static,
+    F: for<'a> Fn(Arc<ConfigMap>, &'a RunContext) -> Called<'a> + Send + Sync + 'static,
 {
     Does(body)
 }

@@ -40,7 +40,7 @@ impl Assets {
             .ok_or_else(|| Error::Unavailable { program, looked_in: self.looked_in() })
     }
 
-    /// `xtask/src/kube/folder.rs` builds into the second of these by the same rules.
+    /// `xtask/src/cache.rs` builds into the second of these by the same rules.
     fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let path = |name| variable(name).map(PathBuf::from);
         let cache = path("WINDLASS_CACHE")

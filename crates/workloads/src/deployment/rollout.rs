@@ -7,7 +7,7 @@
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 use windlass::indexer::{Lister, ObjectKey, Uid};
-use windlass::reconciler::{Action, Class, Context, Error};
+use windlass::reconciler::{Action, Class, Error, RunContext};
 
 use super::limits::Limits;
 use super::proportion::{Share, sizes};
@@ -24,7 +24,7 @@ use crate::pod::is_finished;
 
 /// A deployment in the middle of a run.
 pub(super) struct Rollout<'a> {
-    cx: &'a Context,
+    cx: &'a RunContext,
     now: Timestamp,
     deployment: Deployment,
     limits: Limits,
@@ -35,7 +35,7 @@ pub(super) struct Rollout<'a> {
 
 impl<'a> Rollout<'a> {
     pub(super) fn new(
-        cx: &'a Context,
+        cx: &'a RunContext,
         deployment: Deployment,
         sets: Vec<ReplicaSet>,
         now: Timestamp,
@@ -179,7 +179,7 @@ impl<'a> Rollout<'a> {
             _ => "down",
         };
         let note = format!("Scaled {direction} replica set {name} from {before} to {now}");
-        self.cx.normal(&self.deployment, "ScalingReplicaSet", note);
+        self.cx.event(&self.deployment).normal("ScalingReplicaSet", note);
     }
 
     /// Brings the notes on the replica set of the template up to date; without one, makes it if `is_wanted`.

@@ -130,7 +130,7 @@ async fn informers_are_those_of_everybody() {
     let pods = factory.informer::<Pod>().expect("an informer");
     let stop = CancellationToken::new();
     let meanwhile = async {
-        pods.synced().await.expect("synced");
+        pods.wait_for_sync().await.expect("synced");
         let watched = factory.status().into_iter().map(|informer| informer.resource.to_string());
         assert_eq!(watched.count(), 3);
         stop.cancel();

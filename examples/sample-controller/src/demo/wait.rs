@@ -29,7 +29,7 @@ impl Demo {
         self.factory.start();
         let mut events = informer.subscribe_with(HandlerOptions::new().resync(Resync::Never))?;
         let wait = async {
-            informer.synced().await?;
+            informer.wait_for_sync().await?;
             while !is_so(informer.lister())? {
                 events.next().await.context("the informer has stopped")?;
             }

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tower::util::MapRequestLayer;
 use windlass::indexer::ObjectKey;
 use windlass::informer::{ClientStack, SharedInformerFactory};
-use windlass::reconciler::{Controller, Run, RunError, install_definition};
+use windlass::reconciler::{Controller, Run, RunError, install_crd};
 use windlass_apiserver::ApiServer;
 
 pub(crate) const NAMESPACE: &str = "default";
@@ -79,7 +79,7 @@ impl Stage {
 
     async fn on(server: ApiServer) -> (ApiServer, Client) {
         let client = ClientStack::new().around(server.service(), NAMESPACE);
-        install_definition(&client, &definition()).await.expect("the definition is taken");
+        install_crd(&client, &definition()).await.expect("the definition is taken");
         (server, client)
     }
 

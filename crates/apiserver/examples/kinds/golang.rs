@@ -1,0 +1,337 @@
+//! What Go calls the fields and types, read from the sources that the real server is built from.
+//!
+//! Go's own formatter gives every file the same form: a type starts with `type` at the beginning of a line, a
+//! field of a struct is one line with its tag. That is all that is understood here.
+//!
+//! Types are told with the path of their package, as in `k8s.io/api/core/v1.PodSpec`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use super::{crate_folder, output_of};
+
+/// The Go module that builds the control plane; its `go.mod` pins all versions. Relative to the crate.
+const MODULE: &str = "../../xtask/kube/control-plane";
+
+/// The sources of one release, read package by package when they are asked for.
+#[derive(Debug)]
+pub(super) struct Sources {
+    release: String,
+    packages: BTreeMap<String, Package>,
+}
+
+/// The types of one package.
+#[derive(Debug, Default)]
+struct Package {
+    structs: BTreeMap<String, Vec<Field>>,
+    /// Other named types, and what they are.
+    named: BTreeMap<String, String>,
+}
+
+/// A field of a struct.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Field {
+    go_name: String,
+    go_type: String,
+    /// Its name in JSON; none if its own fields stand in its place.
+    json: Option<String>,
+    /// When it is left out of JSON.
+    omitted: Omitted,
+}
+
+/// When a field of a struct is left out of JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Omitted {
+    /// Never.
+    Never,
+    /// If it is empty, which a struct never is: `omitempty`.
+    Empty,
+    /// If it is zero, which a struct can be: `omitzero`.
+    Zero,
+}
+
+/// What Go says about a field that JSON knows by its name.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    /// The type of its value.
+    pub(super) go_type: String,
+    /// The embedded structs on the way to it, joined by dots.
+    pub(super) inline: String,
+    /// When it is left out of JSON.
+    pub(super) omitted: Omitted,
+}
+
+impl Sources {
+    /// Finds out which release it is.
+    ///
+    /// # Errors
+    /// If Go cannot be run.
+    pub(super) fn open() -> Result<Self> {
+        Ok(Self { release: list("k8s.io/kubernetes", "{{.Version}}")?, packages: BTreeMap::new() })
+    }
+
+    /// The release, as in `v1.36.3`.
+    pub(super) fn release(&self) -> &str {
+        &self.release
+    }
+
+    /// A field of a struct by its name in JSON.
+    ///
+    /// # Errors
+    /// If there is no such struct or field.
+    pub(super) fn field(&mut self, go_type: &str, json: &str) -> Result<Found> {
+        self.find(go_type, json)?
+            .with_context(|| format!("{go_type} has no field for {json:?} in Go's sources"))
+    }
+
+    /// What a named type is, as in `map[string]string`; none for a struct.
+    ///
+    /// # Errors
+    /// If its package cannot be read.
+    pub(super) fn definition(&mut self, go_type: &str) -> Result<Option<String>> {
+        let Some((path, name)) = split(go_type) else { return Ok(None) };
+        Ok(self.package(path)?.named.get(name).cloned())
+    }
+
+    fn find(&mut self, go_type: &str, json: &str) -> Result<Option<Found>> {
+        let (path, name) =
+            split(go_type).with_context(|| format!("{go_type} is not a type of a package"))?;
+        let fields = self.package(path)?.structs.get(name).cloned();
+        let fields =
+            fields.with_context(|| format!("{go_type} is not a struct in Go's sources"))?;
+        if let Some(field) = fields.iter().find(|field| field.json.as_deref() == Some(json)) {
+            let go_type = field.go_type.clone();
+            let omitted = field.omitted;
+            return Ok(Some(Found { go_type, inline: String::new(), omitted }));
+        }
+        for field in fields.iter().filter(|field| field.json.is_none()) {
+            if let Some(found) = self.find(&field.go_type, json)? {
+                let inline = [field.go_name.as_str(), &found.inline].join(".");
+                let inline = inline.trim_end_matches('.').to_owned();
+                return Ok(Some(Found { inline, ..found }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn package(&mut self, path: &str) -> Result<&Package> {
+        if !self.packages.contains_key(path) {
+            let package =
+                Package::read(path).with_context(|| format!("{path} could not be read"))?;
+            self.packages.insert(path.to_owned(), package);
+        }
+        Ok(&self.packages[path])
+    }
+}
+
+impl Package {
+    fn read(path: &str) -> Result<Self> {
+        let mut package = Self::default();
+        for file in files(&folder(path)?)? {
+            package.add(path, &fs::read_to_string(&file)?);
+        }
+        Ok(package)
+    }
+
+    /// Adds the types of one file.
+    fn add(&mut self, path: &str, text: &str) {
+        let scope = Scope { path, imports: imports(text) };
+        let mut open: Option<String> = None;
+        for line in text.lines() {
+            if let Some(name) = &open {
+                let field = scope.field(line);
+                self.structs.entry(name.clone()).or_default().extend(field);
+                if line == "}" {
+                    open = None;
+                }
+            } else if let Some(declaration) = line.strip_prefix("type ") {
+                match declaration.split_once(' ') {
+                    Some((name, "struct {")) => open = Some(name.to_owned()),
+                    Some((name, "struct{}")) => {
+                        self.structs.insert(name.to_owned(), Vec::new());
+                    }
+                    Some((name, target)) if !target.starts_with('=') => {
+                        self.named.insert(name.to_owned(), scope.resolved(target));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+/// What names mean in one file.
+struct Scope<'a> {
+    path: &'a str,
+    /// The paths of packages by the names that they have here.
+    imports: BTreeMap<&'a str, &'a str>,
+}
+
+impl Scope<'_> {
+    /// The field that a line inside of a struct declares, if it has a name in JSON.
+    fn field(&self, line: &str) -> Option<Field> {
+        let line = line.trim();
+        if line.starts_with("//") {
+            return None;
+        }
+        let (declaration, tag) = line.split_once('`')?;
+        let (_, tag) = tag.split_once("json:\"")?;
+        let (tag, _) = tag.split_once('"')?;
+        let (json, options) = tag.split_once(',').unwrap_or((tag, ""));
+        let omitted = if options.contains("omitzero") {
+            Omitted::Zero
+        } else if options.contains("omitempty") {
+            Omitted::Empty
+        } else {
+            Omitted::Never
+        };
+        let mut words = declaration.split_whitespace();
+        let (name, go_type) = match (words.next()?, words.next()) {
+            (name, Some(go_type)) => (name, go_type),
+            (embedded, None) => (embedded.rsplit('.').next()?, embedded),
+        };
+        let json = (!json.is_empty()).then(|| json.to_owned());
+        Some(Field { go_name: name.to_owned(), go_type: self.resolved(go_type), json, omitted })
+    }
+
+    /// A type with the paths of packages in place of their names.
+    fn resolved(&self, go_type: &str) -> String {
+        if let Some(rest) = go_type.strip_prefix('*') {
+            return format!("*{}", self.resolved(rest));
+        }
+        if let Some(rest) = go_type.strip_prefix("[]") {
+            return format!("[]{}", self.resolved(rest));
+        }
+        if let Some((key, value)) =
+            go_type.strip_prefix("map[").and_then(|rest| rest.split_once(']'))
+        {
+            return format!("map[{}]{}", self.resolved(key), self.resolved(value));
+        }
+        match go_type.split_once('.') {
+            Some((package, name)) => {
+                format!("{}.{name}", self.imports.get(package).copied().unwrap_or(package))
+            }
+            None if go_type == "byte" => "uint8".to_owned(),
+            None if go_type.starts_with(char::is_uppercase) => format!("{}.{go_type}", self.path),
+            None => go_type.to_owned(),
+        }
+    }
+}
+
+/// The packages that a file imports, by the names that it gives them.
+fn imports(text: &str) -> BTreeMap<&str, &str> {
+    let head = text.lines().take_while(|line| !line.starts_with("type "));
+    let quoted = head.filter_map(|line| {
+        let (name, path) = line.trim().split_once('"')?;
+        let path = path.strip_suffix('"')?;
+        let name = name.trim_start_matches("import").trim();
+        let last = path.rsplit('/').next()?;
+        Some((if name.is_empty() { last } else { name }, path))
+    });
+    quoted.collect()
+}
+
+/// The package and the name of a type.
+fn split(go_type: &str) -> Option<(&str, &str)> {
+    let (path, name) = go_type.rsplit_once('.')?;
+    (!path.starts_with(['*', '[']) && !path.starts_with("map[")).then_some((path, name))
+}
+
+/// The sources of a package that people wrote.
+fn files(folder: &Path) -> Result<BTreeSet<PathBuf>> {
+    let mut files = BTreeSet::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let is_source = path.extension().is_some_and(|extension| extension == "go");
+        let is_generated = name.starts_with("zz_generated") || name.starts_with("generated");
+        if is_source && !is_generated && !name.ends_with("_test.go") {
+            files.insert(path);
+        }
+    }
+    Ok(files)
+}
+
+/// The folder of a package of one of Kubernetes' modules, as in `k8s.io/api/core/v1`.
+fn folder(path: &str) -> Result<PathBuf> {
+    let mut parts = path.splitn(3, '/');
+    let (Some(host), Some(module), Some(rest)) = (parts.next(), parts.next(), parts.next()) else {
+        bail!("it is not in a module of Kubernetes");
+    };
+    Ok(PathBuf::from(list(&format!("{host}/{module}"), "{{.Dir}}")?).join(rest))
+}
+
+/// What Go knows about a module.
+fn list(module: &str, format: &str) -> Result<String> {
+    let mut go = Command::new("go");
+    go.args(["list", "-m", "-f", format, module]).current_dir(crate_folder().join(MODULE));
+    Ok(output_of(&mut go)?.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = r#"
+package v1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+type ResourceList map[ResourceName]resource.Quantity
+
+type Volume struct {
+	// Old string `json:"lie"`
+	Name  string        `json:"name" protobuf:"bytes,1"`
+	Since *metav1.Time  `json:"since,omitempty"`
+	Data  map[string][]byte `json:"data"`
+	VolumeSource `json:",inline" protobuf:"bytes,2"`
+}
+
+type VolumeSource struct {
+	EmptyDir *EmptyDir `json:"emptyDir,omitempty"`
+}
+"#;
+
+    fn sources() -> Sources {
+        let mut package = Package::default();
+        package.add("x/v1", FILE);
+        Sources {
+            release: "v1".to_owned(),
+            packages: BTreeMap::from([("x/v1".to_owned(), package)]),
+        }
+    }
+
+    #[test]
+    fn fields_are_found_with_the_paths_of_their_types() {
+        let mut sources = sources();
+        let mut go_type = |json: &str| {
+            sources.field("x/v1.Volume", json).map(|found| found.go_type).unwrap_or_default()
+        };
+        assert_eq!(go_type("name"), "string");
+        assert_eq!(go_type("since"), "*k8s.io/apimachinery/pkg/apis/meta/v1.Time");
+        assert_eq!(go_type("data"), "map[string][]uint8");
+        assert_eq!(go_type("lie"), "");
+    }
+
+    #[test]
+    fn embedded_structs_on_the_way_to_a_field_are_told() {
+        let found = sources().field("x/v1.Volume", "emptyDir").expect("the field must be found");
+        assert_eq!(found.inline, "VolumeSource");
+        assert_eq!(found.omitted, Omitted::Empty);
+        assert_eq!(found.go_type, "*x/v1.EmptyDir");
+    }
+
+    #[test]
+    fn named_types_are_defined_by_others() {
+        let definition = sources().definition("x/v1.ResourceList").expect("the package is there");
+        let expected = "map[x/v1.ResourceName]k8s.io/apimachinery/pkg/api/resource.Quantity";
+        assert_eq!(definition.as_deref(), Some(expected));
+    }
+}

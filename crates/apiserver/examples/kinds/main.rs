@@ -1,0 +1,134 @@
+//! Records the shapes of the built-in kinds, which fields they have and of which types, for the API
+//! server.
+//!
+//! `src/kinds/shape/shapes.txt` names the kinds in its first lines; this program writes the rest of the
+//! file. Fields and their types come from the `OpenAPI` documents of a running kube-apiserver of the
+//! release that `cargo xtask kube` builds ([`openapi`]). Error messages of Go's decoder contain the Go
+//! names of types. `OpenAPI` lacks these names, so they come from the sources of the same release
+//! ([`golang`]).
+//!
+//! To add a kind, add a line `kind apps/v1 Deployment` to the file and run
+//! `cargo run -p windlass-apiserver --example kinds -- --kubeconfig FILE --record`. Without `--record`,
+//! the program only compares the file. It needs kubectl and Go.
+
+mod golang;
+mod openapi;
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use clap::Parser;
+use serde_json::Value;
+
+use golang::Sources;
+use openapi::Shapes;
+
+/// The file with the shapes, in the folder of the crate.
+const FILE: &str = "src/kinds/shape/shapes.txt";
+
+/// Compare the shapes of the built-in kinds with a running cluster, or record them from it.
+#[derive(Debug, Parser)]
+struct Options {
+    /// A kubeconfig of a running cluster of the release that `cargo xtask kube` builds.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: PathBuf,
+    /// Write the file instead of comparing it.
+    #[arg(long)]
+    record: bool,
+}
+
+fn main() -> Result<()> {
+    let options = Options::parse();
+    let path = crate_folder().join(FILE);
+    let old = fs::read_to_string(&path).with_context(|| format!("{FILE} could not be read"))?;
+    let sources = Sources::open()?;
+    let release = options.get("/version")?["gitVersion"].as_str().unwrap_or_default().to_owned();
+    ensure!(
+        release == sources.release(),
+        "the cluster has release {release}, but the sources have {}",
+        sources.release()
+    );
+    let new = options.shapes(&old, sources)?;
+    if options.record {
+        fs::write(&path, &new).with_context(|| format!("{FILE} could not be written"))?;
+        println!("==> {FILE}: {} bytes", new.len());
+        return Ok(());
+    }
+    ensure!(old == new, "{FILE} differs from the cluster: run this again with --record");
+    println!("==> {FILE} agrees with the cluster");
+    Ok(())
+}
+
+impl Options {
+    /// The whole new file: its comments, its kinds, and the types that these reach.
+    fn shapes(&self, old: &str, sources: Sources) -> Result<String> {
+        let kinds: BTreeSet<(&str, &str)> = old.lines().filter_map(kind).collect();
+        let mut text: String = old
+            .lines()
+            .filter(|line| line.starts_with('#'))
+            .flat_map(|line| [line, "\n"])
+            .collect();
+        let mut shapes = Shapes::new(sources);
+        let versions: BTreeSet<&str> = kinds.iter().map(|(version, _)| *version).collect();
+        for version in versions {
+            let prefix = if version.contains('/') { "apis" } else { "api" };
+            shapes.add_document(&self.get(&format!("/openapi/v3/{prefix}/{version}"))?)?;
+        }
+        for (version, kind) in kinds {
+            let name = shapes.add_kind(version, kind)?;
+            writeln!(text, "kind {version} {kind} {name}")?;
+        }
+        text.push_str(&shapes.finish()?);
+        Ok(text)
+    }
+
+    /// The cluster's answer to a GET of `path`.
+    fn get(&self, path: &str) -> Result<Value> {
+        let mut kubectl = Command::new("kubectl");
+        kubectl.arg("--kubeconfig").arg(&self.kubeconfig).args(["get", "--raw", path]);
+        serde_json::from_str(&output_of(&mut kubectl)?)
+            .with_context(|| format!("the answer at {path} is not JSON"))
+    }
+}
+
+fn crate_folder() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Runs a command and returns its standard output.
+fn output_of(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("{command:?} could not be started"))?;
+    ensure!(
+        output.status.success(),
+        "{command:?} failed: {}",
+        String::from_utf8_lossy(&output.stderr).trim_end()
+    );
+    String::from_utf8(output.stdout)
+        .with_context(|| format!("the output of {command:?} is not UTF-8"))
+}
+
+/// The version and kind of a line that names a kind.
+fn kind(line: &str) -> Option<(&str, &str)> {
+    let mut words = line.strip_prefix("kind ")?.split(' ');
+    Some((words.next()?, words.next()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_found_with_and_without_their_type() {
+        assert_eq!(
+            kind("kind apps/v1 Deployment apps.v1.Deployment"),
+            Some(("apps/v1", "Deployment"))
+        );
+        assert_eq!(kind("kind v1 Pod"), Some(("v1", "Pod")));
+        assert_eq!(kind("core.v1.Pod"), None);
+        assert_eq!(kind("# kind"), None);
+    }
+}

@@ -1,0 +1,15 @@
+//! One watch for many users: what arrives is judged, ordered by the delta fifo, put into the store, and told to every
+//! handler at its own pace.
+
+pub(crate) mod backlog;
+pub(crate) mod cache;
+pub(crate) mod delta_fifo;
+pub(crate) mod dynamic;
+pub(crate) mod engine;
+pub(crate) mod event;
+pub(crate) mod factory;
+pub(crate) mod informer;
+pub(crate) mod judge;
+pub(crate) mod listener;
+pub(crate) mod lock;
+pub(crate) mod options;

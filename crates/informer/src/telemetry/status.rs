@@ -1,0 +1,142 @@
+//! What an informer tells of itself, at any time: how far it is, what went wrong, who is slow.
+//!
+//! Invariant: keys, numbers and errors that show no content; nothing of an object.
+
+use std::fmt;
+use std::time::Duration;
+
+use windlass_indexer::{HeadError, ResourceVersion, StoreStatus};
+
+use crate::resource::Resource;
+use crate::share::listener::HandlerStatus;
+use crate::transport::source::SourceError;
+
+/// An informer, as a person wants to see it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct InformerStatus {
+    /// What it is of.
+    pub resource: Resource,
+    /// Whether it runs, and how far it is.
+    pub life: Life,
+    /// One for each namespace that it watches, or one for all.
+    pub feeds: Vec<FeedStatus>,
+    /// Its handlers and subscriptions.
+    pub handlers: Vec<HandlerStatus>,
+    /// Objects whose current version is not in the cache, because its head cannot be read: the first hundred.
+    pub quarantined: Vec<HeadError>,
+    /// How often one came.
+    pub quarantined_total: u64,
+    /// What it holds.
+    pub store: StoreStatus,
+}
+
+/// The way of an informer, from beginning to end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// It does not run yet.
+    New,
+    /// Its first list is under way.
+    Listing,
+    /// Its cache is complete, and kept so.
+    Synced,
+    /// It was stopped.
+    Stopped,
+    /// It broke, with this message, and has stopped.
+    Failed(String),
+}
+
+/// One list and watch.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FeedStatus {
+    /// The namespace; `None` for all.
+    pub namespace: Option<String>,
+    /// What it does.
+    pub activity: Activity,
+    /// For how long.
+    pub since: Duration,
+    /// The list that is under way, or the last one.
+    pub list: Progress,
+    /// The version that it has come to.
+    pub version: Option<ResourceVersion>,
+    /// How long ago the last change arrived.
+    pub last_event: Option<Duration>,
+    /// What went wrong last, and how long ago.
+    pub last_error: Option<(SourceError, Duration)>,
+    /// What it has done so far.
+    pub counts: Counts,
+}
+
+/// What a feed does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity {
+    /// It has not begun.
+    Starting,
+    /// It lists.
+    Listing,
+    /// It watches.
+    Watching,
+    /// It waits before it tries again, for so long.
+    Waiting(Duration),
+    /// It has ended.
+    Stopped,
+}
+
+/// How far a list is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Progress {
+    /// Objects so far.
+    pub objects: u64,
+    /// Bytes so far, as they were sent.
+    pub bytes: u64,
+    /// Time so far.
+    pub elapsed: Duration,
+}
+
+/// Sums since a feed began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counts {
+    /// Lists that were completed.
+    pub lists: u64,
+    /// Watches that were opened.
+    pub watches: u64,
+    /// Changes of watches: additions.
+    pub added: u64,
+    /// Changes of watches: new versions.
+    pub modified: u64,
+    /// Changes of watches: deletions.
+    pub deleted: u64,
+    /// Bookmarks.
+    pub bookmarks: u64,
+    /// Failures of lists and watches.
+    pub errors: u64,
+    /// Versions that the server no longer had: 410.
+    pub gone: u64,
+    /// Objects that were older than what was held.
+    pub stale: u64,
+    /// Objects that were gone from a list.
+    pub swept: u64,
+    /// Objects that a list had and that a watch should have told of.
+    pub repaired: u64,
+    /// Times that the cluster was found restored.
+    pub restored: u64,
+}
+
+impl Progress {
+    /// Objects for each second.
+    pub fn objects_per_second(&self) -> u64 {
+        let millis = u64::try_from(self.elapsed.as_millis()).unwrap_or(u64::MAX).max(1);
+        self.objects.saturating_mul(1_000) / millis
+    }
+}
+
+impl fmt::Display for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (mib, seconds) = (self.bytes >> 20, self.elapsed.as_secs());
+        let rate = self.objects_per_second();
+        write!(f, "{} objects, {mib} MiB in {seconds} s, {rate} objects/s", self.objects)
+    }
+}

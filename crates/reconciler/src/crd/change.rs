@@ -1,0 +1,161 @@
+//! What is to change in a definition that is there: the difference to the one that is wanted.
+//!
+//! The server fills in what a definition leaves out, and leaves out what is empty. Both are done here to the one that is
+//! wanted first, so that a definition which has not changed makes no difference.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceConversion, CustomResourceDefinition, CustomResourceDefinitionNames,
+    CustomResourceDefinitionSpec, CustomResourceDefinitionVersion,
+};
+use serde_json::Value;
+
+use crate::merge_patch::merge_patch;
+
+/// The patch from the one that is there to the one that is wanted; `None` if nothing is to change. It has the version of
+/// the one that is there.
+pub(super) fn between(
+    present: &CustomResourceDefinition,
+    wanted: &CustomResourceDefinition,
+) -> Result<Option<Value>, serde_json::Error> {
+    let mut target = present.clone();
+    target.spec = completed(wanted.spec.clone());
+    // What others have put there stays.
+    let labels = wanted.metadata.labels.clone().unwrap_or_default();
+    let annotations = wanted.metadata.annotations.clone().unwrap_or_default();
+    if !labels.is_empty() {
+        target.metadata.labels.get_or_insert_default().extend(labels);
+    }
+    if !annotations.is_empty() {
+        target.metadata.annotations.get_or_insert_default().extend(annotations);
+    }
+    let mut present = present.clone();
+    present.spec = completed(present.spec);
+    merge_patch(&present, &target)
+}
+
+/// Whether names are the same, however empty lists are written.
+pub(super) fn is_same(
+    one: &CustomResourceDefinitionNames,
+    other: &CustomResourceDefinitionNames,
+) -> bool {
+    completed_names(one.clone()) == completed_names(other.clone())
+}
+
+/// As the server stores it.
+fn completed(spec: CustomResourceDefinitionSpec) -> CustomResourceDefinitionSpec {
+    let conversion = spec
+        .conversion
+        .unwrap_or_else(|| CustomResourceConversion { strategy: "None".to_owned(), webhook: None });
+    CustomResourceDefinitionSpec {
+        conversion: Some(conversion),
+        names: completed_names(spec.names),
+        preserve_unknown_fields: spec.preserve_unknown_fields.filter(|preserve| *preserve),
+        versions: spec.versions.into_iter().map(completed_version).collect(),
+        ..spec
+    }
+}
+
+fn completed_names(names: CustomResourceDefinitionNames) -> CustomResourceDefinitionNames {
+    let singular = names.singular.filter(|name| !name.is_empty());
+    let list_kind = names.list_kind.filter(|kind| !kind.is_empty());
+    CustomResourceDefinitionNames {
+        singular: singular.or_else(|| Some(names.kind.to_lowercase())),
+        list_kind: list_kind.or_else(|| Some(format!("{}List", names.kind))),
+        categories: names.categories.filter(|list| !list.is_empty()),
+        short_names: names.short_names.filter(|list| !list.is_empty()),
+        ..names
+    }
+}
+
+fn completed_version(version: CustomResourceDefinitionVersion) -> CustomResourceDefinitionVersion {
+    CustomResourceDefinitionVersion {
+        additional_printer_columns: version
+            .additional_printer_columns
+            .filter(|columns| !columns.is_empty()),
+        selectable_fields: version.selectable_fields.filter(|fields| !fields.is_empty()),
+        deprecated: version.deprecated.filter(|deprecated| *deprecated),
+        ..version
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn definition(value: Value) -> CustomResourceDefinition {
+        serde_json::from_value(value).expect("a definition")
+    }
+
+    /// As older versions of `kube`'s derive make it, with lists that are empty.
+    fn wanted() -> CustomResourceDefinition {
+        definition(json!({
+            "metadata": {"name": "foos.example.com"},
+            "spec": {
+                "group": "example.com",
+                "scope": "Namespaced",
+                "names": {"plural": "foos", "singular": "foo", "kind": "Foo", "shortNames": [], "categories": []},
+                "versions": [{
+                    "name": "v1", "served": true, "storage": true, "additionalPrinterColumns": [],
+                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                        "replicas": {"type": "integer", "minimum": 1.0},
+                    }}},
+                    "subresources": {"status": {}},
+                }],
+            },
+        }))
+    }
+
+    /// As a server answers.
+    fn present() -> CustomResourceDefinition {
+        definition(json!({
+            "metadata": {
+                "name": "foos.example.com", "resourceVersion": "7", "labels": {"theirs": "1"},
+            },
+            "spec": {
+                "conversion": {"strategy": "None"},
+                "group": "example.com",
+                "scope": "Namespaced",
+                "names": {"plural": "foos", "singular": "foo", "kind": "Foo", "listKind": "FooList"},
+                "versions": [{
+                    "name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                        "replicas": {"type": "integer", "minimum": 1},
+                    }}},
+                    "subresources": {"status": {}},
+                }],
+            },
+            "status": {"storedVersions": ["v1"]},
+        }))
+    }
+
+    #[test]
+    fn what_the_server_fills_in_is_no_difference() {
+        assert_eq!(between(&present(), &wanted()).expect("json"), None);
+    }
+
+    #[test]
+    fn change_is_a_patch_with_the_version_that_it_was_made_from() {
+        let mut wanted = wanted();
+        wanted.spec.names.short_names = Some(vec!["f".to_owned()]);
+        wanted.metadata.labels = Some([("ours".to_owned(), "2".to_owned())].into());
+        let expected = json!({
+            "metadata": {"resourceVersion": "7", "labels": {"ours": "2"}},
+            "spec": {"names": {"shortNames": ["f"]}},
+        });
+        assert_eq!(between(&present(), &wanted).expect("json"), Some(expected));
+    }
+
+    #[test]
+    fn what_is_no_longer_wanted_is_taken_out() {
+        let mut present = present();
+        present.spec.names.short_names = Some(vec!["f".to_owned()]);
+        let patch = between(&present, &wanted()).expect("json").expect("a change");
+        assert_eq!(patch["spec"], json!({"names": {"shortNames": null}}));
+        present.spec.conversion =
+            Some(CustomResourceConversion { strategy: "Webhook".to_owned(), webhook: None });
+        let patch = between(&present, &wanted()).expect("json").expect("a change");
+        assert_eq!(patch["spec"]["conversion"], json!({"strategy": "None"}));
+    }
+}

@@ -1,0 +1,268 @@
+//! Writes that caches may not show yet, by the key whose runs made them.
+//!
+//! They are forgotten when the caches show them: when the key runs again, which waits for them, or
+//! when there are many keys, or many writes of one key.
+//!
+//! What is held is bounded by what the caches do not show yet: as many writes as a controller makes
+//! within the delay of its watches, and of writes to one object mostly the last. There is no other
+//! limit. The newest version of a kind is not enough to wait for: caches select by labels and
+//! names, and one that does not select the newest write may select those before it. Nor has a
+//! deletion that is done a version to wait for.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use foldhash::fast::RandomState;
+use tokio::time::Instant;
+use windlass_indexer::ObjectKey;
+
+use crate::write::Recorded;
+
+/// How many writes of a key there are at least before those are forgotten that need not be waited
+/// for.
+const WRITES_MIN: usize = 64;
+
+/// How many keys there are at least before it is looked whose writes have been seen.
+const SWEEP_MIN: usize = 1_024;
+
+#[derive(Debug)]
+pub(crate) struct Expectations {
+    state: Mutex<State>,
+    /// How many keys there are, to be looked at without the lock: mostly there are none.
+    count: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct State {
+    keys: HashMap<ObjectKey, Pending, RandomState>,
+    /// How many keys lead to the next sweep.
+    sweep_at: usize,
+}
+
+/// What the runs of a key have written.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    /// In the order in which they were made.
+    pub(crate) writes: Vec<Recorded>,
+    /// Whether a write was perhaps made: its answer was lost.
+    pub(crate) has_unknown: bool,
+    /// When the run that made the last of them ended.
+    pub(crate) since: Instant,
+    /// How many writes lead to the next look at which of them were seen.
+    look_at: usize,
+}
+
+impl Expectations {
+    pub(crate) fn new() -> Self {
+        let state = State { keys: HashMap::default(), sweep_at: SWEEP_MIN };
+        Self { state: Mutex::new(state), count: AtomicUsize::new(0) }
+    }
+
+    /// Runs of `key` have written this. `is_seen` tells of a write whether nobody has to wait for
+    /// it.
+    pub(crate) fn put(
+        &self,
+        key: &ObjectKey,
+        pending: Pending,
+        is_seen: impl Fn(&Recorded) -> bool,
+    ) {
+        if pending.is_empty() {
+            return;
+        }
+        let mut state = self.lock();
+        let held = state.keys.entry(key.clone()).or_default();
+        held.has_unknown |= pending.has_unknown;
+        held.since = Instant::now();
+        for recorded in pending.writes {
+            held.note(Some(recorded), &is_seen);
+        }
+        if state.keys.len() >= state.sweep_at {
+            let is_wanted =
+                |pending: &Pending| pending.has_unknown || !pending.writes.iter().all(&is_seen);
+            state.keys.retain(|_, pending| is_wanted(pending));
+            state.sweep_at = SWEEP_MIN.max(2 * state.keys.len());
+        }
+        self.count.store(state.keys.len(), Ordering::Release);
+    }
+
+    /// What was taken, and is still not seen.
+    pub(crate) fn put_back(&self, key: &ObjectKey, pending: Pending) {
+        if pending.is_empty() {
+            return;
+        }
+        let mut state = self.lock();
+        match state.keys.entry(key.clone()) {
+            Entry::Vacant(place) => {
+                place.insert(pending);
+            }
+            // Somebody has written meanwhile who kept the client of an earlier run.
+            Entry::Occupied(mut held) => {
+                let held = held.get_mut();
+                held.has_unknown |= pending.has_unknown;
+                held.writes.splice(0..0, pending.writes);
+            }
+        }
+        self.count.store(state.keys.len(), Ordering::Release);
+    }
+
+    /// What the runs of a key have written since it was asked last.
+    pub(crate) fn take(&self, key: &ObjectKey) -> Option<Pending> {
+        // A key that is taken after its run has ended sees what that run has put here: the queue's lock is between.
+        if self.count.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let mut state = self.lock();
+        let taken = state.keys.remove(key);
+        self.count.store(state.keys.len(), Ordering::Release);
+        taken
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pending {
+    /// Notes a write; `None` for one that was perhaps made.
+    pub(crate) fn note(&mut self, recorded: Option<Recorded>, is_seen: impl Fn(&Recorded) -> bool) {
+        let Some(recorded) = recorded else {
+            self.has_unknown = true;
+            return;
+        };
+        self.writes.push(recorded);
+        if self.writes.len() >= self.look_at {
+            self.forget_seen(is_seen);
+            self.look_at = WRITES_MIN.max(2 * self.writes.len());
+        }
+    }
+
+    /// Forgets writes that need not be waited for: those that were seen, and those that a later one
+    /// supersedes.
+    ///
+    /// A write is kept with those before it to the same object, also if it was seen. A deletion
+    /// that is done counts as seen while its object is not held, and so it does before the cache
+    /// has shown the creation.
+    pub(crate) fn forget_seen(&mut self, is_seen: impl Fn(&Recorded) -> bool) {
+        let mut kept: Vec<Recorded> = Vec::new();
+        // Where the last write to an object is.
+        let mut places: HashMap<(String, ObjectKey), usize, RandomState> = HashMap::default();
+        for recorded in self.writes.drain(..) {
+            let object = (recorded.write.plural.clone(), recorded.write.key().clone());
+            match places.get(&object) {
+                Some(&place) if recorded.supersedes(&kept[place]) => kept[place] = recorded,
+                None if is_seen(&recorded) => {}
+                Some(_) | None => {
+                    places.insert(object, kept.len());
+                    kept.push(recorded);
+                }
+            }
+        }
+        self.writes = kept;
+    }
+
+    fn is_empty(&self) -> bool {
+        self.writes.is_empty() && !self.has_unknown
+    }
+}
+
+impl Default for Pending {
+    fn default() -> Self {
+        Self { writes: Vec::new(), has_unknown: false, since: Instant::now(), look_at: WRITES_MIN }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+    use serde_json::json;
+
+    use super::*;
+    use crate::credit::Before;
+    use crate::write::Verb;
+    use windlass_informer::RequestTarget;
+
+    fn target(plural: &str, name: &str) -> RequestTarget {
+        let path = format!("/api/v1/namespaces/shop/{plural}/{name}");
+        RequestTarget::of(&path).expect("a target")
+    }
+
+    fn recorded(verb: Verb, target: RequestTarget, answer: &[u8]) -> Recorded {
+        let before = Before::default();
+        Recorded::of(verb, target, &before, StatusCode::OK, answer).expect("a write")
+    }
+
+    fn put(plural: &str, name: &str, version: usize, app: &str) -> Recorded {
+        let answer = json!({"metadata": {
+            "name": name, "namespace": "shop", "uid": name, "labels": {"app": app},
+            "resourceVersion": version.to_string(),
+        }});
+        let answer = answer.to_string();
+        recorded(Verb::Patch, target(plural, name), answer.as_bytes())
+    }
+
+    fn delete(name: &str) -> Recorded {
+        let answer = json!({"kind": "Status", "details": {"uid": name}}).to_string();
+        recorded(Verb::Delete, target("pods", name), answer.as_bytes())
+    }
+
+    fn told(pending: &Pending) -> Vec<String> {
+        pending.writes.iter().map(|recorded| recorded.write.to_string()).collect()
+    }
+
+    #[test]
+    fn writes_that_were_seen_do_not_pile_up() {
+        let mut pending = Pending::default();
+        for number in 1..=10_000 {
+            pending.note(Some(put("pods", &format!("pod-{number}"), number, "web")), |_| true);
+            assert!(pending.writes.len() < WRITES_MIN);
+        }
+    }
+
+    #[test]
+    fn writes_to_one_object_do_not_pile_up_though_none_is_seen() {
+        let mut pending = Pending::default();
+        for number in 1..=10_000 {
+            // Two kinds, whose objects have the same name.
+            pending.note(Some(put("pods", "web", 2 * number, "web")), |_| false);
+            pending.note(Some(put("services", "web", 2 * number + 1, "web")), |_| false);
+            assert!(pending.writes.len() < WRITES_MIN);
+        }
+        pending.forget_seen(|_| false);
+        let last = ["patch pods shop/web at 20000", "patch services shop/web at 20001"];
+        assert_eq!(told(&pending), last);
+    }
+
+    #[test]
+    fn writes_to_many_objects_that_no_cache_shows_are_all_waited_for() {
+        let mut pending = Pending::default();
+        for number in 1..=1_000 {
+            pending.note(Some(put("pods", &format!("pod-{number}"), number, "web")), |_| false);
+        }
+        assert_eq!(pending.writes.len(), 1_000);
+    }
+
+    /// A cache that selects by labels shows one of them, and takes the other away.
+    #[test]
+    fn write_with_other_labels_does_not_stand_for_those_before() {
+        let mut pending = Pending::default();
+        for (version, app) in [(1, "web"), (2, "web"), (3, "other")] {
+            pending.note(Some(put("pods", "web", version, app)), |_| false);
+        }
+        pending.forget_seen(|_| false);
+        assert_eq!(told(&pending), ["patch pods shop/web at 2", "patch pods shop/web at 3"]);
+    }
+
+    /// The deletion counts as seen, since the cache does not hold the object, yet.
+    #[test]
+    fn deletion_is_kept_with_a_creation_that_is_not_seen() {
+        let mut pending = Pending::default();
+        let is_seen = |recorded: &Recorded| recorded.write.version().is_none();
+        pending.note(Some(put("pods", "brief", 1, "web")), is_seen);
+        pending.note(Some(delete("brief")), is_seen);
+        pending.note(Some(delete("other")), is_seen);
+        pending.forget_seen(is_seen);
+        assert_eq!(told(&pending), ["patch pods shop/brief at 1", "delete pods shop/brief"]);
+    }
+}
