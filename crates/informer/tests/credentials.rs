@@ -60,10 +60,10 @@ impl Plugin {
 
     /// Returns a token that expires after so long.
     fn returns(&self, token: &str, lifetime: Option<SignedDuration>) {
-        self.becomes(&self.answer(token, lifetime));
+        self.becomes(&Self::answer(token, lifetime));
     }
 
-    fn answer(&self, token: &str, lifetime: Option<SignedDuration>) -> String {
+    fn answer(token: &str, lifetime: Option<SignedDuration>) -> String {
         let mut status = json!({ "token": token });
         if let Some(lifetime) = lifetime {
             status["expirationTimestamp"] = (Timestamp::now() + lifetime).to_string().into();
@@ -241,7 +241,7 @@ async fn renewal_goes_on_if_the_request_that_began_it_is_dropped() {
     plugin.returns("first", Some(SignedDuration::from_hours(1)));
     let client = plugin.connect(&server).expect("a client");
     // It waits until the test lets it go on.
-    let answer = plugin.answer("second", Some(SignedDuration::from_hours(1)));
+    let answer = Plugin::answer("second", Some(SignedDuration::from_hours(1)));
     let gate = plugin.path("gate");
     let wait = format!("while [ ! -e {} ]; do sleep 0.01; done", gate.display());
     plugin.becomes(&format!("{wait}\n{answer}"));

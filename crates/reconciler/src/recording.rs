@@ -121,7 +121,7 @@ pub(crate) fn recording(inner: Client, log: WriteLog) -> Client {
 
 /// Has an error say which request it belongs to, unless it does already.
 fn with_request(info: RequestInfo, error: kube::Error) -> BoxError {
-    if error_chain(&error).any(|error| error.is::<RequestError>()) {
+    if error_chain(&error).any(<dyn std::error::Error>::is::<RequestError>) {
         return error.into();
     }
     RequestError::new(info, error.into()).into()

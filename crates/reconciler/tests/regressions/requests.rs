@@ -152,22 +152,23 @@ async fn secrets_of_an_exec_plugin_are_shown_nowhere() {
         })
     };
     let running = run(client.clone(), reconciler);
-    let mut all = String::new();
+    let mut all = Vec::new();
     for _ in 0..4 {
-        all += &shown.recv().await.expect("a run");
+        all.push(shown.recv().await.expect("a run"));
     }
     let runs = running.controller.runs(&key("default/one"));
-    all += &format!("{runs:?} {runs:#?} {:?}", running.controller);
+    all.push(format!("{runs:?} {runs:#?} {:?}", running.controller));
     running.end().await.expect("it stops");
     let events: Api<k8s_openapi::api::events::v1::Event> = Api::namespaced(client, "default");
     let events = events.list(&kube::api::ListParams::default()).await.expect("events").items;
     assert!(!events.is_empty(), "the event was written");
-    all += &format!("{events:?}");
+    all.push(format!("{events:?}"));
     let mut shops = CustomResourceDefinition::default();
     shops.metadata.name = Some("shops.example.com".to_owned());
     let installed = install_crd(&broken, &shops).await.expect_err("no credentials");
-    all += &format!("{installed} {installed:?} {installed:#?}");
-    all += &log.lines("").join("\n");
+    all.push(format!("{installed} {installed:?} {installed:#?}"));
+    all.extend(log.lines(""));
+    let all = all.join("\n");
     assert!(all.contains("the exec plugin ended with exit status: 3"), "{all}");
     assert!(!all.contains(SECRET), "{all}");
 }

@@ -75,7 +75,8 @@ pub(super) fn fetch(config: &kube::Config) -> Result<Fetched, CredentialsError> 
         Some(plugin) => run(plugin)?,
         None => (Secrets::default(), None),
     };
-    let mut renew_in = lifetime.map(|lifetime| lifetime - (lifetime / 4).min(MARGIN_MAX));
+    let mut renew_in =
+        lifetime.map(|lifetime| lifetime.saturating_sub((lifetime / 4).min(MARGIN_MAX)));
     if secrets.certificate.is_none() && has_files(auth) {
         secrets.certificate = read(auth.client_certificate.as_deref())?;
         secrets.key = read(auth.client_key.as_deref())?;

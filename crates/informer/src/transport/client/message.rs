@@ -1,7 +1,7 @@
 //! What of a client's error may be shown. All crates use this one function for log lines, errors and the journal.
 //!
 //! Three kinds of errors say more than is fit for a log. kube's errors about credentials show the command of an
-//! exec plugin with its arguments, and what it wrote. serde_json's quote the JSON that they could not read, which may
+//! exec plugin with its arguments, and what it wrote. `serde_json`'s quote the JSON that they could not read, which may
 //! be a Secret. kube's error for an answer of the server shows the whole answer, which is long. Each is replaced by
 //! a text of its own, also where an error around it repeats it.
 
