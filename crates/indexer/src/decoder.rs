@@ -18,12 +18,15 @@ use crate::sync::Lock;
 /// What a decoded object takes in memory, in bytes, given the object and the length of its JSON.
 pub(crate) type Weigh<K> = fn(object: &K, json: usize) -> usize;
 
-type Decode = dyn Fn(&[u8]) -> Result<(Decoded, usize), serde_json::Error> + Send + Sync;
+/// A decoded object and its weight.
+pub(crate) type Weighed = (Decoded, usize);
+
+type Decode = dyn Fn(&[u8]) -> Result<Weighed, serde_json::Error> + Send + Sync;
 
 /// Decodes objects as one type.
 pub(crate) struct Decoder {
     type_id: TypeId,
-    name: &'static str,
+    pub(crate) name: &'static str,
     decode: Box<Decode>,
     /// Its lock is taken before that of the map, never after.
     pub(crate) hot_set: Lock<HotSet>,
@@ -81,16 +84,8 @@ impl Decoder {
         self.type_id == TypeId::of::<K>()
     }
 
-    pub(crate) fn name(&self) -> &'static str {
-        self.name
-    }
-
-    /// Decodes bytes. Returns the object and its weight.
-    pub(crate) fn decode(
-        &self,
-        head: &Head,
-        bytes: &[u8],
-    ) -> Result<(Decoded, usize), DecodeError> {
+    /// Decodes bytes.
+    pub(crate) fn decode(&self, head: &Head, bytes: &[u8]) -> Result<Weighed, DecodeError> {
         (self.decode)(bytes).map_err(|error| DecodeError::new(head, self.name, &error))
     }
 

@@ -26,7 +26,7 @@ use std::sync::atomic::AtomicUsize;
 
 use serde::de::DeserializeOwned;
 
-use crate::decoder::Decoder;
+use crate::decoder::{Decoder, Weighed};
 use crate::error::{DecodeError, IndexError, short_name};
 use crate::index::{Index, IndexEntry, Place, Posting, Registered};
 use crate::interner::Interner;
@@ -94,29 +94,43 @@ impl Shared {
     ) -> Result<Decoded, DecodeError> {
         let bytes = match &object.body {
             Body::Bytes(bytes) => bytes,
-            Body::Resident(decoded, _) => return decoder.resident_object(object.head(), decoded),
+            Body::Resident(held, _) => return decoder.resident_object(object.head(), held),
             Body::Undecodable(error) => return Err(error.clone()),
         };
         if let Some(known) = decoder.hot_set.write().get(object) {
             return known;
         }
-        let decoded = decoder.decode(object.head(), bytes);
-        let mut evicted = Vec::new();
-        if keep == Keep::Yes || decoded.is_err() {
-            let mut hot_set = decoder.hot_set.write();
-            // The writer changes the map first and then removes the old version from the hot set.
-            // So an old version cannot get into the hot set after it was removed from it.
-            if self.map.holds(object) {
-                match &decoded {
-                    Ok((decoded, weight)) => {
-                        evicted = hot_set.insert(object, Arc::clone(decoded), *weight);
-                    }
-                    Err(error) => hot_set.insert_undecodable(object, error.clone()),
-                }
-            }
+        let result = decoder.decode(object.head(), bytes);
+        if keep == Keep::Yes || result.is_err() {
+            self.remember(decoder, object, &result);
         }
+        result.map(|(value, _)| value)
+    }
+
+    /// Adds the result of decoding an object to the hot set, if the store still holds that version.
+    ///
+    /// The writer changes the map first and then removes the old version from the hot set. So an
+    /// old version cannot get into the hot set after it was removed.
+    fn remember(
+        &self,
+        decoder: &Decoder,
+        object: &Arc<Object>,
+        result: &Result<Weighed, DecodeError>,
+    ) {
+        let mut hot_set = decoder.hot_set.write();
+        if !self.map.holds(object) {
+            return;
+        }
+        let evicted = match result {
+            Ok((value, weight)) => hot_set.insert(object, Arc::clone(value), *weight),
+            Err(error) => {
+                hot_set.insert_undecodable(object, error.clone());
+                Vec::new()
+            }
+        };
+        // Dropping objects runs user code, which must not run under the lock.
+        drop(hot_set);
         drop(evicted);
-        decoded.map(|(decoded, _)| decoded)
     }
 
     /// Removes a version that was replaced or deleted from the hot sets.

@@ -78,7 +78,7 @@ impl Reader {
 fn type_status(decoder: &Decoder) -> TypeStatus {
     let hot_set = decoder.hot_set.read();
     TypeStatus {
-        name: decoder.name(),
+        name: decoder.name,
         hot_bytes: hot_set.bytes,
         hot_entries: hot_set.len(),
         hits: hot_set.hits,

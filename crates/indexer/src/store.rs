@@ -182,7 +182,7 @@ impl Store {
             && index.needs_bytes
             && snapshot.objects.len() > 0
         {
-            return Err(IndexError::NoBytes { index: index.name, resident: decoder.name() });
+            return Err(IndexError::NoBytes { index: index.name, resident: decoder.name });
         }
         let number = self.indexes.len();
         let mut entries = Tree::new();
@@ -315,6 +315,6 @@ impl Layout {
 
     /// The name of the resident type; `None` if the layout is compact.
     pub fn resident_type(&self) -> Option<&'static str> {
-        self.resident.as_ref().map(Decoder::name)
+        self.resident.as_ref().map(|decoder| decoder.name)
     }
 }
