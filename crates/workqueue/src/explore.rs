@@ -1,11 +1,11 @@
 //! The queue under a schedule explorer.
 //!
 //! In this crate's unit tests the lock is shuttle's, which runs each test below under thousands of
-//! thread interleavings. A lost wake-up shows as a deadlock. The explorer does not see inside tokio; a
-//! [yield point](crate::sync::yield_point) lets it switch threads around calls into tokio.
+//! thread interleavings. A lost wake-up shows as a deadlock. The explorer does not see inside
+//! tokio; a [yield point](crate::sync::yield_point) lets it switch threads around calls into tokio.
 //!
-//! A failure prints the schedule that led to it. `shuttle::replay` runs that schedule again, except for
-//! clocks and hashes.
+//! A failure prints the schedule that led to it. `shuttle::replay` runs that schedule again, except
+//! for clocks and hashes.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -19,8 +19,8 @@ use crate::{Add, Group, Priority, WorkQueue};
 /// Random schedules for each test. More would take too long for each test run.
 const SCHEDULES: usize = 3_000;
 
-/// Runs `test` under random schedules, and under schedules that switch threads only a few times, which
-/// find rare orders.
+/// Runs `test` under random schedules, and under schedules that switch threads only a few times,
+/// which find rare orders.
 fn explore(test: impl Fn() + Send + Sync + Copy + 'static) {
     shuttle::check_random(test, SCHEDULES);
     shuttle::check_pct(test, SCHEDULES, 3);

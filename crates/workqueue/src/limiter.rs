@@ -62,10 +62,10 @@ pub use max_wait::MaxWait;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A limiter is synchronous: time comes in as an argument, randomness from a seed. It has a lock of its
-/// own, so an implementation needs none. It must not call a method of the queue that asks the limiter:
-/// retries, rate-limited adds, `load` and `snapshot`. If it panics, the panic is logged and the key waits
-/// for the delay of [`Exponential::default`].
+/// A limiter is synchronous: time comes in as an argument, randomness from a seed. It has a lock of
+/// its own, so an implementation needs none. It must not call a method of the queue that asks the
+/// limiter: retries, rate-limited adds, `load` and `snapshot`. If it panics, the panic is logged
+/// and the key waits for the delay of [`Exponential::default`].
 ///
 /// ```
 /// use std::time::Duration;

@@ -6,7 +6,7 @@
 //!   Low     [e f]
 //!
 //!   Normal  turns: team-1, team-2        Fair: each level is a ring of groups, each a FIFO.
-//!             team-1 [d h]               A group that has had its turn goes to the end of the ring.
+//!             team-1 [d h]               A group that has had its turn goes to the end.
 //!             team-2 [g]
 //! ```
 //!

@@ -1,12 +1,12 @@
 //! The queue's metrics on a `prometheus-client` registry, under client-go's names.
 //!
-//! The queue pushes counters and histograms through [`Observer`]. A scrape reads the gauges from the
-//! queue through [`Probe`], because they change without a call to the queue: unfinished work grows with
-//! time, and the depth changes when a delay ends. So there is no task, and a gauge is as old as its
-//! scrape.
+//! The queue pushes counters and histograms through [`Observer`]. A scrape reads the gauges from
+//! the queue through [`Probe`], because they change without a call to the queue: unfinished work
+//! grows with time, and the depth changes when a delay ends. So there is no task, and a gauge is as
+//! old as its scrape.
 //!
-//! A scrape holds no lock of this module while it reads a queue: if the last owner of a queue goes away
-//! during a scrape, the scrape drops the queue.
+//! A scrape holds no lock of this module while it reads a queue: if the last owner of a queue goes
+//! away during a scrape, the scrape drops the queue.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,8 +22,8 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::observer::{Elapsed, Load, Observer, Probe};
 
-/// Upper bounds of the histograms' buckets, in seconds. They are controller-runtime's, which include
-/// those of Kubernetes' own components, so dashboards made for either keep working.
+/// Upper bounds of the histograms' buckets, in seconds. They are controller-runtime's, which
+/// include those of Kubernetes' own components, so dashboards made for either keep working.
 const BUCKETS: [f64; 12] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3];
 
 /// Shows any number of queues on one `prometheus_client` registry, under client-go's names where it

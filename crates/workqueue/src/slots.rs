@@ -17,8 +17,7 @@ use tokio::time::Instant;
 use crate::causes::Causes;
 use crate::priority::{Group, Priority};
 
-/// The number of a slot. Numbers are reused. 32 bits, because the table of a million keys is read at
-/// random, and a smaller table is read faster.
+/// The number of a slot. Numbers are reused. 32 bits keep the table small.
 pub(crate) type SlotId = u32;
 
 /// The number of a place. Never reused.
