@@ -173,9 +173,8 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ControllerBuilder<K> {
 
     /// How many keys are worked on at once. Default: 1.
     ///
-    /// One worker goes on alone while runs are brief and wait for nothing, because that is faster; also while they take up to a
-    /// millisecond and fewer than eight keys are ready. As everywhere in tokio, a run must not block its thread: other keys could
-    /// wait for it. What has to block belongs into [`spawn_blocking`](tokio::task::spawn_blocking).
+    /// As everywhere in tokio, a run must not block its thread: other keys could wait for it. Blocking
+    /// work belongs into [`spawn_blocking`](tokio::task::spawn_blocking).
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
         self

@@ -18,7 +18,7 @@ use foldhash::fast::RandomState;
 use tokio::time::Instant;
 use windlass_indexer::ObjectKey;
 
-use crate::write::Recorded;
+use crate::write::{Recorded, Write};
 
 /// How many writes of a key there are at least before those are forgotten that need not be waited
 /// for.
@@ -141,15 +141,17 @@ impl Pending {
     /// Forgets writes that need not be waited for: those that were seen, and those that a later one
     /// supersedes.
     ///
-    /// A write is kept with those before it to the same object, also if it was seen. A deletion
-    /// that is done counts as seen while its object is not held, and so it does before the cache
-    /// has shown the creation.
+    /// A completed deletion counts as seen while the cache does not hold the object, which is also so
+    /// before the cache has shown its creation. So a seen write is kept while an earlier write to the
+    /// same object is.
     pub(crate) fn forget_seen(&mut self, is_seen: impl Fn(&Recorded) -> bool) {
         let mut kept: Vec<Recorded> = Vec::new();
         // Where the last write to an object is.
-        let mut places: HashMap<(String, ObjectKey), usize, RandomState> = HashMap::default();
+        let mut places: HashMap<(String, String, ObjectKey), usize, RandomState> =
+            HashMap::default();
         for recorded in self.writes.drain(..) {
-            let object = (recorded.write.plural.clone(), recorded.write.key().clone());
+            let Write { group, plural, .. } = &recorded.write;
+            let object = (group.clone(), plural.clone(), recorded.write.key().clone());
             match places.get(&object) {
                 Some(&place) if recorded.supersedes(&kept[place]) => kept[place] = recorded,
                 None if is_seen(&recorded) => {}

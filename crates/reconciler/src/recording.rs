@@ -91,12 +91,13 @@ impl WriteLog {
 /// A write under way. If it ends without an answer, it is unknown whether it was made.
 struct UnderWay<'a> {
     log: &'a WriteLog,
-    is_answered: bool,
+    /// Whether it is known what became of it: answered, or never sent.
+    is_settled: bool,
 }
 
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
-        if !self.is_answered {
+        if !self.is_settled {
             self.log.note(None);
         }
     }
@@ -109,7 +110,7 @@ pub(crate) fn recording(inner: Client, log: WriteLog) -> Client {
         let (inner, log) = (inner.clone(), log.clone());
         async move {
             let info = RequestInfo::of(&request);
-            // A client of Windlass' own stack does the same; the user's may be another.
+            // Windlass' client stack explains errors already; the user's client may not.
             match send(&inner, request, &log).await {
                 Ok(answer) => Ok(explain(&info, answer).await),
                 Err(error) => Err(with_request(info, error)),
@@ -136,16 +137,16 @@ async fn send(
     // A streamed body is not read.
     let body = request.body().try_clone().unwrap_or_else(Body::empty);
     let before = log.before(&body.collect_bytes().await?, field_manager(&request), &target);
-    let mut under_way = UnderWay { log, is_answered: false };
+    let mut under_way = UnderWay { log, is_settled: false };
     let answer = inner.send(request).await.inspect_err(|error| {
-        under_way.is_answered = error_chain(error).any(was_not_sent);
+        under_way.is_settled = error_chain(error).any(was_not_sent);
     })?;
-    // If the server has trouble itself, nobody knows what it did before.
+    // 5xx: the write may or may not have been made, so it stays unknown.
     if answer.status().is_server_error() {
         return Ok(answer);
     }
     let answer = noted(answer, verb, target, &before, log).await?;
-    under_way.is_answered = true;
+    under_way.is_settled = true;
     Ok(answer)
 }
 

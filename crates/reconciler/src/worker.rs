@@ -105,7 +105,8 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
         }
         let now = Instant::now();
         if !is_late && now < deadline {
-            // An object that may never come is waited for without a worker.
+            // Only caches that may never show the object are missing. Free the worker, and look again
+            // at the deadline.
             self.tools.expectations.put_back(lease.key(), pending);
             let _ = lease.defer(deadline - now);
             return None;
@@ -113,7 +114,8 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
         let Pending { writes, has_unknown, .. } = &mut pending;
         writes.retain(|recorded| {
             let behind = self.tools.sources.behind(recorded);
-            // Nobody can tell whether such a cache selects the object, and so when it should show it.
+            // Only caches with field selectors lack this write, and nobody can tell whether they select
+            // the object: stop waiting for it.
             let is_uncertain = !behind.is_empty()
                 && !behind.iter().any(|cache| cache.is_certain(&recorded.written));
             *has_unknown |= is_uncertain && now < recorded.write.answered + CACHE_WAIT;
@@ -241,12 +243,13 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
             Verdict::Done => lease.finish(),
             Verdict::RequeueAfter(delay) => {
                 let key = lease.key().clone();
-                lease.finish();
                 let priority = self.priority.of(&self.tools.controller, &key, &Cause::Timer);
                 let add =
                     Add::after((*delay).min(MAX_DELAY)).priority(priority).cause(Cause::Timer);
-                // A queue that is shut down has no later.
+                // Fails only after shut-down, when nobody needs the key. Before the end of the run, so
+                // that the queue is never idle in between.
                 let _ = self.queue.add_with(key, add);
+                lease.finish();
             }
             // The failures stay, to be seen; the next event is the next try.
             Verdict::Failed { class: Class::Terminal | Class::Undecodable, .. } => drop(lease),

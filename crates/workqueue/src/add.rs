@@ -37,8 +37,9 @@ impl<C> Add<C> {
         Self::when(When::Now)
     }
 
-    /// Run after `delay`, unless something makes the key run earlier. The cause of such an add is a
-    /// timer that fires after `delay`: a run that comes earlier does not get it.
+    /// Run after `delay`, unless something makes the key run earlier. If another add makes the key
+    /// ready, or due earlier, afterwards, the cause is dropped: this timer has not fired. If the key
+    /// already waits for an earlier time, the add is merged into that run with its cause.
     pub fn after(delay: Duration) -> Self {
         Self::when(When::After(delay))
     }

@@ -67,7 +67,7 @@ impl<K: Eq + Hash + Clone> Charges<K> {
     }
 
     pub(crate) fn failures(&self, key: &K) -> u32 {
-        self.failures.lock().count(key)
+        self.failures.lock().count(key, Instant::now())
     }
 
     /// Looks up many keys at one moment.
@@ -75,9 +75,10 @@ impl<K: Eq + Hash + Clone> Charges<K> {
     where
         K: 'k,
     {
+        let now = Instant::now();
         let counted = self.failures.lock();
         for (key, failures) in keys {
-            *failures = counted.count(key);
+            *failures = counted.count(key, now);
         }
     }
 

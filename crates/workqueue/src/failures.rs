@@ -99,8 +99,9 @@ impl<K: Eq + Hash + Clone> Failures<K> {
         self.records.remove_entry(key).map(|(key, _)| key)
     }
 
-    pub(crate) fn count(&self, key: &K) -> u32 {
-        self.records.get(key).map_or(0, |record| record.failures)
+    pub(crate) fn count(&self, key: &K, now: Instant) -> u32 {
+        let record = self.records.get(key).filter(|record| !record.is_idle(now));
+        record.map_or(0, |record| record.failures)
     }
 
     fn sweep(&mut self, now: Instant) -> Vec<K> {
@@ -144,7 +145,7 @@ mod tests {
         let end = start + 8 * SECOND;
         assert_eq!(failures.remaining(&"key", end), None);
         assert_eq!(fail(&mut failures, &"key", end), 2);
-        assert_eq!(failures.count(&"key"), 2);
+        assert_eq!(failures.count(&"key", end), 2);
     }
 
     #[test]
@@ -172,7 +173,9 @@ mod tests {
         let (mut failures, start) = (Failures::new(), Instant::now());
         fail(&mut failures, &"key", start);
         assert_eq!(fail(&mut failures, &"key", start + SECOND), 2);
-        assert_eq!(fail(&mut failures, &"key", start + 2 * SECOND + IDLE), 1);
-        assert_eq!(failures.count(&"key"), 1);
+        let later = start + 2 * SECOND + IDLE;
+        assert_eq!(failures.count(&"key", later), 0, "nobody is told of it any more");
+        assert_eq!(fail(&mut failures, &"key", later), 1);
+        assert_eq!(failures.count(&"key", later), 1);
     }
 }

@@ -27,7 +27,7 @@ impl Reconcile<Page> for Publisher {
         let mut map = ConfigMap { data, ..ConfigMap::default() };
         map.metadata.name = Some(page.name_any());
         map.metadata.namespace = page.namespace();
-        // It goes with its page, and a change of it leads back here. What is somebody else's is left alone.
+        // The ConfigMap is deleted with its page; a change to it runs this again. One that is not ours is an error.
         cx.live().apply_owned(map, &*page).await?;
         cx.event(&*page).normal("Published", "the page is a ConfigMap");
         println!("{} is published", cx.key());
@@ -35,7 +35,7 @@ impl Reconcile<Page> for Publisher {
     }
 }
 
-/// On the cluster of the kubeconfig that it is given, or on an API server in this process, with a page to begin with.
+/// Runs on the cluster of the given kubeconfig, or on an API server in this process that has one page.
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     tracing_subscriber::fmt().with_env_filter("warn").init();

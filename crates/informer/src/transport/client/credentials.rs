@@ -10,6 +10,7 @@
 use std::fs;
 use std::io::{IsTerminal as _, Read as _};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ const MARGIN_MAX: Duration = Duration::from_mins(1);
 /// How often files are looked at: kube's interval for token files.
 const FILES_INTERVAL: Duration = Duration::from_mins(1);
 
-/// How long a plugin may take that talks to nobody. Those of clouds ask a server, within seconds.
+/// The time limit of a plugin that does not talk to a person. Those of clouds take seconds.
 const PLUGIN_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// How often it is looked whether a plugin has ended.
@@ -35,7 +36,7 @@ const PLUGIN_POLL: Duration = Duration::from_millis(20);
 
 /// A configuration with the credentials of this moment.
 pub(super) struct Fetched {
-    /// It has neither a plugin nor certificate files any more.
+    /// Its plugin is removed, and its inline data outranks certificate files.
     pub(super) config: kube::Config,
     /// How long the credentials are valid, if that is known.
     pub(super) lifetime: Option<Duration>,
@@ -199,9 +200,10 @@ fn output_of(mut child: Child, timeout: Option<Duration>) -> std::io::Result<Opt
     let Some(timeout) = timeout else { return child.wait_with_output().map(Some) };
     let mut stdout = child.stdout.take().expect("its output must be piped");
     // Read at the same time: a program that writes much would wait for a reader otherwise.
-    let reader = thread::spawn(move || {
+    let (sender, output) = mpsc::sync_channel(1);
+    thread::spawn(move || {
         let mut bytes = Vec::new();
-        stdout.read_to_end(&mut bytes).map(|_| bytes)
+        let _ = sender.send(stdout.read_to_end(&mut bytes).map(|_| bytes));
     });
     let mut left = timeout;
     while child.try_wait()?.is_none() {
@@ -218,8 +220,9 @@ fn output_of(mut child: Child, timeout: Option<Duration>) -> std::io::Result<Opt
         left = left.saturating_sub(PLUGIN_POLL);
     }
     let status = child.wait()?;
-    let stdout = reader.join().map_err(|_| std::io::ErrorKind::Other)??;
-    Ok(Some(Output { status, stdout, stderr: Vec::new() }))
+    // A child of the plugin's may keep its output open.
+    let Ok(stdout) = output.recv_timeout(left.max(PLUGIN_POLL)) else { return Ok(None) };
+    Ok(Some(Output { status, stdout: stdout?, stderr: Vec::new() }))
 }
 
 fn command(

@@ -103,7 +103,7 @@ fn exceptions(list: &str, server: &Uri) -> Option<String> {
                 }
                 host.trim_matches(['[', ']'])
             }
-            _ => entry,
+            _ => entry.trim_matches(['[', ']']),
         };
         entries.push(entry.strip_prefix("*.").map_or(entry.to_owned(), |rest| format!(".{rest}")));
     }

@@ -1,6 +1,6 @@
 //! Fetches credentials again before they expire, and after the server has refused them.
 //!
-//! Each time, a new [`Transport`] takes the place of the last one, and new requests go there. A watch that is
+//! If they have changed, a new [`Transport`] takes the place of the last one, and new requests go there. A watch that is
 //! under way keeps its connection: the server asks for credentials only when a request begins. So nothing is
 //! lost, and nothing is restarted.
 //!
@@ -110,7 +110,7 @@ impl Shared {
             });
         }
         if !self.lock().is_usable() {
-            // Whoever has it is renewing; afterwards there is something better, or an error.
+            // A renewal is under way, or was just tried: wait for it, then use what there is.
             drop(self.fetching.lock().await);
         }
         self.lock().valid()
