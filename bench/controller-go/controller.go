@@ -17,8 +17,9 @@ import (
 // workers is how many objects are worked on at once.
 const workers = 4
 
-// controllerRuntime runs a manager with one controller as they come: protobuf, a streaming list, the priority
-// queue. Only the server of its metrics is switched off, and its log, which has nothing to say.
+// controllerRuntime runs a manager with one controller as they come: protobuf, a streaming list,
+// the priority queue. Only the server of its metrics is switched off, and its log, which has
+// nothing to say.
 func controllerRuntime(ctx context.Context, config *rest.Config, r *runs) error {
 	ctrl.SetLogger(logr.Discard())
 	manager, err := ctrl.NewManager(config, ctrl.Options{

@@ -1,5 +1,6 @@
-// Command controller-go holds the Go controller that the Rust ones are compared with: controller-runtime's.
-// What it hears from the stage of the benchmark, and says, is in bench/stage-go.
+// Command controller-go holds the Go controller that the Rust ones are compared with:
+// controller-runtime's. What it hears from the stage of the benchmark, and says, is in
+// bench/stage-go.
 package main
 
 import (
@@ -33,7 +34,8 @@ func run(who, kubeconfig string, r *runs) error {
 	if err != nil {
 		return fmt.Errorf("--kubeconfig: %w", err)
 	}
-	// No bound on the rate of requests, as controller-runtime has it when it finds its configuration by itself.
+	// No bound on the rate of requests, as controller-runtime has it when it finds its configuration
+	// by itself.
 	config.QPS = -1
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -15,8 +15,8 @@ import (
 
 const protobuf = "application/vnd.kubernetes.protobuf"
 
-// clientGo is the leanest that a user of client-go can have with typed pods: protobuf, and no managed fields.
-// The initial list is streamed, as it is by default.
+// clientGo is the leanest that a user of client-go can have with typed pods: protobuf, and no
+// managed fields. The initial list is streamed, as it is by default.
 func clientGo(ctx context.Context, config *rest.Config, handler cache.ResourceEventHandler) (func() int, error) {
 	config = rest.CopyConfig(config)
 	config.ContentType = protobuf
@@ -36,7 +36,8 @@ func clientGo(ctx context.Context, config *rest.Config, handler cache.ResourceEv
 	return func() int { return len(informer.GetStore().ListKeys()) }, nil
 }
 
-// controllerRuntime is the cache that a manager has, without the manager. It chooses protobuf by itself.
+// controllerRuntime is the cache that a manager has, without the manager. It chooses protobuf by
+// itself.
 func controllerRuntime(ctx context.Context, config *rest.Config, handler cache.ResourceEventHandler) (func() int, error) {
 	pods, err := ctrlcache.New(config, ctrlcache.Options{
 		DefaultTransform: ctrlcache.TransformStripManagedFields(),

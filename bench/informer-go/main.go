@@ -1,5 +1,5 @@
-// Command informer-go holds the Go informers that the Rust ones are compared with.
-// One process is one contestant. What it hears from the stage of the benchmark, and says, is in bench/stage-go.
+// Command informer-go holds the Go informers that the Rust ones are compared with. One process is
+// one contestant. What it hears from the stage of the benchmark, and says, is in bench/stage-go.
 package main
 
 import (
@@ -52,7 +52,8 @@ func run(who, kubeconfig string, h *handler) error {
 	return stage.Play(start, h.expect)
 }
 
-// A contestant starts an informer of pods with this handler, and returns how to ask for the size of its cache.
+// A contestant starts an informer of pods with this handler, and returns how to ask for the size of
+// its cache.
 type contestant func(context.Context, *rest.Config, cache.ResourceEventHandler) (func() int, error)
 
 var contestants = map[string]contestant{

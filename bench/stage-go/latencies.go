@@ -10,7 +10,8 @@ import (
 // Stamp is the label with the time at which a change was sent, in nanoseconds since 1970.
 const Stamp = "bench.windlass.dev/sent"
 
-// Latencies are those of the changes that a contestant was told to expect. They have no lock of their own.
+// Latencies are those of the changes that a contestant was told to expect. They have no lock of
+// their own.
 type Latencies struct {
 	// expected is how many changes are still to come that were stamped after since.
 	expected int
@@ -23,8 +24,8 @@ func (l *Latencies) Expect(count int, since int64) {
 	l.expected, l.since, l.took = count, since, make([]time.Duration, 0, count)
 }
 
-// Changed is told that an object may have changed that has this stamp, and returns whether it counts.
-// The last one that does makes it say so.
+// Changed is told that an object may have changed that has this stamp, and returns whether it
+// counts. The last one that does makes it say so.
 func (l *Latencies) Changed(stamp string) bool {
 	if l.expected == 0 {
 		return false

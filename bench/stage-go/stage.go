@@ -22,7 +22,8 @@ import (
 	"runtime/debug"
 )
 
-// Play says that the contestant is ready, and does what each line of the input says, until there are no more.
+// Play says that the contestant is ready, and does what each line of the input says, until there
+// are no more.
 func Play(start func() error, expect func(count int, since int64)) error {
 	fmt.Println("ready")
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {

@@ -1,7 +1,8 @@
 //! All cases of the conformance suite, by area.
 //!
-//! The list stands here once, in [`for_each_case`](crate::for_each_case); the table [`ALL`] and the tests are made from it. A
-//! case that is written and not listed is an unused function, which the compiler reports.
+//! The list stands here once, in [`for_each_case`](crate::for_each_case); the table [`ALL`] and the
+//! tests are made from it. A case that is written and not listed is an unused function, which the
+//! compiler reports.
 
 mod apply;
 mod apply_builtins;

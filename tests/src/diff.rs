@@ -1,7 +1,7 @@
 //! The difference of two texts, line by line, for the eyes of whoever broke something.
 //!
-//! The texts are single steps of a transcript, at most some hundred lines, so the plain table of longest
-//! common subsequences is fast enough.
+//! The texts are single steps of a transcript, at most some hundred lines, so the plain table of
+//! longest common subsequences is fast enough.
 
 /// Lines of `expected` alone are marked `-`, lines of `got` alone `+`, common lines are indented.
 pub(crate) fn lines(expected: &str, got: &str) -> String {

@@ -1,8 +1,8 @@
 //! The objects and definitions that cases share.
 //!
-//! `widgets` is a namespaced custom resource with nearly everything that a definition can say; `gadgets`
-//! is a cluster-scoped one that says nothing. Both are installed once per server and never changed; a
-//! case about definitions brings its own.
+//! `widgets` is a namespaced custom resource with nearly everything that a definition can say;
+//! `gadgets` is a cluster-scoped one that says nothing. Both are installed once per server and
+//! never changed; a case about definitions brings its own.
 
 use serde_json::{Value, json};
 

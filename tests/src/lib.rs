@@ -1,7 +1,7 @@
 //! Tests of the whole: what needs a cluster, and what needs more than one crate.
 //!
-//! The conformance suite: every case is one body that talks to a server and is compared with what a real
-//! kube-apiserver answered. Reading order, along the way of the data:
+//! The conformance suite: every case is one body that talks to a server and is compared with what a
+//! real kube-apiserver answered. Reading order, along the way of the data:
 //!
 //! - [`cases`]: the list of all cases, and their bodies by area;
 //! - `script`: the vocabulary in which a case is written, with `request`, `answer` and `watching`;

@@ -1,15 +1,16 @@
 //! Makes transcripts of two servers comparable: modulo uid, time and version.
 //!
-//! - A uid becomes `<uid 1>`, a resource version of an object `<rv 1>`, numbered by first appearance, so
-//!   that "unchanged" and "changed" still show.
-//! - Versions of lists and bookmarks, in queries and in messages become `<rv>`: on a server that others
-//!   write to as well, they mean nothing.
+//! - A uid becomes `<uid 1>`, a resource version of an object `<rv 1>`, numbered by first
+//!   appearance, so that "unchanged" and "changed" still show.
+//! - Versions of lists and bookmarks, in queries and in messages become `<rv>`: on a server that
+//!   others write to as well, they mean nothing.
 //! - Times become `<time>`; the random end of a generated name becomes `<suffix 1>`.
 //! - Continue tokens are opened, and their version replaced.
-//! - `metadata.managedFields` is dropped: the embedded server keeps it only of objects that are applied.
+//! - `metadata.managedFields` is dropped: the embedded server keeps it only of objects that are
+//!   applied.
 //!
-//! What a case sends on purpose to be wrong stays as it is: the versions 0, 1 and from a thousand million
-//! on, uids that start with eight zeros, and times in the year 2001.
+//! What a case sends on purpose to be wrong stays as it is: the versions 0, 1 and from a thousand
+//! million on, uids that start with eight zeros, and times in the year 2001.
 
 use std::fmt::Write as _;
 
@@ -26,7 +27,8 @@ const SUFFIX_ALPHABET: &str = "bcdfghjklmnpqrstvwxz2456789";
 /// How many of them it draws.
 const SUFFIX_LENGTH: usize = 5;
 
-/// What stands before a version inside a text; the first two are of queries, the others of messages.
+/// What stands before a version inside a text; the first two are of queries, the others of
+/// messages.
 const VERSION_ANCHORS: [&str; 6] = [
     "resourceVersion=",
     "resourceVersion%3D",
@@ -46,8 +48,8 @@ pub(crate) struct Normaliser {
 }
 
 impl Normaliser {
-    /// Normalises a JSON value. Fields are visited in the order of their names, so that the numbers do
-    /// not depend on the order in which a server writes them.
+    /// Normalises a JSON value. Fields are visited in the order of their names, so that the numbers
+    /// do not depend on the order in which a server writes them.
     pub(crate) fn value(&mut self, value: &Value) -> Value {
         match value {
             Value::Object(map) => self.object(map),
@@ -117,7 +119,8 @@ impl Normaliser {
         json!(format!("<rv {}>", number(&mut self.versions, version)))
     }
 
-    /// If the metadata of an object says that its name was generated, the name is replaced from here on.
+    /// If the metadata of an object says that its name was generated, the name is replaced from
+    /// here on.
     fn remember_generated(&mut self, metadata: &Map<String, Value>) {
         let field = |name| metadata.get(name).and_then(Value::as_str);
         let (Some(prefix), Some(name)) = (field("generateName"), field("name")) else { return };
@@ -179,7 +182,8 @@ fn is_uid(text: &str) -> bool {
     }) && parts.next().is_none()
 }
 
-/// Whether the whole text is a time in UTC, such as `2026-11-15T00:44:37Z`, with or without a fraction.
+/// Whether the whole text is a time in UTC, such as `2026-11-15T00:44:37Z`, with or without a
+/// fraction.
 fn is_time(text: &str) -> bool {
     let shape: String = text.chars().map(|c| if c.is_ascii_digit() { 'd' } else { c }).collect();
     let fraction = |rest: &str| rest.strip_prefix('.').is_some_and(|f| f.trim_matches('d') == "Z");
@@ -189,7 +193,8 @@ fn is_time(text: &str) -> bool {
             .is_some_and(|rest| rest == "Z" || fraction(rest))
 }
 
-/// Replaces the numbers that follow one of the anchors, and one in parentheses after the first of them.
+/// Replaces the numbers that follow one of the anchors, and one in parentheses after the first of
+/// them.
 fn without_versions(text: &str) -> String {
     VERSION_ANCHORS.iter().fold(text.to_owned(), |text, anchor| {
         let mut parts = text.split(anchor);

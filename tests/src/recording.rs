@@ -1,7 +1,7 @@
 //! The truth: transcripts of the real server, one file per area in `tests/recordings`.
 //!
-//! A file holds the cases of its area by name, and the version of the server that they are from. It is
-//! written by `cargo xtask conformance --record` and never by hand.
+//! A file holds the cases of its area by name, and the version of the server that they are from. It
+//! is written by `cargo xtask conformance --record` and never by hand.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -54,8 +54,8 @@ fn path(area: &str) -> PathBuf {
     folder().join(format!("{area}.json"))
 }
 
-/// Cargo says where the package is when it runs the tests; a path fixed at compile time would be wrong as
-/// soon as the folder moves.
+/// Cargo says where the package is when it runs the tests; a path fixed at compile time would be
+/// wrong as soon as the folder moves.
 fn folder() -> PathBuf {
     let package = env::var_os("CARGO_MANIFEST_DIR").expect("the tests must be run by cargo");
     PathBuf::from(package).join("recordings")

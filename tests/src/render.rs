@@ -1,7 +1,7 @@
 //! JSON for people: sorted keys, and whatever fits on a line stays on it.
 //!
-//! Recordings are read in reviews and compared line by line, so the form is stable, and short enough that
-//! a changed field is one changed line.
+//! Recordings are read in reviews and compared line by line, so the form is stable, and short
+//! enough that a changed field is one changed line.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,8 @@ pub(crate) fn render(value: &Value) -> String {
     out
 }
 
-/// Appends `value`, whose first line starts at `column`, and whose other lines are indented by `indent`.
+/// Appends `value`, whose first line starts at `column`, and whose other lines are indented by
+/// `indent`.
 fn write_value(out: &mut String, value: &Value, indent: usize, column: usize) {
     let flat = flat(value);
     if column + flat.chars().count() <= WIDTH {

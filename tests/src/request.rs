@@ -1,7 +1,8 @@
-//! A request as a case writes it down: what is sent, who sends it, and how it looks in the transcript.
+//! A request as a case writes it down: what is sent, who sends it, and how it looks in the
+//! transcript.
 //!
-//! The common requests are methods of [`Script`](crate::Script); this type is for the odd ones: another
-//! content type, a broken body, another user.
+//! The common requests are methods of [`Script`](crate::Script); this type is for the odd ones:
+//! another content type, a broken body, another user.
 
 use http::Method;
 use kube::client::Body;

@@ -1,7 +1,7 @@
 //! Runs a case on one of the servers, and compares its transcript with the recording.
 //!
-//! `WINDLASS_TEST_REAL=1` switches the real server on, `WINDLASS_CONFORMANCE=record` makes its answers
-//! the recording. Both are set by `cargo xtask`.
+//! `WINDLASS_TEST_REAL=1` switches the real server on, `WINDLASS_CONFORMANCE=record` makes its
+//! answers the recording. Both are set by `cargo xtask`.
 
 use std::env;
 use std::fmt::Write as _;

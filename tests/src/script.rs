@@ -1,8 +1,8 @@
 //! The vocabulary of a case.
 //!
-//! A case is `async fn name(t: &mut Script)`: it sends requests, opens watches and waits, and everything
-//! that it does is written into its transcript. It asserts nothing; the comparison of the transcript with
-//! the recording of the real server is the assertion.
+//! A case is `async fn name(t: &mut Script)`: it sends requests, opens watches and waits, and
+//! everything that it does is written into its transcript. It asserts nothing; the comparison of
+//! the transcript with the recording of the real server is the assertion.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -46,7 +46,8 @@ pub struct Script {
 }
 
 impl Script {
-    /// Starts a script in a namespace that is named after the case, and so the same on every server.
+    /// Starts a script in a namespace that is named after the case, and so the same on every
+    /// server.
     pub(crate) async fn start(target: Target, case: &str) -> Self {
         let namespace = case.replace('_', "-");
         let mut script =
@@ -82,7 +83,8 @@ impl Script {
         self.pick(request, &["/reason", "/code"]).await
     }
 
-    /// Sends a request, and records nothing of the answer's body; a [`note`](Self::note) can follow.
+    /// Sends a request, and records nothing of the answer's body; a [`note`](Self::note) can
+    /// follow.
     pub(crate) async fn look(&mut self, request: Request) -> Answer {
         self.send_showing(request, Shown::Nothing).await
     }
@@ -140,8 +142,8 @@ impl Script {
         Request::patch(format!("{path}{joint}fieldManager={manager}"), APPLY, config)
     }
 
-    /// Records who manages what of the object at `path`, in the order of operations and names: that of times depends
-    /// on how fast a server is.
+    /// Records who manages what of the object at `path`, in the order of operations and names: that
+    /// of times depends on how fast a server is.
     pub(crate) async fn managers(&mut self, path: impl Into<String>) {
         let answer = self.exchange(&Request::get(path)).await;
         let mut entries = answer.at("/metadata/managedFields");
@@ -200,8 +202,8 @@ impl Script {
         Watching::new(self.watches, Rc::clone(&self.transcript), body, patience)
     }
 
-    /// Repeats a request, mostly just a path to read, until `condition` holds for the answer, and records
-    /// the last answer only.
+    /// Repeats a request, mostly just a path to read, until `condition` holds for the answer, and
+    /// records the last answer only.
     pub(crate) async fn wait_until(
         &mut self,
         request: impl Into<Request>,

@@ -1,8 +1,9 @@
 //! The server that a case talks to: embedded, or real.
 //!
-//! This file alone knows how either is started and reached. A case has an embedded server to itself. The
-//! real one is shared by all cases of the process, which run at the same time in namespaces of their own;
-//! a case that disturbs the others, by compacting their history, asks to be [`alone`](Target::alone).
+//! This file alone knows how either is started and reached. A case has an embedded server to
+//! itself. The real one is shared by all cases of the process, which run at the same time in
+//! namespaces of their own; a case that disturbs the others, by compacting their history, asks to
+//! be [`alone`](Target::alone).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,8 +28,8 @@ const BOB_TOKEN: &str = "bob-token";
 /// A token that no server knows.
 const UNKNOWN_TOKEN: &str = "unknown-token";
 
-/// How long a case waits for something asynchronous. The real server's controllers work in rounds of
-/// seconds; the embedded one has nothing to wait for, so there a missing event should fail soon.
+/// How long a case waits for something asynchronous. The real server's controllers work in rounds
+/// of seconds; the embedded one has nothing to wait for, so there a missing event should fail soon.
 const PATIENCE_REAL: Duration = Duration::from_secs(30);
 const PATIENCE_EMBEDDED: Duration = Duration::from_secs(5);
 
@@ -108,7 +109,8 @@ impl Target {
         }
     }
 
-    /// Waits until no other case uses this server, and keeps it that way. To be called first in a case.
+    /// Waits until no other case uses this server, and keeps it that way. To be called first in a
+    /// case.
     pub(crate) async fn alone(&mut self) {
         if let Self::Real(_, turn) = self {
             *turn = Turn::None;

@@ -1,7 +1,8 @@
 //! What a case asked and what it was answered, step by step, in comparable form.
 //!
-//! Everything goes through the [`Normaliser`] at the moment it happens, so that numbers are given out in
-//! the order of the script. A step is a small JSON object; which fields it has is decided here alone.
+//! Everything goes through the [`Normaliser`] at the moment it happens, so that numbers are given
+//! out in the order of the script. A step is a small JSON object; which fields it has is decided
+//! here alone.
 
 use http::header::HeaderName;
 use serde_json::{Map, Value, json};
@@ -68,7 +69,8 @@ impl Transcript {
 
     /// An object that was created only to have it: one line, without the answer.
     pub(crate) fn given(&mut self, request: &Request, answer: &Answer) {
-        // The whole answer is looked at all the same, so that its uid and version have their numbers.
+        // The whole answer is looked at all the same, so that its uid and version have their
+        // numbers.
         let body = self.normaliser.value(&answer.body);
         let line = self.normaliser.text(&format!("{} {}", request.path, answer.name()));
         self.push(Map::from_iter([("given".to_owned(), json!(line))]));
@@ -88,7 +90,8 @@ impl Transcript {
         self.push(step);
     }
 
-    /// Something that came out of a watch: an event, or the words that stand for its end or silence.
+    /// Something that came out of a watch: an event, or the words that stand for its end or
+    /// silence.
     pub(crate) fn watched(&mut self, watch: usize, event: &Value) {
         let event = self.normaliser.event(event);
         self.push(Map::from_iter([

@@ -1,7 +1,7 @@
 //! An open watch: its events, one at a time, each written into the transcript as the case takes it.
 //!
-//! Bookmarks come when the server likes; so they are passed over unless they are asked for, or mark the
-//! end of the initial events.
+//! Bookmarks come when the server likes; so they are passed over unless they are asked for, or mark
+//! the end of the initial events.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,7 +1,9 @@
-//! The conformance suite: every case as two tests, `embedded::<area>::<case>` and `real::<area>::<case>`.
+//! The conformance suite: every case as two tests, `embedded::<area>::<case>` and
+//! `real::<area>::<case>`.
 //!
 //! The first runs on an embedded server of its own. The second runs on the real server if
-//! `WINDLASS_TEST_REAL=1`, which `cargo xtask test --real` sets. Both are compared with the recording.
+//! `WINDLASS_TEST_REAL=1`, which `cargo xtask test --real` sets. Both are compared with the
+//! recording.
 
 use windlass_tests::{cases, for_each_case, runner};
 

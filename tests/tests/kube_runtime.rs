@@ -1,4 +1,5 @@
-//! kube's own runtime on the embedded server: what every Rust operator of today is made of works on it.
+//! kube's own runtime on the embedded server: what every Rust operator of today is made of works on
+//! it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +24,8 @@ fn config_map(name: &str) -> ConfigMap {
     }
 }
 
-/// Waits for a condition that events bring about, on the paused clock: in vain, it takes no time either.
+/// Waits for a condition that events bring about, on the paused clock: in vain, it takes no time
+/// either.
 async fn until(mut holds: impl AsyncFnMut() -> bool) {
     let waiting = async {
         while !holds().await {

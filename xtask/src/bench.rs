@@ -1,9 +1,10 @@
 //! Benchmarks: how we compare with others, measured in one go on one machine.
 //!
-//! A [`suite`] is data: its cases and contestants, the columns of its tables, and its bounds. The suites
-//! are [`queue`], [`informer`], [`controller`] and [`apiserver`]. There is one [`runner`] for all of
-//! them: it builds the programs in `bench/`, runs every case for every contestant in several rounds, and
-//! reads the JSON [`mod@line`]s that they print into [`results`]. [`report`] prints these as tables.
+//! A [`suite`] is data: its cases and contestants, the columns of its tables, and its bounds. The
+//! suites are [`queue`], [`informer`], [`controller`] and [`apiserver`]. There is one [`runner`]
+//! for all of them: it builds the programs in `bench/`, runs every case for every contestant in
+//! several rounds, and reads the JSON [`mod@line`]s that they print into [`results`]. [`report`]
+//! prints these as tables.
 //!
 //! A missed bound is printed with by how much; only `--check` makes it an error.
 
@@ -98,8 +99,8 @@ fn size() -> RangedI64ValueParser<u32> {
 /// Runs the chosen suite.
 ///
 /// # Errors
-/// If the options leave nothing to run, if a program does not build or run, or, with `--check`, if a
-/// bound is missed.
+/// If the options leave nothing to run, if a program does not build or run, or, with `--check`, if
+/// a bound is missed.
 pub(crate) fn run(options: &Options) -> Result<()> {
     match &options.suite {
         Suite::Queue { keys, common } => runner::run(&queue::SUITE, *keys, common),

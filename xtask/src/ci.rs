@@ -1,8 +1,8 @@
 //! Continuous integration as a closed list of steps.
 //!
-//! `.ci/run` and the GitHub workflow run these steps and nothing else, so that a change which passes
-//! here passes there. The order is from cheap to dear: a missing blank should not cost a test run.
-//! The first failing step ends the run and names the command that repeats it alone.
+//! `.ci/run` and the GitHub workflow run these steps and nothing else, so that a change which
+//! passes here passes there. The order is from cheap to dear: a missing blank should not cost a
+//! test run. The first failing step ends the run and names the command that repeats it alone.
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
@@ -99,7 +99,8 @@ impl Step {
                 let what = ["clippy", "--workspace", "--all-targets", "--all-features", "--locked"];
                 cargo(&[&what[..], &["--", "-D", "warnings"]].concat())
             }
-            // This runs the documentation tests as well: without a target filter, cargo includes them.
+            // This runs the documentation tests as well: without a target filter, cargo includes
+            // them.
             Self::Tests => cargo(&["test", "--workspace", "--locked"]),
             Self::Docs => cargo(&["doc", "--workspace", "--no-deps", "--all-features", "--locked"])
                 .env("RUSTDOCFLAGS", "-D warnings"),

@@ -1,7 +1,7 @@
 //! The conformance suite: compare the servers with the recordings, or make the recordings anew.
 //!
-//! The recordings in `tests/recordings` are what the real server answered. They are made here and never
-//! by hand, so that a difference between the servers is a fact, not an opinion.
+//! The recordings in `tests/recordings` are what the real server answered. They are made here and
+//! never by hand, so that a difference between the servers is a fact, not an opinion.
 
 use anyhow::Result;
 use clap::Args;

@@ -1,11 +1,12 @@
 //! The real control plane for tests, built with Go from the module proxy into the cache folder.
 //!
-//! `crates/testkit` runs a real kube-apiserver with etcd where it finds one; this command is how one gets
-//! there on a machine with nothing but Go. [`binary`] says what is built and how, [`release`] which
-//! versions. Here is the flow: look what is missing, build it, put it in its place.
+//! `crates/testkit` runs a real kube-apiserver with etcd where it finds one; this command is how
+//! one gets there on a machine with nothing but Go. [`binary`] says what is built and how,
+//! [`release`] which versions. Here is the flow: look what is missing, build it, put it in its
+//! place.
 //!
-//! A program is built under another name and renamed when it answers with its version, so that whatever
-//! has its name in the folder works, and an interrupted run goes on where it was.
+//! A program is built under another name and renamed when it answers with its version, so that
+//! whatever has its name in the folder works, and an interrupted run goes on where it was.
 
 mod binary;
 mod progress;
@@ -97,7 +98,8 @@ fn build_all(missing: &[Binary], release: &Release, folder: &Path) -> Result<()>
     Ok(())
 }
 
-/// Builds one program under another name, and gives it its own once it has shown to be the right one.
+/// Builds one program under another name, and gives it its own once it has shown to be the right
+/// one.
 fn build(binary: Binary, release: &Release, folder: &Path) -> Result<()> {
     // Two runs at once waste time, but must not write into the same file.
     let unfinished = Unfinished(folder.join(format!(".{}.{}", binary.name(), process::id())));

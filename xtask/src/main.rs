@@ -1,7 +1,7 @@
 //! The project's own commands, run as `cargo xtask <command>`.
 //!
-//! They are plain Rust, so that a contributor needs only a toolchain to run exactly what the continuous
-//! integration runs. Reading order:
+//! They are plain Rust, so that a contributor needs only a toolchain to run exactly what the
+//! continuous integration runs. Reading order:
 //!
 //! - [`ci`]: the steps that every change has to pass, cheap ones first;
 //! - [`mod@test`]: all tests, or those on a real control plane;
@@ -47,7 +47,8 @@ enum Command {
     Deps,
     /// Run a benchmark beside its peers, and print medians, ratios and bounds.
     Bench(bench::Options),
-    /// Build a real kube-apiserver, etcd and kube-controller-manager for tests into the cache folder.
+    /// Build a real kube-apiserver, etcd and kube-controller-manager for tests into the cache
+    /// folder.
     Kube(kube::Options),
     /// Draw the picture of the demo in the README anew.
     Picture,

@@ -1,7 +1,8 @@
 //! Running a command: shown before it starts, timed, and named when it fails.
 //!
-//! Every command runs in the workspace, in its root unless told otherwise, and without standard input, so that it behaves the same
-//! from any folder and on a machine where nobody can answer a question.
+//! Every command runs in the workspace, in its root unless told otherwise, and without standard
+//! input, so that it behaves the same from any folder and on a machine where nobody can answer a
+//! question.
 
 use std::env;
 use std::ffi::OsString;
@@ -91,7 +92,8 @@ impl CommandLine {
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .current_dir(workspace_root()?.join(&self.folder))
             .stdin(Stdio::null());
-        // What cargo says of this program. Build scripts that look at it would run anew, and all be built that needs them.
+        // What cargo says of this program. Build scripts that look at it would run anew, and all be
+        // built that needs them.
         for (name, _) in env::vars_os() {
             if ["CARGO_PKG_", "CARGO_MANIFEST_"]
                 .iter()
@@ -107,7 +109,8 @@ impl CommandLine {
         format!("`{self}` could not be started: is `{}` in PATH?", self.program)
     }
 
-    /// Inside `cargo xtask`, cargo says which cargo it is; using that one keeps a `+toolchain` choice.
+    /// Inside `cargo xtask`, cargo says which cargo it is; using that one keeps a `+toolchain`
+    /// choice.
     fn executable(&self) -> OsString {
         match self.program.as_str() {
             "cargo" => env::var_os("CARGO").unwrap_or_else(|| "cargo".into()),
@@ -150,8 +153,8 @@ impl Stopwatch {
 
 /// The folder that holds the workspace's `Cargo.toml`.
 ///
-/// Cargo tells it to the programs that it runs; a path fixed at compile time would be wrong as soon as
-/// the folder moves.
+/// Cargo tells it to the programs that it runs; a path fixed at compile time would be wrong as soon
+/// as the folder moves.
 ///
 /// # Errors
 /// If the program was not started by cargo.

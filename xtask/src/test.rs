@@ -1,7 +1,7 @@
 //! All tests, or those that ask a real control plane.
 //!
-//! `cargo xtask test` is `cargo test --workspace`. With `--real`, the packages that have a real tier are
-//! tested once more with that tier switched on, after the binaries were made sure of.
+//! `cargo xtask test` is `cargo test --workspace`. With `--real`, the packages that have a real
+//! tier are tested once more with that tier switched on, after the binaries were made sure of.
 
 use anyhow::Result;
 use clap::Args;

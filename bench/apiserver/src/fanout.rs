@@ -1,7 +1,8 @@
 //! Changes on their way to many watchers.
 //!
-//! A watcher counts the lines of its stream and reads nothing of them, so that as much as possible of the
-//! machine is the server's. It has seen the last change when it has as many lines as there were changes.
+//! A watcher counts the lines of its stream and reads nothing of them, so that as much as possible
+//! of the machine is the server's. It has seen the last change when it has as many lines as there
+//! were changes.
 
 use anyhow::{Context, Result, ensure};
 use http_body_util::BodyExt;

@@ -19,8 +19,8 @@ use crate::server::{Server, client};
 /// Creates that are under way at once: more do not make either server faster.
 const CONCURRENCY: usize = 16;
 
-/// Starts and fills a server, prints how to reach it as one line of JSON, and holds it until the standard
-/// input ends.
+/// Starts and fills a server, prints how to reach it as one line of JSON, and holds it until the
+/// standard input ends.
 pub(crate) async fn hold(who: Who, objects: usize) -> Result<()> {
     let server = Server::start(who).await?;
     let client = client(server.kubeconfig()).await?;

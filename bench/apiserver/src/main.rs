@@ -1,10 +1,10 @@
 //! One part of the API server benchmark: a server that is held, or one case run once.
 //!
-//! Every measured case is a process of its own that prints one JSON line for each metric; `cargo xtask bench
-//! apiserver` runs them and compares. [`serve`](crate::hold) holds a filled server for as long as the
-//! standard input stays open, because filling takes far longer than listing. The server is never in the
-//! process that measures it, except in the case of a start without a socket, so its CPU time and memory are
-//! its own ([`meter`]).
+//! Every measured case is a process of its own that prints one JSON line for each metric;
+//! `cargo xtask bench apiserver` runs them and compares. [`serve`](crate::hold) holds a filled
+//! server for as long as the standard input stays open, because filling takes far longer than
+//! listing. The server is never in the process that measures it, except in the case of a start
+//! without a socket, so its CPU time and memory are its own ([`meter`]).
 //!
 //! Reading order: [`server`], [`objects`], then the cases: [`start`], [`list`], [`fanout`].
 

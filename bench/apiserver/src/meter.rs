@@ -1,7 +1,8 @@
 //! Wall time here, and CPU time and peak memory of other processes.
 //!
-//! The first process is the server itself, the others work for it: etcd does for kube-apiserver. Their CPU
-//! time is read from their CPU clocks, which are finer than the hundredths of a second of `/proc/PID/stat`.
+//! The first process is the server itself, the others work for it: etcd does for kube-apiserver.
+//! Their CPU time is read from their CPU clocks, which are finer than the hundredths of a second of
+//! `/proc/PID/stat`.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 
@@ -55,7 +56,8 @@ impl<'a> Meter<'a> {
     /// Starts to measure; the peaks of the processes begin at what they hold now.
     pub(crate) fn start(pids: &'a [u32]) -> Result<Self> {
         for pid in pids {
-            // Where the system refuses, the peak is the one since the process began, which is no less true.
+            // Where the system refuses, the peak is the one since the process began, which is no
+            // less true.
             let _ = fs::write(format!("/proc/{pid}/clear_refs"), "5");
         }
         let cpu_before = pids.iter().map(|&pid| cpu_time(pid)).collect::<Result<_>>()?;

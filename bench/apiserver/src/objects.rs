@@ -22,8 +22,8 @@ pub(crate) fn name(index: usize) -> String {
     format!("object-{index:06}")
 }
 
-/// The `ConfigMap` with this index. Only the real server keeps the books on who wrote what; the embedded one
-/// gets the same entry from here, so that both answer with as many bytes.
+/// The `ConfigMap` with this index. Only the real server keeps the books on who wrote what; the
+/// embedded one gets the same entry from here, so that both answer with as many bytes.
 pub(crate) fn config_map(who: Who, index: usize) -> ConfigMap {
     let managed = (who != Who::Real).then(|| {
         let entry = json!({

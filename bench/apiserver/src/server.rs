@@ -77,8 +77,8 @@ impl Embedded {
         let output = child.stdout.take().context("the output was piped")?;
         let output = BufReader::new(output);
         let mut server = Self { child, output, kubeconfig, _folder: folder };
-        // The first thing that it says is where it listens. It says little more than that, so the rest of
-        // it fits into the pipe.
+        // The first thing that it says is where it listens. It says little more than that, so the
+        // rest of it fits into the pipe.
         let mut line = String::new();
         server.output.read_line(&mut line).context("it could not be read")?;
         if !line.contains("http://") {

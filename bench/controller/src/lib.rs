@@ -1,5 +1,5 @@
-//! What the stage of the controller benchmark and its contestants have agreed upon beside what is in
-//! `bench/stage`: what objects are called, so that a contestant knows which of them it has run.
+//! What the stage of the controller benchmark and its contestants have agreed upon beside what is
+//! in `bench/stage`: what objects are called, so that a contestant knows which of them it has run.
 
 /// What the names of the stage's objects begin with; their index follows.
 const PREFIX: &str = "object-";

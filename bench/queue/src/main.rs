@@ -1,8 +1,9 @@
 //! One case of the queue benchmark, run once.
 //!
-//! A process runs one case, so that CPU time and peak memory belong to it alone, and prints one JSON line
-//! for each metric. `bench/queue-go` is its counterpart for the Go queues: the cases are described there
-//! and here by the same words, and `cargo xtask bench queue` runs both and compares.
+//! A process runs one case, so that CPU time and peak memory belong to it alone, and prints one
+//! JSON line for each metric. `bench/queue-go` is its counterpart for the Go queues: the cases are
+//! described there and here by the same words, and `cargo xtask bench queue` runs both and
+//! compares.
 
 mod case;
 mod keys;

@@ -38,7 +38,8 @@ fn cpu_time() -> Result<Duration> {
     Ok(Duration::from_micros(u64::try_from(micros)?))
 }
 
-/// The most memory that was resident. The peak of getrusage would include the parent's before the exec.
+/// The most memory that was resident. The peak of getrusage would include the parent's before the
+/// exec.
 fn peak_mb() -> Result<f64> {
     let status = std::fs::read_to_string("/proc/self/status").context("peak memory")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,7 +1,7 @@
 //! The cases, on any queue and any keys.
 //!
-//! Producers and workers are tokio tasks on a thread for each core, as informers and reconcilers are, and as
-//! they are goroutines in the counterpart.
+//! Producers and workers are tokio tasks on a thread for each core, as informers and reconcilers
+//! are, and as they are goroutines in the counterpart.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -71,8 +71,8 @@ where
     })
 }
 
-/// Spreads the due times over half a second, in an order unlike that of the adds. The six seconds before
-/// let every queue finish adding first, so that all keys wait at once.
+/// Spreads the due times over half a second, in an order unlike that of the adds. The six seconds
+/// before let every queue finish adding first, so that all keys wait at once.
 fn delay_of(index: usize) -> Duration {
     Duration::from_secs(6) + Duration::from_micros((index * 7919 % 500_000) as u64)
 }
@@ -156,8 +156,8 @@ where
     measured
 }
 
-/// Ends when the queue is empty and every worker has returned, because how many keys come out depends on
-/// how many adds were merged.
+/// Ends when the queue is empty and every worker has returned, because how many keys come out
+/// depends on how many adds were merged.
 async fn dup<K, C>(case: Case, keys: &Arc<Vec<K>>, subject: &Arc<Subject<K, C>>) -> Result<Measured>
 where
     K: Eq + Hash + Clone + Send + Sync + 'static,

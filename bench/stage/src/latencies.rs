@@ -17,8 +17,8 @@ impl Latencies {
         *self = Self { expected: count, since, nanos: Vec::with_capacity(count) };
     }
 
-    /// An object may have changed that has this stamp; returns whether it counts. The last one that does makes it
-    /// say so.
+    /// An object may have changed that has this stamp; returns whether it counts. The last one that
+    /// does makes it say so.
     pub fn changed(&mut self, stamp: Option<&str>) -> bool {
         if self.expected == 0 {
             return false;

@@ -1,8 +1,8 @@
 //! What the benchmarks have in common whose contestants are measured on a stage.
 //!
-//! A stage is a process that holds a filled kube-apiserver and measures contestants, each a process of its own,
-//! from outside: their CPU time and memory are read from the system, the same way for every language. A
-//! contestant does as the stage says, a line at a time, and answers by lines:
+//! A stage is a process that holds a filled kube-apiserver and measures contestants, each a process
+//! of its own, from outside: their CPU time and memory are read from the system, the same way for
+//! every language. A contestant does as the stage says, a line at a time, and answers by lines:
 //!
 //! ```text
 //! → ready                  the process is up and knows where the server is
@@ -16,9 +16,9 @@
 //! → seen P50 P99           it has seen COUNT of them; latencies in microseconds
 //! ```
 //!
-//! The end of its input ends it. For a stage there are [`serve()`], [`Server`], [`fill()`], [`each`], [`Turns`] and
-//! [`Contestant`]; for contestants that are written in Rust, [`play()`], [`Latencies`] and [`trim`]. Those that are
-//! written in Go have the same in `bench/stage-go`.
+//! The end of its input ends it. For a stage there are [`serve()`], [`Server`], [`fill()`],
+//! [`each`], [`Turns`] and [`Contestant`]; for contestants that are written in Rust, [`play()`],
+//! [`Latencies`] and [`trim`]. Those that are written in Go have the same in `bench/stage-go`.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 
@@ -49,7 +49,8 @@ pub use write::{create, each, manager, replace, send};
 /// A label, and not an annotation, because it is what handlers and predicates mostly look at.
 pub const STAMP: &str = "bench.windlass.dev/sent";
 
-/// The stamp of an object that was never changed; as long as any other, so that objects keep their size.
+/// The stamp of an object that was never changed; as long as any other, so that objects keep their
+/// size.
 pub const NEVER: u64 = 1_000_000_000_000_000_000;
 
 /// The wall time in nanoseconds since 1970, which two processes of one machine can compare.

@@ -13,8 +13,8 @@ use crate::trim;
 /// What is measured, as it begins: it goes on until it fails.
 pub type Start = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
 
-/// Does what each line of the input says, until there are no more: `start` makes what is measured, of the way to
-/// the server; `expect` makes it count so many changes that are stamped after a time.
+/// Does what each line of the input says, until there are no more: `start` makes what is measured,
+/// of the way to the server; `expect` makes it count so many changes that are stamped after a time.
 ///
 /// # Errors
 /// If there is no such server, if what is measured fails, or if the stage says something unknown.

@@ -49,7 +49,8 @@ pub struct Memory {
 }
 
 impl Contestant {
-    /// Starts the program and waits until it is ready. What it writes to its standard error goes into the file `log`.
+    /// Starts the program and waits until it is ready. What it writes to its standard error goes
+    /// into the file `log`.
     ///
     /// # Errors
     /// If the program does not start, or ends before it is ready.
@@ -105,8 +106,8 @@ impl Contestant {
         Ok(())
     }
 
-    /// Waits until it has seen the changes that it expects; their latencies in microseconds: the middle one, and the
-    /// one that 99 % do not exceed.
+    /// Waits until it has seen the changes that it expects; their latencies in microseconds: the
+    /// middle one, and the one that 99 % do not exceed.
     ///
     /// # Errors
     /// If it does not see them.

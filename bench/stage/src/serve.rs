@@ -1,8 +1,8 @@
 //! The program of a stage: it measures what it is asked to.
 //!
-//! `cargo xtask bench` starts it once, because filling takes longer than everything else. It says `ready`, reads
-//! one [`Request`] in JSON per line, and answers each by one line of JSON for each metric of each contestant and
-//! then an empty line. It ends with its input.
+//! `cargo xtask bench` starts it once, because filling takes longer than everything else. It says
+//! `ready`, reads one [`Request`] in JSON per line, and answers each by one line of JSON for each
+//! metric of each contestant and then an empty line. It ends with its input.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -28,10 +28,12 @@ pub trait Stage: Sized {
     /// What is measured, as its name in JSON.
     type Case: DeserializeOwned;
 
-    /// Starts a server and fills it with so many objects; so many of them change in the cases with changes.
+    /// Starts a server and fills it with so many objects; so many of them change in the cases with
+    /// changes.
     fn start(objects: usize, changes: usize) -> impl Future<Output = Result<Self>>;
 
-    /// Runs a case once, with a new process for each contestant, and returns what it measured of each.
+    /// Runs a case once, with a new process for each contestant, and returns what it measured of
+    /// each.
     fn measure(
         &mut self,
         case: Self::Case,

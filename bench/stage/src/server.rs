@@ -63,7 +63,8 @@ impl Server {
         Ok(more.len().saturating_sub(one.len()) / count)
     }
 
-    /// Starts a contestant that is to hold `objects` objects, when the server is quiet, and waits until it is ready.
+    /// Starts a contestant that is to hold `objects` objects, when the server is quiet, and waits
+    /// until it is ready.
     ///
     /// # Errors
     /// If the program does not start, or is not ready.

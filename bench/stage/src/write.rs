@@ -13,8 +13,8 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::interval;
 
-/// Writes for each index, at most `at_once` at the same time: one every `pace`, or else as fast as the server
-/// takes them.
+/// Writes for each index, at most `at_once` at the same time: one every `pace`, or else as fast as
+/// the server takes them.
 ///
 /// # Errors
 /// The first that a write fails with.

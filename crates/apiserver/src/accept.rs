@@ -1,5 +1,5 @@
-//! Which representation an `Accept` header asks for, of those that this server has: JSON, whole or metadata
-//! only, and two forms of discovery.
+//! Which representation an `Accept` header asks for, of those that this server has: JSON, whole or
+//! metadata only, and two forms of discovery.
 
 use crate::failure::Failure;
 use crate::object::Form;

@@ -1,4 +1,5 @@
-//! From a request that was received to its answer: which verb of which resource it is, and who does it.
+//! From a request that was received to its answer: which verb of which resource it is, and who does
+//! it.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -136,7 +137,8 @@ impl Call<'_> {
             (&Method::GET, true) => self.list(state, target),
             (&Method::GET, false) => self.get(state, target),
             (&Method::POST, true) => self.create(state, target),
-            // The real server takes a create at the path of a custom object for one at its collection.
+            // The real server takes a create at the path of a custom object for one at its
+            // collection.
             (&Method::POST, false) if !target.kind.is_builtin() => self.create(state, target),
             (&Method::PUT, false) => self.update(state, target),
             (&Method::PATCH, false) => self.patch(state, target),

@@ -1,8 +1,8 @@
 //! Who may do what: bearer tokens and a list of rules, so that 401 and 403 can be tested.
 //!
-//! Without tokens everyone may do everything. With tokens, a request with none is anonymous and may do
-//! nothing, a request with an unknown one is refused, and the rules decide about the others: the first that
-//! matches wins, and what no rule matches is allowed.
+//! Without tokens everyone may do everything. With tokens, a request with none is anonymous and may
+//! do nothing, a request with an unknown one is refused, and the rules decide about the others: the
+//! first that matches wins, and what no rule matches is allowed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -82,7 +82,8 @@ impl Rule {
         self
     }
 
-    /// Only for this resource (`pods`, `pods/status`) of a group (empty: core); may be called again.
+    /// Only for this resource (`pods`, `pods/status`) of a group (empty: core); may be called
+    /// again.
     #[must_use]
     pub fn resource(mut self, group: impl Into<String>, resource: impl Into<String>) -> Self {
         self.resources.push((group.into(), resource.into()));

@@ -1,7 +1,8 @@
 //! Where stored timestamps come from: a wall clock that the owner of the server hands in.
 //!
-//! Nothing else in the crate reads a wall clock; what waits, waits on `tokio::time`. So a server with a
-//! [`WallClock::fixed`] clock, or one that follows a paused tokio clock, gives the same bytes every time.
+//! Nothing else in the crate reads a wall clock; what waits, waits on `tokio::time`. So a server
+//! with a [`WallClock::fixed`] clock, or one that follows a paused tokio clock, gives the same
+//! bytes every time.
 
 use std::fmt;
 use std::sync::Arc;

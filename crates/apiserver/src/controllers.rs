@@ -1,9 +1,9 @@
-//! What a cluster does by itself with objects, as far as it belongs to the API machinery: custom resource
-//! definitions become kinds, deleted namespaces are emptied, garbage is collected.
+//! What a cluster does by itself with objects, as far as it belongs to the API machinery: custom
+//! resource definitions become kinds, deleted namespaces are emptied, garbage is collected.
 //!
-//! On a real cluster these run on their own and a little later. Here they run to the end after every
-//! request, under the same lock, one change at a time: whoever watches sees every step that a real cluster
-//! would show, and a test that reads next finds the cluster at rest.
+//! On a real cluster these run on their own and a little later. Here they run to the end after
+//! every request, under the same lock, one change at a time: whoever watches sees every step that a
+//! real cluster would show, and a test that reads next finds the cluster at rest.
 
 mod definitions;
 mod garbage;

@@ -1,9 +1,10 @@
 //! Discovery: what the server tells clients about the kinds that it has.
 //!
-//! Pure functions from the registry to the documents, in both forms that clients ask for: the legacy ones, one
-//! document per group and version, and the aggregated one (`apidiscovery.k8s.io/v2`), everything at once. They
-//! are shaped as those of kube-apiserver v1.36.3, without the storage version hash, which needs the real server's
-//! hash of its own storage.
+//! Pure functions from the registry to the documents, in both forms that clients ask for: the
+//! legacy ones, one document per group and version, and the aggregated one
+//! (`apidiscovery.k8s.io/v2`), everything at once. They are shaped as those of kube-apiserver
+//! v1.36.3, without the storage version hash, which needs the real server's hash of its own
+//! storage.
 
 use std::sync::Arc;
 
@@ -236,8 +237,8 @@ mod tests {
     use super::*;
     use crate::kinds::{Rules, Scale};
 
-    /// What kube-apiserver v1.36.3 answered, by path: without storage version hashes, without what this server
-    /// does not have, and with the two custom kinds of [`registry`].
+    /// What kube-apiserver v1.36.3 answered, by path: without storage version hashes, without what
+    /// this server does not have, and with the two custom kinds of [`registry`].
     fn observed() -> Map<String, Value> {
         serde_json::from_str(include_str!("discovery/observed.json"))
             .expect("the observations must be JSON")

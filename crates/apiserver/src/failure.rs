@@ -1,5 +1,5 @@
-//! What a request that fails is answered with: a `Status` body as the real server writes it, or the plain
-//! text of a path that nobody serves.
+//! What a request that fails is answered with: a `Status` body as the real server writes it, or the
+//! plain text of a path that nobody serves.
 
 use http::StatusCode;
 use serde_json::{Map, Value, json};

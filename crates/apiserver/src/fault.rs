@@ -1,9 +1,9 @@
 //! Faults on demand: a small closed set of things that go wrong, bound to requests by rules.
 //!
-//! A test adds a rule and gets an id to remove it by. Each rule looks at every request that it matches,
-//! in the order in which the rules were added, skips as many as it was told, and then strikes as often as it
-//! was told, with the chance it was given, drawn from the server's seed: the same requests in the same order
-//! meet the same faults.
+//! A test adds a rule and gets an id to remove it by. Each rule looks at every request that it
+//! matches, in the order in which the rules were added, skips as many as it was told, and then
+//! strikes as often as it was told, with the chance it was given, drawn from the server's seed: the
+//! same requests in the same order meet the same faults.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -41,7 +41,8 @@ pub enum Fault {
         /// Bytes that still arrive.
         after_bytes: usize,
     },
-    /// A get or list is answered from a state so many revisions old, as by a server that lags behind.
+    /// A get or list is answered from a state so many revisions old, as by a server that lags
+    /// behind.
     StaleRead {
         /// How far back.
         revisions: u64,

@@ -1,7 +1,8 @@
 //! One thing that is wrong with one field, in the words of the real server.
 //!
-//! Every 422 answer is a list of these: `details.causes` holds them one by one and `message` strings them
-//! together. Clients and people compare the texts, so values are written as Go writes them ([`go_value`]).
+//! Every 422 answer is a list of these: `details.causes` holds them one by one and `message`
+//! strings them together. Clients and people compare the texts, so values are written as Go writes
+//! them ([`go_value`]).
 
 use std::fmt;
 
@@ -44,7 +45,8 @@ impl FieldError {
         Self::with(INVALID, field, &format!("Invalid value: {}", go_value(value)), detail)
     }
 
-    /// A malformed value that the caller has written down, for the few that Go does not print as plain JSON.
+    /// A malformed value that the caller has written down, for the few that Go does not print as
+    /// plain JSON.
     pub(crate) fn invalid_as(field: impl Into<String>, rendered: &str, detail: &str) -> Self {
         Self::with(INVALID, field, &format!("Invalid value: {rendered}"), detail)
     }
@@ -89,7 +91,8 @@ impl FieldError {
         Self::with(FORBIDDEN, field, "Forbidden", detail)
     }
 
-    /// A text of more than `max` bytes; the text itself is left out. A negative `max` is left out too.
+    /// A text of more than `max` bytes; the text itself is left out. A negative `max` is left out
+    /// too.
     pub(crate) fn too_long(field: impl Into<String>, max: i64) -> Self {
         let detail = match max {
             ..=-1 => "value is too long".to_owned(),
@@ -126,7 +129,8 @@ impl fmt::Display for FieldError {
     }
 }
 
-/// All errors in one line, as the `message` of a 422 has them: one as it is, several in brackets, each text once.
+/// All errors in one line, as the `message` of a 422 has them: one as it is, several in brackets,
+/// each text once.
 pub(crate) fn join(errors: &[FieldError]) -> String {
     let mut texts: Vec<String> = Vec::with_capacity(errors.len());
     for error in errors {
@@ -184,7 +188,8 @@ pub(crate) fn go_quote(text: &str) -> String {
     quoted
 }
 
-/// A float as Go's `%v` writes it: the shortest digits, with an exponent when it is very large or very small.
+/// A float as Go's `%v` writes it: the shortest digits, with an exponent when it is very large or
+/// very small.
 pub(crate) fn go_float(float: f64) -> String {
     let scientific = format!("{float:e}");
     let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };

@@ -1,8 +1,10 @@
-//! Uids and the random part of generated names, drawn from a seed: the same writes get the same ones.
+//! Uids and the random part of generated names, drawn from a seed: the same writes get the same
+//! ones.
 
 use fastrand::Rng;
 
-/// Letters and digits of a generated name, without vowels and look-alikes, as Kubernetes chooses them.
+/// Letters and digits of a generated name, without vowels and look-alikes, as Kubernetes chooses
+/// them.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// Characters that `generateName` is completed with.

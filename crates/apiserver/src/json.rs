@@ -1,5 +1,5 @@
-//! Reading JSON as the real server reads it: the last of two members of one name wins and is told of, and a
-//! number without a fraction is a whole number, however it was written.
+//! Reading JSON as the real server reads it: the last of two members of one name wins and is told
+//! of, and a number without a fraction is a whole number, however it was written.
 
 use std::fmt;
 

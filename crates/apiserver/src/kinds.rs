@@ -1,12 +1,13 @@
 //! What the server can hold: every resource, built in or custom, described by the same data.
 //!
-//! A request names a group, a version and a plural; the [`Registry`] turns them into a [`Resource`], and from
-//! there on nothing asks whether the kind is built in: scope, subresources, selectable fields, generation and
-//! update rules are read from [`Kind`]. The built-ins are a table ([`builtin`]); a
-//! `CustomResourceDefinition` becomes the same type and is put into the registry beside them.
+//! A request names a group, a version and a plural; the [`Registry`] turns them into a
+//! [`Resource`], and from there on nothing asks whether the kind is built in: scope, subresources,
+//! selectable fields, generation and update rules are read from [`Kind`]. The built-ins are a table
+//! ([`builtin`]); a `CustomResourceDefinition` becomes the same type and is put into the registry
+//! beside them.
 //!
-//! Invariants: a (group, plural) is registered at most once; a [`KindId`] is never given to a second kind; of
-//! the versions of a kind exactly one is the storage version.
+//! Invariants: a (group, plural) is registered at most once; a [`KindId`] is never given to a
+//! second kind; of the versions of a kind exactly one is the storage version.
 
 mod builtin;
 mod defaults;
@@ -61,9 +62,9 @@ pub(crate) struct Kind {
     pub(crate) rules: Rules,
     /// The (group, plural) whose objects these are, where they are those of another kind.
     ///
-    /// Only `events.k8s.io` has it: its events are the events of the core group, stored once with the core
-    /// field names and shown with the new ones ([`Version::renames`]). It stays a kind of its own because
-    /// discovery, paths and selectable fields differ.
+    /// Only `events.k8s.io` has it: its events are the events of the core group, stored once with
+    /// the core field names and shown with the new ones ([`Version::renames`]). It stays a kind of
+    /// its own because discovery, paths and selectable fields differ.
     pub(crate) stored_as: Option<(&'static str, &'static str)>,
 }
 
@@ -93,7 +94,8 @@ pub(crate) struct Version {
     pub(crate) subresources: Vec<&'static str>,
     /// The schema of a custom kind; built-ins have none and keep every field.
     pub(crate) schema: Option<Arc<Schema>>,
-    /// The field labels that a field selector may use besides `metadata.name` and `metadata.namespace`.
+    /// The field labels that a field selector may use besides `metadata.name` and
+    /// `metadata.namespace`.
     pub(crate) selectable: Vec<String>,
     /// Top-level fields that are stored under another name: (stored, in this version).
     pub(crate) renames: &'static [(&'static str, &'static str)],
@@ -128,8 +130,8 @@ pub(crate) struct Rules {
     pub(crate) returns_deleted: bool,
     /// What becomes of the dependents of an object that is deleted without saying.
     pub(crate) dependents: Dependents,
-    /// Whether the `status` in a create request is kept; it is dropped where there is a status subresource,
-    /// except for nodes, which their kubelet creates with a status.
+    /// Whether the `status` in a create request is kept; it is dropped where there is a status
+    /// subresource, except for nodes, which their kubelet creates with a status.
     pub(crate) keeps_status_on_create: bool,
     /// What a write to `/status` does to the metadata in its body.
     pub(crate) status_metadata: StatusMetadata,
@@ -139,7 +141,8 @@ pub(crate) struct Rules {
     pub(crate) verbs: Verbs,
 }
 
-/// What makes `metadata.generation` grow. Setting the deletion timestamp always does where there is one.
+/// What makes `metadata.generation` grow. Setting the deletion timestamp always does where there is
+/// one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Generation {
     /// The kind has no generation.
@@ -159,8 +162,8 @@ pub(crate) enum Generation {
 pub(crate) enum Dependents {
     /// They are deleted, too.
     Deleted,
-    /// They stay: jobs and replication controllers, which get the finalizer `orphan` at first and therefore
-    /// answer a DELETE with the object.
+    /// They stay: jobs and replication controllers, which get the finalizer `orphan` at first and
+    /// therefore answer a DELETE with the object.
     Orphaned,
     /// Whatever the request says about dependents is ignored: events.
     Ignored,
@@ -171,7 +174,8 @@ pub(crate) enum Dependents {
 pub(crate) enum StatusMetadata {
     /// It is ignored: custom kinds and their definitions.
     Kept,
-    /// It is written like that of a write to the object: labels, annotations, finalizers and owners.
+    /// It is written like that of a write to the object: labels, annotations, finalizers and
+    /// owners.
     Written,
     /// It is written, except for this one field.
     WrittenExcept(&'static str),
@@ -245,8 +249,8 @@ impl Version {
 
     /// Gives the fields of a stored object the names that they have in this version.
     ///
-    /// An empty text is left out on the way: `core/v1` writes `reportingComponent: ""`, `events.k8s.io/v1`
-    /// writes nothing.
+    /// An empty text is left out on the way: `core/v1` writes `reportingComponent: ""`,
+    /// `events.k8s.io/v1` writes nothing.
     pub(crate) fn to_shown(&self, object: &mut Value) {
         if self.renames.is_empty() {
             return;
@@ -284,8 +288,8 @@ impl Generation {
         self != Self::None
     }
 
-    /// Whether the change from `old` to `new` makes the generation grow; `status` says whether status is a
-    /// subresource and therefore not part of the content.
+    /// Whether the change from `old` to `new` makes the generation grow; `status` says whether
+    /// status is a subresource and therefore not part of the content.
     pub(crate) fn grows(self, old: &Value, new: &Value, status: bool) -> bool {
         let metadata_differs =
             |field: &str| old["metadata"].get(field) != new["metadata"].get(field);

@@ -1,14 +1,15 @@
 //! An embedded Kubernetes API server: in memory, in process, deterministic, with faults on demand.
 //!
-//! It answers what controllers, informers and their tests ask of kube-apiserver, as kube-apiserver answers;
-//! one conformance suite runs on both. `docs/APISERVER.md` lists what is supported, what is not, and what a
-//! request for the latter gets.
+//! It answers what controllers, informers and their tests ask of kube-apiserver, as kube-apiserver
+//! answers; one conformance suite runs on both. `docs/APISERVER.md` lists what is supported, what
+//! is not, and what a request for the latter gets.
 //!
 //! ```
 //! use windlass_apiserver::{ApiServer, Fault, FaultRule};
 //!
 //! let server = ApiServer::builder().seed(7).build();
-//! // In process: kube::Client::new(server.service(), "default"). Over loopback: server.listen(address).
+//! // In process: kube::Client::new(server.service(), "default").
+//! // Over loopback: server.listen(address).
 //!
 //! // The first watch of pods breaks off after 100 bytes, in the middle of a line if need be.
 //! let cut = Fault::CutAnswer { after_bytes: 100 };
@@ -17,18 +18,19 @@
 //!
 //! # The way of a request
 //!
-//! [`ApiService`] receives it and lets faults strike; `route`, `query` and `accept` understand it; `auth`
-//! checks who sends it; `api` picks the verb. From there on everything is synchronous, under the one lock of
-//! `shared`: `write` and `list` work on `state`, which holds the `store` (objects as bytes, one revision
-//! counter, a log of changes for each kind) and the `kinds` (built-ins as a table, custom ones from their
-//! definitions, the same from there on). After a write, `controllers` bring the state to rest: definitions
-//! become kinds, namespaces are emptied, garbage is collected. A `watch` reads from the log at its own pace.
+//! [`ApiService`] receives it and lets faults strike; `route`, `query` and `accept` understand it;
+//! `auth` checks who sends it; `api` picks the verb. From there on everything is synchronous, under
+//! the one lock of `shared`: `write` and `list` work on `state`, which holds the `store` (objects
+//! as bytes, one revision counter, a log of changes for each kind) and the `kinds` (built-ins as a
+//! table, custom ones from their definitions, the same from there on). After a write, `controllers`
+//! bring the state to rest: definitions become kinds, namespaces are emptied, garbage is collected.
+//! A `watch` reads from the log at its own pace.
 //!
 //! # Determinism
 //!
 //! Uids, generated names and the chances of faults come from [`Builder::seed`], stored times from
-//! [`Builder::clock`], waiting from tokio's clock, and every map whose order shows is ordered: the same
-//! requests in the same order give the same bytes.
+//! [`Builder::clock`], waiting from tokio's clock, and every map whose order shows is ordered: the
+//! same requests in the same order give the same bytes.
 
 #![forbid(unsafe_code)]
 

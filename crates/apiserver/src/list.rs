@@ -35,7 +35,8 @@ enum Progress {
 /// Bytes of a list that are made at a time.
 const CHUNK: usize = 64 * 1024;
 
-/// What a continue token says. `start` is relative to the namespace, with a zero byte after the last key.
+/// What a continue token says. `start` is relative to the namespace, with a zero byte after the
+/// last key.
 #[derive(Debug, Serialize, Deserialize)]
 struct Token {
     v: String,

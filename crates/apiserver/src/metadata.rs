@@ -1,9 +1,10 @@
 //! Validation of `metadata`, the same for every kind.
 //!
-//! [`check_types`] comes first, as decoding does in the real server (its error is a 400). The other functions
-//! take fields of the wrong JSON type for absent ones. The real server looks at the metadata of an update
-//! twice, once for all kinds ([`validate_update_common`]) and once for the kind ([`validate_update`]), and
-//! lists what it finds twice in the causes; a caller that wants the same bytes concatenates both.
+//! [`check_types`] comes first, as decoding does in the real server (its error is a 400). The other
+//! functions take fields of the wrong JSON type for absent ones. The real server looks at the
+//! metadata of an update twice, once for all kinds ([`validate_update_common`]) and once for the
+//! kind ([`validate_update`]), and lists what it finds twice in the causes; a caller that wants the
+//! same bytes concatenates both.
 
 pub(crate) mod names;
 mod owners;
@@ -20,14 +21,16 @@ pub(crate) use types::check_types;
 const ANNOTATIONS_MAX: usize = 256 * 1024;
 const IMMUTABLE: &str = "field is immutable";
 
-/// What is wrong with the metadata of an object that is created; its name has already been generated.
+/// What is wrong with the metadata of an object that is created; its name has already been
+/// generated.
 pub(crate) fn validate_create(meta: &Value, namespaced: bool, names: NameRule) -> Vec<FieldError> {
     validate_create_with(meta, namespaced, &|name, is_prefix| {
         if is_prefix { names.check_prefix(name) } else { names.check(name) }
     })
 }
 
-/// The same for a kind with a rule of its own: `check` gets a name and whether it is a `generateName`.
+/// The same for a kind with a rule of its own: `check` gets a name and whether it is a
+/// `generateName`.
 pub(crate) fn validate_create_with(
     meta: &Value,
     namespaced: bool,
@@ -68,8 +71,8 @@ pub(crate) fn validate_update_common(
     errors
 }
 
-/// What is wrong with the step from `old` to `new`. That an update must carry a resource version is the
-/// business of the store, which knows whether the kind allows to leave it out.
+/// What is wrong with the step from `old` to `new`. That an update must carry a resource version is
+/// the business of the store, which knows whether the kind allows to leave it out.
 pub(crate) fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if !text(old, "deletionTimestamp").is_empty() {
@@ -97,8 +100,9 @@ pub(crate) fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Takes over from `old` what an update may leave out or cannot change, as the real server does before it
-/// validates: the uid if there is none, the timestamps, the grace period and the generation.
+/// Takes over from `old` what an update may leave out or cannot change, as the real server does
+/// before it validates: the uid if there is none, the timestamps, the grace period and the
+/// generation.
 pub(crate) fn prepare_update(new: &mut Value, old: &Value) {
     let Some(fields) = new.as_object_mut() else { return };
     let mut keep = |name: &str, always: bool| {

@@ -1,9 +1,10 @@
-//! One object as it is held and served: compact bytes beside the few facts that a request asks for without
-//! reading them.
+//! One object as it is held and served: compact bytes beside the few facts that a request asks for
+//! without reading them.
 //!
-//! The bytes are the JSON object without its type meta and its opening brace, so that every form in which
-//! an object goes out (alone, as an item of a list, inside a watch event, in another version, metadata
-//! only) is these bytes behind another prefix. `metadata` comes first, so metadata alone is a slice.
+//! The bytes are the JSON object without its type meta and its opening brace, so that every form in
+//! which an object goes out (alone, as an item of a list, inside a watch event, in another version,
+//! metadata only) is these bytes behind another prefix. `metadata` comes first, so metadata alone
+//! is a slice.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +15,8 @@ use serde_json::{Map, Value};
 
 use crate::kinds::{Kind, Registered, Version};
 
-/// Where an object is: its namespace and name as one path, in the order in which etcd would list them.
+/// Where an object is: its namespace and name as one path, in the order in which etcd would list
+/// them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Key(Arc<str>);
 
@@ -77,7 +79,8 @@ pub(crate) enum Form {
     Metadata,
 }
 
-/// How objects of one kind, version and form are written: their type meta, ready to be put in front.
+/// How objects of one kind, version and form are written: their type meta, ready to be put in
+/// front.
 #[derive(Debug, Clone)]
 pub(crate) struct Encoding {
     pub(crate) form: Form,
@@ -97,7 +100,8 @@ impl Stored {
         Self::draft(object, revision, kind)
     }
 
-    /// An object that is answered with but not stored: it has the `metadata.resourceVersion` that it has.
+    /// An object that is answered with but not stored: it has the `metadata.resourceVersion` that
+    /// it has.
     pub(crate) fn draft(mut object: Map<String, Value>, revision: u64, kind: &Registered) -> Self {
         object.remove("apiVersion");
         object.remove("kind");
@@ -126,7 +130,8 @@ impl Stored {
         let mut text = Vec::with_capacity(self.body.len() + 1);
         text.push(b'{');
         text.extend_from_slice(&self.body);
-        // What was stored was checked; defaults may have made it a little deeper than a body may be.
+        // What was stored was checked; defaults may have made it a little deeper than a body may
+        // be.
         let mut deserializer = serde_json::Deserializer::from_slice(&text);
         deserializer.disable_recursion_limit();
         Map::deserialize(&mut deserializer).expect("stored bytes must be a JSON object")

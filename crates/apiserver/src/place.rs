@@ -1,9 +1,9 @@
-//! How the values at one place of an object merge, whoever says so: the types of built-in kinds, or the schema
-//! of a custom one.
+//! How the values at one place of an object merge, whoever says so: the types of built-in kinds, or
+//! the schema of a custom one.
 //!
-//! Server-side apply tells fields apart by this: a map or struct is merged field by field unless it is atomic, a
-//! list only if its items can be told apart, and everything else is one value. Where nothing is said, maps
-//! merge and lists do not.
+//! Server-side apply tells fields apart by this: a map or struct is merged field by field unless it
+//! is atomic, a list only if its items can be told apart, and everything else is one value. Where
+//! nothing is said, maps merge and lists do not.
 
 use serde_json::Value;
 

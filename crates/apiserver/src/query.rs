@@ -204,7 +204,8 @@ impl Query {
 /// Bytes that the name of a field manager may have.
 const MANAGER_MAX: i64 = 128;
 
-/// A version asked for, as a number. The real server words the error differently for lists and watches.
+/// A version asked for, as a number. The real server words the error differently for lists and
+/// watches.
 pub(crate) fn version_number(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| {
         format!(
@@ -239,7 +240,8 @@ fn field_validation(value: &str) -> FieldValidation {
     }
 }
 
-/// As Go's clients write and Go's servers read a boolean parameter: anything but "0" and "false" is true.
+/// As Go's clients write and Go's servers read a boolean parameter: anything but "0" and "false" is
+/// true.
 #[expect(clippy::unnecessary_wraps, reason = "all readers of parameters have one shape")]
 fn flag(value: &str) -> Result<bool, Failure> {
     Ok(!matches!(value, "0" | "false" | "False" | "FALSE"))

@@ -1,5 +1,5 @@
-//! What a request wants, in the words of Kubernetes: the same few facts for access rules, fault rules and
-//! the log.
+//! What a request wants, in the words of Kubernetes: the same few facts for access rules, fault
+//! rules and the log.
 
 use http::Method;
 

@@ -1,8 +1,10 @@
-//! Structural schemas of custom resources: what objects may hold, what is dropped and what is filled in.
+//! Structural schemas of custom resources: what objects may hold, what is dropped and what is
+//! filled in.
 //!
-//! A schema is parsed once, when a definition is accepted; then it prunes, defaults and validates objects, in
-//! this order. Rules in CEL are not evaluated; [`Schema::has_rules`] says that there are some. Where the real
-//! server goes through the fields of an object in random order, errors come sorted by field name here.
+//! A schema is parsed once, when a definition is accepted; then it prunes, defaults and validates
+//! objects, in this order. Rules in CEL are not evaluated; [`Schema::has_rules`] says that there
+//! are some. Where the real server goes through the fields of an object in random order, errors
+//! come sorted by field name here.
 
 mod defaults;
 mod embedded;
@@ -70,8 +72,8 @@ impl Schema {
         self.has_rules
     }
 
-    /// Drops the fields that the schema does not know and returns their paths, sorted. The type and metadata
-    /// of the object are left alone.
+    /// Drops the fields that the schema does not know and returns their paths, sorted. The type and
+    /// metadata of the object are left alone.
     pub(crate) fn prune(&self, object: &mut Value) -> Vec<String> {
         prune::prune(&self.root, object)
     }
@@ -95,7 +97,8 @@ impl Schema {
         errors
     }
 
-    /// What is wrong with an update, its metadata apart. What was wrong before and has not changed is let pass.
+    /// What is wrong with an update, its metadata apart. What was wrong before and has not changed
+    /// is let pass.
     pub(crate) fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
         let mut errors = validate::validate(&self.root, new, Some(old), "");
         embedded::check(&self.root, new, "", &mut errors);
@@ -125,8 +128,9 @@ impl Schema {
         }
     }
 
-    /// The real server says last that rules were not looked at, if there are rules and certain errors. The
-    /// errors of the metadata and of the scale count too: a caller that adds some calls this once more.
+    /// The real server says last that rules were not looked at, if there are rules and certain
+    /// errors. The errors of the metadata and of the scale count too: a caller that adds some calls
+    /// this once more.
     pub(crate) fn mention_rules(&self, errors: &mut Vec<FieldError>) {
         let note = rules_not_checked();
         errors.retain(|error| *error != note);

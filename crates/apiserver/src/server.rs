@@ -1,4 +1,5 @@
-//! The handle of a server: made by a builder, reached as a service or over loopback, and at a test's mercy.
+//! The handle of a server: made by a builder, reached as a service or over loopback, and at a
+//! test's mercy.
 
 use std::sync::Arc;
 
@@ -75,8 +76,8 @@ impl ApiServer {
         }
     }
 
-    /// The server as a service, for `kube::Client::new` or any HTTP server. It needs no socket, and its
-    /// only clock is tokio's.
+    /// The server as a service, for `kube::Client::new` or any HTTP server. It needs no socket, and
+    /// its only clock is tokio's.
     pub fn service(&self) -> ApiService {
         ApiService::new(self.shared.clone())
     }
@@ -112,8 +113,8 @@ impl ApiServer {
         }
     }
 
-    /// Goes back to an earlier state, version counter and all, as a cluster restored from a backup does.
-    /// Every watch ends.
+    /// Goes back to an earlier state, version counter and all, as a cluster restored from a backup
+    /// does. Every watch ends.
     pub fn restore(&self, snapshot: &Snapshot) {
         let mut state = self.shared.state();
         state.store.restore(snapshot.image.clone());
@@ -130,8 +131,8 @@ impl Default for ApiServer {
 }
 
 impl Builder {
-    /// Where uids, generated names and the chances of faults are drawn from. Default: 0. The same seed, clock
-    /// and requests give the same bytes.
+    /// Where uids, generated names and the chances of faults are drawn from. Default: 0. The same
+    /// seed, clock and requests give the same bytes.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
@@ -149,20 +150,22 @@ impl Builder {
         self
     }
 
-    /// Whether garbage is collected by owner references and deleted namespaces are emptied. Default: yes.
+    /// Whether garbage is collected by owner references and deleted namespaces are emptied.
+    /// Default: yes.
     pub fn garbage_collection(mut self, on: bool) -> Self {
         self.collects = on;
         self
     }
 
-    /// A bearer token and who has it. With the first one, requests without a token are anonymous and may do
-    /// nothing. Default: no tokens, and everyone may do everything.
+    /// A bearer token and who has it. With the first one, requests without a token are anonymous
+    /// and may do nothing. Default: no tokens, and everyone may do everything.
     pub fn token(mut self, token: impl Into<String>, user: User) -> Self {
         self.auth.add_token(token.into(), user);
         self
     }
 
-    /// One more access rule; the first that matches a request decides. Default: none, all is allowed.
+    /// One more access rule; the first that matches a request decides. Default: none, all is
+    /// allowed.
     pub fn rule(mut self, rule: Rule) -> Self {
         self.auth.add_rule(rule);
         self

@@ -8,9 +8,9 @@ use crate::state::State;
 
 /// One server.
 ///
-/// The lock of the state is taken for the length of one request's work and never across an await. A request
-/// that panics under it is a bug; the next one goes on with what was committed, which is whole: every commit
-/// is one assignment.
+/// The lock of the state is taken for the length of one request's work and never across an await. A
+/// request that panics under it is a bug; the next one goes on with what was committed, which is
+/// whole: every commit is one assignment.
 #[derive(Debug)]
 pub(crate) struct Shared {
     state: Mutex<State>,

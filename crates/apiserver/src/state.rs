@@ -1,8 +1,8 @@
 //! The server's whole state, and the one way in which objects change.
 //!
-//! Everything here is synchronous: a request locks the state, changes it, lets the built-in controllers
-//! ([`crate::controllers`]) bring it to rest, and unlocks. So the same requests in the same order leave the
-//! same state, revision by revision.
+//! Everything here is synchronous: a request locks the state, changes it, lets the built-in
+//! controllers ([`crate::controllers`]) bring it to rest, and unlocks. So the same requests in the
+//! same order leave the same state, revision by revision.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

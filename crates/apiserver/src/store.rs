@@ -1,11 +1,11 @@
 //! All objects and their recent history, under one revision counter.
 //!
-//! A [`Store`] is plain data: whoever holds it `&mut` writes, and nothing happens beside that. Each kind has
-//! a [`Table`]: the objects by key, and a log of the latest changes, from which watchers read at their own
-//! pace and from which the past is reconstructed. Invariants:
+//! A [`Store`] is plain data: whoever holds it `&mut` writes, and nothing happens beside that. Each
+//! kind has a [`Table`]: the objects by key, and a log of the latest changes, from which watchers
+//! read at their own pace and from which the past is reconstructed. Invariants:
 //!
-//! * the revision only grows (until [`Store::restore`], which ends every watch), and every change has one
-//!   of its own;
+//! * the revision only grows (until [`Store::restore`], which ends every watch), and every change
+//!   has one of its own;
 //! * the log of a table holds every change of it after `forgotten`, in order;
 //! * an object in a table carries the revision of its last change.
 
@@ -52,7 +52,8 @@ pub(crate) struct Table {
     changed: watch::Sender<u64>,
 }
 
-/// Objects of one kind from `start` on (a path), in a namespace or in all, as they were at a revision.
+/// Objects of one kind from `start` on (a path), in a namespace or in all, as they were at a
+/// revision.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Range<'a> {
     pub(crate) kind: KindId,
@@ -154,7 +155,8 @@ impl Store {
         forgotten.max(self.compacted)
     }
 
-    /// The revision of the last change of this kind that its log no longer has: watches that go on must be past it.
+    /// The revision of the last change of this kind that its log no longer has: watches that go on
+    /// must be past it.
     pub(crate) fn forgotten(&self, kind: KindId) -> u64 {
         self.tables.get(&kind).map_or(0, |table| table.forgotten)
     }
@@ -220,8 +222,8 @@ impl Store {
         self.tables.entry(kind).or_insert_with(|| Table { forgotten, ..Table::default() });
     }
 
-    /// Looks at the objects of a kind anew, because what it says of its fields has changed: `edit` may change
-    /// them, and their revisions stay. Its watches end.
+    /// Looks at the objects of a kind anew, because what it says of its fields has changed: `edit`
+    /// may change them, and their revisions stay. Its watches end.
     pub(crate) fn reindex(&mut self, kind: &Registered, edit: impl Fn(&mut Map<String, Value>)) {
         let Some(table) = self.tables.get_mut(&kind.storage) else { return };
         for object in table.objects.values_mut() {
@@ -245,8 +247,8 @@ impl Store {
         }
     }
 
-    /// Goes back to an earlier state, revision and all, as an etcd restored from a backup does. History
-    /// begins there, and every watch ends.
+    /// Goes back to an earlier state, revision and all, as an etcd restored from a backup does.
+    /// History begins there, and every watch ends.
     pub(crate) fn restore(&mut self, image: Image) {
         self.revision = image.revision;
         self.compacted = image.revision;

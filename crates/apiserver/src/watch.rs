@@ -1,7 +1,8 @@
 //! Watch: what is there, then what changes, as lines of JSON for as long as the client stays.
 //!
-//! A watch keeps a cursor into the log of its kind and reads from there when it is polled. Nobody buffers on
-//! its behalf: a slow reader costs nothing, until the log has moved past its cursor and it gets a 410.
+//! A watch keeps a cursor into the log of its kind and reads from there when it is polled. Nobody
+//! buffers on its behalf: a slow reader costs nothing, until the log has moved past its cursor and
+//! it gets a 410.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -54,8 +55,8 @@ pub(crate) struct Watch {
     initial: std::vec::IntoIter<Arc<Stored>>,
     /// The bookmark that ends the initial events, if it was asked for.
     initial_end: Option<Bytes>,
-    /// Whether the first bookmark also says that the initial events are over: it does so for watches that
-    /// begin with what is there without having been asked to say when.
+    /// Whether the first bookmark also says that the initial events are over: it does so for
+    /// watches that begin with what is there without having been asked to say when.
     marks_first: bool,
     /// Everything up to this revision was read from the log.
     cursor: u64,
@@ -183,7 +184,8 @@ impl Watch {
             } else if due && self.caught_up {
                 self.push_bookmark();
             } else if self.read_log() {
-                // A bookmark that is due comes after what was just read, however much comes in meanwhile.
+                // A bookmark that is due comes after what was just read, however much comes in
+                // meanwhile.
                 self.caught_up = due;
             } else if due {
                 self.push_bookmark();
@@ -206,7 +208,8 @@ impl Watch {
     fn read_log(&mut self) -> bool {
         let (events, forgotten, now) = {
             let state = self.shared.state();
-            // The kind is gone, or the server went back in time: this log is not the one that was read before.
+            // The kind is gone, or the server went back in time: this log is not the one that was
+            // read before.
             if self.changed.has_changed().is_err() {
                 self.over = true;
                 return true;

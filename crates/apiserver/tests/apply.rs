@@ -1,5 +1,6 @@
-//! Server-side apply as its users count on it, whatever is applied by whom in which order; and what it does not do
-//! to objects that nobody applies. What it answers is compared with a real server by the conformance suite.
+//! Server-side apply as its users count on it, whatever is applied by whom in which order; and what
+//! it does not do to objects that nobody applies. What it answers is compared with a real server by
+//! the conformance suite.
 
 mod support;
 
@@ -38,13 +39,15 @@ fn reversed(value: &Value) -> String {
     }
 }
 
-/// The managers of an object with their fields. When they wrote is not told of one who changed nothing.
+/// The managers of an object with their fields. When they wrote is not told of one who changed
+/// nothing.
 fn managers(object: &Value) -> Vec<(Value, Value)> {
     let entries = object["metadata"]["managedFields"].as_array().into_iter().flatten();
     entries.map(|entry| (entry["manager"].clone(), entry["fieldsV1"].clone())).collect()
 }
 
-/// Whether everything of `part` is in `whole`; items of lists are told apart by their names, or else by their values.
+/// Whether everything of `part` is in `whole`; items of lists are told apart by their names, or
+/// else by their values.
 fn holds(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         (Value::Object(whole), Value::Object(part)) => {
@@ -119,7 +122,8 @@ fn config() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Every apply is there when it is done, again it changes nothing, and nobody can tell the order of its keys.
+    /// Every apply is there when it is done, again it changes nothing, and nobody can tell the
+    /// order of its keys.
     #[test]
     fn apply_is_idempotent_whatever_the_order_of_keys(
         configs in prop::collection::vec((0..3u8, config()), 1..8),

@@ -1,4 +1,5 @@
-//! Arbitrary paths, queries and bodies: no panic, and no 5xx but the few that the real server gives.
+//! Arbitrary paths, queries and bodies: no panic, and no 5xx but the few that the real server
+//! gives.
 
 mod support;
 
@@ -163,8 +164,8 @@ proptest! {
                 let status = answer.status();
                 let content = answer.into_body().collect().await.expect("a whole body").to_bytes();
                 let text = String::from_utf8_lossy(&content);
-                // A create with a version, and a watch from no version: the real server says 500. A version
-                // from the future: 504.
+                // A create with a version, and a watch from no version: the real server says 500. A
+                // version from the future: 504.
                 let known = text.contains("resourceVersion") || status == 504;
                 assert!(status.as_u16() < 500 || known, "{method} {uri}: {status} {text}");
             }
@@ -173,7 +174,8 @@ proptest! {
     }
 }
 
-/// What may be wrong with a configuration beyond what other bodies are refused for: the real server says 500, too.
+/// What may be wrong with a configuration beyond what other bodies are refused for: the real server
+/// says 500, too.
 const NOT_TYPED: &str = "failed to create typed patch object";
 
 /// Arbitrary `metadata.managedFields` that look like some.

@@ -1,4 +1,5 @@
-//! What strains a server: big bodies, slow readers, many connections, odd requests. It answers, and lives on.
+//! What strains a server: big bodies, slow readers, many connections, odd requests. It answers, and
+//! lives on.
 
 mod support;
 

@@ -20,7 +20,8 @@ use crate::{Error, RealCluster};
 /// # drop((client, namespace));
 /// # Ok(())
 /// # }
-/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test()).unwrap();
+/// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+/// # runtime.block_on(test()).unwrap();
 /// ```
 #[derive(Debug, Clone)]
 pub struct TestCluster {
@@ -44,8 +45,8 @@ impl TestCluster {
         Self { servers: Servers::Embedded(server) }
     }
 
-    /// The real control plane of this process, started by whoever asks first. Tests share it: each works in
-    /// a [namespace](Self::namespace) of its own.
+    /// The real control plane of this process, started by whoever asks first. Tests share it: each
+    /// works in a [namespace](Self::namespace) of its own.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if its programs are not on this machine; others if it does not start.
@@ -116,13 +117,14 @@ pub const REAL_TIER: &str = "WINDLASS_TEST_REAL";
 
 /// Whether tests are to run on the real control plane, too.
 ///
-/// Only where it was asked for: starting it takes seconds. Who asks wants it, so a machine that lacks it then
-/// fails the test instead of passing it over.
+/// Only where it was asked for: starting it takes seconds. Who asks wants it, so a machine that
+/// lacks it then fails the test instead of passing it over.
 pub fn real_tier_is_on() -> bool {
     std::env::var_os(REAL_TIER).is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// Runs a test on the embedded cluster, and then on the real one if [that was asked for](real_tier_is_on).
+/// Runs a test on the embedded cluster, and then on the real one if [that was asked
+/// for](real_tier_is_on).
 ///
 /// ```no_run
 /// # async fn test() {

@@ -1,9 +1,10 @@
 //! A Kubernetes cluster for tests behind one handle: embedded, or a real kube-apiserver with etcd.
 //!
-//! A test asks for a [`TestCluster`] and runs on the embedded API server by default: in milliseconds, with
-//! nothing installed, with faults on demand ([`TestCluster::server`]). The same test runs on a real
-//! kube-apiserver where that is asked for ([`on_each_cluster`], `cargo xtask test --real`), and there the
-//! real one can be hurt ([`TestCluster::control_plane`]): killed, stopped, paused, restored from a snapshot.
+//! A test asks for a [`TestCluster`] and runs on the embedded API server by default: in
+//! milliseconds, with nothing installed, with faults on demand ([`TestCluster::server`]). The same
+//! test runs on a real kube-apiserver where that is asked for ([`on_each_cluster`],
+//! `cargo xtask test --real`), and there the real one can be hurt ([`TestCluster::control_plane`]):
+//! killed, stopped, paused, restored from a snapshot.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::ConfigMap;
@@ -20,7 +21,8 @@
 //!
 //! // The next list fails with 503, once.
 //! let server = cluster.server().expect("this cluster is embedded");
-//! server.faults().add(FaultRule::new(Fault::Fail { code: 503, retry_after: None }).verb("list").times(1));
+//! let refusal = Fault::Fail { code: 503, retry_after: None };
+//! server.faults().add(FaultRule::new(refusal).verb("list").times(1));
 //! assert!(api.list(&ListParams::default()).await.is_err());
 //! assert_eq!(api.list(&ListParams::default()).await?.items.len(), 1);
 //! # Ok(())
@@ -29,8 +31,8 @@
 //! # runtime.block_on(test()).unwrap();
 //! ```
 //!
-//! A binary or test that uses this crate chooses the version of Kubernetes' types, by a feature of `k8s-openapi`
-//! such as `latest`; libraries choose none.
+//! A binary or test that uses this crate chooses the version of Kubernetes' types, by a feature of
+//! `k8s-openapi` such as `latest`; libraries choose none.
 //!
 //! Reading order: [`mod@cluster`], then `real` and what is below it.
 

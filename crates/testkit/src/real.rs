@@ -1,7 +1,7 @@
 //! A real kube-apiserver with etcd, and on request kube-controller-manager, for one test process.
 //!
-//! Everything runs on loopback, in a temporary folder, with certificates and tokens of its own. Reading
-//! order:
+//! Everything runs on loopback, in a temporary folder, with certificates and tokens of its own.
+//! Reading order:
 //!
 //! - [`options`]: what a test may ask for;
 //! - [`assets`]: where the programs are;
@@ -11,9 +11,9 @@
 //! - [`ready`]: when it may be used; [`hurt`]: what may be done to it; [`etcd`]: etcd's own API;
 //! - [`shared`]: one cluster for all tests of a process.
 //!
-//! The handle holds no task, timer or connection, so it belongs to no runtime: tests with runtimes of
-//! their own can share it, and each asks it for a client of its own. It knows only the real clock: a test
-//! on a paused clock would see every wait end at once.
+//! The handle holds no task, timer or connection, so it belongs to no runtime: tests with runtimes
+//! of their own can share it, and each asks it for a client of its own. It knows only the real
+//! clock: a test on a paused clock would see every wait end at once.
 
 mod assets;
 mod certificates;
@@ -65,16 +65,19 @@ pub struct Pids {
 }
 
 impl RealCluster {
-    /// Starts a control plane and returns when it is [ready](Self::ready), after three to four seconds.
+    /// Starts a control plane and returns when it is [ready](Self::ready), after three to four
+    /// seconds.
     ///
     /// Dropped half-way, it leaves nothing behind.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] if this machine lacks a program. Otherwise something is wrong: files cannot
-    /// be written, a server ends, or is not ready in time; then the error has the end of its log.
+    /// [`Error::Unavailable`] if this machine lacks a program. Otherwise something is wrong: files
+    /// cannot be written, a server ends, or is not ready in time; then the error has the end of its
+    /// log.
     pub async fn start(options: RealOptions) -> Result<Self, Error> {
         let cluster = setup::prepare(&options)?;
-        // One after the other: a client of etcd that comes too early waits a second before it tries again.
+        // One after the other: a client of etcd that comes too early waits a second before it tries
+        // again.
         cluster.start_etcd().await?;
         cluster.start_apiserver().await?;
         if let Some(controller_manager) = &cluster.controller_manager {
@@ -83,8 +86,8 @@ impl RealCluster {
         Ok(cluster)
     }
 
-    /// A new client with all rights. It belongs to the runtime that this is called in, and has to be
-    /// called in one.
+    /// A new client with all rights. It belongs to the runtime that this is called in, and has to
+    /// be called in one.
     ///
     /// # Errors
     /// If the TLS configuration cannot be made.
@@ -92,7 +95,8 @@ impl RealCluster {
         self.client_as(self.admin_token())
     }
 
-    /// A new client with this bearer token, as [`client`](Self::client) is with the administrator's.
+    /// A new client with this bearer token, as [`client`](Self::client) is with the
+    /// administrator's.
     ///
     /// # Errors
     /// If the TLS configuration cannot be made.

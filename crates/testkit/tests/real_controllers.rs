@@ -1,4 +1,5 @@
-//! The real control plane with its controllers: deletions end, and nobody else writes into a namespace.
+//! The real control plane with its controllers: deletions end, and nobody else writes into a
+//! namespace.
 
 use std::time::Duration;
 

@@ -2,8 +2,10 @@
 //!
 //! It re-exports the crates below it, each as a module, and grows as they do:
 //!
-//! - [`informer`]: caches of the Kubernetes API that keep themselves up to date, and tell what changes;
-//! - [`indexer`]: what is in such a cache, found by key, namespace, label and whatever else you declare;
+//! - [`informer`]: caches of the Kubernetes API that keep themselves up to date, and tell what
+//!   changes;
+//! - [`indexer`]: what is in such a cache, found by key, namespace, label and whatever else you
+//!   declare;
 //! - [`reconciler`]: the `Reconcile` trait, and a controller that wires informers to a queue;
 //! - [`workqueue`]: keys that wait for a worker, with dedup, delays, rate limits and retries.
 //!
@@ -14,7 +16,10 @@
 //! use windlass::prelude::*;
 //!
 //! /// Every pod that changes becomes a key in the queue.
-//! async fn watch_pods(client: kube::Client, queue: WorkQueue<ObjectKey>) -> Result<(), Box<dyn std::error::Error>> {
+//! async fn watch_pods(
+//!     client: kube::Client,
+//!     queue: WorkQueue<ObjectKey>,
+//! ) -> Result<(), Box<dyn std::error::Error>> {
 //!     let factory = SharedInformerFactory::new(client);
 //!     let pods = factory.informer::<Pod>()?;
 //!     let keys = queue.clone();

@@ -1,8 +1,8 @@
 //! Whose object is it: adoption and release by selector, as all workload controllers do it.
 //!
-//! An object belongs to the controller that its owner reference names by uid. One that nobody controls is adopted by a
-//! controller whose selector matches; one that does not match any more is let go. What has another controller is never
-//! touched.
+//! An object belongs to the controller that its owner reference names by uid. One that nobody
+//! controls is adopted by a controller whose selector matches; one that does not match any more is
+//! let go. What has another controller is never touched.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -96,7 +96,8 @@ pub(crate) fn adopters<O: Managed, K>(
     wanting.map(|owner| owner.key().clone()).collect()
 }
 
-/// What the cache has of objects that belong to `owner`, or may come to. It needs the indexes by owner and of [`Orphans`].
+/// What the cache has of objects that belong to `owner`, or may come to. It needs the indexes by
+/// owner and of [`Orphans`].
 ///
 /// # Errors
 /// If one does not decode.
@@ -135,7 +136,8 @@ pub(crate) async fn claim_all<O: Managed, K: Managed>(
                 cx.live().update(&*object, &free).await?;
             }
             Claim::Adopt => {
-                // The cache may not know yet that the owner is being deleted, or is another one now.
+                // The cache may not know yet that the owner is being deleted, or is another one
+                // now.
                 let allowed = match may_adopt {
                     Some(allowed) => allowed,
                     None => *may_adopt.insert(is_alive(cx, owner).await?),

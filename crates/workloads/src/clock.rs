@@ -1,7 +1,7 @@
 //! Where the times come from that are stored in conditions and statuses.
 //!
-//! A wall clock is read once; from there it goes as tokio's clock goes, which a test may have paused. So what was stored
-//! and what is waited for never disagree.
+//! A wall clock is read once; from there it goes as tokio's clock goes, which a test may have
+//! paused. So what was stored and what is waited for never disagree.
 
 use std::time::Duration;
 
@@ -27,12 +27,14 @@ impl Clock {
     }
 }
 
-/// A moment as it is stored: in whole seconds, so that it compares equal to itself when it is read again.
+/// A moment as it is stored: in whole seconds, so that it compares equal to itself when it is read
+/// again.
 pub(crate) fn stored(moment: Timestamp) -> Time {
     Time(Timestamp::from_second(moment.as_second()).unwrap_or(moment))
 }
 
-/// How long it takes from `now` until so many seconds after `moment` have passed; zero if they have.
+/// How long it takes from `now` until so many seconds after `moment` have passed; zero if they
+/// have.
 pub(crate) fn until(now: Timestamp, moment: &Time, seconds: i32) -> Duration {
     let seconds = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
     let end = moment.0.saturating_add(seconds).unwrap_or(Timestamp::MAX);

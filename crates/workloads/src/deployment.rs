@@ -1,7 +1,9 @@
-//! The controller of deployments: a replica set for each pod template, and rollouts from one to the next.
+//! The controller of deployments: a replica set for each pod template, and rollouts from one to the
+//! next.
 //!
-//! Reading order: [`limits`], [`rolling`], [`proportion`] (arithmetic), [`template`], [`revision`], [`sets`] (replica sets),
-//! [`condition`], [`status`] (what is told), [`rollout`] (the run that puts them together).
+//! Reading order: [`limits`], [`rolling`], [`proportion`] (arithmetic), [`template`], [`revision`],
+//! [`sets`] (replica sets), [`condition`], [`status`] (what is told), [`rollout`] (the run that
+//! puts them together).
 
 mod condition;
 mod limits;
@@ -50,7 +52,8 @@ pub(crate) fn build(
     let sets = factory.informer_with::<ReplicaSet>(indexed).map_err(failed)?.lister().clone();
     let deployments = factory.lister::<Deployment>().map_err(failed)?;
     let owners = sets.clone();
-    // The last pod of an old template is what `Recreate` waits for, and its replica set does not count it any more.
+    // The last pod of an old template is what `Recreate` waits for, and its replica set does not
+    // count it any more.
     let deleted =
         Watch::<Pod>::new().when(Predicate::new(|event| matches!(event, Event::Deleted { .. })));
     Controller::of(Watch::<Deployment>::new())

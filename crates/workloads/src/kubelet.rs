@@ -1,4 +1,5 @@
-//! The controller of pods, which stands for the scheduler and all nodes: pods are bound, run, and go when they are told to.
+//! The controller of pods, which stands for the scheduler and all nodes: pods are bound, run, and
+//! go when they are told to.
 
 mod running;
 
@@ -26,7 +27,8 @@ const NODE: &str = "windlass-node";
 pub(crate) struct Kubelet {
     start_delay: Duration,
     clock: Clock,
-    /// When pods that do not run yet will, by key, for the pod of that uid. Stored times are too coarse for this.
+    /// When pods that do not run yet will, by key, for the pod of that uid. Stored times are too
+    /// coarse for this.
     starting: Mutex<HashMap<ObjectKey, (Option<String>, Instant)>>,
 }
 

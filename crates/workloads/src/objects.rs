@@ -1,9 +1,10 @@
 //! Deployments, replica sets and pods, with the fields that the controllers read or write.
 //!
-//! The types of `k8s-openapi` have all fields, but other ones in each version of Kubernetes, and which version that is,
-//! is for the program to choose. These are the same for all. Templates and specs of pods are JSON, so that a pod has
-//! everything that its template says. What a type here does not have is not touched: writes are patches of what was
-//! changed, and reads through these types share the informers of those who read whole objects.
+//! The types of `k8s-openapi` have all fields, but other ones in each version of Kubernetes, and
+//! which version that is, is for the program to choose. These are the same for all. Templates and
+//! specs of pods are JSON, so that a pod has everything that its template says. What a type here
+//! does not have is not touched: writes are patches of what was changed, and reads through these
+//! types share the informers of those who read whole objects.
 
 use std::borrow::Cow;
 use std::fmt::Debug;

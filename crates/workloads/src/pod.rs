@@ -51,7 +51,8 @@ pub(crate) fn ready_since(pod: &Pod) -> Option<&Time> {
     ready_condition(pod)?.last_transition_time.as_ref()
 }
 
-/// How long it takes until it counts as available, if it only stays ready: `None` if it is not ready.
+/// How long it takes until it counts as available, if it only stays ready: `None` if it is not
+/// ready.
 pub(crate) fn available_in(pod: &Pod, min_ready: i32, now: Timestamp) -> Option<Duration> {
     let condition = ready_condition(pod)?;
     if min_ready <= 0 {

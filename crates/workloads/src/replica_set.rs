@@ -1,10 +1,11 @@
 //! The controller of replica sets: as many pods as asked for.
 //!
-//! One run looks at the pods that belong to the set, makes or deletes what is missing or too much, and says in the status
-//! what it saw. Which pods go first is [`ranking`]'s to say.
+//! One run looks at the pods that belong to the set, makes or deletes what is missing or too much,
+//! and says in the status what it saw. Which pods go first is [`ranking`]'s to say.
 //!
-//! Pods have generated names, so nothing but counting keeps a set from making one twice, and a cache that is behind counts
-//! wrong. So a run believes the cache only if it shows what the run before has written; otherwise it asks the server.
+//! Pods have generated names, so nothing but counting keeps a set from making one twice, and a
+//! cache that is behind counts wrong. So a run believes the cache only if it shows what the run
+//! before has written; otherwise it asks the server.
 
 mod ranking;
 mod status;
@@ -86,7 +87,8 @@ impl Reconcile<ReplicaSet> for ReplicaSets {
 }
 
 impl ReplicaSets {
-    /// The pods that belong to the set, or may come to: from the cache, or live if that may lack what was written.
+    /// The pods that belong to the set, or may come to: from the cache, or live if that may lack
+    /// what was written.
     async fn candidates(&self, set: &ReplicaSet, cx: &RunContext) -> Result<Vec<Arc<Pod>>, Error> {
         // Of a run that failed nobody knows what it has written: the answer may have been lost.
         if !cx.cache_behind() && cx.attempt() == 1 {

@@ -10,10 +10,12 @@ use windlass::reconciler::{BuildError, Controller, RunError};
 use crate::clock::Clock;
 use crate::{deployment, kubelet, replica_set};
 
-/// How long a pod takes to become ready, unless it is said otherwise: short, but long enough that a rollout can be seen.
+/// How long a pod takes to become ready, unless it is said otherwise: short, but long enough that a
+/// rollout can be seen.
 pub const START_DELAY: Duration = Duration::from_millis(100);
 
-/// The controllers that bring workloads to life; see the [crate's documentation](crate) for what they do.
+/// The controllers that bring workloads to life; see the [crate's documentation](crate) for what
+/// they do.
 ///
 /// ```
 /// # async fn example(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -48,7 +50,8 @@ pub struct Workloads {
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkloadsError {
-    /// A controller cannot be put together: the factory's informers are asked for in another form by somebody else.
+    /// A controller cannot be put together: the factory's informers are asked for in another form
+    /// by somebody else.
     #[error(transparent)]
     Build(#[from] BuildError),
     /// A controller cannot begin, because a cache is not complete in time.
@@ -78,21 +81,24 @@ impl Workloads {
         Self { workers, ..self }
     }
 
-    /// The time that it is when [`run`](Self::run) begins, for what is stored in statuses; from there it goes as tokio's
-    /// clock goes. Default: the machine's clock says.
+    /// The time that it is when [`run`](Self::run) begins, for what is stored in statuses; from
+    /// there it goes as tokio's clock goes. Default: the machine's clock says.
     pub fn wall_time(self, now: Timestamp) -> Self {
         Self { wall_time: Some(now), ..self }
     }
 
-    /// Only the part of the scheduler and the nodes: pods become ready, and go. For a control plane that has
-    /// kube-controller-manager, but no nodes. Default: deployments and replica sets as well.
+    /// Only the part of the scheduler and the nodes: pods become ready, and go. For a control plane
+    /// that has kube-controller-manager, but no nodes. Default: deployments and replica sets as
+    /// well.
     pub fn pods_only(self) -> Self {
         Self { pods_only: true, ..self }
     }
 
-    /// Runs the controllers until `stop` is cancelled; what they are at is finished. If one cannot go on, none does.
+    /// Runs the controllers until `stop` is cancelled; what they are at is finished. If one cannot
+    /// go on, none does.
     ///
-    /// Dropping this future ends them at once. What is half done then is finished by the next run, as after a crash.
+    /// Dropping this future ends them at once. What is half done then is finished by the next run,
+    /// as after a crash.
     ///
     /// # Errors
     /// If the controllers cannot be put together, or a cache is not complete in time.

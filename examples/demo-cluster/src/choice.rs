@@ -13,8 +13,8 @@ use crate::demo::{Demo, DemoOptions};
 
 /// Flags that choose a cluster.
 ///
-/// Only the flag leads to a real cluster: neither `KUBECONFIG` nor `~/.kube/config` is looked at, so that nobody
-/// runs an example on production by accident.
+/// Only the flag leads to a real cluster: neither `KUBECONFIG` nor `~/.kube/config` is looked at,
+/// so that nobody runs an example on production by accident.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Which cluster")]
 pub struct Choice {

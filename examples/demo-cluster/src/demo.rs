@@ -1,6 +1,8 @@
-//! A cluster in this process: the embedded API server, and a task that plays users, controllers and nodes.
+//! A cluster in this process: the embedded API server, and a task that plays users, controllers and
+//! nodes.
 //!
-//! Everything is drawn from a seed and waits on tokio's clock: on a paused clock the same seed gives the same life.
+//! Everything is drawn from a seed and waits on tokio's clock: on a paused clock the same seed
+//! gives the same life.
 
 use std::time::Duration;
 
@@ -69,7 +71,8 @@ impl DemoOptions {
         Self { schedules: false, ..self }
     }
 
-    /// Whether all watches fail now and then, while pods are deleted and history is forgotten. Default: no.
+    /// Whether all watches fail now and then, while pods are deleted and history is forgotten.
+    /// Default: no.
     pub fn outages(self, outages: bool) -> Self {
         Self { outages, ..self }
     }
@@ -239,8 +242,8 @@ impl Life {
         }
     }
 
-    /// All watches end and cannot come back, a pod goes meanwhile, and history is forgotten: those who watch can
-    /// only find out by a list what they have missed.
+    /// All watches end and cannot come back, a pod goes meanwhile, and history is forgotten: those
+    /// who watch can only find out by a list what they have missed.
     async fn fail_for_a_while(&mut self) -> Result<()> {
         self.outage = Instant::now() + OUTAGE_EVERY;
         tracing::warn!(

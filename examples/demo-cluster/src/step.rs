@@ -1,4 +1,5 @@
-//! What may happen next in the cluster of this process: a pure choice, from what is there and a random source.
+//! What may happen next in the cluster of this process: a pure choice, from what is there and a
+//! random source.
 
 use fastrand::Rng;
 use k8s_openapi::api::core::v1::Pod;

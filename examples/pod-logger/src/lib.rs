@@ -1,7 +1,7 @@
 //! The classic first informer: every pod that comes, changes and goes is logged.
 //!
-//! [`run`] is the whole program without its flags; [`PodLogger`] is the handler; `describe` tells in a few words
-//! what is new about a pod.
+//! [`run`] is the whole program without its flags; [`PodLogger`] is the handler; `describe` tells
+//! in a few words what is new about a pod.
 
 mod describe;
 mod logger;

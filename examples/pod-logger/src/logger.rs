@@ -67,7 +67,8 @@ impl PodLogger {
     fn deleted(&self, pod: &Cached<Pod>, state: FinalState) {
         let note = match state {
             FinalState::Final => "",
-            // client-go's `DeletedFinalStateUnknown`. Here it is not another type that a handler has to expect.
+            // client-go's `DeletedFinalStateUnknown`. Here it is not another type that a handler
+            // has to expect.
             FinalState::LastKnown => " (while nobody watched: this is how it was last seen)",
         };
         (self.log)(&format!("Pod Deleted from Store: {}{note}", pod.key()));

@@ -12,7 +12,8 @@ use tracing_subscriber::EnvFilter;
 
 /// Logs every pod that comes, changes and goes: the classic first informer.
 ///
-/// Without flags it runs on an API server in this process, in which pods come and go. Ctrl-C ends it.
+/// Without flags it runs on an API server in this process, in which pods come and go. Ctrl-C ends
+/// it.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Flags {
@@ -30,7 +31,8 @@ struct Flags {
     cluster: Choice,
 }
 
-/// What is logged, unless `RUST_LOG` says otherwise: not every request that the API server of this process gets.
+/// What is logged, unless `RUST_LOG` says otherwise: not every request that the API server of this
+/// process gets.
 const LOGGED: &str = "info,windlass_apiserver=warn";
 
 #[tokio::main]

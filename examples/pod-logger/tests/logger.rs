@@ -17,7 +17,8 @@ use windlass_apiserver::ApiServer;
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// A second is enough for everything that waits for nothing: on the paused clock it passes when all is done.
+/// A second is enough for everything that waits for nothing: on the paused clock it passes when all
+/// is done.
 const MOMENT: Duration = Duration::from_secs(1);
 
 /// Lines, in the order in which they were logged.
@@ -118,7 +119,8 @@ async fn one_namespace_can_be_chosen() {
     assert!(lines.take()[0].starts_with("New Pod Added to Store: kube-system/one"));
 }
 
-/// Who reads the log knows the pods that are there. Returns the summary, and how many deletions nobody watched.
+/// Who reads the log knows the pods that are there. Returns the summary, and how many deletions
+/// nobody watched.
 async fn log_tells_what_is_there(options: DemoOptions) -> (Summary, usize) {
     let demo = Demo::start(options).await.expect("a cluster");
     let client = demo.client();

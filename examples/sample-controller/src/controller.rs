@@ -1,10 +1,11 @@
 //! The controller: what is done for a Foo, and what leads to a run of it.
 //!
-//! The place of `controller.go` of the original, whose informers, queue, workers and retries are the framework's here.
-//! What is left of it is `syncHandler` ([`SampleController::reconcile`]) and `NewController` ([`controller`]).
+//! The place of `controller.go` of the original, whose informers, queue, workers and retries are
+//! the framework's here. What is left of it is `syncHandler` ([`SampleController::reconcile`]) and
+//! `NewController` ([`controller`]).
 //!
-//! Invariants: a Deployment that is not this Foo's is never written to; one that is loses nothing by a write, since only
-//! what changed is sent, with the version that it was seen at.
+//! Invariants: a Deployment that is not this Foo's is never written to; one that is loses nothing
+//! by a write, since only what changed is sent, with the version that it was seen at.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,7 +75,8 @@ pub fn controller(factory: &SharedInformerFactory) -> Result<Controller<Foo>> {
 impl Reconcile<Foo> for SampleController {
     async fn reconcile(&self, foo: Arc<Foo>, cx: &RunContext) -> Result<Action, Error> {
         if foo.metadata.deletion_timestamp.is_some() {
-            // Its Deployment is on its way out as well. Who made a new one would never see the end of it.
+            // Its Deployment is on its way out as well. Who made a new one would never see the end
+            // of it.
             return Ok(Action::Done);
         }
         if foo.spec.deployment_name.is_empty() {
@@ -132,7 +134,8 @@ async fn scale(
     Ok(Arc::new(cx.live::<Deployment>().update(&*deployment, &scaled).await?))
 }
 
-/// Tells by the Foo's status how many replicas are available. If it says so already, nothing is sent.
+/// Tells by the Foo's status how many replicas are available. If it says so already, nothing is
+/// sent.
 async fn update_status(foo: &Foo, deployment: &Deployment, cx: &RunContext) -> Result<(), Error> {
     let status = deployment.status.as_ref();
     let available_replicas = status.and_then(|status| status.available_replicas).unwrap_or(0);

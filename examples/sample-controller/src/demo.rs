@@ -1,11 +1,13 @@
-//! A cluster in this process, with the controller at work on it: nothing to install, nothing to break.
+//! A cluster in this process, with the controller at work on it: nothing to install, nothing to
+//! break.
 //!
-//! [`start`] starts the embedded API server, the controllers that make pods of Deployments, and the sample
-//! controller, all on one set of informers. [`story`] then lets things happen and tells what the controller does and
-//! why; `runs` words the why, from the controller's journal; `wait` waits for what must follow.
+//! [`start`] starts the embedded API server, the controllers that make pods of Deployments, and the
+//! sample controller, all on one set of informers. [`story`] then lets things happen and tells what
+//! the controller does and why; `runs` words the why, from the controller's journal; `wait` waits
+//! for what must follow.
 //!
-//! Nothing but [`Demo::listen`] opens a socket, and nothing reads another clock than tokio's: tests tell the whole story
-//! on the paused clock.
+//! Nothing but [`Demo::listen`] opens a socket, and nothing reads another clock than tokio's: tests
+//! tell the whole story on the paused clock.
 
 mod runs;
 pub mod story;

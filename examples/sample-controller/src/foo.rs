@@ -1,8 +1,8 @@
 //! The type that the controller is of: Foo, and its definition for the API server.
 //!
-//! A Foo asks for a Deployment by name, with so many replicas. The definition is that of the original's
-//! `crd-status-subresource.yaml`: what it says of a Foo, and nothing more, so that both controllers accept the same
-//! objects.
+//! A Foo asks for a Deployment by name, with so many replicas. The definition is that of the
+//! original's `crd-status-subresource.yaml`: what it says of a Foo, and nothing more, so that both
+//! controllers accept the same objects.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceValidation, JSONSchemaProps,
@@ -25,10 +25,12 @@ use serde_json::json;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct FooSpec {
-    /// The name of its Deployment. The schema lets it be empty; the controller then has nothing to do.
+    /// The name of its Deployment. The schema lets it be empty; the controller then has nothing to
+    /// do.
     #[serde(default)]
     pub deployment_name: String,
-    /// How many replicas the Deployment is to have, from 1 to 10. Left out, the Deployment is left as it is.
+    /// How many replicas the Deployment is to have, from 1 to 10. Left out, the Deployment is left
+    /// as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
 }
@@ -42,7 +44,8 @@ pub struct FooStatus {
     pub available_replicas: i32,
 }
 
-/// Groups of `k8s.io` belong to Kubernetes, and an API server takes them only with a word on who approved of them.
+/// Groups of `k8s.io` belong to Kubernetes, and an API server takes them only with a word on who
+/// approved of them.
 const APPROVAL: (&str, &str) = (
     "api-approved.kubernetes.io",
     "unapproved, experimental-only: the group of Kubernetes' own sample-controller",

@@ -1,8 +1,8 @@
 //! Kubernetes' sample-controller, on Windlass: every Foo gets a Deployment.
 //!
-//! Reading order: [`foo`] (the type), [`mod@controller`] (what is done for one, and when), [`run`] (all of it on a
-//! cluster), [`demo`] (a cluster in this process, and a story told on it). README.md walks through it beside the
-//! original.
+//! Reading order: [`foo`] (the type), [`mod@controller`] (what is done for one, and when), [`run`]
+//! (all of it on a cluster), [`demo`] (a cluster in this process, and a story told on it).
+//! README.md walks through it beside the original.
 
 #![expect(clippy::disallowed_names, reason = "a Foo is what the original calls it")]
 
@@ -18,7 +18,8 @@ use windlass::informer::SharedInformerFactory;
 pub use controller::{SampleController, controller};
 pub use foo::{Foo, FooSpec, FooStatus, definition};
 
-/// Runs the controller on a cluster until `stop` is cancelled. The definition of Foo has to be there.
+/// Runs the controller on a cluster until `stop` is cancelled. The definition of Foo has to be
+/// there.
 ///
 /// Cancel safety: dropped, everything stops at once; runs that are under way are not finished.
 ///

@@ -1,5 +1,5 @@
-//! The sample controller as a program: on a cluster of its own with a story, or on one that it is pointed at. See
-//! README.md.
+//! The sample controller as a program: on a cluster of its own with a story, or on one that it is
+//! pointed at. See README.md.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -20,8 +20,9 @@ use windlass::reconciler::install_crd;
 
 /// Kubernetes' sample-controller: a Deployment for every Foo.
 ///
-/// Without flags it starts an API server in this process, tells a story on it, and stays up to be played with. Only
-/// `--kubeconfig` leads to another cluster: neither KUBECONFIG nor ~/.kube/config is looked at.
+/// Without flags it starts an API server in this process, tells a story on it, and stays up to be
+/// played with. Only `--kubeconfig` leads to another cluster: neither KUBECONFIG nor ~/.kube/config
+/// is looked at.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Flags {

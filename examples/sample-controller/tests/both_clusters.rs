@@ -1,5 +1,5 @@
-//! The port end to end, on the embedded API server with Windlass' workloads, and on a real kube-apiserver with
-//! kube-controller-manager: the same steps, and in the end the same objects.
+//! The port end to end, on the embedded API server with Windlass' workloads, and on a real
+//! kube-apiserver with kube-controller-manager: the same steps, and in the end the same objects.
 //!
 //! There are no nodes on either, so the same stand-in for them makes pods ready on both.
 
@@ -295,7 +295,8 @@ fn owners(object: &Value) -> Value {
     owners
 }
 
-/// The numbers of a status, but for the generation: how often others have written to the object may differ.
+/// The numbers of a status, but for the generation: how often others have written to the object may
+/// differ.
 fn counts(object: &Value) -> Value {
     let status = object["status"].as_object().cloned().unwrap_or_default();
     let is_count =

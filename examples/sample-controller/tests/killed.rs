@@ -1,8 +1,8 @@
-//! Kill -9: the program is killed again and again while it works on a thousand Foos, and started again. What is there in
-//! the end is what would be there if nobody had killed it.
+//! Kill -9: the program is killed again and again while it works on a thousand Foos, and started
+//! again. What is there in the end is what would be there if nobody had killed it.
 //!
-//! When it is killed is drawn from a seed, and counted in what it has done, not in time: a kill can hit between any two
-//! of its writes.
+//! When it is killed is drawn from a seed, and counted in what it has done, not in time: a kill can
+//! hit between any two of its writes.
 
 #![expect(clippy::disallowed_names, reason = "a Foo is what the original calls it")]
 
@@ -112,7 +112,8 @@ impl Play {
         self.until_right(self.wanted.len()).await;
     }
 
-    /// What it has to find out when it is back: Foos that are gone, new ones, and others that ask for something else.
+    /// What it has to find out when it is back: Foos that are gone, new ones, and others that ask
+    /// for something else.
     async fn the_world_changes_while_it_is_dead(&mut self) {
         for number in 0..FOOS {
             let name = format!("foo-{number}");
@@ -147,7 +148,8 @@ impl Play {
         until_so_many(&self.factory, self.wanted.len(), has_status).await;
     }
 
-    /// Starts it and kills it when so many Deployments are right, several times. `right` of them are before that.
+    /// Starts it and kills it when so many Deployments are right, several times. `right` of them
+    /// are before that.
     async fn kill_on_the_way(&mut self, right: usize) {
         let mut points: Vec<usize> =
             (0..KILLS).map(|_| self.rng.usize(right..self.wanted.len())).collect();

@@ -1,5 +1,5 @@
-//! What the original's tests pin, and what its text says: on the embedded server, on the paused clock, without anybody
-//! who would make pods.
+//! What the original's tests pin, and what its text says: on the embedded server, on the paused
+//! clock, without anybody who would make pods.
 
 #![expect(clippy::disallowed_names, reason = "a Foo is what the original calls it")]
 
@@ -64,8 +64,8 @@ async fn does_nothing_when_equal_but_writes_the_status() {
     stage.rest().await;
     assert_eq!(stage.writes.take(), ["PATCH default/foos/one/status"]);
 
-    // And not even that when the status is as it should be. The original sends it every time; the server then changes
-    // nothing.
+    // And not even that when the status is as it should be. The original sends it every time; the
+    // server then changes nothing.
     tokio::time::sleep(RESYNC).await;
     assert_eq!(stage.writes.take(), [""; 0]);
     let last = stage.runs("one").pop().expect("a run");
@@ -133,7 +133,8 @@ async fn owner_of_the_same_name_but_another_uid_is_somebody_else() {
     let runs = stage.runs("one");
     let refused = |outcome: &Outcome| matches!(outcome, Outcome::Failed { message, .. } if message == REFUSED);
     assert!(runs.iter().all(|run| refused(&run.outcome)), "{runs:?}");
-    // A change of that Deployment is none of the new Foo's business: none of its runs is because of it.
+    // A change of that Deployment is none of the new Foo's business: none of its runs is because of
+    // it.
     let patch = Patch::Merge(json!({"spec": {"replicas": 7}}));
     deployments.patch("web", &PatchParams::default(), &patch).await.expect("patched");
     stage.rest().await;
@@ -193,7 +194,8 @@ async fn drift_is_repaired() {
     assert_eq!(stage.writes.take(), ["PATCH default/deployments/web"]);
     let repaired = stage.deployment("web").await;
     assert_eq!(replicas(&repaired), Some(1));
-    // Only what the Foo speaks of is repaired. The original writes the whole object, and the label would be gone.
+    // Only what the Foo speaks of is repaired. The original writes the whole object, and the label
+    // would be gone.
     assert!(repaired.metadata.labels.is_some_and(|labels| labels.contains_key("mine")));
 
     deployments.delete("web", &DeleteParams::default()).await.expect("deleted");

@@ -1,4 +1,5 @@
-//! The story that the program tells: in this process on the paused clock, and by the program itself.
+//! The story that the program tells: in this process on the paused clock, and by the program
+//! itself.
 
 #![allow(clippy::disallowed_names, reason = "a Foo is what the original calls it")]
 
@@ -79,7 +80,8 @@ async fn story_tells_what_happens_and_why() {
     running.end().await.expect("it ends well");
 }
 
-/// The whole program, with no cluster but its own, although there is a kubeconfig where others look for one.
+/// The whole program, with no cluster but its own, although there is a kubeconfig where others look
+/// for one.
 #[test]
 fn program_tells_it_and_looks_at_no_other_cluster() {
     let home = tempfile::tempdir().expect("a folder");

@@ -38,8 +38,8 @@ const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl SchedulerCache {
-    /// Informers and handlers, which do not run yet. Unassigned pods go to `queue`; `kinds` are custom resources
-    /// that pods may wait for.
+    /// Informers and handlers, which do not run yet. Unassigned pods go to `queue`; `kinds` are
+    /// custom resources that pods may wait for.
     ///
     /// # Errors
     /// If the server does not know one of the kinds, or does not answer.
@@ -56,8 +56,8 @@ impl SchedulerCache {
             .build();
         let pods = factory.informer::<Pod>()?;
 
-        // One informer, two handlers: a pod that is assigned leaves the second and comes to the first. They read
-        // pods as a type with the one field that they need.
+        // One informer, two handlers: a pod that is assigned leaves the second and comes to the
+        // first. They read pods as a type with the one field that they need.
         let slim = pods.read_as::<SlimPod>()?;
         let (assigned, waiting) = (Replica::default(), Waiting::new(queue));
         let named = |name: &str| HandlerOptions::new().name(name);
@@ -84,8 +84,8 @@ impl SchedulerCache {
         Ok(Self { factory, pods, nodes, namespaces, claims, custom, assigned, waiting, handlers })
     }
 
-    /// Starts all informers, and waits until the caches are complete and the handlers have seen all of them: what
-    /// the accounts say is the truth from here on. Cancel safe.
+    /// Starts all informers, and waits until the caches are complete and the handlers have seen all
+    /// of them: what the accounts say is the truth from here on. Cancel safe.
     ///
     /// # Errors
     /// If an informer stops or breaks before.
@@ -144,8 +144,9 @@ impl SchedulerCache {
         self.factory.wait_for_failure().await
     }
 
-    /// Pods by node, by the index and by the handler's account. The index changes with the cache, and the handler
-    /// hears of it a moment later, so this waits for a moment in which both have seen the same. Cancel safe.
+    /// Pods by node, by the index and by the handler's account. The index changes with the cache,
+    /// and the handler hears of it a moment later, so this waits for a moment in which both have
+    /// seen the same. Cancel safe.
     ///
     /// # Errors
     /// If the index is not there.

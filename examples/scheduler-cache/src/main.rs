@@ -15,12 +15,13 @@ use windlass::workqueue::WorkQueue;
 
 /// Keeps what a scheduler has to know of its cluster: pods by node, and pods without one.
 ///
-/// Without flags it runs on an API server in this process, in which pods come and go, and schedules them. With
-/// --kubeconfig it only reads. Ctrl-C ends it.
+/// Without flags it runs on an API server in this process, in which pods come and go, and schedules
+/// them. With --kubeconfig it only reads. Ctrl-C ends it.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Flags {
-    /// Also watch this custom kind, as in `PodGroup.v1alpha1.scheduling.example.com`; may be given several times.
+    /// Also watch this custom kind, as in `PodGroup.v1alpha1.scheduling.example.com`; may be given
+    /// several times.
     #[arg(long, value_name = "KIND.VERSION.GROUP", value_parser = kind)]
     watch: Vec<GroupVersionKind>,
     /// Show the table every so many seconds.
@@ -34,7 +35,8 @@ struct Flags {
     cluster: Choice,
 }
 
-/// What is logged, unless `RUST_LOG` says otherwise: not every request that the API server of this process gets.
+/// What is logged, unless `RUST_LOG` says otherwise: not every request that the API server of this
+/// process gets.
 const LOGGED: &str = "info,windlass_apiserver=warn";
 
 #[tokio::main]
@@ -72,7 +74,8 @@ async fn main() -> Result<()> {
         ended = told_to_end(flags.run_for) => ended,
     };
 
-    // Nothing more happens in the cluster, then nothing more is scheduled, then nobody looks any more.
+    // Nothing more happens in the cluster, then nothing more is scheduled, then nobody looks any
+    // more.
     cluster.end().await?;
     if let Some(queue) = queue {
         queue.shut_down();

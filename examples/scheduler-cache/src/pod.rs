@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use windlass::indexer::{Cached, Head, Index};
 
-/// A pod, as little of it as the handlers and the index need: the rest is not even decoded. Labels and other
-/// metadata are at hand anyway, in the [`Head`].
+/// A pod, as little of it as the handlers and the index need: the rest is not even decoded. Labels
+/// and other metadata are at hand anyway, in the [`Head`].
 #[derive(Debug, Deserialize)]
 pub struct SlimPod {
     spec: SlimSpec,

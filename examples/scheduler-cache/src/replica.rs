@@ -1,8 +1,9 @@
 //! The handler of assigned pods: it keeps its own account of which pod is on which node.
 //!
-//! kube-scheduler keeps much more for each node (requested CPU, ports, volumes). The duties are the same: whatever
-//! is missed or doubled here is wrong for as long as the process lives. So the account is by key, and a deleted pod
-//! is taken from where the account has it, not from where its last state says that it was.
+//! kube-scheduler keeps much more for each node (requested CPU, ports, volumes). The duties are the
+//! same: whatever is missed or doubled here is wrong for as long as the process lives. So the
+//! account is by key, and a deleted pod is taken from where the account has it, not from where its
+//! last state says that it was.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -74,8 +75,8 @@ impl Handler<SlimPod> for Replica {
     fn handle(&mut self, event: Event<SlimPod>) {
         let mut account = self.account();
         match &event {
-            // Even an update may bring another node: another pod of the same name, if one was deleted and the next
-            // one created while nobody watched.
+            // Even an update may bring another node: another pod of the same name, if one was
+            // deleted and the next one created while nobody watched.
             Event::Added { object: pod, .. } | Event::Updated { new: pod, .. } => account.put(pod),
             Event::Deleted { object, state } => {
                 account.take(object.key());

@@ -1,7 +1,8 @@
-//! A toy scheduler, for the cluster of this process: the node with the fewest pods gets the next one.
+//! A toy scheduler, for the cluster of this process: the node with the fewest pods gets the next
+//! one.
 //!
-//! It reads nothing but caches, and writes nothing but bindings. Pods with the label of a pod group wait until that
-//! group is there.
+//! It reads nothing but caches, and writes nothing but bindings. Pods with the label of a pod group
+//! wait until that group is there.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,8 +23,8 @@ pub struct Scheduler {
     client: Client,
     cache: Arc<SchedulerCache>,
     queue: WorkQueue<ObjectKey>,
-    /// Pods that were assigned a moment ago, which the cache does not show yet. Without them, pods that come
-    /// together would all go to the same node. kube-scheduler calls them assumed.
+    /// Pods that were assigned a moment ago, which the cache does not show yet. Without them, pods
+    /// that come together would all go to the same node. kube-scheduler calls them assumed.
     assumed: Arc<Mutex<BTreeMap<ObjectKey, String>>>,
 }
 

@@ -33,8 +33,8 @@ impl Waiting {
         self.pods().is_empty()
     }
 
-    /// Puts all of them into the queue again: something has changed that they may have waited for. Returns how
-    /// many there are.
+    /// Puts all of them into the queue again: something has changed that they may have waited for.
+    /// Returns how many there are.
     pub fn try_all_again(&self) -> usize {
         let pods = self.pods().clone();
         for pod in &pods {

@@ -17,7 +17,8 @@ use windlass::informer::ClientStack;
 use windlass::workqueue::WorkQueue;
 use windlass_apiserver::{ApiServer, Fault, FaultRule};
 
-/// A second is enough for everything that waits for nothing: on the paused clock it passes when all is done.
+/// A second is enough for everything that waits for nothing: on the paused clock it passes when all
+/// is done.
 const MOMENT: Duration = Duration::from_secs(1);
 
 /// A server with two nodes, and a client.
@@ -91,7 +92,8 @@ async fn deletion_that_nobody_watched_is_found_out() {
     let cache = started(&client).await;
     assert_eq!(shown(&cache).await, "node-1: gone moved stays; node-2: ; waiting: 0");
 
-    // Watches end and fail, history is forgotten, and two pods go; one comes back on the other node.
+    // Watches end and fail, history is forgotten, and two pods go; one comes back on the other
+    // node.
     let refuse = FaultRule::new(Fault::Fail { code: 503, retry_after: None }).verb("watch");
     let rule = server.faults().add(refuse);
     server.restore(&server.snapshot());
@@ -135,7 +137,8 @@ async fn pods_that_come_together_go_to_different_nodes() {
     cache.shut_down().await;
 }
 
-/// Lets a demo cluster live with its scheduler, and compares what is known in the end with what is there.
+/// Lets a demo cluster live with its scheduler, and compares what is known in the end with what is
+/// there.
 async fn accounts_are_right_after_a_life(options: DemoOptions) -> u64 {
     let demo = Demo::start(options.without_scheduler()).await.expect("a cluster");
     let client = demo.client();

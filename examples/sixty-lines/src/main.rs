@@ -27,7 +27,8 @@ impl Reconcile<Page> for Publisher {
         let mut map = ConfigMap { data, ..ConfigMap::default() };
         map.metadata.name = Some(page.name_any());
         map.metadata.namespace = page.namespace();
-        // The ConfigMap is deleted with its page; a change to it runs this again. One that is not ours is an error.
+        // The ConfigMap is deleted with its page; a change to it runs this again. One that is not
+        // ours is an error.
         cx.live().apply_owned(map, &*page).await?;
         cx.event(&*page).normal("Published", "the page is a ConfigMap");
         println!("{} is published", cx.key());
@@ -35,7 +36,8 @@ impl Reconcile<Page> for Publisher {
     }
 }
 
-/// Runs on the cluster of the given kubeconfig, or on an API server in this process that has one page.
+/// Runs on the cluster of the given kubeconfig, or on an API server in this process that has one
+/// page.
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     tracing_subscriber::fmt().with_env_filter("warn").init();

@@ -1,6 +1,7 @@
 //! Server-side apply: merging, managers and conflicts.
 //!
-//! Objects are created by name here (`fieldManager`), since the embedded server notes only those who say who they are.
+//! Objects are created by name here (`fieldManager`), since the embedded server notes only those
+//! who say who they are.
 
 use http::Method;
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
-//! Server-side apply of built-in kinds: what their types say about lists and maps, and who manages defaults.
+//! Server-side apply of built-in kinds: what their types say about lists and maps, and who manages
+//! defaults.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! What the server says about itself. The documents are long, so a case notes the entries that count.
+//! What the server says about itself. The documents are long, so a case notes the entries that
+//! count.
 
 use serde_json::{Value, json};
 
@@ -31,7 +32,8 @@ fn entries(array: &Value, field: &str, names: &[&str]) -> Vec<Value> {
     names.iter().map(find).collect()
 }
 
-/// Notes the entries of these resources, without the hash of their storage version, which is optional.
+/// Notes the entries of these resources, without the hash of their storage version, which is
+/// optional.
 async fn note_resources(t: &mut Script, path: &str, names: &[&str]) {
     let answer = t.pick(Request::get(path), &["/kind", "/apiVersion", "/groupVersion"]).await;
     for mut entry in entries(&answer.at("/resources"), "name", names) {

@@ -1,4 +1,5 @@
-//! The table of errors: what is missing, what exists already, what is in conflict, what is not allowed.
+//! The table of errors: what is missing, what exists already, what is in conflict, what is not
+//! allowed.
 
 use http::Method;
 use serde_json::json;

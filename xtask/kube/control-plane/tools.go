@@ -1,7 +1,7 @@
 //go:build tools
 
-// Package controlplane only names the commands that `cargo xtask kube` builds, so that go.mod and go.sum
-// cover everything they are made of.
+// Package controlplane only names the commands that `cargo xtask kube` builds, so that go.mod and
+// go.sum cover everything they are made of.
 package controlplane
 
 import (

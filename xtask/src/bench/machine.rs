@@ -47,8 +47,8 @@ fn version(program: &str, arguments: &[&str], folder: &str) -> Result<String> {
     Ok(output.trim().to_owned())
 }
 
-/// How much of the wanted CPU time others took during each run. On a virtual machine these are other
-/// machines on the same hardware.
+/// How much of the wanted CPU time others took during each run. On a virtual machine these are
+/// other machines on the same hardware.
 #[derive(Debug, Default)]
 pub(super) struct OtherLoad {
     percents: Vec<f64>,

@@ -1,8 +1,8 @@
 //! What the rounds measured, and how two contestants compare.
 //!
 //! Contestants are compared within a round, where they ran seconds apart, and the median of these
-//! ratios counts. If the machine slows down for a minute, it slows both down. The ratio of two medians
-//! could compare the good rounds of one with the bad rounds of the other.
+//! ratios counts. If the machine slows down for a minute, it slows both down. The ratio of two
+//! medians could compare the good rounds of one with the bad rounds of the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -17,8 +17,8 @@ use crate::process::Stopwatch;
 /// Builds and runs a suite, and prints the results.
 ///
 /// # Errors
-/// If the options leave nothing to run, if a program does not build or run, if the file for JSON cannot
-/// be written, or, with `--check`, if a bound is missed.
+/// If the options leave nothing to run, if a program does not build or run, if the file for JSON
+/// cannot be written, or, with `--check`, if a bound is missed.
 pub(super) fn run(suite: &Suite, size: u32, options: &Common) -> Result<()> {
     let chosen = suite.choose(&options.cases, &options.whos)?;
     let rounds = options.rounds.unwrap_or(suite.rounds);

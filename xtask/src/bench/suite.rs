@@ -72,8 +72,8 @@ pub(super) enum Limit {
 
 /// Runs contestants.
 pub(super) trait Driver {
-    /// Runs a case, and returns the JSON lines of the metrics. There are several contestants only in
-    /// a section that runs them at the same time.
+    /// Runs a case, and returns the JSON lines of the metrics. There are several contestants only
+    /// in a section that runs them at the same time.
     ///
     /// # Errors
     /// If a contestant fails.

@@ -1,8 +1,8 @@
 //! The edges between our crates: which of them may use which.
 //!
-//! A crate may use the crates that [`LAYERS`] lists for it, and no other crate of ours. Dev-dependencies
-//! are free. Members that are not published (benchmarks, examples, whole-system tests, this program) may
-//! use every layer, but no layer may use them.
+//! A crate may use the crates that [`LAYERS`] lists for it, and no other crate of ours.
+//! Dev-dependencies are free. Members that are not published (benchmarks, examples, whole-system
+//! tests, this program) may use every layer, but no layer may use them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,7 +67,8 @@ const CLIENT: &[&str] = &["kube-client"];
 /// The queue is also for programs that have nothing to do with Kubernetes.
 const KUBERNETES: &[&str] = &["kube-client", "kube-core", "kube-derive", "kube", "k8s-openapi"];
 
-/// All crates of the workspace by name, with all features on. Several versions of a crate count as one.
+/// All crates of the workspace by name, with all features on. Several versions of a crate count as
+/// one.
 #[derive(Debug, Default)]
 struct Graph {
     crates: BTreeMap<String, Crate>,
@@ -104,7 +105,8 @@ pub(super) fn check() -> Result<()> {
     bail!("{} edges between crates are not allowed (see above)", problems.len());
 }
 
-/// One text for every edge that is not allowed, and for every published crate that [`LAYERS`] lacks.
+/// One text for every edge that is not allowed, and for every published crate that [`LAYERS`]
+/// lacks.
 fn problems(graph: &Graph) -> Vec<String> {
     let mut problems = Vec::new();
     for (name, member) in graph.crates.iter().filter(|(_, member)| member.is_member) {

@@ -1,7 +1,7 @@
 //! The programs of a control plane, and how each is built.
 //!
-//! The modules under `xtask/kube` name nothing but these programs, so their go.sum covers all that they
-//! are made of; `-mod=readonly` refuses whatever is not in it.
+//! The modules under `xtask/kube` name nothing but these programs, so their go.sum covers all that
+//! they are made of; `-mod=readonly` refuses whatever is not in it.
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
@@ -60,7 +60,8 @@ impl Binary {
     /// Lets Go judge whether it can build the module.
     ///
     /// # Errors
-    /// If there is no Go, or if it is too old; the error says how to get one, and how to do without.
+    /// If there is no Go, or if it is too old; the error says how to get one, and how to do
+    /// without.
     pub(super) fn check_toolchain(self) -> Result<()> {
         self.go(&["list", "-m"]).capture().map(drop).with_context(how_to_get)
     }

@@ -1,7 +1,8 @@
-//! Which versions of Kubernetes and etcd are built: those of the two go.mod files, and nowhere else.
+//! Which versions of Kubernetes and etcd are built: those of the two go.mod files, and nowhere
+//! else.
 //!
-//! `windlass-testkit` has to know them too, to look in the right folder, and this program shall not need
-//! an API server to compile; so its constants are a copy, and a test here compares them.
+//! `windlass-testkit` has to know them too, to look in the right folder, and this program shall not
+//! need an API server to compile; so its constants are a copy, and a test here compares them.
 
 use std::fs;
 

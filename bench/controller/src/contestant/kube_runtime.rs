@@ -1,5 +1,5 @@
-//! kube-runtime's Controller at its leanest with typed objects: the list is streamed, and managed fields are cleared
-//! before the store sees them.
+//! kube-runtime's Controller at its leanest with typed objects: the list is streamed, and managed
+//! fields are cleared before the store sees them.
 
 use std::convert::Infallible;
 use std::future::ready;

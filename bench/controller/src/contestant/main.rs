@@ -1,7 +1,9 @@
-//! One contestant of the controller benchmark that is written in Rust: a controller of all `ConfigMaps` in a
-//! process of its own, which does as the stage says. The words between them are in `bench/stage`.
+//! One contestant of the controller benchmark that is written in Rust: a controller of all
+//! `ConfigMaps` in a process of its own, which does as the stage says. The words between them are
+//! in `bench/stage`.
 //!
-//! [`windlass`] is ours, [`kube_runtime`] the peer. [`runs`] is what every contestant's reconciler does.
+//! [`windlass`] is ours, [`kube_runtime`] the peer. [`runs`] is what every contestant's reconciler
+//! does.
 
 mod kube_runtime;
 mod runs;

@@ -1,5 +1,5 @@
-//! What the reconciler of every contestant does: it counts objects until every one has run, and then the changes
-//! that it was told to expect.
+//! What the reconciler of every contestant does: it counts objects until every one has run, and
+//! then the changes that it was told to expect.
 
 use std::sync::{Mutex, MutexGuard};
 

@@ -1,7 +1,8 @@
 //! The cases: what is done with contestants, and what is measured of them.
 //!
-//! Every run begins with processes that start and reconcile every object, one after the other, while nothing changes. A
-//! contestant has settled when it takes no more CPU time, so what it puts off until after the last run counts as well.
+//! Every run begins with processes that start and reconcile every object, one after the other,
+//! while nothing changes. A contestant has settled when it takes no more CPU time, so what it puts
+//! off until after the last run counts as well.
 
 use std::time::Duration;
 
@@ -113,8 +114,8 @@ async fn settled(contestants: &[Contestant]) -> Result<Vec<Duration>> {
     contestants.iter().map(Contestant::cpu).collect()
 }
 
-/// Starts a contestant, and waits until every object has run and it has settled. Returns also the seconds from the
-/// start of the process until the last object ran.
+/// Starts a contestant, and waits until every object has run and it has settled. Returns also the
+/// seconds from the start of the process until the last object ran.
 async fn reconciled(objects: &Objects, entrant: &Entrant) -> Result<(Contestant, f64)> {
     let kubeconfig = objects.server.cluster.kubeconfig_path();
     let mut contestant = objects.server.contestant(entrant, kubeconfig, objects.count, &[]).await?;

@@ -1,8 +1,9 @@
-//! The stage of the controller benchmark: a kube-apiserver full of small objects, on which contestants are
-//! measured.
+//! The stage of the controller benchmark: a kube-apiserver full of small objects, on which
+//! contestants are measured.
 //!
-//! What every stage does is in `bench/stage`. Reading order: [`object`] is what the server is filled with,
-//! [`objects`] the filled server, and [`case`](mod@case) what is done with a contestant.
+//! What every stage does is in `bench/stage`. Reading order: [`object`] is what the server is
+//! filled with, [`objects`] the filled server, and [`case`](mod@case) what is done with a
+//! contestant.
 
 mod case;
 mod object;

@@ -1,6 +1,7 @@
 //! One object: a small `ConfigMap`.
 //!
-//! It is made and changed by one field manager, so that the server keeps one entry of its books on it.
+//! It is made and changed by one field manager, so that the server keeps one entry of its books on
+//! it.
 
 use serde_json::{Value, json};
 use windlass_bench_controller::name;

@@ -12,9 +12,10 @@ use windlass_bench_stage::{
 use super::case::Case;
 use super::object::{MANAGER, NAMESPACES, namespace, object, path};
 
-/// The time between two changes: 500 a second. A change takes server, etcd and writer between one and two
-/// milliseconds of CPU time, so that at 1,000 a second two cores are full, the pace is not kept, and a latency tells
-/// how long the contestant waited for a core. With all contestants at once it is still kept.
+/// The time between two changes: 500 a second. A change takes server, etcd and writer between one
+/// and two milliseconds of CPU time, so that at 1,000 a second two cores are full, the pace is not
+/// kept, and a latency tells how long the contestant waited for a core. With all contestants at
+/// once it is still kept.
 const PACE: Duration = Duration::from_millis(2);
 
 /// Changes that are under way at once.

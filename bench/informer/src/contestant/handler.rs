@@ -1,5 +1,5 @@
-//! What the handler of every contestant does: it counts pods until all are there, and then the changes that
-//! it was told to expect.
+//! What the handler of every contestant does: it counts pods until all are there, and then the
+//! changes that it was told to expect.
 
 use std::sync::Mutex;
 

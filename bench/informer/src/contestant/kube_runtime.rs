@@ -1,5 +1,5 @@
-//! kube-runtime at its leanest with typed pods: the list is streamed, and managed fields are cleared before
-//! the store sees them.
+//! kube-runtime at its leanest with typed pods: the list is streamed, and managed fields are
+//! cleared before the store sees them.
 
 use std::sync::Arc;
 

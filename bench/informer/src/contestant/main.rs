@@ -1,8 +1,8 @@
-//! One contestant of the informer benchmark that is written in Rust: an informer of all pods in a process
-//! of its own, which does as the stage says. The words between them are in `bench/stage`.
+//! One contestant of the informer benchmark that is written in Rust: an informer of all pods in a
+//! process of its own, which does as the stage says. The words between them are in `bench/stage`.
 //!
-//! [`windlass`] is ours, [`kube_runtime`] the peer. [`handler`] is what every contestant's handler does, and
-//! [`pod`] what it reads.
+//! [`windlass`] is ours, [`kube_runtime`] the peer. [`handler`] is what every contestant's handler
+//! does, and [`pod`] what it reads.
 
 mod handler;
 mod kube_runtime;

@@ -1,4 +1,5 @@
-//! Our informers, in each layout of the cache. The list is streamed and managed fields are cut, both by default.
+//! Our informers, in each layout of the cache. The list is streamed and managed fields are cut,
+//! both by default.
 
 use std::sync::Arc;
 
@@ -39,7 +40,8 @@ where
     let pods = factory.informer_of::<K>(&Resource::of::<Pod>(), options)?;
     let lister = pods.lister().clone();
     pods.add_handler(move |event: Event<K>| {
-        // A pod that does not decode would be read for nothing, so it must not pass for a quick one.
+        // A pod that does not decode would be read for nothing, so it must not pass for a quick
+        // one.
         handler.read(|| event.object().get().expect("every pod must decode").look());
         match event {
             Event::Added { .. } => {

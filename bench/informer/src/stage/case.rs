@@ -1,9 +1,9 @@
 //! The cases: what is done with a contestant, and what is measured of it.
 //!
-//! Every run begins with a contestant that fills its cache, while the machine has nothing else to do. A
-//! contestant has settled when it takes no more CPU time, so what it puts off until after the last event
-//! counts as well. Resident memory is what remains when it was asked to give back what is free: Go's
-//! collector is run for that, and Rust's allocator trimmed.
+//! Every run begins with a contestant that fills its cache, while the machine has nothing else to
+//! do. A contestant has settled when it takes no more CPU time, so what it puts off until after the
+//! last event counts as well. Resident memory is what remains when it was asked to give back what
+//! is free: Go's collector is run for that, and Rust's allocator trimmed.
 
 use std::path::Path;
 

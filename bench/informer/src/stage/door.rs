@@ -1,7 +1,8 @@
 //! A way to the server that can be shut.
 //!
-//! While it is shut, connections are cut and new ones wait at the door. So a contestant loses its watch,
-//! and comes back soon after the door is opened: were its attempts refused, it would wait longer every time.
+//! While it is shut, connections are cut and new ones wait at the door. So a contestant loses its
+//! watch, and comes back soon after the door is opened: were its attempts refused, it would wait
+//! longer every time.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,9 @@
 //! One pod: what differs between pods of a workload, and what the kubelet reports of them.
 //!
-//! The pod is made by one field manager, and its status by another through the subresource, so that the
-//! server itself keeps books on it as it does in a cluster: nearly half of a pod are managed fields. Changes
-//! are reports of the kubelet as well, as most changes of pods are. Each differs from the last by its stamp.
+//! The pod is made by one field manager, and its status by another through the subresource, so that
+//! the server itself keeps books on it as it does in a cluster: nearly half of a pod are managed
+//! fields. Changes are reports of the kubelet as well, as most changes of pods are. Each differs
+//! from the last by its stamp.
 
 use fastrand::Rng;
 use serde_json::{Map, Value, json};

@@ -70,8 +70,9 @@ impl Pods {
         Ok(())
     }
 
-    /// Lets the server forget what has been: etcd is compacted, and the API server is killed and started
-    /// again, so that its watch cache begins with the present. A watch from before is answered by 410.
+    /// Lets the server forget what has been: etcd is compacted, and the API server is killed and
+    /// started again, so that its watch cache begins with the present. A watch from before is
+    /// answered by 410.
     pub(crate) async fn forget(&self) -> Result<()> {
         let cluster = &self.server.cluster;
         cluster.kill_apiserver()?;
@@ -88,7 +89,8 @@ impl Pods {
         self.server.quiet().await
     }
 
-    /// How many lists of pods the API server has answered since it was started, with the streaming ones.
+    /// How many lists of pods the API server has answered since it was started, with the streaming
+    /// ones.
     pub(crate) async fn lists(&self) -> Result<f64> {
         Ok(lists(&self.server.get("/metrics").await?))
     }

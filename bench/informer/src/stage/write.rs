@@ -10,8 +10,8 @@ use windlass_bench_stage::{each, manager, now_nanos, send};
 use super::pod::{KUBELET, Pod};
 use super::pods::Pods;
 
-/// The time between two updates of a burst: 200 a second leave a machine with two cores half idle, so that a
-/// delivery waits for nobody.
+/// The time between two updates of a burst: 200 a second leave a machine with two cores half idle,
+/// so that a delivery waits for nobody.
 const PACE: Duration = Duration::from_millis(5);
 
 /// Changes that are under way at once.

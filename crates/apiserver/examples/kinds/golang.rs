@@ -1,7 +1,7 @@
 //! What Go calls the fields and types, read from the sources that the real server is built from.
 //!
-//! Go's own formatter gives every file the same form: a type starts with `type` at the beginning of a line, a
-//! field of a struct is one line with its tag. That is all that is understood here.
+//! Go's own formatter gives every file the same form: a type starts with `type` at the beginning of
+//! a line, a field of a struct is one line with its tag. That is all that is understood here.
 //!
 //! Types are told with the path of their package, as in `k8s.io/api/core/v1.PodSpec`.
 
@@ -14,7 +14,8 @@ use anyhow::{Context, Result, bail};
 
 use super::{crate_folder, output_of};
 
-/// The Go module that builds the control plane; its `go.mod` pins all versions. Relative to the crate.
+/// The Go module that builds the control plane; its `go.mod` pins all versions. Relative to the
+/// crate.
 const MODULE: &str = "../../xtask/kube/control-plane";
 
 /// The sources of one release, read package by package when they are asked for.

@@ -1,15 +1,15 @@
 //! Records the shapes of the built-in kinds, which fields they have and of which types, for the API
 //! server.
 //!
-//! `src/kinds/shape/shapes.txt` names the kinds in its first lines; this program writes the rest of the
-//! file. Fields and their types come from the `OpenAPI` documents of a running kube-apiserver of the
-//! release that `cargo xtask kube` builds ([`openapi`]). Error messages of Go's decoder contain the Go
-//! names of types. `OpenAPI` lacks these names, so they come from the sources of the same release
-//! ([`golang`]).
+//! `src/kinds/shape/shapes.txt` names the kinds in its first lines; this program writes the rest of
+//! the file. Fields and their types come from the `OpenAPI` documents of a running kube-apiserver
+//! of the release that `cargo xtask kube` builds ([`openapi`]). Error messages of Go's decoder
+//! contain the Go names of types. `OpenAPI` lacks these names, so they come from the sources of the
+//! same release ([`golang`]).
 //!
 //! To add a kind, add a line `kind apps/v1 Deployment` to the file and run
-//! `cargo run -p windlass-apiserver --example kinds -- --kubeconfig FILE --record`. Without `--record`,
-//! the program only compares the file. It needs kubectl and Go.
+//! `cargo run -p windlass-apiserver --example kinds -- --kubeconfig FILE --record`. Without
+//! `--record`, the program only compares the file. It needs kubectl and Go.
 
 mod golang;
 mod openapi;

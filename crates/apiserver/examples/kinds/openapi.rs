@@ -1,7 +1,8 @@
 //! From `OpenAPI` schemas to shapes, in the text that the API server reads.
 //!
-//! The head of `shapes.txt` describes the text. Types are called by the last parts of their names, as in
-//! `core.v1.PodSpec` for `io.k8s.api.core.v1.PodSpec`; only those that a kind reaches are written.
+//! The head of `shapes.txt` describes the text. Types are called by the last parts of their names,
+//! as in `core.v1.PodSpec` for `io.k8s.api.core.v1.PodSpec`; only those that a kind reaches are
+//! written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -183,7 +184,8 @@ impl Shapes {
     }
 }
 
-/// Whether JSON has the field also where nobody gave it: Go leaves out what is empty, and takes no struct for empty.
+/// Whether JSON has the field also where nobody gave it: Go leaves out what is empty, and takes no
+/// struct for empty.
 fn is_always_there(found: &Found, shape: &str) -> bool {
     let is_struct = found.go_type.contains('.') && !shape.contains(['=', '[', '{']);
     match found.omitted {

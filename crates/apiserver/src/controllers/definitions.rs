@@ -1,4 +1,5 @@
-//! A custom resource definition becomes a kind, says so in its conditions, and takes its objects with it.
+//! A custom resource definition becomes a kind, says so in its conditions, and takes its objects
+//! with it.
 
 use std::sync::Arc;
 
@@ -51,8 +52,9 @@ impl State {
         });
     }
 
-    /// Serves the kind as it is declared now. Of one that was served otherwise before, the watches end and the
-    /// objects get what is newly defaulted, without a new version: real servers do both as they read.
+    /// Serves the kind as it is declared now. Of one that was served otherwise before, the watches
+    /// end and the objects get what is newly defaulted, without a new version: real servers do both
+    /// as they read.
     fn serve(&mut self, key: &Key, kind: Kind, crd: &Map<String, Value>) {
         let spec = crd.get("spec").cloned().unwrap_or_default();
         if self.served.get(key.name()) == Some(&spec) {

@@ -2,7 +2,8 @@
 //!
 //! * An object whose owners are all gone is deleted.
 //! * Of several owners, references to those that are gone are dropped.
-//! * An owner that is deleted in the foreground waits for the dependents that block it, which go first.
+//! * An owner that is deleted in the foreground waits for the dependents that block it, which go
+//!   first.
 //! * An owner that is deleted as an orphan's parent waits until no dependent refers to it.
 
 use serde_json::{Map, Value};
@@ -159,8 +160,8 @@ impl State {
         standing
     }
 
-    /// Looks for an owner as the reference describes it: uid, kind and name must agree, and it must be in the same
-    /// namespace, or in none.
+    /// Looks for an owner as the reference describes it: uid, kind and name must agree, and it must
+    /// be in the same namespace, or in none.
     fn owner(&self, dependent: &Map<String, Value>, reference: &Value) -> Sought {
         let text_of = |field: &str| reference[field].as_str().unwrap_or_default();
         let (group, _) = text_of("apiVersion").split_once('/').unwrap_or(("", ""));

@@ -13,7 +13,8 @@ use crate::state::text;
 /// Where an object is stored.
 pub(crate) type Place = (KindId, Key);
 
-/// Objects by uid, and dependents by the uid of their owner. No iteration order of a hash map shows.
+/// Objects by uid, and dependents by the uid of their owner. No iteration order of a hash map
+/// shows.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Owners {
     places: HashMap<String, Place, RandomState>,

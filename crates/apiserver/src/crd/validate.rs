@@ -1,9 +1,10 @@
 //! Validation of a `CustomResourceDefinition`, with the paths and words of the real server.
 //!
-//! The real server moves what all versions have in common (schema, subresources, columns, selectable fields)
-//! to the top of the definition before it validates, so that an error in the schema of a definition with one
-//! version is found at `spec.validation.openAPIV3Schema`. [`shared`] does the same. Metadata is validated
-//! here too, as its name depends on the definition. Fields of the wrong JSON type count as absent.
+//! The real server moves what all versions have in common (schema, subresources, columns,
+//! selectable fields) to the top of the definition before it validates, so that an error in the
+//! schema of a definition with one version is found at `spec.validation.openAPIV3Schema`.
+//! [`shared`] does the same. Metadata is validated here too, as its name depends on the definition.
+//! Fields of the wrong JSON type count as absent.
 
 mod names;
 mod version;
@@ -37,7 +38,8 @@ pub(crate) fn default(crd: &mut Value) {
     }
 }
 
-/// What is wrong with a definition that is created, metadata included; [`default`] has been there before.
+/// What is wrong with a definition that is created, metadata included; [`default`] has been there
+/// before.
 pub(crate) fn validate(crd: &Value) -> Vec<FieldError> {
     let required =
         format!("{}.{}", text(&crd["spec"]["names"], "plural"), text(&crd["spec"], "group"));
@@ -59,8 +61,9 @@ pub(crate) fn validate(crd: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// What is wrong with an update of a definition, in the part that the real server does for this kind alone:
-/// the caller puts [`metadata::validate_update_common`] before it. The status is the old one.
+/// What is wrong with an update of a definition, in the part that the real server does for this
+/// kind alone: the caller puts [`metadata::validate_update_common`] before it. The status is the
+/// old one.
 pub(crate) fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = metadata::validate_update(&new["metadata"], &old["metadata"]);
     let (spec, old_spec) = (&new["spec"], &old["spec"]);
@@ -186,8 +189,8 @@ fn check_versions(spec: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The versions as Go writes the structs that it holds them in. What versions do not share is written as
-/// JSON has it, which is close but not the same.
+/// The versions as Go writes the structs that it holds them in. What versions do not share is
+/// written as JSON has it, which is close but not the same.
 fn render(spec: &Value) -> String {
     let Some(versions) = spec["versions"].as_array() else { return "null".to_owned() };
     let own = |version: &Value, name: &str| {

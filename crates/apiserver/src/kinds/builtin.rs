@@ -1,10 +1,11 @@
 //! The built-in kinds, as a table.
 //!
-//! Every row says what kube-apiserver v1.36.3 says in discovery and does in its strategies (generation, updates
-//! without a version, creation by PUT, the answer to DELETE, names). Subresources that this server does not have
-//! (`pods/log`, `pods/exec`, `serviceaccounts/token`, …), kinds that make no sense without their controller
-//! (admission, API services, certificates, priority and fairness, device claims) and `autoscaling/v1` are left
-//! out of the table, and so of discovery: a client gets 404 instead of a wrong success.
+//! Every row says what kube-apiserver v1.36.3 says in discovery and does in its strategies
+//! (generation, updates without a version, creation by PUT, the answer to DELETE, names).
+//! Subresources that this server does not have (`pods/log`, `pods/exec`, `serviceaccounts/token`,
+//! …), kinds that make no sense without their controller (admission, API services, certificates,
+//! priority and fairness, device claims) and `autoscaling/v1` are left out of the table, and so of
+//! discovery: a client gets 404 instead of a wrong success.
 //!
 //! Invariant: groups stand in the priority order of the real server's discovery.
 
@@ -67,8 +68,8 @@ const EVENT_RENAMES: &[(&str, &str)] = &[
     ("reportingComponent", "reportingController"),
 ];
 
-/// The labels of pods that a field selector may use; `spec.host` is an old name of `spec.nodeName`, and
-/// `status.podIPs` is accepted but never has a value.
+/// The labels of pods that a field selector may use; `spec.host` is an old name of `spec.nodeName`,
+/// and `status.podIPs` is accepted but never has a value.
 const POD_LABELS: &[&str] = &[
     "spec.nodeName",
     "spec.host",

@@ -1,16 +1,18 @@
 //! What the server fills in for built-in kinds.
 //!
-//! Most of it is data: `defaults/kinds.json` has, by plural, the fragment of a structural schema whose defaults
-//! the common [`Schema::default`] runs, and `defaults/parts.json` the fragments that several kinds share (the pod
-//! spec, a container, a probe, a volume, a claim). A fragment says only what has a default; everything else is
-//! kept as it came. What depends on other fields is a small named function here and in the files below.
-//! Fields that the real server always writes (`status: {}`, `rules: null`) count as defaults, too.
+//! Most of it is data: `defaults/kinds.json` has, by plural, the fragment of a structural schema
+//! whose defaults the common [`Schema::default`] runs, and `defaults/parts.json` the fragments that
+//! several kinds share (the pod spec, a container, a probe, a volume, a claim). A fragment says
+//! only what has a default; everything else is kept as it came. What depends on other fields is a
+//! small named function here and in the files below. Fields that the real server always writes
+//! (`status: {}`, `rules: null`) count as defaults, too.
 //!
-//! Not done, because it needs what this server does not have: no cluster IP or node port is allocated; a priority
-//! class other than the two of the system is not looked up; requests of a whole pod are not summed up;
-//! quantities keep their spelling (the real server writes `1000m` as `1`); and what an admission plugin adds for
-//! a controller to take away again (the protection finalizers of volumes and claims, the not-ready taint of a
-//! new node) is left out, because nobody would take it away.
+//! Not done, because it needs what this server does not have: no cluster IP or node port is
+//! allocated; a priority class other than the two of the system is not looked up; requests of a
+//! whole pod are not summed up; quantities keep their spelling (the real server writes `1000m` as
+//! `1`); and what an admission plugin adds for a controller to take away again (the protection
+//! finalizers of volumes and claims, the not-ready taint of a new node) is left out, because nobody
+//! would take it away.
 
 mod pod;
 mod quantity;
@@ -27,7 +29,8 @@ use serde_json::{Map, Value, json};
 use super::{Kind, Origin};
 use crate::schema::Schema;
 
-/// The fragments of the kinds, by plural; parsed when the first object is written, not when the server starts.
+/// The fragments of the kinds, by plural; parsed when the first object is written, not when the
+/// server starts.
 static KINDS: LazyLock<BTreeMap<String, Schema>> =
     LazyLock::new(|| fragments(include_str!("defaults/kinds.json")));
 
@@ -37,8 +40,9 @@ static PARTS: LazyLock<BTreeMap<String, Schema>> =
 
 /// Fills in what the real server fills in before it stores an object of a built-in kind.
 ///
-/// The object is in its stored form. On create its name, uid and creation timestamp must be set already: some
-/// kinds copy them. Objects of custom kinds are left alone: their schema is their own.
+/// The object is in its stored form. On create its name, uid and creation timestamp must be set
+/// already: some kinds copy them. Objects of custom kinds are left alone: their schema is their
+/// own.
 pub(crate) fn default_builtin(kind: &Kind, object: &mut Value, create: bool) {
     if kind.origin != Origin::BuiltIn || !object.is_object() {
         return;
@@ -108,8 +112,8 @@ fn part(name: &str, value: &mut Value) {
     }
 }
 
-/// Drops fields that are null, as decoding into typed fields does. A schema of a custom kind and the data of a
-/// controller revision are not typed and keep theirs.
+/// Drops fields that are null, as decoding into typed fields does. A schema of a custom kind and
+/// the data of a controller revision are not typed and keep theirs.
 fn strip_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -125,8 +129,8 @@ fn strip_nulls(value: &mut Value) {
     }
 }
 
-/// Runs a function on the value at a dotted path, if all of the path is there. Whatever a client sent in place of
-/// an object on the way is left for validation.
+/// Runs a function on the value at a dotted path, if all of the path is there. Whatever a client
+/// sent in place of an object on the way is left for validation.
 fn on(value: &mut Value, path: &str, change: impl FnOnce(&mut Value)) {
     if let Some(found) = path.split('.').try_fold(value, |value, name| value.get_mut(name)) {
         change(found);
@@ -171,7 +175,8 @@ fn always(value: &mut Value, fields: &[&str]) {
     }
 }
 
-/// Every entry of `from` that `to` does not have, as quantities are passed on from limits to requests.
+/// Every entry of `from` that `to` does not have, as quantities are passed on from limits to
+/// requests.
 fn inherit(to: &mut Value, from: &Value) {
     if let (Some(to), Some(from)) = (to.as_object_mut(), from.as_object()) {
         for (name, value) in from {
@@ -225,7 +230,8 @@ fn node(status: &mut Value) {
     }
 }
 
-/// Folds the plain texts of a secret into its data. A value that is not a text is left for validation.
+/// Folds the plain texts of a secret into its data. A value that is not a text is left for
+/// validation.
 fn secret(object: &mut Value) {
     let plain = match object.get_mut("stringData").map(Value::take) {
         Some(Value::Object(plain)) => plain,

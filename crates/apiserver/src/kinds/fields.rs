@@ -1,8 +1,8 @@
 //! Field selectors: which labels a kind knows, and what value an object has under one.
 //!
-//! A label is checked and translated to the stored name once per request ([`Kind::field_label`]); the value is
-//! read for each object in its stored form ([`Kind::field_value`]). Both say what the real server says, down to
-//! its three wordings of "unknown label".
+//! A label is checked and translated to the stored name once per request ([`Kind::field_label`]);
+//! the value is read for each object in its stored form ([`Kind::field_value`]). Both say what the
+//! real server says, down to its three wordings of "unknown label".
 
 use serde_json::Value;
 
@@ -57,8 +57,8 @@ impl Kind {
         text(at(object, label))
     }
 
-    /// Whether `metadata.namespace` can be selected by. Kinds with labels of their own, and custom kinds, know it
-    /// only if they live in a namespace; all others do not look.
+    /// Whether `metadata.namespace` can be selected by. Kinds with labels of their own, and custom
+    /// kinds, know it only if they live in a namespace; all others do not look.
     fn selects_by_namespace(&self, version: &Version) -> bool {
         self.namespaced || (self.origin == Origin::BuiltIn && version.selectable.is_empty())
     }

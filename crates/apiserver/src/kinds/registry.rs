@@ -1,11 +1,12 @@
 //! The kinds that the server knows right now, in the order of discovery.
 //!
-//! Built-in groups come in the priority order of the real server, groups that only custom kinds have after them,
-//! by name; the kinds of a group are in the order of their plurals. The registry is cheap to clone (entries are
-//! shared), so that a writer can change a copy and swap it in while requests read the old one.
+//! Built-in groups come in the priority order of the real server, groups that only custom kinds
+//! have after them, by name; the kinds of a group are in the order of their plurals. The registry
+//! is cheap to clone (entries are shared), so that a writer can change a copy and swap it in while
+//! requests read the old one.
 //!
-//! Invariants: a (group, plural) occurs once; ids grow and are never reused, so that what was stored under a
-//! removed kind can never be seen through one that took its name.
+//! Invariants: a (group, plural) occurs once; ids grow and are never reused, so that what was
+//! stored under a removed kind can never be seen through one that took its name.
 
 use std::sync::Arc;
 
@@ -21,8 +22,8 @@ pub(crate) struct KindId(pub(crate) u32);
 pub(crate) struct Registered {
     /// The number of this kind.
     pub(crate) id: KindId,
-    /// The number of the kind whose objects these are: its own, except for `events.k8s.io` events, which are
-    /// the core events. Errors of the real server name that kind, too.
+    /// The number of the kind whose objects these are: its own, except for `events.k8s.io` events,
+    /// which are the core events. Errors of the real server name that kind, too.
     pub(crate) storage: KindId,
     /// The kind.
     pub(crate) declared: Kind,
@@ -100,7 +101,8 @@ impl Registry {
         registry
     }
 
-    /// Adds a custom kind, or replaces the custom kind of the same group and plural, which keeps its id.
+    /// Adds a custom kind, or replaces the custom kind of the same group and plural, which keeps
+    /// its id.
     pub(crate) fn put(&mut self, kind: Kind) -> Result<KindId, Taken> {
         match self.by_plural(&kind.group, &kind.plural) {
             Some(old) if old.origin == Origin::BuiltIn => Err(Taken),

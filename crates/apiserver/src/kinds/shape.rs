@@ -1,12 +1,13 @@
 //! Which fields built-in kinds have, and what becomes of a body that has others.
 //!
-//! The real server decodes a body into Go structs: what has no field is dropped and told, what has another type
-//! is refused in the words of Go's decoder. Here the structs are data, `shape/shapes.txt`, recorded from a real
-//! server by the example `kinds`; [`table`] reads it, [`walk`] takes an object through it, and [`text`] and [`time`]
-//! are the types that decode themselves from a text. [`merging`] tells server-side apply how fields merge.
+//! The real server decodes a body into Go structs: what has no field is dropped and told, what has
+//! another type is refused in the words of Go's decoder. Here the structs are data,
+//! `shape/shapes.txt`, recorded from a real server by the example `kinds`; [`table`] reads it,
+//! [`walk`] takes an object through it, and [`text`] and [`time`] are the types that decode
+//! themselves from a text. [`merging`] tells server-side apply how fields merge.
 //!
-//! Places are told in the order in which the object has its fields. The real server does the same, but has them in
-//! the order of the body, and our objects have theirs in the order of the alphabet.
+//! Places are told in the order in which the object has its fields. The real server does the same,
+//! but has them in the order of the body, and our objects have theirs in the order of the alphabet.
 
 mod merging;
 mod table;
@@ -23,9 +24,10 @@ use super::Kind;
 
 /// Makes of an object what decoding it into the type of its kind would make.
 ///
-/// Fields that the kind does not have are removed, and their paths returned, as in `spec.containers[0].bogus`.
-/// A field that is null is removed as well; an item or a value of a map that is null becomes what Go takes for
-/// it, as in `""`. Inside of what has no type nothing changes. Custom kinds are left alone: they have a schema.
+/// Fields that the kind does not have are removed, and their paths returned, as in
+/// `spec.containers[0].bogus`. A field that is null is removed as well; an item or a value of a map
+/// that is null becomes what Go takes for it, as in `""`. Inside of what has no type nothing
+/// changes. Custom kinds are left alone: they have a schema.
 ///
 /// # Errors
 /// What Go's decoder says about the first value of a wrong type. The object is half decoded then.
@@ -45,7 +47,8 @@ pub(crate) fn decode_builtin(
 
 /// Removes the fields of `metadata` that no kind has, and gives their paths.
 ///
-/// Custom kinds need it: their schema says nothing about metadata. Values of a wrong type are left alone.
+/// Custom kinds need it: their schema says nothing about metadata. Values of a wrong type are left
+/// alone.
 pub(crate) fn prune_metadata(object: &mut Value) -> Vec<String> {
     let Some(Value::Object(metadata)) = object.get_mut("metadata") else { return Vec::new() };
     let known = TABLE.get(OBJECT_META);

@@ -1,8 +1,9 @@
 //! The checks of built-in kinds that the author of a controller is most likely to run into.
 //!
-//! The real server has thousands; these are the ones that a wrong selector, a forgotten image or a negative number
-//! meets, with the words and in the order of the real server. What is not checked here is accepted. Whether a
-//! field may change in an update is not this file's concern, nor is the metadata.
+//! The real server has thousands; these are the ones that a wrong selector, a forgotten image or a
+//! negative number meets, with the words and in the order of the real server. What is not checked
+//! here is accepted. Whether a field may change in an update is not this file's concern, nor is the
+//! metadata.
 
 mod event;
 mod pod;
@@ -203,7 +204,8 @@ mod tests {
     use super::*;
     use crate::kinds::{Registry, default_builtin};
 
-    /// Objects that were sent to kube-apiserver v1.36.3, and the causes that it gave for refusing them.
+    /// Objects that were sent to kube-apiserver v1.36.3, and the causes that it gave for refusing
+    /// them.
     fn observed() -> Vec<Value> {
         serde_json::from_str(include_str!("validate/observed.json"))
             .expect("the observations must be JSON")

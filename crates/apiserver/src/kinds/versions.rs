@@ -4,8 +4,9 @@ use std::cmp::{Ordering, Reverse};
 
 /// Compares two version names, the preferred one first.
 ///
-/// Stable versions come before beta before alpha, and higher numbers before lower ones; names that are not of
-/// that form come last, in alphabetical order: `v10, v2, v1, v11beta2, v3beta1, v12alpha1, foo1, foo10`.
+/// Stable versions come before beta before alpha, and higher numbers before lower ones; names that
+/// are not of that form come last, in alphabetical order:
+/// `v10, v2, v1, v11beta2, v3beta1, v12alpha1, foo1, foo10`.
 pub(crate) fn by_preference(a: &str, b: &str) -> Ordering {
     match (parse(a), parse(b)) {
         (Some(a), Some(b)) => a.cmp(&b),
@@ -15,7 +16,8 @@ pub(crate) fn by_preference(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Stability, major and minor number of a version name, ordered so that the preferred one is the smallest.
+/// Stability, major and minor number of a version name, ordered so that the preferred one is the
+/// smallest.
 fn parse(version: &str) -> Option<(u8, Reverse<u64>, Reverse<u64>)> {
     let rest = version.strip_prefix('v')?;
     let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());

@@ -1,7 +1,7 @@
 //! The forms that names, label keys and label values must have, and what to say when they have not.
 //!
-//! Each function returns one text per rule that is broken, none when the name is fine. Lengths are in bytes,
-//! though the real server calls them characters in the names of objects.
+//! Each function returns one text per rule that is broken, none when the name is fine. Lengths are
+//! in bytes, though the real server calls them characters in the names of objects.
 
 const LABEL_FMT: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const SUBDOMAIN_FMT: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
@@ -31,7 +31,8 @@ impl NameRule {
         }
     }
 
-    /// What is wrong with `prefix` as the beginning of a generated name: a dash may stand at its end.
+    /// What is wrong with `prefix` as the beginning of a generated name: a dash may stand at its
+    /// end.
     pub(crate) fn check_prefix(self, prefix: &str) -> Vec<String> {
         match self {
             Self::Path => path_segment_prefix(prefix),
@@ -106,7 +107,8 @@ fn path_segment_prefix(name: &str) -> Vec<String> {
         .collect()
 }
 
-/// The key of a label or annotation, or a finalizer: an optional subdomain and a slash, then a name.
+/// The key of a label or annotation, or a finalizer: an optional subdomain and a slash, then a
+/// name.
 pub(crate) fn qualified_name(key: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut parts = key.split('/');
@@ -155,7 +157,8 @@ pub(crate) fn label_value(value: &str) -> Vec<String> {
     wrong
 }
 
-/// The real server looks at a prefix as if the letter before a trailing dash and the dash were an `a`.
+/// The real server looks at a prefix as if the letter before a trailing dash and the dash were an
+/// `a`.
 fn without_trailing_dash(prefix: &str) -> String {
     let Some(head) = prefix.strip_suffix('-').filter(|head| !head.is_empty()) else {
         return prefix.to_owned();

@@ -7,7 +7,8 @@ use crate::field_error::{FieldError, go_json};
 
 const FIELD: &str = "metadata.ownerReferences";
 
-/// Every reference names its owner in full, an event owns nothing, and at most one owner is the controller.
+/// Every reference names its owner in full, an event owns nothing, and at most one owner is the
+/// controller.
 pub(super) fn check(meta: &Value, errors: &mut Vec<FieldError>) {
     let references = meta["ownerReferences"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut controller: Option<String> = None;

@@ -1,7 +1,7 @@
 //! The JSON types of the fields of `metadata`.
 //!
-//! The real server decodes metadata into a Go struct; a field of another type is a 400 with the words of Go's
-//! decoder. An unknown field is not looked at, and null is as good as absent.
+//! The real server decodes metadata into a Go struct; a field of another type is a 400 with the
+//! words of Go's decoder. An unknown field is not looked at, and null is as good as absent.
 
 use serde_json::Value;
 
@@ -57,7 +57,8 @@ const MANAGED_FIELDS: &[(&str, Shape)] = &[
     ("time", Shape::Time),
 ];
 
-/// Checks the types inside of `metadata`; the error is what Go's decoder says of the first wrong one.
+/// Checks the types inside of `metadata`; the error is what Go's decoder says of the first wrong
+/// one.
 pub(crate) fn check_types(object: &Value) -> Result<(), String> {
     match &object["metadata"] {
         Value::Null => Ok(()),

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::node::{Additional, Node};
 
-/// Fills in the defaults. A null where none is allowed counts as left out: with a default it is replaced,
-/// without one it is removed first.
+/// Fills in the defaults. A null where none is allowed counts as left out: with a default it is
+/// replaced, without one it is removed first.
 pub(super) fn apply(root: &Node, object: &mut Value) {
     drop_nulls(Some(root), object);
     fill(root, object);

@@ -1,7 +1,7 @@
 //! The `format` of a value.
 //!
-//! Only the formats that the real server knows are kept; any other name means nothing. Three that it checks
-//! (isbn, creditcard and ssn) are accepted unseen here.
+//! Only the formats that the real server knows are kept; any other name means nothing. Three that
+//! it checks (isbn, creditcard and ssn) are accepted unseen here.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::LazyLock;

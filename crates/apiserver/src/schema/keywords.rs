@@ -1,4 +1,5 @@
-//! Whether the keywords of a schema are ones that definitions may use, and whether they go together.
+//! Whether the keywords of a schema are ones that definitions may use, and whether they go
+//! together.
 
 use serde_json::Value;
 
@@ -6,7 +7,8 @@ use super::node::{Type, flag, texts};
 use super::structural::{fields, parts, text};
 use crate::field_error::FieldError;
 
-/// Keywords of `OpenAPI` that definitions may not use, in the order in which the real server looks for them.
+/// Keywords of `OpenAPI` that definitions may not use, in the order in which the real server looks
+/// for them.
 const UNSUPPORTED: [&str; 6] =
     ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"];
 
@@ -26,7 +28,8 @@ pub(super) fn check(schema: &Value, path: &str) -> Vec<FieldError> {
     errors
 }
 
-/// Whether a keyword is used that no structural schema can be read from; the other checks make no sense then.
+/// Whether a keyword is used that no structural schema can be read from; the other checks make no
+/// sense then.
 pub(super) fn has_unsupported(schema: &Value) -> bool {
     UNSUPPORTED.iter().chain(["$schema"].iter()).any(|name| is_used(schema, name))
         || schema["items"].is_array()

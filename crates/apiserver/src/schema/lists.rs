@@ -54,7 +54,8 @@ fn check_map(keys: &[String], items: &[Value], path: &str, errors: &mut Vec<Fiel
     }
     let identities: Vec<Value> = items.iter().map(|item| identity(keys, item)).collect();
     let repeats = match keys {
-        // One key is compared as a value, several are compared as they are written: 1 and 1.0 differ, or not.
+        // One key is compared as a value, several are compared as they are written: 1 and 1.0
+        // differ, or not.
         [key] => {
             repeated(identities.iter().map(|one| one.get(key).map(marked).unwrap_or_default()))
         }

@@ -1,7 +1,8 @@
 //! What a look at a value found: the errors, and how much fitted.
 //!
-//! The real server's validator counts what fitted, and of several alternatives that all fail it reports the
-//! errors of the one that fitted best; the count is kept the same way so that the same alternative is chosen.
+//! The real server's validator counts what fitted, and of several alternatives that all fail it
+//! reports the errors of the one that fitted best; the count is kept the same way so that the same
+//! alternative is chosen.
 
 use serde_json::Value;
 
@@ -24,7 +25,8 @@ struct Found {
 /// The place of a value, as errors name it.
 #[derive(Clone, Copy)]
 pub(super) struct At<'a> {
-    /// What stands before the path in the field of an error, but not in its text; empty for nothing.
+    /// What stands before the path in the field of an error, but not in its text; empty for
+    /// nothing.
     pub(super) base: &'a str,
     pub(super) path: &'a str,
 }
@@ -92,7 +94,8 @@ impl Outcome {
         self.push(text, error);
     }
 
-    /// An error whose text is not about the body, with a value that is not the one that was looked at.
+    /// An error whose text is not about the body, with a value that is not the one that was looked
+    /// at.
     pub(super) fn invalid_text(&mut self, at: At<'_>, value: &Value, text: String) {
         let error = FieldError::invalid(at.field(), value, &text);
         self.push(text, error);

@@ -1,8 +1,9 @@
 //! Regular expressions in Go's dialect, run by the `regex` crate.
 //!
-//! Both have the same roots; where they differ in what users write, the text is rewritten: the classes `\d`,
-//! `\w` and `\s` are ASCII in Go, a `{` that starts no repetition is a plain character, and a class knows no
-//! operators. What is still not understood is an error, never a pattern that matches something else.
+//! Both have the same roots; where they differ in what users write, the text is rewritten: the
+//! classes `\d`, `\w` and `\s` are ASCII in Go, a `{` that starts no repetition is a plain
+//! character, and a class knows no operators. What is still not understood is an error, never a
+//! pattern that matches something else.
 
 use regex::Regex;
 
@@ -51,7 +52,8 @@ fn translate(text: &str) -> String {
                 }
             }
             '[' if in_class && rest.starts_with("[:") => {
-                // A named class such as [:alpha:] is the same in both, and its bracket ends nothing.
+                // A named class such as [:alpha:] is the same in both, and its bracket ends
+                // nothing.
                 taken = rest.find(":]").map_or(1, |end| end + 2);
                 out.push_str(&rest[..taken]);
             }

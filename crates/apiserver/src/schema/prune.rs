@@ -14,7 +14,8 @@ pub(super) fn prune(root: &Node, object: &mut Value) -> Vec<String> {
     pruner.dropped
 }
 
-/// Whether a value somewhere inside of a resource, such as a default, has fields that the schema does not know.
+/// Whether a value somewhere inside of a resource, such as a default, has fields that the schema
+/// does not know.
 pub(super) fn has_unknown(node: &Node, value: &Value) -> bool {
     let mut pruner = Pruner::default();
     pruner.object_or_list(Place::of(Some(node)), &mut value.clone());
@@ -61,7 +62,8 @@ impl Pruner {
                 if place.keeps && schema.is_none() {
                     return;
                 }
-                // The items of a list that keeps unknown fields keep theirs, as if they said so themselves.
+                // The items of a list that keeps unknown fields keep theirs, as if they said so
+                // themselves.
                 inner.keeps |= place.keeps;
                 for (index, item) in items.iter_mut().enumerate() {
                     let length = self.path.len();

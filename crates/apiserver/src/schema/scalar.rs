@@ -51,7 +51,8 @@ fn listed(types: &[Type]) -> String {
     names.join(",")
 }
 
-/// Whether the value is of one of the types. With a format, a text or a list passes here in any case.
+/// Whether the value is of one of the types. With a format, a text or a list passes here in any
+/// case.
 pub(super) fn check_type(node: &Node, value: &Value, at: At<'_>) -> Outcome {
     let mut outcome = Outcome::default();
     let types = &node.types;
@@ -88,7 +89,8 @@ pub(super) fn check_type(node: &Node, value: &Value, at: At<'_>) -> Outcome {
     }
 }
 
-/// Lengths are in characters; the first thing that is wrong with a text is the only one that is said.
+/// Lengths are in characters; the first thing that is wrong with a text is the only one that is
+/// said.
 pub(super) fn check_text(node: &Node, text: &str, at: At<'_>) -> Outcome {
     let mut outcome = Outcome::default();
     let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
@@ -222,7 +224,8 @@ fn check_multiple(value: Num, factor: f64, native: bool, at: At<'_>, outcome: &m
     }
 }
 
-/// A float as an integer, as Go converts on the common processors: what is too large becomes the least integer.
+/// A float as an integer, as Go converts on the common processors: what is too large becomes the
+/// least integer.
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
 fn go_i64(float: f64) -> i64 {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
@@ -241,7 +244,8 @@ fn is_whole(float: f64) -> bool {
     off == 0.0 || (whole != 0.0 && off / (float.abs() + whole.abs()) < EPSILON)
 }
 
-/// Whether the value is one of the choices, if there are any. A null never is one, not even when listed.
+/// Whether the value is one of the choices, if there are any. A null never is one, not even when
+/// listed.
 pub(super) fn check_choices(node: &Node, value: &Value, at: At<'_>) -> Outcome {
     let mut outcome = Outcome::default();
     let choices = &node.choices;

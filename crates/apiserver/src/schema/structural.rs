@@ -1,4 +1,5 @@
-//! Whether a schema is structural: whether it says, outside of its combinations, what every place may hold.
+//! Whether a schema is structural: whether it says, outside of its combinations, what every place
+//! may hold.
 //!
 //! The checks look at the JSON of the schema. A path is that of the schema in its definition, as in
 //! `spec.validation.openAPIV3Schema.properties[spec].type`.
@@ -158,8 +159,8 @@ fn restricts_only_names(metadata: &Value) -> bool {
     })
 }
 
-/// The combinations and the pattern of a schema, wherever it stands. `skips_any_of` says that the types of
-/// an int-or-string stand in its anyOf.
+/// The combinations and the pattern of a schema, wherever it stands. `skips_any_of` says that the
+/// types of an int-or-string stand in its anyOf.
 fn combinations(schema: &Value, skips_any_of: bool, path: &str, errors: &mut Vec<FieldError>) {
     if !skips_any_of {
         for (index, part) in parts(schema, "anyOf") {

@@ -135,7 +135,8 @@ fn any_schema() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The checks of a definition refuse many of these schemas; what is done with objects must hold for all.
+/// The checks of a definition refuse many of these schemas; what is done with objects must hold for
+/// all.
 fn read(schema: &Value) -> Schema {
     Schema { root: Node::read(schema), has_rules: true }
 }

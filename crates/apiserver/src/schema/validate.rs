@@ -1,7 +1,7 @@
 //! Validation of a value against a schema, in the order and the words of the real server.
 //!
-//! Each look gives an [`Outcome`]. On an update, what stood at the same place before and did not change is
-//! not held against the update (ratcheting).
+//! Each look gives an [`Outcome`]. On an update, what stood at the same place before and did not
+//! change is not held against the update (ratcheting).
 
 use std::borrow::Cow;
 
@@ -12,7 +12,8 @@ use super::outcome::{At, Outcome};
 use super::scalar;
 use crate::field_error::{FieldError, go_quote};
 
-/// Validates `value`. `base` stands before the paths in the fields of the errors, but not in their texts.
+/// Validates `value`. `base` stands before the paths in the fields of the errors, but not in their
+/// texts.
 pub(super) fn validate(
     node: &Node,
     value: &Value,
@@ -48,8 +49,8 @@ impl<'a> Before<'a> {
         Some(Self { node: self.node.items.as_deref()?, value })
     }
 
-    /// Whether `new` is the same. A field that the schema does not declare cannot be compared, and so is
-    /// never the same; the order of a map-like list does not matter.
+    /// Whether `new` is the same. A field that the schema does not declare cannot be compared, and
+    /// so is never the same; the order of a map-like list does not matter.
     fn is(self, new: &Value) -> bool {
         match (self.value, new) {
             (Value::Array(old), Value::Array(items)) => {
@@ -162,7 +163,8 @@ fn combined(node: &Node, value: &Value, at: At<'_>) -> Outcome {
     outcome
 }
 
-/// How many of the alternatives are valid, and what the first valid one found, or else the best fitting.
+/// How many of the alternatives are valid, and what the first valid one found, or else the best
+/// fitting.
 fn first_or_best(schemas: &[Node], value: &Value, at: At<'_>) -> (usize, Outcome) {
     let mut passed = 0;
     let mut kept: Option<Outcome> = None;

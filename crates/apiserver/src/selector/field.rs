@@ -1,7 +1,7 @@
 //! Field selectors: `metadata.name=web,spec.nodeName!=`.
 //!
-//! A selector is a list of terms, and all of them must hold. Which paths a kind knows is not known here: the
-//! caller asks the kind.
+//! A selector is a list of terms, and all of them must hold. Which paths a kind knows is not known
+//! here: the caller asks the kind.
 
 /// A parsed field selector.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,7 +54,8 @@ impl FieldSelector {
         self.terms.is_empty()
     }
 
-    /// Whether an object is selected whose field values `value_of` gives; a field that it has not is empty.
+    /// Whether an object is selected whose field values `value_of` gives; a field that it has not
+    /// is empty.
     pub(crate) fn matches<'a>(&self, value_of: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.terms.iter().all(|term| {
             let equal = value_of(&term.path).unwrap_or_default() == &*term.value;

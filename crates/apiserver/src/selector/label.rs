@@ -1,8 +1,8 @@
 //! Label selectors: `app=web,tier in (a,b),!canary`.
 //!
-//! A selector is a list of requirements, and all of them must hold. The grammar has its corners (`in` may be
-//! a value, a list may have empty members, a NUL ends the text), which are kept because the real server's
-//! messages follow from them.
+//! A selector is a list of requirements, and all of them must hold. The grammar has its corners
+//! (`in` may be a value, a list may have empty members, a NUL ends the text), which are kept
+//! because the real server's messages follow from them.
 
 use crate::field_error::{self, FieldError, NO_FIELD};
 use crate::metadata::names;

@@ -12,7 +12,8 @@ use crate::object::{Encoding, Form, Key, Stored};
 pub(crate) struct Event {
     key: Key,
     change: Change,
-    /// The object after the change; of a removed one its last state, with the revision of the removal.
+    /// The object after the change; of a removed one its last state, with the revision of the
+    /// removal.
     object: Arc<Stored>,
     /// Lines that watchers already asked for: a thousand watchers share one encoding.
     lines: Mutex<Vec<(Line, Bytes)>>,
@@ -93,7 +94,8 @@ pub(crate) fn encode_line(event_type: &str, object: &Stored, encoding: &Encoding
     line.into()
 }
 
-/// The present with some keys as they were: both in order, and so is the result, made as it is asked for.
+/// The present with some keys as they were: both in order, and so is the result, made as it is
+/// asked for.
 pub(super) fn overlay<'a>(
     now: impl Iterator<Item = (&'a Key, &'a Arc<Stored>)>,
     then: &'a BTreeMap<Key, Option<Arc<Stored>>>,

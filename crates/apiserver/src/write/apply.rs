@@ -1,8 +1,10 @@
-//! Server-side apply: a client sends the fields that it wants to manage, and the server merges them.
+//! Server-side apply: a client sends the fields that it wants to manage, and the server merges
+//! them.
 //!
-//! [`State::apply`] is the verb, `kubectl` a sender of its own kind. `managers` knows whose field is whose, `field_set` writes it down, `compare` and
-//! `merge` are the ways through objects, and `check` refuses what cannot be merged. How lists and maps merge is
-//! told by [`crate::place`]. `tracking` is how all other writes take part.
+//! [`State::apply`] is the verb, `kubectl` a sender of its own kind. `managers` knows whose field
+//! is whose, `field_set` writes it down, `compare` and `merge` are the ways through objects, and
+//! `check` refuses what cannot be merged. How lists and maps merge is told by [`crate::place`].
+//! `tracking` is how all other writes take part.
 
 mod check;
 mod compare;

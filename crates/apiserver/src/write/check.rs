@@ -1,5 +1,5 @@
-//! What an object must pass before it is stored: its metadata, the schema of its kind, and for definitions
-//! their own rules. Everything that is wrong is listed, as the real server lists it.
+//! What an object must pass before it is stored: its metadata, the schema of its kind, and for
+//! definitions their own rules. Everything that is wrong is listed, as the real server lists it.
 
 use serde_json::{Map, Value};
 

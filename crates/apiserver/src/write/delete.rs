@@ -321,7 +321,8 @@ fn held_grace(object: &Map<String, Value>) -> i64 {
     object["metadata"].get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0)
 }
 
-/// The answer for an object that is gone: a `Status` that names it, or the object, depending on the kind.
+/// The answer for an object that is gone: a `Status` that names it, or the object, depending on the
+/// kind.
 fn gone(target: &Target, last: Option<Arc<Stored>>, old: &Map<String, Value>) -> Answer {
     let kind = &target.kind;
     if let Some(last) = last.filter(|_| kind.rules.returns_deleted) {

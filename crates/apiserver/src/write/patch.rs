@@ -149,8 +149,8 @@ fn operations(patch: Value) -> Result<Patch, Failure> {
     operations.map(Patch::Operations).map_err(|_| Failure::rejected_patch())
 }
 
-/// A strategic merge patch that says nothing about lists is a merge patch. How lists merge is told by the
-/// types of Kubernetes: such a patch is refused, never misapplied.
+/// A strategic merge patch that says nothing about lists is a merge patch. How lists merge is told
+/// by the types of Kubernetes: such a patch is refused, never misapplied.
 fn strategic(patch: Value) -> Result<Patch, Failure> {
     if is_plain(&patch) {
         return Ok(Patch::Merge(patch));

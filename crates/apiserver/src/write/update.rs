@@ -71,7 +71,8 @@ impl State {
         apply_defaults(target, &mut new, false);
         tracking::updated(target, &old, &mut new, managers.as_ref(), tracking, &self.clock);
         let (before, after) = (Value::Object(old.clone()), Value::Object(new.clone()));
-        // Annotations that are written with a status do not count, not even where they count otherwise.
+        // Annotations that are written with a status do not count, not even where they count
+        // otherwise.
         let may_grow = target.subresource != "status";
         if may_grow && target.kind.rules.generation.grows(&before, &after, target.version().status)
         {

@@ -1,7 +1,7 @@
 //! Where the programs of the real control plane are.
 //!
-//! First in `KUBEBUILDER_ASSETS`, as other frameworks have it, then in the project's cache folder, where
-//! `cargo xtask kube` builds them. Each program is looked for alone: what others fetch has no
+//! First in `KUBEBUILDER_ASSETS`, as other frameworks have it, then in the project's cache folder,
+//! where `cargo xtask kube` builds them. Each program is looked for alone: what others fetch has no
 //! kube-controller-manager.
 
 use std::env;

@@ -21,13 +21,13 @@ pub(super) struct EtcdApi {
 }
 
 impl RealCluster {
-    /// Compacts etcd: nobody learns any more what was before the current version, which is returned.
-    /// The newest change itself is still told.
+    /// Compacts etcd: nobody learns any more what was before the current version, which is
+    /// returned. The newest change itself is still told.
     ///
     /// kube-apiserver answers many reads from a cache that remembers for itself. Only a resource
     /// without one forgets at once: `--watch-cache-sizes=configmaps#0`, see
-    /// [`RealOptions::apiserver_flag`](super::RealOptions::apiserver_flag). Others do when the API server is
-    /// started again. Dropped half-way, it may have happened or not.
+    /// [`RealOptions::apiserver_flag`](super::RealOptions::apiserver_flag). Others do when the API
+    /// server is started again. Dropped half-way, it may have happened or not.
     ///
     /// # Errors
     /// If etcd does not answer.

@@ -16,7 +16,8 @@ use super::server::Server;
 use super::setup::DATA;
 use crate::Error;
 
-/// The state of the whole cluster at one moment, to go back to. It lives at most as long as the cluster.
+/// The state of the whole cluster at one moment, to go back to. It lives at most as long as the
+/// cluster.
 #[derive(Debug)]
 pub struct Snapshot {
     /// A copy of etcd's data, in the cluster's folder.
@@ -34,8 +35,8 @@ impl RealCluster {
         kill(&self.apiserver)
     }
 
-    /// Stops the API server in good order, as an upgrade does: it answers what was asked, then ends.
-    /// Dropped half-way, it has been asked to end.
+    /// Stops the API server in good order, as an upgrade does: it answers what was asked, then
+    /// ends. Dropped half-way, it has been asked to end.
     ///
     /// # Errors
     /// If it is not running, or does not end.
@@ -59,8 +60,8 @@ impl RealCluster {
         self.apiserver.signal(Signal::SIGCONT)
     }
 
-    /// Starts the API server again, at the same address, and waits until it is [ready](Self::ready).
-    /// Dropped half-way, it has been started.
+    /// Starts the API server again, at the same address, and waits until it is
+    /// [ready](Self::ready). Dropped half-way, it has been started.
     ///
     /// # Errors
     /// If it is running, ends, or is not ready in time.
@@ -103,8 +104,9 @@ impl RealCluster {
         self.etcd.signal(Signal::SIGCONT)
     }
 
-    /// Starts etcd again, at the same address, and waits until it answers. The API server finds it by
-    /// itself, a little later: see [`ready`](Self::ready). Dropped half-way, it has been started.
+    /// Starts etcd again, at the same address, and waits until it answers. The API server finds it
+    /// by itself, a little later: see [`ready`](Self::ready). Dropped half-way, it has been
+    /// started.
     ///
     /// # Errors
     /// If it is running, ends, or is not ready in time.
@@ -115,8 +117,9 @@ impl RealCluster {
 
     /// Remembers the state of the cluster, which goes on afterwards; etcd stands still meanwhile.
     ///
-    /// The copy is what etcd would find if it were killed now, and it is made to begin again from that:
-    /// it answers a write when its log has the write. Dropped half-way, etcd goes on and there is no snapshot.
+    /// The copy is what etcd would find if it were killed now, and it is made to begin again from
+    /// that: it answers a write when its log has the write. Dropped half-way, etcd goes on and
+    /// there is no snapshot.
     ///
     /// # Errors
     /// If etcd is not running, or the files cannot be copied.
@@ -130,9 +133,9 @@ impl RealCluster {
         Ok(Snapshot { folder })
     }
 
-    /// Takes the cluster back to a snapshot of it, as from a backup: versions count on from then, and may
-    /// mean something else than they did. All servers are killed and started again, and the API server
-    /// is [ready](Self::ready) in the end.
+    /// Takes the cluster back to a snapshot of it, as from a backup: versions count on from then,
+    /// and may mean something else than they did. All servers are killed and started again, and the
+    /// API server is [ready](Self::ready) in the end.
     ///
     /// Dropped half-way, servers are missing; calling it again repairs that.
     ///

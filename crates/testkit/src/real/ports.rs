@@ -1,7 +1,7 @@
 //! Free ports of loopback.
 //!
-//! They come from below the range that systems take the ports of outgoing connections from: a server
-//! that is down for a moment finds its port free when it comes back.
+//! They come from below the range that systems take the ports of outgoing connections from: a
+//! server that is down for a moment finds its port free when it comes back.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -33,7 +33,8 @@ pub(super) fn free() -> Result<u16, Error> {
     .map_err(Error::system("find a free port of loopback"))
 }
 
-/// The first of `candidates` that nobody listens on; if there is none, why the last one could not be had.
+/// The first of `candidates` that nobody listens on; if there is none, why the last one could not
+/// be had.
 fn first_free(candidates: impl IntoIterator<Item = u16>) -> io::Result<u16> {
     let mut result = Err(io::ErrorKind::AddrNotAvailable.into());
     for port in candidates {
@@ -51,8 +52,9 @@ mod tests {
 
     use super::*;
 
-    // No test listens on a port that it was given: a process that another test starts at that moment holds
-    // a copy of the socket that the port was tried with, for as long as it takes to become its program.
+    // No test listens on a port that it was given: a process that another test starts at that
+    // moment holds a copy of the socket that the port was tried with, for as long as it takes to
+    // become its program.
 
     #[test]
     fn ports_differ() {

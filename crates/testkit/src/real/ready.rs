@@ -16,15 +16,16 @@ const POLL: Duration = Duration::from_millis(20);
 /// How long one question may take. A server that is paused would not answer before it goes on.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long to wait for a server. A start takes four seconds; a machine that does other things at the
-/// same time may take many times as long, and only a test that fails anyway waits for all of it.
+/// How long to wait for a server. A start takes four seconds; a machine that does other things at
+/// the same time may take many times as long, and only a test that fails anyway waits for all of
+/// it.
 const READY_TIMEOUT: Duration = Duration::from_mins(2);
 
 impl RealCluster {
     /// Waits until the API server is ready: `/readyz` is ok and the namespace `default` exists.
     ///
-    /// It is after [`start`](Self::start) and [`start_apiserver`](Self::start_apiserver). Call this after
-    /// etcd was away, or the API server paused. Nothing happens when it is dropped half-way.
+    /// It is after [`start`](Self::start) and [`start_apiserver`](Self::start_apiserver). Call this
+    /// after etcd was away, or the API server paused. Nothing happens when it is dropped half-way.
     ///
     /// # Errors
     /// If the API server has ended or is not ready in time.

@@ -1,7 +1,7 @@
 //! One server of the cluster: what to run, and the process if it runs.
 //!
-//! Starting, signalling and ending are synchronous; only waiting for the end is not. The lock guards the
-//! process and is held for a few lines, never across an `await`.
+//! Starting, signalling and ending are synchronous; only waiting for the end is not. The lock
+//! guards the process and is held for a few lines, never across an `await`.
 
 use std::fs;
 use std::io;
@@ -22,8 +22,8 @@ const LOG_LINES: usize = 20;
 /// How often to look whether a process has ended. Servers take some ten milliseconds to end.
 const END_POLL: Duration = Duration::from_millis(5);
 
-/// How long a server may take to end in good order. kube-apiserver waits a minute at most for requests
-/// that it still answers.
+/// How long a server may take to end in good order. kube-apiserver waits a minute at most for
+/// requests that it still answers.
 const STOP_TIMEOUT: Duration = Duration::from_secs(70);
 
 /// A program with its flags, which can be started any number of times.

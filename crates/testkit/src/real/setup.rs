@@ -1,4 +1,5 @@
-//! Everything that makes three servers one cluster before the first is started: files, ports, flags.
+//! Everything that makes three servers one cluster before the first is started: files, ports,
+//! flags.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -21,8 +22,8 @@ use crate::Error;
 /// The folder of etcd's data, in the cluster's folder.
 pub(super) const DATA: &str = "etcd";
 
-/// How much garbage a Go program may pile up before it collects, in per cent of what is alive. At the
-/// default of 100, kube-apiserver spends a tenth of its start on collecting.
+/// How much garbage a Go program may pile up before it collects, in per cent of what is alive. At
+/// the default of 100, kube-apiserver spends a tenth of its start on collecting.
 const GARBAGE: &str = "400";
 
 /// How to reach the cluster, and as whom.
@@ -152,8 +153,8 @@ fn apiserver_flags(mut apiserver: Command, etcd_port: u16, port: u16, more: &[St
         .arg(format!("--secure-port={port}"))
         .args([
             "--bind-address=127.0.0.1",
-            // Loopback is refused here. This one is for documentation and leads nowhere; without it, a
-            // machine without a network could not start the server.
+            // Loopback is refused here. This one is for documentation and leads nowhere; without
+            // it, a machine without a network could not start the server.
             "--advertise-address=192.0.2.1",
             "--external-hostname=localhost",
             "--tls-cert-file=serving.crt",

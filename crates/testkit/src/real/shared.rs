@@ -1,4 +1,5 @@
-//! One cluster for all tests of a process: a start takes seconds, a namespace of one's own does not.
+//! One cluster for all tests of a process: a start takes seconds, a namespace of one's own does
+//! not.
 
 use std::sync::Arc;
 
@@ -14,9 +15,9 @@ static SHARED: OnceCell<Arc<RealCluster>> = OnceCell::const_new();
 impl RealCluster {
     /// The cluster that the tests of this process share, started by the first that asks for it.
     ///
-    /// It runs the controllers that end deletions ([`CLEANUP_CONTROLLERS`]) and no others. It is for
-    /// tests that keep to a namespace of their own, and do not hurt it. Every test has to ask for a client
-    /// of its own: a client ends with the runtime that it was made in.
+    /// It runs the controllers that end deletions ([`CLEANUP_CONTROLLERS`]) and no others. It is
+    /// for tests that keep to a namespace of their own, and do not hurt it. Every test has to ask
+    /// for a client of its own: a client ends with the runtime that it was made in.
     ///
     /// If the first that asks goes away half-way, the next one starts it.
     ///

@@ -1,12 +1,12 @@
 //! Processes and folders that do not outlive this process, even if it is killed.
 //!
-//! Each server runs under a small shell that holds the reading end of a pipe, and this process the other
-//! one. However this process ends, the system closes its end; the shell sees it and kills the server. A
-//! parent-death signal would not do: it follows the thread that started the server, and the threads of
-//! tests end before the process does.
+//! Each server runs under a small shell that holds the reading end of a pipe, and this process the
+//! other one. However this process ends, the system closes its end; the shell sees it and kills the
+//! server. A parent-death signal would not do: it follows the thread that started the server, and
+//! the threads of tests end before the process does.
 //!
-//! The shells have a process group of their own, so that a Ctrl-C in the terminal does not reach them
-//! before the end of the pipe does.
+//! The shells have a process group of their own, so that a Ctrl-C in the terminal does not reach
+//! them before the end of the pipe does.
 
 use std::ffi::OsStr;
 use std::fs::Permissions;
@@ -19,9 +19,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 
-/// Runs `"$@"` with its output appended to the file `$log`, tells its process id, and ends as it ends.
-/// Meanwhile a second shell waits for the end of the pipe. It reads by itself, without a third process
-/// that would have to be ended too.
+/// Runs `"$@"` with its output appended to the file `$log`, tells its process id, and ends as it
+/// ends. Meanwhile a second shell waits for the end of the pipe. It reads by itself, without a
+/// third process that would have to be ended too.
 const SUPERVISE: &str = r#"
 log=$1; shift
 exec 3<&0 </dev/null
@@ -36,8 +36,8 @@ kill -KILL "$watcher"
 exit "$status"
 "#;
 
-/// Waits for the end of the pipe and removes the folder `$1`. Servers that end at the same moment may
-/// still write into it, hence the repetition.
+/// Waits for the end of the pipe and removes the folder `$1`. Servers that end at the same moment
+/// may still write into it, hence the repetition.
 const REMOVE: &str = r#"
 read -r line
 tries=0

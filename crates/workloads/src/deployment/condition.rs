@@ -45,8 +45,8 @@ pub(super) fn get<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Con
     conditions.iter().find(|condition| condition.kind == kind)
 }
 
-/// Sets a condition. One that says the same for the same reason stays as it is, message and times included; the time of
-/// the transition stays unless the status changes.
+/// Sets a condition. One that says the same for the same reason stays as it is, message and times
+/// included; the time of the transition stays unless the status changes.
 pub(super) fn set(
     conditions: &mut Vec<Condition>,
     kind: &str,

@@ -47,7 +47,8 @@ enum Round {
     Down,
 }
 
-/// A number, or a percentage of `total`. What is absent is a quarter, as the API defaults it; what is neither is none.
+/// A number, or a percentage of `total`. What is absent is a quarter, as the API defaults it; what
+/// is neither is none.
 fn resolve(value: Option<&Amount>, total: i32, round: Round) -> i32 {
     let percent = match value {
         Some(Amount::Number(number)) => return (*number).max(0),

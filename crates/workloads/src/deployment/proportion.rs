@@ -1,4 +1,5 @@
-//! Scaling in the middle of a rollout: every replica set gets its share, so that the risk stays where it was.
+//! Scaling in the middle of a rollout: every replica set gets its share, so that the risk stays
+//! where it was.
 
 use std::cmp::Reverse;
 
@@ -13,8 +14,8 @@ pub(super) struct Share {
     pub(super) total_max_before: Option<i32>,
 }
 
-/// The new sizes, in the order of `shares`, which is from the oldest to the newest. `observed` is how many pods the
-/// deployment has, for replica sets that do not say what they were scaled for.
+/// The new sizes, in the order of `shares`, which is from the oldest to the newest. `observed` is
+/// how many pods the deployment has, for replica sets that do not say what they were scaled for.
 pub(super) fn sizes(limits: &Limits, shares: &[Share], observed: i32) -> Vec<i32> {
     let total: i32 = shares.iter().map(|share| share.replicas).sum();
     let allowed = if limits.desired > 0 { limits.total_max() } else { 0 };

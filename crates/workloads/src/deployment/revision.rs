@@ -7,7 +7,8 @@ use kube::ResourceExt as _;
 use super::limits::Limits;
 use crate::objects::{Deployment, ReplicaSet};
 
-/// Which rollout it is: on a replica set the last for which it was new, on the deployment the last of all.
+/// Which rollout it is: on a replica set the last for which it was new, on the deployment the last
+/// of all.
 pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";
 /// Revisions that the replica set had before, when it came back by a rollback.
 const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
@@ -51,7 +52,8 @@ pub(super) fn note_scale(set: &mut ReplicaSet, limits: &Limits) {
     annotations.insert(TOTAL_MAX.to_owned(), limits.total_max().to_string());
 }
 
-/// Makes the replica set the one of the newest revision, one above all `others`, with the deployment's annotations.
+/// Makes the replica set the one of the newest revision, one above all `others`, with the
+/// deployment's annotations.
 pub(super) fn note_newest<'a>(
     set: &mut ReplicaSet,
     deployment: &Deployment,

@@ -1,10 +1,11 @@
 //! The next step of a rolling update: pure arithmetic on the sizes of replica sets.
 //!
-//! Two things hold after each step, whatever the pods do meanwhile: the sizes add up to no more than the maximum, or to
-//! what they were; and as long as the statuses say no more than is true, enough pods stay available. A size that was
-//! lowered takes its pods away sooner or later, so of the pods that a status calls available no more are counted than the
-//! size lets live. And pods of a size that was lowered are there until they are not, so they count against the surge as
-//! long as a status has them; upstream looks at sizes alone, and may exceed the surge for a moment.
+//! Two things hold after each step, whatever the pods do meanwhile: the sizes add up to no more
+//! than the maximum, or to what they were; and as long as the statuses say no more than is true,
+//! enough pods stay available. A size that was lowered takes its pods away sooner or later, so of
+//! the pods that a status calls available no more are counted than the size lets live. And pods of
+//! a size that was lowered are there until they are not, so they count against the surge as long as
+//! a status has them; upstream looks at sizes alone, and may exceed the surge for a moment.
 
 use super::limits::Limits;
 use crate::objects::ReplicaSet;
@@ -42,13 +43,14 @@ pub(super) fn step(limits: &Limits, new: Size, old: &[Size]) -> Step {
     if is_changed { Step::ScaleOld(sizes) } else { Step::Rest }
 }
 
-/// What old replica sets take of the room for pods: what they are asked to have, or what they still have.
+/// What old replica sets take of the room for pods: what they are asked to have, or what they still
+/// have.
 pub(super) fn occupied<'a>(old: impl IntoIterator<Item = &'a Size>) -> i32 {
     old.into_iter().map(|size| size.replicas.max(size.observed)).sum()
 }
 
-/// The size of the new replica set: as much as the surge lets it grow beside what the old ones occupy, never more than
-/// desired.
+/// The size of the new replica set: as much as the surge lets it grow beside what the old ones
+/// occupy, never more than desired.
 pub(super) fn new_size(limits: &Limits, replicas: i32, occupied: i32) -> i32 {
     if replicas >= limits.desired {
         return limits.desired;
@@ -57,8 +59,8 @@ pub(super) fn new_size(limits: &Limits, replicas: i32, occupied: i32) -> i32 {
     replicas + room.clamp(0, limits.desired - replicas)
 }
 
-/// The sizes of the old replica sets: first without pods that are not available anyway, then without as many others as
-/// can be missed.
+/// The sizes of the old replica sets: first without pods that are not available anyway, then
+/// without as many others as can be missed.
 fn old_sizes(limits: &Limits, new: Size, old: &[Size]) -> Vec<i32> {
     let mut sizes: Vec<i32> = old.iter().map(|size| size.replicas).collect();
     let new_unavailable = new.replicas - new.counted();
@@ -161,8 +163,9 @@ mod tests {
         assert_eq!(step(&limits(3, 1, 0), size(3, 3), &[size(0, 0)]), Step::Rest);
     }
 
-    /// Runs rollouts in which pods become available one at a time, and statuses are behind as long as they can be. The
-    /// pods that a lowered size takes away may be gone already or be there still: both must be within the bounds.
+    /// Runs rollouts in which pods become available one at a time, and statuses are behind as long
+    /// as they can be. The pods that a lowered size takes away may be gone already or be there
+    /// still: both must be within the bounds.
     #[test]
     fn every_rollout_ends_within_its_bounds() {
         for (desired, surge, unavailable) in

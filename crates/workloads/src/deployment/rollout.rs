@@ -1,8 +1,8 @@
 //! One run for one deployment: what the pure files decide, carried out.
 //!
-//! Every write names the version that it was decided on, and the name of a replica set follows from its template, so a
-//! cache that is behind leads to a conflict and another run, never to a second replica set or a step too many. Of the
-//! status there is one write, at the end.
+//! Every write names the version that it was decided on, and the name of a replica set follows from
+//! its template, so a cache that is behind leads to a conflict and another run, never to a second
+//! replica set or a step too many. Of the status there is one write, at the end.
 
 use jiff::Timestamp;
 use kube::ResourceExt as _;
@@ -182,7 +182,8 @@ impl<'a> Rollout<'a> {
         self.cx.event(&self.deployment).normal("ScalingReplicaSet", note);
     }
 
-    /// Brings the notes on the replica set of the template up to date; without one, makes it if `is_wanted`.
+    /// Brings the notes on the replica set of the template up to date; without one, makes it if
+    /// `is_wanted`.
     async fn prepare_new(&mut self, is_wanted: bool) -> Result<(), Error> {
         match (self.sets.new_at(), self.sets.newest()) {
             (Some(at), Some(set)) => {
@@ -217,7 +218,8 @@ impl<'a> Rollout<'a> {
         }
     }
 
-    /// The name is taken: by the very replica set, which the cache does not show yet, or by one that has it by chance.
+    /// The name is taken: by the very replica set, which the cache does not show yet, or by one
+    /// that has it by chance.
     async fn meet(&mut self, wanted: &ReplicaSet, refused: Error) -> Result<(), Error> {
         let namespace = self.cx.key().namespace().unwrap_or_default();
         let key = ObjectKey::namespaced(namespace, &wanted.name_any());
@@ -264,7 +266,8 @@ impl<'a> Rollout<'a> {
         }
     }
 
-    /// Deletes old replica sets beyond the limit of the history, those of the oldest revisions first.
+    /// Deletes old replica sets beyond the limit of the history, those of the oldest revisions
+    /// first.
     async fn clean_up(&mut self) -> Result<(), Error> {
         let Some(limit) = self.deployment.spec.revision_history_limit else { return Ok(()) };
         let mut old: Vec<&ReplicaSet> =

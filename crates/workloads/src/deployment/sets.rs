@@ -1,4 +1,5 @@
-//! The replica sets of a deployment: the one of its template, which is the new one, and the old ones.
+//! The replica sets of a deployment: the one of its template, which is the new one, and the old
+//! ones.
 
 use kube::ResourceExt as _;
 
@@ -63,7 +64,8 @@ impl Sets {
         self.all[at] = set;
     }
 
-    /// The one to be scaled when nothing else is going on: the only one with pods, or the newest if none has any.
+    /// The one to be scaled when nothing else is going on: the only one with pods, or the newest if
+    /// none has any.
     pub(super) fn only_active_or_newest(&self) -> Option<usize> {
         match self.active_at()[..] {
             [] => self.new.or_else(|| self.all.len().checked_sub(1)),

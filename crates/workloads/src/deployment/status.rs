@@ -92,7 +92,8 @@ pub(super) fn judge_progress(
     status.conditions = conditions;
 }
 
-/// When to look again, because the deadline has passed then: never, if the rollout is over one way or the other.
+/// When to look again, because the deadline has passed then: never, if the rollout is over one way
+/// or the other.
 pub(super) fn deadline_in(
     deployment: &Deployment,
     status: &DeploymentStatus,
@@ -109,7 +110,8 @@ pub(super) fn deadline_in(
     Some(until(now, current.last_update_time.as_ref()?, deadline) + Duration::from_secs(1))
 }
 
-/// Notes that the deployment was paused or resumed, so that a pause does not count against the deadline.
+/// Notes that the deployment was paused or resumed, so that a pause does not count against the
+/// deadline.
 pub(super) fn note_pause(deployment: &Deployment, conditions: &mut Vec<Condition>, now: Timestamp) {
     let is_paused = deployment.spec.paused == Some(true);
     let noted = get(conditions, PROGRESSING).and_then(|condition| condition.reason.clone());

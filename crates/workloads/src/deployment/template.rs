@@ -21,8 +21,8 @@ const HASH_LENGTH: usize = 10;
 
 /// A hash of the template, and of how often its hash was taken already: ten letters and digits.
 ///
-/// FNV-1a over the JSON. Upstream hashes a dump of Go's structures instead, so the hashes differ; the replica set of a
-/// template is found by comparing templates, and never by its hash.
+/// FNV-1a over the JSON. Upstream hashes a dump of Go's structures instead, so the hashes differ;
+/// the replica set of a template is found by comparing templates, and never by its hash.
 pub(super) fn hash(template: &Value, collisions: i32) -> String {
     let mut hash = Fnv::default();
     hash.add_value(template);

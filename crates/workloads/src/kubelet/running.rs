@@ -10,7 +10,8 @@ use crate::pod::RUNNING;
 /// The conditions that a kubelet sets, in its order; the scheduler's is the last.
 const CONDITIONS: [&str; 4] = ["Initialized", "Ready", "ContainersReady", "PodScheduled"];
 
-/// The pod's status when it runs and is ready since `now`. What it says otherwise stays, such as conditions of others.
+/// The pod's status when it runs and is ready since `now`. What it says otherwise stays, such as
+/// conditions of others.
 pub(super) fn status(pod: &Pod, now: Timestamp) -> PodStatus {
     let known = pod.status.clone();
     let containers = pod.spec["containers"].as_array().into_iter().flatten();

@@ -1,7 +1,8 @@
 //! Which pods go first when there are too many, in the order that upstream has.
 //!
-//! Those go first that are missed least: not on a node before on one, pending before running, not ready before ready,
-//! of lower deletion cost, on a node with more of their siblings, ready for a shorter time, restarted more often, younger.
+//! Those go first that are missed least: not on a node before on one, pending before running, not
+//! ready before ready, of lower deletion cost, on a node with more of their siblings, ready for a
+//! shorter time, restarted more often, younger.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -10,7 +10,8 @@ use crate::deployment::template::labels;
 use crate::objects::{Pod, ReplicaSet, ReplicaSetStatus};
 use crate::pod::{available_in, is_active, is_ready, is_terminating};
 
-/// What to say of the pods, and when to look again: as soon as one that is ready counts as available.
+/// What to say of the pods, and when to look again: as soon as one that is ready counts as
+/// available.
 pub(super) fn of(
     set: &ReplicaSet,
     pods: &[Arc<Pod>],
@@ -36,8 +37,8 @@ pub(super) fn of(
     (status, later)
 }
 
-/// A count that the server leaves out if it is zero. If it were written, it would differ from what is read back, and be
-/// written for ever.
+/// A count that the server leaves out if it is zero. If it were written, it would differ from what
+/// is read back, and be written for ever.
 fn some(pods: usize) -> Option<i32> {
     (pods > 0).then(|| count(pods))
 }

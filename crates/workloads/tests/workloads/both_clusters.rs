@@ -1,5 +1,5 @@
-//! The same cases on the embedded server, with our controllers, and on a real kube-apiserver, with those of
-//! kube-controller-manager: both end in the same picture.
+//! The same cases on the embedded server, with our controllers, and on a real kube-apiserver, with
+//! those of kube-controller-manager: both end in the same picture.
 
 use std::sync::Arc;
 

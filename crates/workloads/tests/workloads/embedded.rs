@@ -74,7 +74,8 @@ async fn pods_made(cluster: &TestCluster) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn cache_that_is_behind_leads_to_no_pod_too_many() {
-    // Events of pods are late, by more than a run waits for them. Those of replica sets are not, and each is a run.
+    // Events of pods are late, by more than a run waits for them. Those of replica sets are not,
+    // and each is a run.
     let cluster = TestCluster::embedded();
     let late = Fault::DelayEvent(Duration::from_secs(6));
     let server = cluster.server().expect("embedded");
@@ -84,7 +85,8 @@ async fn cache_that_is_behind_leads_to_no_pod_too_many() {
 
 #[tokio::test(start_paused = true)]
 async fn lost_answer_leads_to_no_pod_too_many() {
-    // The pod is made, but its replica set is told that the connection broke; and the event is late as well.
+    // The pod is made, but its replica set is told that the connection broke; and the event is late
+    // as well.
     let cluster = TestCluster::embedded();
     let server = cluster.server().expect("embedded");
     let late = Fault::DelayEvent(Duration::from_secs(6));

@@ -1,8 +1,9 @@
 //! Why the controller ran, in words: its journal, read as long as it lasts.
 //!
-//! The journal keeps the last few runs of each key, so it has to be [read](Told::read) now and then;
-//! [`lines`](Told::lines) then words what was read since the last time. Runs that found nothing to do share a line, and
-//! so do tries that failed alike: a controller looks far more often than it acts.
+//! The journal keeps the last few runs of each key, so it has to be [read](Told::read) now and
+//! then; [`lines`](Told::lines) then words what was read since the last time. Runs that found
+//! nothing to do share a line, and so do tries that failed alike: a controller looks far more often
+//! than it acts.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,9 @@
 //! The story: what a person would do with Foos, what the controller does about it, and why.
 //!
-//! Each chapter changes something as a user does, through the API server, waits for what must follow, and then tells
-//! which runs there were and what led to them. It waits for objects, not for time, so it is as fast as its reader is:
-//! between chapters it pauses for as long as it is told to.
+//! Each chapter changes something as a user does, through the API server, waits for what must
+//! follow, and then tells which runs there were and what led to them. It waits for objects, not for
+//! time, so it is as fast as its reader is: between chapters it pauses for as long as it is told
+//! to.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +51,8 @@ const FOREIGN: &str = "not-a-foos";
 /// How often the journal is read: more often than it forgets.
 const READ_EVERY: Duration = Duration::from_millis(10);
 
-/// How long the controller may have something to do after a step. With a Foo that is refused it always has.
+/// How long the controller may have something to do after a step. With a Foo that is refused it
+/// always has.
 const REST_MAX: Duration = Duration::from_secs(1);
 
 impl<'a> Story<'a> {
@@ -173,7 +175,8 @@ impl Story<'_> {
     /// Why Foos ran since the last time.
     async fn why(&mut self) {
         let queue = self.demo.controller.queue();
-        // What it wrote itself leads to runs, too. A Foo that is refused has no rest, and is told of as it is.
+        // What it wrote itself leads to runs, too. A Foo that is refused has no rest, and is told
+        // of as it is.
         let _ = self.meanwhile(timeout(REST_MAX, queue.wait_idle())).await;
         self.say_why();
     }

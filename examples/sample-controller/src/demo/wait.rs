@@ -1,4 +1,5 @@
-//! Waiting for what must follow, by the caches that the controllers have: no polling, and no time but a bound.
+//! Waiting for what must follow, by the caches that the controllers have: no polling, and no time
+//! but a bound.
 
 use std::time::Duration;
 
@@ -11,7 +12,8 @@ use windlass::informer::{HandlerOptions, Resync, Scope};
 
 use super::Demo;
 
-/// How long anything may take. It takes milliseconds; beyond this something is broken, and saying so beats waiting.
+/// How long anything may take. It takes milliseconds; beyond this something is broken, and saying
+/// so beats waiting.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
 impl Demo {

@@ -1,4 +1,5 @@
-//! What the tests share: a cluster with the definition of Foo, the controller at work on it, and a look at what it writes.
+//! What the tests share: a cluster with the definition of Foo, the controller at work on it, and a
+//! look at what it writes.
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
 use std::fmt::Debug;
@@ -25,7 +26,8 @@ use windlass_apiserver::ApiServer;
 
 pub(crate) const NAMESPACE: &str = "default";
 
-/// What the controller wrote: method and path, in order. Events come in the background, and are not among them.
+/// What the controller wrote: method and path, in order. Events come in the background, and are not
+/// among them.
 #[derive(Clone, Default)]
 pub(crate) struct Writes(Arc<Mutex<Vec<String>>>);
 
@@ -100,7 +102,8 @@ impl Stage {
         Self::start(server, client)
     }
 
-    /// Waits until the controller has nothing more to do. On the paused clock a second passes when that is so.
+    /// Waits until the controller has nothing more to do. On the paused clock a second passes when
+    /// that is so.
     pub(crate) async fn rest(&self) {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }

@@ -12,7 +12,8 @@ const COLUMN_TYPES: &str = "boolean,date,integer,number,string";
 const COLUMN_FORMATS: &str = "byte,date,date-time,double,float,int32,int64,password";
 const MAX_SELECTABLE_FIELDS: usize = 8;
 
-/// What may stand at the root of a schema with a status subresource, as Go's fields and as JSON names them.
+/// What may stand at the root of a schema with a status subresource, as Go's fields and as JSON
+/// names them.
 const ALLOWED_AT_ROOT: [(&str, &str); 22] = [
     ("Description", "description"),
     ("Type", "type"),

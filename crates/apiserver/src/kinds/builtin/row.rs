@@ -1,4 +1,5 @@
-//! One row of the table of built-in kinds, written as a chain: what a kind is, then how it differs from most.
+//! One row of the table of built-in kinds, written as a chain: what a kind is, then how it differs
+//! from most.
 
 use super::super::{
     Dependents, Generation, Kind, Origin, Rules, Scale, StatusMetadata, Verbs, Version,
@@ -6,8 +7,8 @@ use super::super::{
 use super::{EVENT_RENAMES, NEW_EVENT_LABELS};
 use crate::metadata::NameRule;
 
-/// One kind of the table, with the fields of [`Kind`], its only [`Version`] and [`Rules`]. Its singular name is its
-/// kind in lower case, without exception.
+/// One kind of the table, with the fields of [`Kind`], its only [`Version`] and [`Rules`]. Its
+/// singular name is its kind in lower case, without exception.
 #[derive(Clone, Copy)]
 pub(super) struct Row {
     plural: &'static str,

@@ -1,7 +1,7 @@
 //! Defaults of pods and of the pod templates in other kinds.
 //!
-//! A template gets what every pod spec gets; a pod itself also gets what only the server adds to pods: requests
-//! from limits, tolerations, priority and its first status.
+//! A template gets what every pod spec gets; a pod itself also gets what only the server adds to
+//! pods: requests from limits, tolerations, priority and its first status.
 
 use serde_json::{Value, json};
 
@@ -86,7 +86,8 @@ fn container(container: &mut Value) {
     fill(container, "imagePullPolicy", json!(policy));
 }
 
-/// An image is pulled each time if its tag is `latest`, which it is if there is neither tag nor digest.
+/// An image is pulled each time if its tag is `latest`, which it is if there is neither tag nor
+/// digest.
 fn pull_policy(image: &str) -> &'static str {
     let (name, digest) =
         image.split_once('@').map_or((image, None), |(name, digest)| (name, Some(digest)));
@@ -167,8 +168,8 @@ fn first_status(object: &mut Value) {
     set(object, "status", status);
 }
 
-/// Guaranteed, if all containers limit cpu and memory and ask for just that; best effort, if none says anything;
-/// burstable otherwise.
+/// Guaranteed, if all containers limit cpu and memory and ask for just that; best effort, if none
+/// says anything; burstable otherwise.
 fn quality_of_service(spec: &Value) -> &'static str {
     let whole = spec
         .get("resources")

@@ -1,8 +1,10 @@
-//! Amounts of resources, such as `500m`, `1.5Gi` or `1e3`, as far as comparing two of them needs it.
+//! Amounts of resources, such as `500m`, `1.5Gi` or `1e3`, as far as comparing two of them needs
+//! it.
 
 use serde_json::Value;
 
-/// How many parts one has: amounts are counted in billionths, the finest that the real server keeps.
+/// How many parts one has: amounts are counted in billionths, the finest that the real server
+/// keeps.
 const PARTS: i128 = 1_000_000_000;
 
 /// An amount of something, exact.

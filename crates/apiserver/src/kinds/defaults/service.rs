@@ -1,4 +1,5 @@
-//! Defaults of services. No address is allocated: a service has the cluster IP that its author gives it, or none.
+//! Defaults of services. No address is allocated: a service has the cluster IP that its author
+//! gives it, or none.
 
 use serde_json::{Value, json};
 
@@ -53,8 +54,8 @@ fn target_port(port: &mut Value) {
     }
 }
 
-/// The families of a cluster with IPv4 only. A headless service without a selector may have endpoints of both,
-/// whatever the cluster has.
+/// The families of a cluster with IPv4 only. A headless service without a selector may have
+/// endpoints of both, whatever the cluster has.
 fn ip_families(spec: &mut Value) {
     let address = text(spec, "clusterIP").map(str::to_owned);
     let unselective = is_empty(spec.get("selector"));

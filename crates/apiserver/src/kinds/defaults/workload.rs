@@ -66,8 +66,8 @@ pub(super) fn replication_controller(object: &mut Value) {
     copy_labels(object, labels);
 }
 
-/// A job that says neither how many pods must succeed nor how many may run is one pod. This comes before the
-/// fragment, which fills in the second number in any case.
+/// A job that says neither how many pods must succeed nor how many may run is one pod. This comes
+/// before the fragment, which fills in the second number in any case.
 pub(super) fn completions(object: &mut Value) {
     let spec = &object["spec"];
     if spec.get("completions").is_none() && spec.get("parallelism").is_none() {

@@ -1,4 +1,5 @@
-//! How the fields of built-in kinds merge in server-side apply, and what an object of theirs is at its emptiest.
+//! How the fields of built-in kinds merge in server-side apply, and what an object of theirs is at
+//! its emptiest.
 
 use serde_json::{Map, Value};
 
@@ -36,7 +37,8 @@ impl BuiltInPlace {
         Self { of: Of::Type(table.get(OBJECT_META)), merging: None }
     }
 
-    /// What Go has for an object to which nothing was given: structs that are in it and not only pointed to.
+    /// What Go has for an object to which nothing was given: structs that are in it and not only
+    /// pointed to.
     pub(crate) fn empty_object(kind: &Kind, version: &str) -> Value {
         match Self::of_kind(kind, version) {
             Some(Self { of: Of::Type(of), .. }) => empty(of),

@@ -1,13 +1,15 @@
 //! The shapes as they are in memory, read once from `shapes.txt`.
 //!
-//! The head of the file describes it. Everything borrows from its text, and types refer to each other by name: they
-//! go in circles. What the file says about strategic merge patches is used only where nothing is said about lists.
+//! The head of the file describes it. Everything borrows from its text, and types refer to each
+//! other by name: they go in circles. What the file says about strategic merge patches is used only
+//! where nothing is said about lists.
 //!
 //! Invariant: kinds, types and the fields of a type are sorted by their names, as the file is.
 
 use std::sync::LazyLock;
 
-/// The shapes of the built-in kinds; read when the first object is decoded, not when the server starts.
+/// The shapes of the built-in kinds; read when the first object is decoded, not when the server
+/// starts.
 pub(super) static TABLE: LazyLock<Table> =
     LazyLock::new(|| Table::parse(include_str!("shapes.txt")));
 
@@ -64,7 +66,8 @@ pub(super) enum Listing {
     Keyed(Vec<&'static str>),
 }
 
-/// What a value has to be. Those with a text have the name that Go gives the type there, if it gives one.
+/// What a value has to be. Those with a text have the name that Go gives the type there, if it
+/// gives one.
 #[derive(Debug)]
 pub(super) enum Shape {
     String(&'static str),
@@ -163,7 +166,8 @@ fn said(words: &[&'static str], prefix: &str) -> Option<&'static str> {
 }
 
 impl Type {
-    /// A field by its name in JSON. Capital and small letters are not the same, as they are not for the real server.
+    /// A field by its name in JSON. Capital and small letters are not the same, as they are not for
+    /// the real server.
     pub(super) fn field(&self, name: &str) -> Option<&Field> {
         let found = self.fields.binary_search_by(|field| field.name.cmp(name)).ok()?;
         Some(&self.fields[found])

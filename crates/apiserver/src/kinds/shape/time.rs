@@ -137,7 +137,8 @@ fn days(year: u32, month: u32) -> u32 {
     }
 }
 
-/// A text in quotes, as errors about times have it: everything that is not printable ASCII is shown as bytes.
+/// A text in quotes, as errors about times have it: everything that is not printable ASCII is shown
+/// as bytes.
 fn quoted(bytes: &[u8]) -> String {
     let mut text = String::from("\"");
     for &byte in bytes {

@@ -1,9 +1,10 @@
 //! The way of an object through its shape: what Go's decoder does with a body and a struct.
 //!
-//! Go names a value in two ways. A field that is not known has its path in JSON, with keys and places in lists. A
-//! value of a wrong type has the innermost struct, and the names of fields on the way to it, those of embedded
-//! structs among them and no keys or places. The first wrong value is told when all is read; but a type that decodes
-//! itself (a time, a quantity, a schema in a schema) ends the walk at once.
+//! Go names a value in two ways. A field that is not known has its path in JSON, with keys and
+//! places in lists. A value of a wrong type has the innermost struct, and the names of fields on
+//! the way to it, those of embedded structs among them and no keys or places. The first wrong value
+//! is told when all is read; but a type that decodes itself (a time, a quantity, a schema in a
+//! schema) ends the walk at once.
 
 use std::fmt::Write as _;
 
@@ -31,7 +32,8 @@ pub(super) struct Walk<'a> {
     stack: String,
     /// The innermost struct on the way to it.
     owner: &'static str,
-    /// Whether it is inside of a type that decodes itself: the struct stays, and nobody hears of unknown fields.
+    /// Whether it is inside of a type that decodes itself: the struct stays, and nobody hears of
+    /// unknown fields.
     inside: bool,
     /// What is wrong with the first wrong value.
     wrong: Option<String>,
@@ -51,7 +53,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Takes an object of the named type through its shape, and returns the paths of unknown fields.
+    /// Takes an object of the named type through its shape, and returns the paths of unknown
+    /// fields.
     pub(super) fn run(
         mut self,
         name: &'static str,
@@ -161,7 +164,8 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// An item of a list or a value of a map: there it stays if it is null, and is what Go has for nothing.
+    /// An item of a list or a value of a map: there it stays if it is null, and is what Go has for
+    /// nothing.
     fn element(&mut self, shape: &Shape, value: &mut Value) -> Result<(), String> {
         if !value.is_null() {
             return self.value(shape, value);
@@ -170,7 +174,8 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// A value whose type decodes itself by what it is made of: what is wrong in there ends the walk.
+    /// A value whose type decodes itself by what it is made of: what is wrong in there ends the
+    /// walk.
     fn itself(&mut self, shape: &Shape, value: &mut Value) -> Result<(), String> {
         let outside = (self.inside, self.wrong.take());
         self.inside = true;
@@ -240,7 +245,8 @@ fn is_int32(number: &serde_json::Number) -> bool {
     number.as_i64().is_some_and(|number| i32::try_from(number).is_ok())
 }
 
-/// Bytes that were given as numbers, in the form that they are kept in. Those that are none have been told already.
+/// Bytes that were given as numbers, in the form that they are kept in. Those that are none have
+/// been told already.
 fn in_base64(items: &[Value]) -> Value {
     let byte = |item: &Value| item.as_u64().and_then(|number| u8::try_from(number).ok());
     let bytes: Vec<u8> = items.iter().filter_map(byte).collect();

@@ -1,7 +1,8 @@
-//! Whether a configuration can be applied at all: its fields must be known, and its values of the right types.
+//! Whether a configuration can be applied at all: its fields must be known, and its values of the
+//! right types.
 //!
-//! Other writes drop what is not known. Apply cannot: nobody would know how it merges. The words are those of the
-//! real server, values in them left out where it prints what Go holds them in.
+//! Other writes drop what is not known. Apply cannot: nobody would know how it merges. The words
+//! are those of the real server, values in them left out where it prints what Go holds them in.
 
 use std::collections::BTreeSet;
 

@@ -44,7 +44,8 @@ impl Comparison {
     fn both(&mut self, place: Place<'_>, old: &Value, new: &Value, path: &mut Path) {
         let (before, after) = (place.form(old), place.form(new));
         if before != after {
-            // A part of the old one is gone, a part of the new one is there, and a leaf is not what it was.
+            // A part of the old one is gone, a part of the new one is there, and a leaf is not what
+            // it was.
             children(place, old, path, &mut self.removed);
             children(place, new, path, &mut self.added);
             if before == Form::Leaf || after == Form::Leaf {
@@ -113,7 +114,8 @@ impl Comparison {
     }
 }
 
-/// The fields that somebody who applies this object manages. A struct is not one of them, its fields are.
+/// The fields that somebody who applies this object manages. A struct is not one of them, its
+/// fields are.
 pub(crate) fn applied(place: Place<'_>, object: &Value) -> FieldSet {
     let mut set = FieldSet::default();
     add_applied(place, object, &mut Path::new(), &mut set);

@@ -1,7 +1,8 @@
 //! Sets of fields: who manages what, as `metadata.managedFields` writes it down.
 //!
-//! A set is a tree of path elements, and each node says whether the field itself is a member, besides what is
-//! below it. A leaf of the tree is always a member: [`FieldSet`] never holds a node that stands for nothing.
+//! A set is a tree of path elements, and each node says whether the field itself is a member,
+//! besides what is below it. A leaf of the tree is always a member: [`FieldSet`] never holds a node
+//! that stands for nothing.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -212,8 +213,8 @@ impl FieldSet {
         })
     }
 
-    /// The set with all structs that it has fields of. They are mostly left out: whoever manages a field of a
-    /// struct manages the struct.
+    /// The set with all structs that it has fields of. They are mostly left out: whoever manages a
+    /// field of a struct manages the struct.
     pub(crate) fn with_named(&self, place: Place<'_>) -> Self {
         let named = self.0.iter().map(|(element, node)| {
             let (named, below) = match element {

@@ -1,7 +1,8 @@
 //! From `kubectl apply` to `kubectl apply --server-side`.
 //!
-//! The former keeps what it applied in an annotation and writes by other means than apply, so that the latter would
-//! be in conflict with it. The server knows: fields that are as the annotation says are kubectl's own.
+//! The former keeps what it applied in an annotation and writes by other means than apply, so that
+//! the latter would be in conflict with it. The server knows: fields that are as the annotation
+//! says are kubectl's own.
 
 use serde_json::{Map, Value};
 

@@ -1,8 +1,9 @@
 //! Who manages which fields of an object: `metadata.managedFields`, and how a write changes it.
 //!
-//! A manager that applies says what it wants to manage; one that writes in another way manages what it changed.
-//! A manager loses a field when the field goes, or when another one writes another value to it. Applying the
-//! value of somebody else's field is shared management, applying another value is a conflict.
+//! A manager that applies says what it wants to manage; one that writes in another way manages what
+//! it changed. A manager loses a field when the field goes, or when another one writes another
+//! value to it. Applying the value of somebody else's field is shared management, applying another
+//! value is a conflict.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +49,8 @@ pub(crate) enum Operation {
 pub(crate) struct Manager {
     pub(crate) name: String,
     pub(crate) operation: Operation,
-    /// The version in which it writes; empty for one that applies, which is the same in all versions.
+    /// The version in which it writes; empty for one that applies, which is the same in all
+    /// versions.
     version: String,
     subresource: String,
 }
@@ -283,7 +285,8 @@ impl Managers {
         Ok(comparison)
     }
 
-    /// Removes what a manager applied last time and does not apply any more, unless somebody else manages it.
+    /// Removes what a manager applied last time and does not apply any more, unless somebody else
+    /// manages it.
     fn prune(&self, fields: &Fields<'_>, merged: Value, last: &Holding) -> Value {
         let Some(&place) = fields.places.get(&last.version) else { return merged };
         let last = last.fields.with_named(place);

@@ -8,7 +8,8 @@ use super::compare::{element, is_nothing};
 use super::field_set::{Element, FieldSet};
 use crate::place::{Form, Place};
 
-/// What is there, with what is applied over it. What is applied wins; what it does not mention stays.
+/// What is there, with what is applied over it. What is applied wins; what it does not mention
+/// stays.
 pub(crate) fn merge(place: Place<'_>, held: &Value, applied: &Value) -> Value {
     let form = place.form(applied);
     let alike = form == place.form(held);
@@ -36,8 +37,8 @@ fn merge_maps(place: Place<'_>, held: &Value, applied: &Value) -> Value {
     Value::Object(merged)
 }
 
-/// Items that both have come in the order in which they are applied. Items that only one has stay where they
-/// are among their neighbours; where both have some, those that are there come first.
+/// Items that both have come in the order in which they are applied. Items that only one has stay
+/// where they are among their neighbours; where both have some, those that are there come first.
 fn merge_lists(place: Place<'_>, held: &Value, applied: &Value) -> Value {
     let (ours, theirs) = (items(place, held), items(place, applied));
     let mut known: BTreeMap<&Element, Option<&Value>> = BTreeMap::new();
@@ -54,7 +55,8 @@ fn merge_lists(place: Place<'_>, held: &Value, applied: &Value) -> Value {
     let mut left = ours.iter().peekable();
     let mut merged = Vec::with_capacity(ours.len().max(theirs.len()));
     for (element, item) in &theirs {
-        // What is there goes first, up to the item whose turn is next; others come where they are applied.
+        // What is there goes first, up to the item whose turn is next; others come where they are
+        // applied.
         while let Some((next, held)) = left.next_if(|(next, _)| shared.peek() != Some(&next)) {
             if !wanted.contains(next) {
                 merged.push((*held).clone());

@@ -1,8 +1,10 @@
-//! Who writes, and what becomes of `metadata.managedFields` when an object is written by other means than apply.
+//! Who writes, and what becomes of `metadata.managedFields` when an object is written by other
+//! means than apply.
 //!
-//! The real server keeps managed fields of all objects. Here only those objects have them that were ever applied,
-//! or that were created by somebody who named itself: an object that nobody applies costs nothing. What was
-//! written before belongs to a manager called `before-first-apply`, as on a real server for objects without any.
+//! The real server keeps managed fields of all objects. Here only those objects have them that were
+//! ever applied, or that were created by somebody who named itself: an object that nobody applies
+//! costs nothing. What was written before belongs to a manager called `before-first-apply`, as on a
+//! real server for objects without any.
 
 use serde_json::{Map, Value};
 
@@ -131,8 +133,9 @@ pub(crate) fn updated(
     }
 }
 
-/// The managers that a write starts from. A list that is empty, or of one empty entry, forgets them all; one that
-/// is not understood does not count, and neither does one that is sent to a subresource.
+/// The managers that a write starts from. A list that is empty, or of one empty entry, forgets them
+/// all; one that is not understood does not count, and neither does one that is sent to a
+/// subresource.
 fn base(target: &Target, given: Option<&Value>, held: &Managers) -> Managers {
     let Some(given) = given.filter(|_| target.subresource.is_empty()) else { return held.clone() };
     let entries = given.as_array().map(Vec::as_slice).unwrap_or_default();

@@ -1,5 +1,6 @@
-//! JSON patch (RFC 6902), with the liberties that the real server takes: a missing member can be replaced,
-//! is equal to null, and copies as null; the text before the first slash of a path is ignored.
+//! JSON patch (RFC 6902), with the liberties that the real server takes: a missing member can be
+//! replaced, is equal to null, and copies as null; the text before the first slash of a path is
+//! ignored.
 
 use serde_json::{Map, Value};
 
@@ -21,8 +22,9 @@ impl Operation {
         }
     }
 
-    /// Changes the document, or leaves it in some state that is not to be used. `copied` counts the bytes that
-    /// the copies of a patch add up to: without a bound, a few of them double a document to gigabytes.
+    /// Changes the document, or leaves it in some state that is not to be used. `copied` counts the
+    /// bytes that the copies of a patch add up to: without a bound, a few of them double a document
+    /// to gigabytes.
     pub(super) fn apply(&self, document: &mut Value, copied: &mut usize) -> Result<(), Misfit> {
         let path = self.text("path")?;
         match self.text("op")? {

@@ -1,4 +1,5 @@
-//! What workloads do, told once for both clusters: each case plays in a namespace of its own, and ends at rest.
+//! What workloads do, told once for both clusters: each case plays in a namespace of its own, and
+//! ends at rest.
 
 use std::collections::BTreeSet;
 
@@ -67,7 +68,8 @@ pub(crate) async fn scaled_up_and_down(stage: &Stage) {
 async fn roll(stage: &Stage, replicas: i64, limits: &Value, available_min: usize, total_max: i64) {
     stage.create(DEPLOYMENTS, deployment(replicas, "web:1", limits)).await;
     stage.until_complete("web").await;
-    // kube-controller-manager keeps to the surge in what it asks for, but not always in what there is.
+    // kube-controller-manager keeps to the surge in what it asks for, but not always in what there
+    // is.
     let pods_max =
         if stage.is_embedded { usize::try_from(total_max).expect("positive") } else { usize::MAX };
     let pods = Watcher::begin(stage, PODS, move |pods| {

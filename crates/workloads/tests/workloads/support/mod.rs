@@ -20,7 +20,8 @@ use windlass_workloads::{Workloads, WorkloadsError};
 /// Between two looks. On the paused clock it takes no time.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// When to give up: much later than anything here takes, so that a test that would never end says what it saw.
+/// When to give up: much later than anything here takes, so that a test that would never end says
+/// what it saw.
 const GIVE_UP: Duration = Duration::from_mins(5);
 
 /// A namespace in which workloads live.
@@ -118,8 +119,8 @@ impl Stage {
         objects
     }
 
-    /// Waits until the deployment has what it asks for, all of its newest template and available, and nothing is going
-    /// any more.
+    /// Waits until the deployment has what it asks for, all of its newest template and available,
+    /// and nothing is going any more.
     pub(crate) async fn until_complete(&self, name: &str) {
         self.until(DEPLOYMENTS, "complete", |all| all.iter().any(|one| is_complete(one, name)))
             .await;

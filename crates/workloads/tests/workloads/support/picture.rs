@@ -1,6 +1,8 @@
-//! What is there, without what differs from one cluster to the next: uids, versions, times, generated names, hashes.
+//! What is there, without what differs from one cluster to the next: uids, versions, times,
+//! generated names, hashes.
 //!
-//! What hashes and uids stand for is checked on the way: that they are the same where they have to be.
+//! What hashes and uids stand for is checked on the way: that they are the same where they have to
+//! be.
 
 use serde_json::{Map, Value, json};
 
