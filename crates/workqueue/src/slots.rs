@@ -83,9 +83,8 @@ pub(crate) struct Why<C> {
 #[derive(Debug)]
 pub(crate) struct Slots<K, C> {
     slots: Slab<Slot<K, C>>,
-    /// The slot numbers, by the hash of the key. The hash stands beside them, so that a table that
-    /// grows does not read every slot.
-    table: HashTable<(u64, SlotId)>,
+    /// The slot numbers, by the hash of the key.
+    table: HashTable<SlotId>,
 }
 
 impl<K, C> Slots<K, C> {
@@ -96,7 +95,7 @@ impl<K, C> Slots<K, C> {
     /// Removes a key that has nothing left to do.
     pub(crate) fn remove(&mut self, id: SlotId) -> Slot<K, C> {
         let slot = self.slots.remove(id as usize);
-        let entry = self.table.find_entry(slot.hash, |&(_, other)| other == id);
+        let entry = self.table.find_entry(slot.hash, |&other| other == id);
         entry.expect("the table must know every slot").remove();
         slot
     }
@@ -117,8 +116,7 @@ impl<K, C> Slots<K, C> {
 
 impl<K: Eq, C> Slots<K, C> {
     pub(crate) fn find(&self, key: &K, hash: u64) -> Option<SlotId> {
-        let is_it = |&(of, id): &(u64, SlotId)| of == hash && self[id].key == *key;
-        self.table.find(hash, is_it).map(|&(_, id)| id)
+        self.table.find(hash, |&id| self[id].key == *key).copied()
     }
 
     /// The slot of `key`. If the key is new, it gets a slot that has no run ahead yet. If it is
@@ -130,9 +128,9 @@ impl<K: Eq, C> Slots<K, C> {
         now: Instant,
     ) -> (SlotId, Option<K>) {
         let Self { slots, table } = self;
-        let is_it = |&(of, id): &(u64, SlotId)| of == hash && slots[id as usize].key == key;
-        match table.entry(hash, is_it, |&(hash, _)| hash) {
-            Entry::Occupied(known) => (known.get().1, Some(key)),
+        let is_it = |&id: &SlotId| slots[id as usize].key == key;
+        match table.entry(hash, is_it, |&id| slots[id as usize].hash) {
+            Entry::Occupied(known) => (*known.get(), Some(key)),
             Entry::Vacant(vacant) => {
                 let id = slots.insert(Slot {
                     key,
@@ -147,7 +145,7 @@ impl<K: Eq, C> Slots<K, C> {
                     ticket: NO_TICKET,
                     why: None,
                 });
-                vacant.insert((hash, slot_id(id)));
+                vacant.insert(slot_id(id));
                 (slot_id(id), None)
             }
         }

@@ -1,39 +1,39 @@
 //! The crate's lock, in one place so that tests can replace it.
 //!
-//! In this crate's unit tests the lock is shuttle's, so that a schedule explorer can interleave
-//! threads at each lock operation. Hence a rule: a unit test that uses a whole queue runs under the
-//! explorer. Tests that need tokio's paused clock live in `tests/`, where the crate is compiled
-//! with std's lock.
+//! It is `parking_lot`'s, which is faster than std's where producers and workers meet, and has no
+//! poisoning: a panic of the user's code must not disable the queue. In this crate's unit tests the
+//! lock is shuttle's, so that a schedule explorer can interleave threads at each lock operation.
+//! Hence a rule: a unit test that uses a whole queue runs under the explorer. Tests that need
+//! tokio's paused clock live in `tests/`, where the crate is compiled with the real lock.
 
 #[cfg(not(test))]
-mod imp {
-    pub(crate) use std::sync::{Mutex, MutexGuard};
+pub(crate) use parking_lot::{Mutex as Lock, MutexGuard};
 
-    pub(crate) fn yield_point() {}
+#[cfg(test)]
+pub(crate) use explored::{Lock, MutexGuard};
+
+/// Lets the schedule explorer switch threads around calls into tokio, which it cannot see.
+pub(crate) fn yield_point() {
+    #[cfg(test)]
+    shuttle::thread::yield_now();
 }
 
 #[cfg(test)]
-mod imp {
-    pub(crate) use shuttle::sync::{Mutex, MutexGuard};
-    pub(crate) use shuttle::thread::yield_now as yield_point;
-}
+mod explored {
+    use std::sync::PoisonError;
 
-use std::sync::PoisonError;
+    pub(crate) use shuttle::sync::MutexGuard;
 
-pub(crate) use imp::MutexGuard;
-/// Lets the schedule explorer switch threads around calls into tokio, which it cannot see.
-pub(crate) use imp::yield_point;
+    #[derive(Debug)]
+    pub(crate) struct Lock<T>(shuttle::sync::Mutex<T>);
 
-/// A mutex that ignores poisoning: a panic of the user's code must not disable the queue.
-#[derive(Debug)]
-pub(crate) struct Lock<T>(imp::Mutex<T>);
+    impl<T> Lock<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self(shuttle::sync::Mutex::new(value))
+        }
 
-impl<T> Lock<T> {
-    pub(crate) fn new(value: T) -> Self {
-        Self(imp::Mutex::new(value))
-    }
-
-    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        }
     }
 }
