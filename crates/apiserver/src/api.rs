@@ -13,10 +13,10 @@ use serde_json::{Map, Value, json};
 use crate::accept;
 use crate::auth::User;
 use crate::body::{self, Body};
-use crate::controllers::is_crd;
 use crate::discovery;
 use crate::failure::Failure;
 use crate::fault::Fault;
+use crate::fields::finalizers;
 use crate::kinds::{Registry, Verbs};
 use crate::object::Encoding;
 use crate::query::Query;
@@ -24,7 +24,8 @@ use crate::reply;
 use crate::request::RequestInfo;
 use crate::route::{ResourcePath, Route};
 use crate::shared::Shared;
-use crate::state::{State, Target, finalizers};
+use crate::state::State;
+use crate::target::Target;
 use crate::write::apply::tracking::{Tracking, Writer};
 use crate::write::apply::{self, Apply};
 use crate::write::decode::Decoder;
@@ -227,7 +228,7 @@ impl Call<'_> {
             };
         }
         let object = self.decode(state, target)?;
-        if is_crd(&target.kind) {
+        if target.kind.is_crd() {
             self.warnings.borrow_mut().extend(crate::crd::warning(&object));
         }
         self.warn_of_finalizers(target, &object);

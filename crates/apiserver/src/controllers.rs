@@ -12,10 +12,11 @@ pub(crate) mod owners;
 
 use serde_json::{Map, Value};
 
-use crate::kinds::{Kind, Registered};
+use crate::fields::is_terminating;
+use crate::fields::nothing_holds;
+use crate::kinds::Registered;
 use crate::object::Key;
-use crate::state::{State, is_terminating};
-use crate::write::update::nothing_holds;
+use crate::state::State;
 
 impl State {
     /// Lets the built-in controllers do all that there is to do.
@@ -53,8 +54,4 @@ impl State {
             self.put(kind, key, object);
         }
     }
-}
-
-pub(crate) fn is_crd(kind: &Kind) -> bool {
-    kind.is("apiextensions.k8s.io", "customresourcedefinitions")
 }

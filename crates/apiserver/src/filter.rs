@@ -6,7 +6,7 @@ use crate::object::{Key, Stored};
 use crate::query::Query;
 use crate::selector::field::FieldSelector;
 use crate::selector::label::LabelSelector;
-use crate::state::Target;
+use crate::target::Target;
 
 /// A namespace, and two selectors.
 #[derive(Debug, Clone)]

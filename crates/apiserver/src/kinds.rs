@@ -234,6 +234,10 @@ impl Kind {
     pub(crate) fn is(&self, group: &str, plural: &str) -> bool {
         self.group == group && self.plural == plural
     }
+
+    pub(crate) fn is_crd(&self) -> bool {
+        self.is("apiextensions.k8s.io", "customresourcedefinitions")
+    }
 }
 
 impl Version {

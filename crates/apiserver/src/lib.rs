@@ -45,6 +45,7 @@ mod discovery;
 mod failure;
 mod fault;
 mod field_error;
+mod fields;
 mod filter;
 mod ids;
 mod json;
@@ -66,6 +67,7 @@ mod service;
 mod shared;
 mod state;
 mod store;
+mod target;
 mod watch;
 mod write;
 

@@ -9,11 +9,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
+use crate::fields::text;
 use crate::filter::Filter;
 use crate::object::{Encoding, Key, Stored};
 use crate::query::{Query, VersionMatch, version_number};
-use crate::state::{State, Target, text};
+use crate::state::State;
 use crate::store::Range;
+use crate::target::Target;
 
 /// A page, ready to be written.
 #[derive(Debug)]

@@ -95,7 +95,7 @@ pub(crate) struct Encoding {
 impl Stored {
     /// `object` is in the stored version; its `metadata.resourceVersion` is set here.
     pub(crate) fn new(mut object: Map<String, Value>, revision: u64, kind: &Registered) -> Self {
-        crate::state::metadata_mut(&mut object)
+        crate::fields::metadata_mut(&mut object)
             .insert("resourceVersion".into(), revision.to_string().into());
         Self::draft(object, revision, kind)
     }

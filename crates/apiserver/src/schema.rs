@@ -19,6 +19,7 @@ mod prune;
 mod scalar;
 mod structural;
 mod validate;
+mod value_type;
 
 use serde_json::Value;
 

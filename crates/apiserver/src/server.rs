@@ -193,7 +193,7 @@ impl Builder {
 fn bootstrap(state: &mut State) {
     let kind = state.registry.namespaces().clone();
     for name in NAMESPACES {
-        let target = crate::state::Target {
+        let target = crate::target::Target {
             kind: kind.clone(),
             version: 0,
             namespace: String::new(),

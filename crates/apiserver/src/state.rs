@@ -12,13 +12,15 @@ use serde_json::{Map, Value};
 use crate::clock::WallClock;
 use crate::controllers::owners::Owners;
 use crate::failure::Failure;
+use crate::fields::text;
 use crate::filter::Filter;
 use crate::ids::Ids;
-use crate::kinds::{KindId, Registered, Registry, Version};
+use crate::kinds::{KindId, Registered, Registry};
 use crate::object::{Key, Stored};
 use crate::query::Query;
 use crate::route::ResourcePath;
 use crate::store::Store;
+use crate::target::Target;
 
 /// Everything that a request can see or change.
 #[derive(Debug)]
@@ -52,27 +54,6 @@ pub(crate) struct Removed {
     pub(crate) uid: String,
     /// The uids of its owners.
     pub(crate) owners: Vec<String>,
-}
-
-/// What a path points at, once its kind is known.
-#[derive(Debug, Clone)]
-pub(crate) struct Target {
-    pub(crate) kind: Arc<Registered>,
-    /// Index into the kind's versions.
-    pub(crate) version: usize,
-    pub(crate) namespace: String,
-    pub(crate) name: String,
-    pub(crate) subresource: String,
-}
-
-impl Target {
-    pub(crate) fn version(&self) -> &Version {
-        &self.kind.versions[self.version]
-    }
-
-    pub(crate) fn key(&self) -> Key {
-        Key::new(&self.namespace, &self.name)
-    }
 }
 
 impl State {
@@ -134,40 +115,4 @@ impl State {
         self.touched.push_back(Touched { kind: kind.storage, key: key.clone(), removed });
         Some(last)
     }
-}
-
-/// `metadata`, made if it is not there.
-pub(crate) fn metadata_mut(object: &mut Map<String, Value>) -> &mut Map<String, Value> {
-    let metadata = object.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
-    if !metadata.is_object() {
-        *metadata = Value::Object(Map::new());
-    }
-    metadata.as_object_mut().expect("metadata was just made an object")
-}
-
-/// A text of `metadata`, empty where there is none.
-pub(crate) fn text<'a>(object: &'a Map<String, Value>, field: &str) -> &'a str {
-    let value = object.get("metadata").and_then(|metadata| metadata.get(field));
-    value.and_then(Value::as_str).unwrap_or_default()
-}
-
-/// `metadata.finalizers`
-pub(crate) fn finalizers(object: &Map<String, Value>) -> Vec<&str> {
-    let list = object.get("metadata").and_then(|metadata| metadata.get("finalizers"));
-    list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
-}
-
-/// Puts a list of finalizers back, or takes the field away with the last.
-pub(crate) fn set_finalizers(object: &mut Map<String, Value>, finalizers: &[String]) {
-    let metadata = metadata_mut(object);
-    if finalizers.is_empty() {
-        metadata.remove("finalizers");
-    } else {
-        metadata.insert("finalizers".into(), finalizers.into());
-    }
-}
-
-/// Whether its deletion was asked for.
-pub(crate) fn is_terminating(object: &Map<String, Value>) -> bool {
-    !text(object, "deletionTimestamp").is_empty()
 }

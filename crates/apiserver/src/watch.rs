@@ -23,8 +23,9 @@ use crate::object::{Encoding, Key, Stored};
 use crate::query::{Query, version_number};
 use crate::request::RequestInfo;
 use crate::shared::Shared;
-use crate::state::{State, Target};
+use crate::state::State;
 use crate::store::{Event, Range, encode_line};
+use crate::target::Target;
 
 /// How long a watch lasts that does not say. The real server draws from 30 to 60 minutes.
 const TIMEOUT_DEFAULT: Duration = Duration::from_mins(30);

@@ -21,7 +21,7 @@ use http::StatusCode;
 use serde_json::{Map, Value};
 
 use crate::object::Stored;
-use crate::state::Target;
+use crate::target::Target;
 
 /// What a write answers with.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use tokio::time::Instant;
-use windlass_bench_stage::{Contestant, Entrant, Measured, count};
+use windlass_bench_stage::{Contestant, Entrant, Measured, Stage, count};
 
 use super::objects::Objects;
 
@@ -23,6 +23,20 @@ pub(crate) enum Case {
     Changes,
     /// The same changes for all contestants at the same time.
     SideBySide,
+}
+
+impl Stage for Objects {
+    const SUITE: &'static str = "controller";
+
+    type Case = Case;
+
+    async fn start(count: usize, changes: usize) -> Result<Self> {
+        Self::start(count, changes).await
+    }
+
+    async fn measure(&mut self, case: Case, entrants: &[Entrant]) -> Result<Vec<Measured>> {
+        case.measure(self, entrants).await
+    }
 }
 
 impl Case {

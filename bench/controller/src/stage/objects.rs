@@ -5,11 +5,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde_json::json;
 use windlass_bench_controller::name;
-use windlass_bench_stage::{
-    Entrant, Measured, NEVER, Server, Stage, Turns, create, each, fill, now_nanos, replace,
-};
+use windlass_bench_stage::{NEVER, Server, Turns, create, each, fill, now_nanos, replace};
 
-use super::case::Case;
 use super::object::{MANAGER, NAMESPACES, namespace, object, path};
 
 /// The time between two changes: 500 a second. A change takes server, etcd and writer between one
@@ -31,24 +28,14 @@ pub(crate) struct Objects {
     pub(crate) turns: Turns,
 }
 
-impl Stage for Objects {
-    const SUITE: &'static str = "controller";
-
-    type Case = Case;
-
-    async fn start(count: usize, changes: usize) -> Result<Self> {
+impl Objects {
+    pub(crate) async fn start(count: usize, changes: usize) -> Result<Self> {
         let server = Server::start().await?;
         let objects = Self { server, count, changes, turns: Turns::new(count) };
         objects.fill().await.context("the server could not be filled")?;
         Ok(objects)
     }
 
-    async fn measure(&mut self, case: Case, entrants: &[Entrant]) -> Result<Vec<Measured>> {
-        case.measure(self, entrants).await
-    }
-}
-
-impl Objects {
     /// Makes the namespaces and all objects.
     async fn fill(&self) -> Result<()> {
         let client = &self.server.client;

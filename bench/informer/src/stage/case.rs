@@ -10,7 +10,7 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 use serde::Deserialize;
 use tokio::time::Instant;
-use windlass_bench_stage::{Contestant, Entrant, Measured, Memory, count};
+use windlass_bench_stage::{Contestant, Entrant, Measured, Memory, Stage, count};
 
 use super::door::Door;
 use super::pods::Pods;
@@ -42,6 +42,24 @@ struct Synced {
     settled: Memory,
     cpu_s: f64,
     wall_s: f64,
+}
+
+impl Stage for Pods {
+    const SUITE: &'static str = "informer";
+
+    type Case = Case;
+
+    async fn start(count: usize, updates: usize) -> Result<Self> {
+        Self::start(count, updates).await
+    }
+
+    async fn measure(&mut self, case: Case, entrants: &[Entrant]) -> Result<Vec<Measured>> {
+        let mut measured = Vec::new();
+        for entrant in entrants {
+            measured.push(case.measure(self, entrant).await?);
+        }
+        Ok(measured)
+    }
 }
 
 impl Case {

@@ -5,9 +5,11 @@
 //! fields. Changes are reports of the kubelet as well, as most changes of pods are. Each differs
 //! from the last by its stamp.
 
+use anyhow::Result;
 use fastrand::Rng;
+use kube::core::Request;
 use serde_json::{Map, Value, json};
-use windlass_bench_stage::STAMP;
+use windlass_bench_stage::{STAMP, manager, send};
 
 use super::template::{TEMPLATES, Template, hex};
 
@@ -15,7 +17,7 @@ use super::template::{TEMPLATES, Template, hex};
 pub(crate) const CREATOR: &str = "kube-controller-manager";
 
 /// Who reports their status.
-pub(crate) const KUBELET: &str = "kubelet";
+const KUBELET: &str = "kubelet";
 
 /// How many pods there are on a node.
 const PODS_PER_NODE: usize = 30;
@@ -56,8 +58,20 @@ impl Pod {
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
     }
 
+    /// Writes the pod's status, with this stamp.
+    pub(crate) async fn report(&self, client: &kube::Client, stamp: u64) -> Result<()> {
+        let body = serde_json::to_vec(&self.reported(stamp))?;
+        let status = Request::new(&self.path).replace_subresource(
+            "status",
+            &self.name,
+            &manager(KUBELET),
+            body,
+        )?;
+        send(client, status).await
+    }
+
     /// What is written to its status, with this stamp.
-    pub(crate) fn reported(&self, stamp: u64) -> Value {
+    fn reported(&self, stamp: u64) -> Value {
         let mut metadata = self.metadata.clone();
         metadata["labels"][STAMP] = Value::String(stamp.to_string());
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": self.status})

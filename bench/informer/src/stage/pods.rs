@@ -6,14 +6,10 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
-use windlass_bench_stage::{
-    Entrant, MAX_WAIT, Measured, NEVER, Server, Stage, Turns, create, fill,
-};
+use windlass_bench_stage::{MAX_WAIT, NEVER, Server, Turns, create, fill};
 
-use super::case::Case;
 use super::pod::{CREATOR, Pod};
 use super::template::{NAMESPACES, TEMPLATES, Template, namespace};
-use super::write::report;
 
 /// A server that is filled with pods.
 pub(crate) struct Pods {
@@ -26,12 +22,8 @@ pub(crate) struct Pods {
     pub(crate) turns: Turns,
 }
 
-impl Stage for Pods {
-    const SUITE: &'static str = "informer";
-
-    type Case = Case;
-
-    async fn start(count: usize, updates: usize) -> Result<Self> {
+impl Pods {
+    pub(crate) async fn start(count: usize, updates: usize) -> Result<Self> {
         let server = Server::start().await?;
         let templates = (0..TEMPLATES).map(Template::new).collect();
         let pods = Self { server, templates, count, updates, turns: Turns::new(count) };
@@ -39,16 +31,6 @@ impl Stage for Pods {
         Ok(pods)
     }
 
-    async fn measure(&mut self, case: Case, entrants: &[Entrant]) -> Result<Vec<Measured>> {
-        let mut measured = Vec::new();
-        for entrant in entrants {
-            measured.push(case.measure(self, entrant).await?);
-        }
-        Ok(measured)
-    }
-}
-
-impl Pods {
     /// Makes the namespaces and all pods, each of them in two writes.
     async fn fill(&self) -> Result<()> {
         let client = &self.server.client;
@@ -61,7 +43,7 @@ impl Pods {
             async move {
                 let pod = Pod::new(&templates, index);
                 create(&client, CREATOR, &pod.path, &pod.created()).await?;
-                report(&client, &pod, NEVER).await
+                pod.report(&client, NEVER).await
             }
         })
         .await?;

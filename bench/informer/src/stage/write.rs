@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use kube::core::Request;
-use windlass_bench_stage::{each, manager, now_nanos, send};
+use windlass_bench_stage::{each, now_nanos};
 
-use super::pod::{KUBELET, Pod};
+use super::pod::Pod;
 use super::pods::Pods;
 
 /// The time between two updates of a burst: 200 a second leave a machine with two cores half idle,
@@ -22,14 +21,7 @@ pub(crate) async fn change(pods: &Pods, indexes: &[usize], is_paced: bool) -> Re
     let pace = is_paced.then_some(PACE);
     each(indexes.iter().copied(), CONCURRENCY, pace, |index| {
         let (client, templates) = (pods.server.client.clone(), Arc::clone(&pods.templates));
-        async move { report(&client, &Pod::new(&templates, index), now_nanos()).await }
+        async move { Pod::new(&templates, index).report(&client, now_nanos()).await }
     })
     .await
-}
-
-/// Writes a pod's status, with this stamp.
-pub(crate) async fn report(client: &kube::Client, pod: &Pod, stamp: u64) -> Result<()> {
-    let body = serde_json::to_vec(&pod.reported(stamp))?;
-    let request = Request::new(&pod.path);
-    send(client, request.replace_subresource("status", &pod.name, &manager(KUBELET), body)?).await
 }

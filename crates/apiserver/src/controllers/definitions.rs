@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::is_crd;
 use crate::crd;
+use crate::fields::{finalizers, is_terminating, set_finalizers};
 use crate::kinds::{Kind, Origin, Registered};
 use crate::object::Key;
-use crate::state::{State, Touched, finalizers, is_terminating, set_finalizers};
+use crate::state::{State, Touched};
 use crate::write::delete::{CRD_CLEANUP, DeleteOptions};
 
 impl State {
     pub(super) fn settle_definition(&mut self, kind: &Arc<Registered>, touched: &Touched) {
-        if is_crd(kind) {
+        if kind.is_crd() {
             match self.store.get(kind.storage, &touched.key).map(|crd| crd.value()) {
                 None => self.withdraw(kind, &touched.key),
                 Some(crd) if is_terminating(&crd) => self.clean_up(kind, &touched.key, &crd),

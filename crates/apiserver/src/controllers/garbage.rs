@@ -9,11 +9,10 @@
 use serde_json::{Map, Value};
 
 use super::owners::{Place, references};
+use crate::fields::{finalizers, is_terminating, metadata_mut, set_finalizers, text};
 use crate::kinds::Registered;
 use crate::object::Key;
-use crate::state::{
-    State, Touched, finalizers, is_terminating, metadata_mut, set_finalizers, text,
-};
+use crate::state::{State, Touched};
 use crate::write::delete::{DeleteOptions, FOREGROUND, ORPHAN};
 
 /// The owners of an object, by what they are doing.

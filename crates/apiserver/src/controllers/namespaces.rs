@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
+use crate::fields::is_terminating;
 use crate::kinds::Registered;
 use crate::object::Key;
-use crate::state::{State, Touched, is_terminating};
+use crate::state::{State, Touched};
 use crate::write::delete::DeleteOptions;
 
 impl State {

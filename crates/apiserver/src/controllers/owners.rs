@@ -6,9 +6,9 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use serde_json::{Map, Value};
 
+use crate::fields::text;
 use crate::kinds::KindId;
 use crate::object::Key;
-use crate::state::text;
 
 /// Where an object is stored.
 pub(crate) type Place = (KindId, Key);

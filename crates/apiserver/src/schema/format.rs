@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::node::Type;
+use super::value_type::Type;
 
 /// A format that the real server knows for the type it stands at.
 #[derive(Clone, Debug)]

@@ -3,8 +3,9 @@
 
 use serde_json::Value;
 
-use super::node::{Type, flag, texts};
+use super::node::{flag, texts};
 use super::structural::{fields, parts, text};
+use super::value_type::Type;
 use crate::field_error::FieldError;
 
 /// Keywords of `OpenAPI` that definitions may not use, in the order in which the real server looks

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::node::{Additional, ListKind, MapKind, Node, Type};
+use super::node::{Additional, ListKind, MapKind, Node};
+use super::value_type::Type;
 use crate::kinds::BuiltInPlace;
 use crate::place::{Expected, Field, Form, Key, Place};
 

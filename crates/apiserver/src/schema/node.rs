@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::format::Format;
 use super::pattern::Pattern;
+use super::value_type::Type;
 
 /// The schema of one place.
 #[derive(Debug, Default)]
@@ -36,17 +37,6 @@ pub(super) struct Node {
     pub(super) any_of: Vec<Node>,
     pub(super) one_of: Vec<Node>,
     pub(super) not: Option<Box<Node>>,
-}
-
-/// A JSON type as schemas name it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Type {
-    Array,
-    Boolean,
-    Integer,
-    Number,
-    Object,
-    String,
 }
 
 /// What is said of the fields that are not declared by name.
@@ -110,35 +100,6 @@ pub(super) struct Text {
     pub(super) min: Option<i64>,
     pub(super) max: Option<i64>,
     pub(super) pattern: Option<Pattern>,
-}
-
-impl Type {
-    /// All types, in the order in which messages list them.
-    pub(super) const NAMES: [&str; 6] =
-        ["array", "boolean", "integer", "number", "object", "string"];
-
-    pub(super) fn parse(name: &str) -> Option<Self> {
-        Some(match name {
-            "array" => Self::Array,
-            "boolean" => Self::Boolean,
-            "integer" => Self::Integer,
-            "number" => Self::Number,
-            "object" => Self::Object,
-            "string" => Self::String,
-            _ => return None,
-        })
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Array => "array",
-            Self::Boolean => "boolean",
-            Self::Integer => "integer",
-            Self::Number => "number",
-            Self::Object => "object",
-            Self::String => "string",
-        }
-    }
 }
 
 impl Node {

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-use super::node::{Bound, Node, Type};
+use super::node::{Bound, Node};
 use super::outcome::{At, Outcome};
+use super::value_type::Type;
 use crate::field_error::{go_float, go_json, go_value, integer};
 
 /// A number as Go holds it.

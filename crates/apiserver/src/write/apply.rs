@@ -23,8 +23,10 @@ use super::Written;
 use super::decode::{Decoder, go_type};
 use super::update::{check_name, in_version};
 use crate::failure::Failure;
+use crate::fields::{metadata_mut, text};
 use crate::json;
-use crate::state::{State, Target, metadata_mut, text};
+use crate::state::State;
+use crate::target::Target;
 
 /// Who manages the fields that were written before somebody applied.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";

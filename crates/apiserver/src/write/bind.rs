@@ -4,7 +4,9 @@ use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 use crate::field_error::FieldError;
-use crate::state::{State, Target, is_terminating, text};
+use crate::fields::{is_terminating, text};
+use crate::state::State;
+use crate::target::Target;
 
 impl State {
     /// Puts a pod on a node; one that is on a node already stays there. The generation stays, too.

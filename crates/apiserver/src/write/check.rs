@@ -3,19 +3,19 @@
 
 use serde_json::{Map, Value};
 
-use crate::controllers::is_crd;
 use crate::crd;
 use crate::failure::Failure;
 use crate::field_error::FieldError;
+use crate::fields::{finalizers, text};
 use crate::kinds::validate_builtin;
 use crate::metadata;
-use crate::state::{Target, finalizers, text};
+use crate::target::Target;
 
 /// A 422 if there is anything wrong with a new object.
 pub(super) fn create(target: &Target, object: &Map<String, Value>) -> Result<(), Failure> {
     let kind = &target.kind;
     let value = Value::Object(object.clone());
-    let mut errors = if is_crd(kind) {
+    let mut errors = if kind.is_crd() {
         crd::validate::validate(&value)
     } else {
         metadata::validate_create(&value["metadata"], kind.namespaced, kind.rules.names)
@@ -42,7 +42,7 @@ pub(super) fn update(
     // The real server looks at metadata twice, and says twice what it finds.
     let mut errors =
         metadata::validate_update_common(&new["metadata"], &old["metadata"], kind.namespaced);
-    if is_crd(kind) {
+    if kind.is_crd() {
         errors.extend(crd::validate::validate_update(&new, &old));
     } else {
         errors.extend(metadata::validate_update(&new["metadata"], &old["metadata"]));

@@ -8,8 +8,10 @@ use serde_json::{Map, Value};
 use super::apply::tracking::{self, Tracking};
 use super::{Written, apply_defaults, check};
 use crate::failure::Failure;
+use crate::fields::{is_terminating, metadata_mut, text};
 use crate::object::{Key, Stored};
-use crate::state::{State, Target, is_terminating, metadata_mut, text};
+use crate::state::State;
+use crate::target::Target;
 
 /// Fields of `metadata` that only the server sets.
 const SERVER_SET: [&str; 5] =
@@ -40,7 +42,7 @@ impl State {
         apply_defaults(target, &mut object, true);
         tracking::created(target, &mut object, tracking, &self.clock);
         let name = text(&object, "name").to_owned();
-        if crate::controllers::is_crd(&kind) {
+        if kind.is_crd() {
             crate::crd::prepare_create(&mut object);
         }
         check::create(target, &object)?;

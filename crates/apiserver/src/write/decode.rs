@@ -7,11 +7,12 @@ use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 use crate::field_error::{FieldError, go_quote};
+use crate::fields::text;
 use crate::json;
 use crate::kinds::{Registry, decode_builtin, prune_metadata};
 use crate::metadata;
 use crate::query::FieldValidation;
-use crate::state::{Target, text};
+use crate::target::Target;
 
 /// Media types that bodies may have, as the real server lists them.
 const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";

@@ -10,10 +10,12 @@ use super::decode::{ParseError, not_registered};
 use super::{Answer, Written};
 use crate::failure::{Failure, details};
 use crate::field_error::FieldError;
+use crate::fields::{finalizers, is_terminating, metadata_mut, set_finalizers, text};
 use crate::kinds::{Dependents, Kind, Registered};
 use crate::object::{Key, Stored};
 use crate::query::{Query, is_dry_run};
-use crate::state::{State, Target, finalizers, is_terminating, metadata_mut, set_finalizers, text};
+use crate::state::State;
+use crate::target::Target;
 
 /// Keeps an object until its dependents are gone.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
@@ -219,7 +221,7 @@ impl State {
             object.insert("status".into(), json!({"phase": "Terminating"}));
             return;
         }
-        if crate::controllers::is_crd(kind) {
+        if kind.is_crd() {
             return;
         }
         metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
@@ -288,10 +290,7 @@ fn finalizers_after(kind: &Kind, old: &Map<String, Value>, options: &DeleteOptio
             Propagation::Orphan => after.push(ORPHAN.to_owned()),
         }
     }
-    if crate::controllers::is_crd(kind)
-        && !is_terminating(old)
-        && !after.iter().any(|f| f == CRD_CLEANUP)
-    {
+    if kind.is_crd() && !is_terminating(old) && !after.iter().any(|f| f == CRD_CLEANUP) {
         after.push(CRD_CLEANUP.to_owned());
     }
     after

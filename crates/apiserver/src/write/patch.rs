@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::decode::{Decoder, go_syntax, go_type};
 use crate::failure::Failure;
 use crate::json;
-use crate::state::Target;
+use crate::target::Target;
 use operations::Operation;
 
 /// Which patch a request is, by its media type.

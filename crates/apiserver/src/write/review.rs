@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::auth::{Auth, User};
+use crate::fields::metadata_mut;
 use crate::request::RequestInfo;
-use crate::state::metadata_mut;
 
 /// Puts the answer into a review that was posted. `kind` is one of the review kinds.
 pub(crate) fn answer(

@@ -7,8 +7,10 @@ use super::Written;
 use super::apply::tracking::{Tracking, Writer};
 use crate::failure::Failure;
 use crate::field_error::FieldError;
+use crate::fields::{metadata_mut, text};
 use crate::kinds::Scale;
-use crate::state::{State, Target, metadata_mut, text};
+use crate::state::State;
+use crate::target::Target;
 
 impl State {
     pub(crate) fn get_scale(&self, target: &Target) -> Result<Value, Failure> {

@@ -10,11 +10,13 @@ use super::create::fit_namespace;
 use super::{Written, apply_defaults, check};
 use crate::failure::Failure;
 use crate::field_error::FieldError;
-use crate::kinds::{Kind, StatusMetadata};
+use crate::fields::{is_terminating, metadata_mut, nothing_holds, text};
+use crate::kinds::StatusMetadata;
 use crate::metadata;
 use crate::object::Stored;
 use crate::query::version_number;
-use crate::state::{State, Target, finalizers, is_terminating, metadata_mut, text};
+use crate::state::State;
+use crate::target::Target;
 
 impl State {
     /// Changes an object: `edit` gets it in the version of the path and gives it back changed.
@@ -239,15 +241,4 @@ fn drop_empty(metadata: &mut Map<String, Value>) {
         Value::Object(map) => !map.is_empty(),
         _ => true,
     });
-}
-
-/// Whether nothing keeps an object whose deletion was asked for: no finalizer, and no grace period.
-///
-/// A namespace is also held by the finalizers of its spec, until it is empty.
-pub(crate) fn nothing_holds(kind: &Kind, object: &Map<String, Value>) -> bool {
-    let metadata = &object["metadata"];
-    let grace = metadata.get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
-    let in_spec = object.get("spec").and_then(|spec| spec.get("finalizers"));
-    let in_spec = in_spec.and_then(Value::as_array).is_some_and(|list| !list.is_empty());
-    finalizers(object).is_empty() && grace == 0 && !(in_spec && kind.is("", "namespaces"))
 }

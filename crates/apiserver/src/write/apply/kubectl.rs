@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::compare::{Comparison, applied};
 use super::managers::{Conflict, Fields};
-use crate::state::metadata_mut;
+use crate::fields::metadata_mut;
 
 /// The name under which kubectl applies.
 pub(crate) const KUBECTL: &str = "kubectl";

@@ -11,9 +11,10 @@ use serde_json::{Map, Value};
 use super::field_set::FieldSet;
 use super::managers::{Fields, Manager, Managers, Operation};
 use crate::clock::WallClock;
+use crate::fields::metadata_mut;
 use crate::kinds::{BuiltInPlace, StatusMetadata, Version};
 use crate::place::Place;
-use crate::state::{Target, metadata_mut};
+use crate::target::Target;
 
 /// The field of `metadata` that all of this is about.
 pub(crate) const MANAGED_FIELDS: &str = "managedFields";
