@@ -45,7 +45,7 @@ pub use observer::{FinishedRequest, RequestObserver, RequestOutcome};
 pub use request_info::{CreatedName, RequestInfo, RequestTarget};
 
 use body::erase_body;
-use rate::RateLimiter;
+use rate::Bucket;
 use send::Sender;
 use transport::Transport;
 
@@ -195,7 +195,7 @@ impl ClientStack {
         let sender = Arc::new(Sender {
             transport,
             timeout: self.request_timeout,
-            rate: self.rate.map(|(per_second, burst)| RateLimiter::new(per_second, burst)),
+            bucket: self.rate.map(|(per_second, burst)| Bucket::new(per_second, burst).into()),
             observer: self.observer,
             user_agent: self.user_agent,
         });

@@ -227,7 +227,8 @@ async fn read<T: DeserializeOwned>(client: &kube::Client, path: &str) -> Result<
     serde_json::from_slice(&body.to_bytes()).map_err(|error| SourceError::transport(&error))
 }
 
-/// Groups of custom resources are domains. The server's own mostly are not, and have no definitions.
+/// Groups of custom resources are domains. The server's own mostly are not, and have no
+/// definitions.
 fn hint(place: &str) -> &'static str {
     if place.contains('.') { ": is its CustomResourceDefinition installed?" } else { "" }
 }

@@ -8,16 +8,8 @@ use tokio::time::{Instant, sleep_until};
 
 use super::observer::RequestObserver;
 
-/// Delays requests that come faster than the rate.
-pub(super) struct RateLimiter {
-    /// The lock is fair, and a request holds it while it waits for its token. So requests go in
-    /// the order in which they came, and one that is dropped takes no token.
-    bucket: Mutex<Bucket>,
-}
-
 /// A token bucket that starts full. Its state is one instant: when it would be full again.
-#[derive(Debug)]
-struct Bucket {
+pub(super) struct Bucket {
     /// How long it takes to add a token.
     period: Duration,
     /// How far `full_at` may be ahead while there still is a token.
@@ -25,27 +17,24 @@ struct Bucket {
     full_at: Option<Instant>,
 }
 
-impl RateLimiter {
-    pub(super) fn new(per_second: NonZeroU32, burst: NonZeroU32) -> Self {
-        Self { bucket: Mutex::new(Bucket::new(per_second, burst)) }
-    }
-
-    /// Waits until a request may go, and tells the observer if it had to wait for a token.
-    pub(super) async fn wait(&self, observer: Option<&dyn RequestObserver>) {
-        let mut bucket = self.bucket.lock().await;
-        let start = Instant::now();
-        if let Err(free_at) = bucket.check(start) {
-            sleep_until(free_at).await;
-            if let Some(observer) = observer {
-                observer.held_back(start.elapsed());
-            }
+/// Waits until a request may go, and takes its token. Reports the wait to the observer.
+///
+/// The lock is fair, and a request holds it while it waits. So requests go in the order in which
+/// they came, and one that is dropped takes no token.
+pub(super) async fn wait_for_token(bucket: &Mutex<Bucket>, observer: Option<&dyn RequestObserver>) {
+    let mut bucket = bucket.lock().await;
+    let start = Instant::now();
+    if let Err(free_at) = bucket.check(start) {
+        sleep_until(free_at).await;
+        if let Some(observer) = observer {
+            observer.held_back(start.elapsed());
         }
-        bucket.take(Instant::now());
     }
+    bucket.take(Instant::now());
 }
 
 impl Bucket {
-    fn new(per_second: NonZeroU32, burst: NonZeroU32) -> Self {
+    pub(super) fn new(per_second: NonZeroU32, burst: NonZeroU32) -> Self {
         let period = Duration::from_secs(1) / per_second.get();
         Self { period, slack: period.saturating_mul(burst.get() - 1), full_at: None }
     }
