@@ -96,11 +96,7 @@ impl<'q, K, C> Lease<'q, K, C> {
     }
 }
 
-impl<K, C> Lease<'_, K, C>
-where
-    K: Eq + Hash + Clone + Send + 'static,
-    C: Send + Sync + 'static,
-{
+impl<K: Eq + Hash + Clone, C> Lease<'_, K, C> {
     /// The key succeeded, or is given up. Forgets its failures and ends the lease.
     pub fn finish(self) {
         self.shared().charges.forget(&self.key);
@@ -116,9 +112,10 @@ where
     ///
     /// # Errors
     /// Returns an error if the queue is shut down. The failure is counted anyway.
-    pub fn retry(self) -> Result<Duration, AddError<K>> {
+    pub fn retry(mut self) -> Result<Duration, AddError<K>> {
         let delay = self.shared().charges.charge(&self.key);
-        self.add_retry(delay)?;
+        self.repeat(delay, true)?;
+        self.shared().tell(Observer::retried);
         Ok(delay)
     }
 
@@ -128,10 +125,12 @@ where
     ///
     /// # Errors
     /// Returns an error if the queue is shut down or the delay is longer than [`MAX_DELAY`].
-    pub fn retry_after(self, delay: Duration) -> Result<(), AddError<K>> {
+    pub fn retry_after(mut self, delay: Duration) -> Result<(), AddError<K>> {
         self.check_delay(delay)?;
         self.shared().charges.charge_for(&self.key, delay);
-        self.add_retry(delay)
+        self.repeat(delay, true)?;
+        self.shared().tell(Observer::retried);
+        Ok(())
     }
 
     /// The run succeeded. Forgets the failures of the key, adds it again after `delay` with the
@@ -139,11 +138,10 @@ where
     ///
     /// # Errors
     /// Returns an error if the queue is shut down or the delay is longer than [`MAX_DELAY`].
-    pub fn requeue_after(self, delay: Duration) -> Result<(), AddError<K>> {
+    pub fn requeue_after(mut self, delay: Duration) -> Result<(), AddError<K>> {
         self.check_delay(delay)?;
         self.shared().charges.forget(&self.key);
-        let is_open = self.shared().repeat(self.run.id, delay, false);
-        self.check_open(is_open)
+        self.repeat(delay, false)
     }
 
     /// The key was not worked on. Adds it again after `delay` as if it had not been taken: with the
@@ -153,32 +151,21 @@ where
     /// Returns an error if the queue is shut down or the delay is longer than [`MAX_DELAY`].
     pub fn defer(mut self, delay: Duration) -> Result<(), AddError<K>> {
         self.check_delay(delay)?;
-        self.repeat_with_causes(delay)
+        self.repeat(delay, true)
     }
 
-    fn add_retry(mut self, delay: Duration) -> Result<(), AddError<K>> {
-        self.repeat_with_causes(delay)?;
-        self.shared().tell(Observer::retried);
-        Ok(())
-    }
-
-    fn repeat_with_causes(&mut self, delay: Duration) -> Result<(), AddError<K>> {
-        // The next run takes them, so they must not be shared any more.
+    fn repeat(&mut self, delay: Duration, keep_causes: bool) -> Result<(), AddError<K>> {
+        // The next run may take them, so they must not be shared any more.
         self.causes = None;
-        let is_open = self.shared().repeat(self.run.id, delay, true);
-        self.check_open(is_open)
+        if !self.shared().repeat(self.run.id, delay, keep_causes) {
+            return Err(AddError::ShutDown { key: self.key.clone() });
+        }
+        Ok(())
     }
 
     fn check_delay(&self, delay: Duration) -> Result<(), AddError<K>> {
         if delay > MAX_DELAY {
             return Err(AddError::DelayTooLong { key: self.key.clone(), delay });
-        }
-        Ok(())
-    }
-
-    fn check_open(&self, is_open: bool) -> Result<(), AddError<K>> {
-        if !is_open {
-            return Err(AddError::ShutDown { key: self.key.clone() });
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// Is told every step of a key through the queue.
+/// Learns every step of a key through the queue.
 ///
 /// The steps are those of client-go's work queue metrics. With the feature `prometheus`,
 /// `QueueMetrics` implements them under the same names. Every method does nothing by default.
@@ -78,8 +78,8 @@ pub(crate) trait Probed: Send + Sync {
 }
 
 impl Probe {
-    pub(crate) fn new(source: &Arc<dyn Probed>) -> Self {
-        Self { source: Arc::downgrade(source) }
+    pub(crate) fn new<P: Probed + 'static>(source: &Arc<P>) -> Self {
+        Self { source: Arc::<P>::downgrade(source) }
     }
 
     /// Whether the queue is gone.

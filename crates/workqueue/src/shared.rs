@@ -100,6 +100,11 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
     pub(crate) fn hash(&self, key: &K) -> u64 {
         self.hasher.hash_one(key)
     }
+
+    pub(crate) fn load(&self) -> Load {
+        let load = self.lock_promoted().ledger.load(Instant::now());
+        Load { retry_debt: self.charges.debt(), ..load }
+    }
 }
 
 impl<K, C> Shared<K, C> {
@@ -249,14 +254,9 @@ impl<K, C> Drop for Sleeper<'_, K, C> {
     }
 }
 
-impl<K, C> Probed for Shared<K, C>
-where
-    K: Eq + Hash + Clone + Send + 'static,
-    C: Send + Sync + 'static,
-{
+impl<K: Eq + Hash + Clone + Send, C: Send + Sync> Probed for Shared<K, C> {
     fn load(&self) -> Load {
-        let load = self.lock_promoted().ledger.load(Instant::now());
-        Load { retry_debt: self.charges.debt(), ..load }
+        self.load()
     }
 }
 

@@ -1,21 +1,13 @@
-//! A token bucket over all keys, on governor.
+//! A token bucket over all keys.
 
-use std::num::NonZeroU32;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use governor::clock::{Clock, Reference};
-use governor::middleware::NoOpMiddleware;
-use governor::nanos::Nanos;
-use governor::state::{InMemoryState, NotKeyed};
-use governor::{Quota, RateLimiter as Governor};
 use tokio::time::Instant;
 
 use super::{RateLimiter, exponential};
 use crate::{InvalidConfig, MAX_DELAY};
 
-/// One token a nanosecond, the least that governor tells apart.
+/// One token a nanosecond, the resolution of the clock.
 const RATE_MAX: f64 = 1e9;
 
 /// How far ahead a bucket books by default: as far as the longest default backoff. So while many
@@ -40,21 +32,17 @@ const SLOTS_MIN: u32 = 100;
 /// bound, one outage that fails every object would hold back all retries for hours after its end,
 /// also those of objects that had nothing to do with it. How far ahead the bucket is booked is
 /// shown as the queue's [`retry_debt`](crate::Load::retry_debt).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct TokenBucket {
-    governor: Governor<NotKeyed, InMemoryState, SetClock, NoOpMiddleware<Nanos>>,
-    clock: SetClock,
-    /// The instant at which the governor's time is zero; that of the first call.
-    epoch: Option<Instant>,
-    /// The last slot that was booked, from the epoch on.
-    booked: Duration,
+    /// How long it takes to add a token.
+    period: Duration,
+    /// How long it takes to add all tokens but one: while `full_at` is at most this far ahead,
+    /// there is a token.
+    slack: Duration,
+    /// When the bucket is full again, if no more tokens are taken.
+    full_at: Option<Instant>,
     wait_max: Duration,
 }
-
-/// A clock that shows what it is told. governor checks whether a token is there *now*; to reserve
-/// one of the future, the clock is set to the moment at which it will be there.
-#[derive(Clone, Debug, Default)]
-struct SetClock(Arc<AtomicU64>);
 
 impl TokenBucket {
     /// A bucket of `per_second` tokens a second that holds at most `burst`, and starts full.
@@ -63,8 +51,10 @@ impl TokenBucket {
     /// If the rate is not a number between one in a hundred years and one a nanosecond, if the
     /// burst is zero, or if an empty bucket would take more than a hundred years to fill.
     pub fn new(per_second: f64, burst: u32) -> Result<Self, InvalidConfig> {
-        let size = NonZeroU32::new(burst).ok_or(InvalidConfig::Burst)?;
         let invalid_rate = InvalidConfig::Rate { per_second };
+        if burst == 0 {
+            return Err(InvalidConfig::Burst);
+        }
         if !(0.0..=RATE_MAX).contains(&per_second) {
             return Err(invalid_rate);
         }
@@ -75,11 +65,8 @@ impl TokenBucket {
         if period.saturating_mul(burst) > MAX_DELAY {
             return Err(InvalidConfig::BurstTooLarge { burst, per_second });
         }
-        let quota = Quota::with_period(period).ok_or(invalid_rate)?.allow_burst(size);
-        let clock = SetClock::default();
-        let governor = Governor::direct_with_clock(quota, clock.clone());
         let wait_max = WAIT_MAX_DEFAULT.max(period.saturating_mul(SLOTS_MIN)).min(MAX_DELAY);
-        Ok(Self { governor, clock, epoch: None, booked: Duration::ZERO, wait_max })
+        Ok(Self { period, slack: period * (burst - 1), full_at: None, wait_max })
     }
 
     /// How far ahead slots are booked at most, and so the longest wait. Default: 1,000 s, the
@@ -91,20 +78,14 @@ impl TokenBucket {
         self
     }
 
-    /// Books the next free slot, unless that is too far ahead; returns how long to wait.
+    /// Books the next free slot, unless that is too far ahead. Returns how long to wait.
     fn reserve(&mut self, now: Instant) -> Duration {
-        let epoch = *self.epoch.get_or_insert(now);
-        let now = Nanos::from(now.saturating_duration_since(epoch));
-        self.clock.set(now);
-        let Err(not_until) = self.governor.check() else { return Duration::ZERO };
-        let slot = not_until.earliest_possible();
-        let wait = Duration::from(slot.duration_since(now));
+        let full_at = self.full_at.map_or(now, |full_at| full_at.max(now));
+        let wait = (full_at - now).saturating_sub(self.slack);
         if wait > self.wait_max {
             return self.wait_max;
         }
-        self.clock.set(slot);
-        self.governor.check().expect("the earliest possible moment must be possible");
-        self.booked = slot.into();
+        self.full_at = Some(full_at + self.period);
         wait
     }
 }
@@ -114,24 +95,10 @@ impl<K> RateLimiter<K> for TokenBucket {
         self.reserve(now)
     }
 
+    /// How long the last slot that was booked is still ahead.
     fn debt(&self, now: Instant) -> Duration {
-        let elapsed =
-            self.epoch.map_or(Duration::ZERO, |epoch| now.saturating_duration_since(epoch));
-        self.booked.saturating_sub(elapsed)
-    }
-}
-
-impl SetClock {
-    fn set(&self, time: Nanos) {
-        self.0.store(time.as_u64(), Ordering::Relaxed);
-    }
-}
-
-impl Clock for SetClock {
-    type Instant = Nanos;
-
-    fn now(&self) -> Nanos {
-        Nanos::new(self.0.load(Ordering::Relaxed))
+        let full_in = self.full_at.map(|full_at| full_at.saturating_duration_since(now));
+        full_in.unwrap_or_default().saturating_sub(self.slack + self.period)
     }
 }
 
