@@ -32,7 +32,8 @@ impl<K: Eq + Hash + Clone + Send + 'static> WorkQueue<K> {
     /// A queue with the defaults: FIFO, client-go's rate limits, no causes, no observer.
     #[must_use]
     pub fn new() -> Self {
-        Self::builder().build().expect("the defaults must be valid")
+        let queue = Self::builder().build();
+        queue.unwrap_or_else(|invalid| unreachable!("the defaults must be valid: {invalid}"))
     }
 }
 

@@ -28,7 +28,7 @@ use tokio::time::Instant;
 use crate::causes::Causes;
 use crate::effects::{Effects, Event};
 use crate::line::{Line, Turn};
-use crate::observer::{Elapsed, Load};
+use crate::observer::Load;
 use crate::priority::{Group, Priority};
 use crate::slots::{NO_TICKET, Pending, Place, Slot, SlotId, Slots, Ticket};
 use crate::waiting::Waiting;
@@ -173,15 +173,13 @@ impl<K, C> Ledger<K, C> {
 
     /// The load, without the limiter's debt, which the ledger does not know.
     pub(crate) fn load(&self, now: Instant) -> Load {
-        let elapsed = self.runs().fold(Elapsed::default(), |sum, run| {
-            let ran = now.saturating_duration_since(run.started);
-            Elapsed { total: sum.total + ran, longest: sum.longest.max(ran) }
-        });
+        let ages = || self.runs().map(|run| now.saturating_duration_since(run.started));
         Load {
             ready: self.ready,
             waiting: self.waiting.len(),
             running: self.runs.len(),
-            elapsed,
+            unfinished: ages().sum(),
+            longest_running: ages().max().unwrap_or_default(),
             retry_debt: Duration::ZERO,
         }
     }

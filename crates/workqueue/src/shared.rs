@@ -21,7 +21,6 @@ use std::hash::{BuildHasher, Hash};
 use std::ops::{Deref, DerefMut};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
@@ -30,7 +29,7 @@ use tokio::time::Instant;
 use crate::charges::Charges;
 use crate::effects::Event;
 use crate::guard::guarded;
-use crate::ledger::{Ledger, RunId};
+use crate::ledger::Ledger;
 use crate::limiter::RateLimiter;
 use crate::observer::{Load, Observer, Probed};
 use crate::priority::Group;
@@ -118,23 +117,6 @@ impl<K, C> Shared<K, C> {
         let mut locked = self.lock();
         while locked.ledger.promote_due(now) {}
         locked
-    }
-
-    /// Ends a run.
-    pub(crate) fn done(&self, run: RunId) {
-        self.lock().ledger.done(run);
-    }
-
-    /// Adds the key of a run again after `delay`. Returns false if the queue is shut down.
-    pub(crate) fn repeat(&self, run: RunId, delay: Duration, keep_causes: bool) -> bool {
-        let now = Instant::now();
-        let due = (!delay.is_zero()).then(|| now + delay);
-        let mut locked = self.lock();
-        let is_open = !locked.shut_down;
-        if is_open {
-            locked.ledger.repeat(run, now, due, keep_causes);
-        }
-        is_open
     }
 
     /// Waits until no key is ready, waiting or running.

@@ -15,9 +15,8 @@ pub trait RequestObserver: Send + Sync + 'static {
 
     /// The [rate](super::ClientStack::rate) has delayed the next request for so long. Requests
     /// that queued behind it are not counted here.
-    fn held_back(&self, delay: Duration) {
-        let _ = delay;
-    }
+    #[expect(unused_variables, reason = "the default does nothing")]
+    fn held_back(&self, delay: Duration) {}
 }
 
 /// One request. It names no object and no user, so it is safe as the labels of a metric.
