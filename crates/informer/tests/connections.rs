@@ -1,4 +1,5 @@
-//! Connections to a server: what they carry, through which proxy, and that watches do not share one.
+//! Connections to a server: what they carry, through which proxy, and that watches do not share
+//! one.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Credentials that do not last: exec plugins and certificate files, renewed while a client is in use.
+//! Credentials that do not last: exec plugins and certificate files, renewed while a client is in
+//! use.
 
 #![cfg(unix)]
 

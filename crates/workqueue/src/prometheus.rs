@@ -33,12 +33,12 @@ const BUCKETS: [f64; 12] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0,
 /// |---|---|---|
 /// | `workqueue_depth` | gauge | keys that are ready |
 /// | `workqueue_adds_total` | counter | runs that became ready |
-/// | `workqueue_queue_duration_seconds` | histogram | how long keys were ready before a worker took them |
+/// | `workqueue_queue_duration_seconds` | histogram | how long keys were ready |
 /// | `workqueue_work_duration_seconds` | histogram | how long leases were out |
-/// | `workqueue_unfinished_work_seconds` | gauge | how long the leases that are out have been, added up |
-/// | `workqueue_longest_running_processor_seconds` | gauge | how long the oldest lease has been out |
+/// | `workqueue_unfinished_work_seconds` | gauge | ages of all leases that are out, added up |
+/// | `workqueue_longest_running_processor_seconds` | gauge | age of the oldest lease |
 /// | `workqueue_retries_total` | counter | adds through the rate limiter |
-/// | `workqueue_retry_debt_seconds` | gauge | how far ahead a limiter that all keys share is booked |
+/// | `workqueue_retry_debt_seconds` | gauge | how far ahead a shared limiter is booked |
 ///
 /// The last one is not client-go's. It rises while more keys fail than the limiter lets through.
 ///
@@ -113,7 +113,8 @@ static FAMILIES: [Family; 8] = [
     },
     Family {
         name: "workqueue_adds",
-        help: "Runs that became ready; adds of a key that is ready already are merged and not counted.",
+        help: "Runs that became ready; adds of a key that is ready already are merged and not \
+               counted.",
         unit: None,
         metric: |shown| Box::new(shown.series.adds.clone()),
     },
@@ -131,8 +132,8 @@ static FAMILIES: [Family; 8] = [
     },
     Family {
         name: "workqueue_unfinished_work",
-        help: "How long the runs under way have taken so far, added up; it grows by one a second for \
-               each worker that is stuck.",
+        help: "How long the runs under way have taken so far, added up; it grows by one a second \
+               for each worker that is stuck.",
         unit: Some(Unit::Seconds),
         metric: |shown| seconds(shown.load.unfinished),
     },

@@ -250,7 +250,8 @@ impl<K, C> Drop for Shared<K, C> {
                 queue = &*self.name,
                 ready = load.ready,
                 waiting = load.waiting,
-                "work queue dropped with work inside: these keys will not run; shut it down and drain it first"
+                "work queue dropped with work inside: these keys will not run; shut it down and \
+                 drain it first"
             );
         }
     }

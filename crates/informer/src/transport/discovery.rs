@@ -57,12 +57,6 @@ pub enum DiscoveryError {
     },
 }
 
-/// A group of the server; empty for the core group.
-struct ApiGroup<'a> {
-    client: &'a kube::Client,
-    group: &'a str,
-}
-
 /// The versions of a group, as the server lists them.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -117,28 +111,39 @@ impl Resource {
         version: Option<&str>,
         kind: &str,
     ) -> Result<Self, DiscoveryError> {
-        let api_group = ApiGroup { client, group };
         let candidates = match version {
             Some(version) => vec![version.to_owned()],
-            None => api_group.versions().await?,
+            None => versions(client, group).await?,
         };
         let mut found = Vec::new();
         for version in candidates {
-            let resources = api_group.resources(&version).await?;
-            if let Some(resource) = api_group.pick(&resources, &version, kind)? {
-                return Ok(resource);
+            let api_version = join(group, &version);
+            let resources = resources(client, group, &api_version).await?.into_iter();
+            let (of_kind, others): (Vec<_>, Vec<_>) =
+                resources.partition(|listed| listed.kind == kind);
+            if let Some(listed) = of_kind.iter().find(|listed| listed.is_watchable()) {
+                let resource = ApiResource {
+                    group: group.to_owned(),
+                    version,
+                    api_version,
+                    kind: kind.to_owned(),
+                    plural: listed.name.clone(),
+                };
+                return Ok(Self::new(&resource, listed.namespaced));
             }
-            found.extend(resources.into_iter().map(|listed| listed.kind));
+            if !of_kind.is_empty() {
+                return Err(DiscoveryError::NotWatchable { kind: kind.to_owned(), api_version });
+            }
+            found.extend(others.into_iter().map(|other| other.kind));
         }
         found.sort();
         found.dedup();
         if found.is_empty() && version.is_some() {
             // Most likely there is no such version, so the error names those that exist.
-            let versions = api_group.versions().await?;
-            found = versions.iter().map(|version| api_group.join(version)).collect();
+            found = versions(client, group).await?.iter().map(|other| join(group, other)).collect();
         }
         let place = match version {
-            Some(version) => api_group.join(version),
+            Some(version) => join(group, version),
             None if group.is_empty() => "the core group".to_owned(),
             None => group.to_owned(),
         };
@@ -146,66 +151,39 @@ impl Resource {
     }
 }
 
-impl ApiGroup<'_> {
-    /// The versions of the group, the preferred one first; none if there is no such group.
-    async fn versions(&self) -> Result<Vec<String>, DiscoveryError> {
-        if self.group.is_empty() {
-            return Ok(vec!["v1".to_owned()]);
-        }
-        let found: Versions = get(self.client, &format!("/apis/{}", self.group)).await?;
-        let mut versions: Vec<String> = found.versions.into_iter().map(|v| v.version).collect();
-        // The sort is stable: the others stay in the server's order, by maturity.
-        versions.sort_by_key(|version| *version != found.preferred_version.version);
-        Ok(versions)
-    }
-
-    /// The resources of a version, without subresources such as `pods/log`; none if there is no
-    /// such version.
-    async fn resources(&self, version: &str) -> Result<Vec<Listed>, DiscoveryError> {
-        let root = if self.group.is_empty() { "/api" } else { "/apis" };
-        let path = format!("{root}/{}", self.join(version));
-        let list: ResourceList = get(self.client, &path).await?;
-        let is_resource = |listed: &Listed| !listed.name.contains('/');
-        Ok(list.resources.into_iter().filter(is_resource).collect())
-    }
-
-    fn pick(
-        &self,
-        resources: &[Listed],
-        version: &str,
-        kind: &str,
-    ) -> Result<Option<Resource>, DiscoveryError> {
-        let api_version = self.join(version);
-        let of_kind = || resources.iter().filter(|listed| listed.kind == kind);
-        let Some(listed) = of_kind().find(|listed| listed.can("list") && listed.can("watch"))
-        else {
-            return match of_kind().next() {
-                None => Ok(None),
-                Some(_) => Err(DiscoveryError::NotWatchable { kind: kind.to_owned(), api_version }),
-            };
-        };
-        let resource = ApiResource {
-            group: self.group.to_owned(),
-            version: version.to_owned(),
-            api_version,
-            kind: kind.to_owned(),
-            plural: listed.name.clone(),
-        };
-        Ok(Some(Resource::new(&resource, listed.namespaced)))
-    }
-
-    fn join(&self, version: &str) -> String {
-        match self.group {
-            "" => version.to_owned(),
-            group => format!("{group}/{version}"),
-        }
+impl Listed {
+    fn is_watchable(&self) -> bool {
+        ["list", "watch"].iter().all(|verb| self.verbs.iter().any(|known| known == verb))
     }
 }
 
-impl Listed {
-    fn can(&self, verb: &str) -> bool {
-        self.verbs.iter().any(|known| known == verb)
+/// The versions of a group, the preferred one first; none if there is no such group.
+async fn versions(client: &kube::Client, group: &str) -> Result<Vec<String>, DiscoveryError> {
+    if group.is_empty() {
+        return Ok(vec!["v1".to_owned()]);
     }
+    let found: Versions = get(client, &format!("/apis/{group}")).await?;
+    let mut versions: Vec<String> = found.versions.into_iter().map(|v| v.version).collect();
+    // The sort is stable: the others stay in the server's order, by maturity.
+    versions.sort_by_key(|version| *version != found.preferred_version.version);
+    Ok(versions)
+}
+
+/// The resources of a version, without subresources such as `pods/log`; none if there is no such
+/// version.
+async fn resources(
+    client: &kube::Client,
+    group: &str,
+    api_version: &str,
+) -> Result<Vec<Listed>, DiscoveryError> {
+    let root = if group.is_empty() { "/api" } else { "/apis" };
+    let mut list: ResourceList = get(client, &format!("{root}/{api_version}")).await?;
+    list.resources.retain(|listed| !listed.name.contains('/'));
+    Ok(list.resources)
+}
+
+fn join(group: &str, version: &str) -> String {
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
 
 /// Reads a document; an empty one for 404.

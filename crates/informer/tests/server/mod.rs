@@ -1,5 +1,5 @@
-//! What the tests of requests share: clients of both clusters, servers made by hand, and bodies read to their
-//! objects.
+//! What the tests of requests share: clients of both clusters, servers made by hand, and bodies
+//! read to their objects.
 
 #![allow(dead_code, reason = "no test file uses all of it")]
 
