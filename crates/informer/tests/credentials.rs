@@ -1,5 +1,4 @@
-//! Credentials that do not last: exec plugins and certificate files, renewed while a client is in
-//! use.
+//! Temporary credentials: exec plugins and certificate files, renewed while a client is in use.
 
 #![cfg(unix)]
 
