@@ -130,12 +130,12 @@ pub use telemetry::observer::{ListReport, Observer, Probe};
 pub use telemetry::prometheus::InformerMetrics;
 pub use telemetry::status::{Activity, Counts, FeedStatus, InformerStatus, Life, Progress};
 pub use transport::client::{
-    ClientStack, ConnectError, CreatedName, CredentialsError, FinishedRequest, HttpService,
-    RequestError, RequestInfo, RequestObserver, RequestOutcome, RequestTarget, RequestTimedOut,
-    ResponseBody, error_chain, explain, safe_message, status_of,
+    ClientStack, ConnectError, CreatedName, FinishedRequest, HttpService, RequestError,
+    RequestInfo, RequestObserver, RequestOutcome, RequestTarget, RequestTimedOut, ResponseBody,
+    error_chain, explain, safe_message, status_of,
 };
 pub use transport::discovery::DiscoveryError;
 pub use transport::source::{
     Answer, Body, KubeListWatch, ListRequest, ListWatch, Request, SelectionError, SourceError,
-    TransportError, WatchRequest,
+    WatchRequest,
 };

@@ -1,4 +1,5 @@
-//! The client stack: what it adds to a request, and what it does when the server does not answer as hoped.
+//! The client stack: what it adds to a request, and what it does when the server does not answer as
+//! hoped.
 
 mod server;
 
@@ -74,8 +75,8 @@ impl Seen {
     }
 }
 
-/// kube's own client repeats a request until it is answered otherwise. Ours must not, over the very same
-/// transport.
+/// kube's own client repeats a request until it is answered otherwise. Ours must not, over the very
+/// same transport.
 #[tokio::test]
 async fn a_refusal_reaches_the_caller_at_once_and_nothing_is_sent_twice() {
     let server = ApiServer::new();

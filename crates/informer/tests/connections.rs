@@ -1,4 +1,5 @@
-//! Connections to a server: what they carry, through which proxy, and that watches do not share one.
+//! Connections to a server: what they carry, through which proxy, and that watches do not share
+//! one.
 
 use std::time::Duration;
 
@@ -206,6 +207,27 @@ async fn requests_and_watches_go_through_an_http_proxy() {
     server.sees(Seen::List(2)).await;
     drop(watch);
     server.sees(Seen::Closed(1)).await;
+}
+
+#[tokio::test]
+async fn proxy_is_asked_for_port_80_if_a_plain_http_server_names_no_port() {
+    let proxy = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = proxy.local_addr().expect("bound").port();
+    let mut config = kube::Config::new("http://api.hidden.example/k8s".parse().expect("a URL"));
+    config.proxy_url = format!("http://127.0.0.1:{port}").parse().ok();
+    let client = ClientStack::new().connect(config).expect("a client");
+    let asked = async {
+        let (mut connection, _) = proxy.accept().await.expect("a connection");
+        let asked = read_head(&mut connection).await;
+        connection.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.expect("somebody listens");
+        let request = read_head(&mut connection).await;
+        connection.write_all(LIST_ANSWER).await.expect("somebody listens");
+        (asked, request)
+    };
+    let ((asked, request), ()) = tokio::join!(asked, list(&client));
+    assert!(asked.starts_with("CONNECT api.hidden.example:80 HTTP/1.1"), "{asked}");
+    assert!(request.starts_with(&format!("GET /k8s{CONFIGS} HTTP/1.1")), "{request}");
+    assert!(request.contains("host: api.hidden.example\r\n"), "{request}");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Credentials that do not last: exec plugins and certificate files, renewed while a client is in use.
+//! Temporary credentials: exec plugins and certificate files, renewed while a client is in use.
 
 #![cfg(unix)]
 
@@ -386,16 +386,21 @@ async fn certificates_of_a_plugin_that_live_for_seconds_are_renewed_and_no_watch
     factory.start();
     factory.wait_for_sync().await.expect("a first list");
     let api: Api<ConfigMap> = Api::default_namespaced(ours);
-    let mut number = 0;
-    while plugin.runs() < before + 4 || !is_unknown(&theirs.list(&ListParams::default()).await) {
-        let name = format!("object-{number}");
-        api.create(&PostParams::default(), &config_map(&name)).await.expect("always valid");
-        let key = format!("default/{name}");
-        while informer.lister().get(key.as_str()).expect("it decodes").is_none() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
+    let renewed = async {
+        let mut number = 0;
+        while plugin.runs() < before + 4 || !is_unknown(&theirs.list(&ListParams::default()).await)
+        {
+            let name = format!("object-{number}");
+            api.create(&PostParams::default(), &config_map(&name)).await.expect("always valid");
+            let key = format!("default/{name}");
+            while informer.lister().get(key.as_str()).expect("it decodes").is_none() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            number += 1;
         }
-        number += 1;
-    }
+    };
+    // The last certificate expires after five minutes.
+    tokio::time::timeout(Duration::from_mins(5), renewed).await.expect("four renewals");
     let feed = informer.status().feeds.remove(0);
     assert_eq!((feed.counts.watches, feed.counts.lists), (1, 1), "one watch has brought all of it");
     factory.shut_down().await;

@@ -1,4 +1,5 @@
-//! Lists and watches over a client: what is asked for, what comes back, and what becomes of refusals.
+//! Lists and watches over a client: what is asked for, what comes back, and what becomes of
+//! refusals.
 
 mod server;
 

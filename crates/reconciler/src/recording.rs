@@ -15,7 +15,7 @@ use kube::client::Body;
 use tower::{BoxError, service_fn};
 use windlass_indexer::ObjectKey;
 use windlass_informer::{
-    CredentialsError, RequestError, RequestInfo, RequestTarget, error_chain, explain,
+    ConnectError, RequestError, RequestInfo, RequestTarget, error_chain, explain,
 };
 
 use crate::context::Tools;
@@ -125,7 +125,7 @@ fn with_request(info: RequestInfo, error: kube::Error) -> BoxError {
     if error_chain(&error).any(<dyn std::error::Error>::is::<RequestError>) {
         return error.into();
     }
-    RequestError::new(info, error.into()).into()
+    RequestError { request: info, source: error.into() }.into()
 }
 
 async fn send(
@@ -160,7 +160,7 @@ fn field_manager(request: &Request<Body>) -> Option<String> {
 /// Whether a request that failed with this error has not reached the server.
 fn was_not_sent(error: &(dyn std::error::Error + 'static)) -> bool {
     let is_refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
-    error.is::<CredentialsError>() || error.downcast_ref().is_some_and(is_refused)
+    error.is::<ConnectError>() || error.downcast_ref().is_some_and(is_refused)
 }
 
 /// Whether a request is a write to an object, or makes one. Deleting a collection is not: nobody knows what it meets.

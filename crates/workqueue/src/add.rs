@@ -38,8 +38,8 @@ impl<C> Add<C> {
     }
 
     /// Run after `delay`, unless something makes the key run earlier. If another add makes the key
-    /// ready, or due earlier, afterwards, the cause is dropped: this timer has not fired. If the key
-    /// already waits for an earlier time, the add is merged into that run with its cause.
+    /// ready, or due earlier, afterwards, the cause is dropped: this timer has not fired. If the
+    /// key already waits for an earlier time, the add is merged into that run with its cause.
     pub fn after(delay: Duration) -> Self {
         Self::when(When::After(delay))
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::error::InvalidConfig;
 use crate::ledger::Ledger;
 use crate::limiter::{MaxOf, RateLimiter};
-use crate::observer::{Observer, Probe, Probed};
+use crate::observer::{Observer, Probe};
 use crate::priority::Group;
 use crate::queue::WorkQueue;
 use crate::shared::{GroupOf, Shared};
@@ -28,10 +28,7 @@ pub struct Builder<K, C = ()> {
     causes: PhantomData<C>,
 }
 
-impl<K> WorkQueue<K>
-where
-    K: Eq + Hash + Clone + Send + 'static,
-{
+impl<K: Eq + Hash + Clone + Send + 'static> WorkQueue<K> {
     /// A queue with the defaults: FIFO, client-go's rate limits, no causes, no observer.
     #[must_use]
     pub fn new() -> Self {
@@ -40,20 +37,13 @@ where
     }
 }
 
-impl<K> Default for WorkQueue<K>
-where
-    K: Eq + Hash + Clone + Send + 'static,
-{
+impl<K: Eq + Hash + Clone + Send + 'static> Default for WorkQueue<K> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<K, C> WorkQueue<K, C>
-where
-    K: Eq + Hash + Clone + Send + 'static,
-    C: Send + Sync + 'static,
-{
+impl<K, C> WorkQueue<K, C> {
     /// Starts to build a queue with other limits, groups, causes or an observer.
     ///
     /// The types say what the queue holds: `WorkQueue::<String>::builder()` has no causes,
@@ -113,7 +103,7 @@ where
         self
     }
 
-    /// Is told every step of every key, for metrics. Default: no observer.
+    /// Reports every step of every key, for metrics. Default: no observer.
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observer = Some(observer);
         self
@@ -131,8 +121,7 @@ where
         let ledger = Ledger::new(self.aging, self.group_of.is_some(), self.observer.is_some());
         let shared = Shared::new(self.name.into(), ledger, self.group_of, limiter, self.observer);
         let shared = Arc::new(shared);
-        let probed: Arc<dyn Probed> = Arc::<Shared<K, C>>::clone(&shared);
-        shared.tell(|observer| observer.attached(Probe::new(&probed)));
+        shared.tell(|observer| observer.attached(Probe::new(&shared)));
         Ok(WorkQueue { shared })
     }
 }

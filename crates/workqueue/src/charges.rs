@@ -70,18 +70,6 @@ impl<K: Eq + Hash + Clone> Charges<K> {
         self.failures.lock().count(key, Instant::now())
     }
 
-    /// Looks up many keys at one moment.
-    pub(crate) fn look_up<'k>(&self, keys: impl Iterator<Item = (&'k K, &'k mut u32)>)
-    where
-        K: 'k,
-    {
-        let now = Instant::now();
-        let counted = self.failures.lock();
-        for (key, failures) in keys {
-            *failures = counted.count(key, now);
-        }
-    }
-
     /// How far ahead the limiter is booked.
     pub(crate) fn debt(&self) -> Duration {
         let limiter = self.limiter.lock();

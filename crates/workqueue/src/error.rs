@@ -19,7 +19,11 @@ pub enum AddError<K> {
         key: K,
     },
     /// The delay is longer than [`MAX_DELAY`].
-    #[error("a delay of {} years is beyond the {} years that the work queue accepts; check its unit", years(.delay), years(&MAX_DELAY))]
+    #[error(
+        "a delay of {} years is beyond the {} years that the work queue accepts; check its unit",
+        years(.delay),
+        years(&MAX_DELAY)
+    )]
     DelayTooLong {
         /// The key that was not taken.
         key: K,
@@ -34,7 +38,8 @@ pub enum AddError<K> {
 pub enum InvalidConfig {
     /// The rate of a token bucket is out of range or not a number.
     #[error(
-        "a token bucket's rate must lie between one in {} years and 1e9 a second, not {per_second} a second; for no limit at all, leave the bucket out",
+        "a token bucket's rate must lie between one in {} years and 1e9 a second, not {per_second} \
+         a second; for no limit at all, leave the bucket out",
         years(&MAX_DELAY)
     )]
     Rate {
@@ -46,7 +51,8 @@ pub enum InvalidConfig {
     Burst,
     /// The burst of a token bucket is so large that the bucket would never be full again.
     #[error(
-        "a token bucket of {burst} tokens at {per_second} a second would take centuries to fill; for no limit at all, leave the bucket out"
+        "a token bucket of {burst} tokens at {per_second} a second would take centuries to fill; \
+         for no limit at all, leave the bucket out"
     )]
     BurstTooLarge {
         /// The burst that was asked for.
@@ -56,7 +62,8 @@ pub enum InvalidConfig {
     },
     /// The first delay of a backoff is zero, or longer than its last.
     #[error(
-        "a backoff must start not above its maximum, and an exponential one above zero: base {base:?}, maximum {max:?}"
+        "a backoff must start not above its maximum, and an exponential one above zero: \
+         base {base:?}, maximum {max:?}"
     )]
     Backoff {
         /// The first delay.
@@ -65,7 +72,11 @@ pub enum InvalidConfig {
         max: Duration,
     },
     /// A delay is longer than [`MAX_DELAY`].
-    #[error("a limiter's delay must be at most {} years, not {} years; check its unit", years(&MAX_DELAY), years(.delay))]
+    #[error(
+        "a limiter's delay must be at most {} years, not {} years; check its unit",
+        years(&MAX_DELAY),
+        years(.delay)
+    )]
     DelayTooLong {
         /// The delay that was asked for.
         delay: Duration,

@@ -40,8 +40,8 @@ struct Record {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opener {
     Limiter,
-    /// The caller, who knew when to try again. It binds that failure alone: if the key fails earlier
-    /// for another reason, it has a backoff of its own.
+    /// The caller, who knew when to try again. It binds that failure alone: if the key fails
+    /// earlier for another reason, it has a backoff of its own.
     Caller,
 }
 

@@ -7,7 +7,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::causes::Causes;
+use tokio::time::Instant;
+
 use crate::error::{AddError, MAX_DELAY};
 use crate::ledger::{RunId, Taken};
 use crate::observer::Observer;
@@ -35,10 +36,7 @@ use crate::shared::Shared;
 pub struct Lease<'q, K, C = ()> {
     // Dropped first: the run is done before the copy of the key is dropped, which may panic.
     run: HeldRun<'q, K, C>,
-    key: K,
-    causes: Option<Arc<Causes<C>>>,
-    queued: Duration,
-    priority: Priority,
+    taken: Taken<K, C>,
 }
 
 /// A lease with its own handle to the queue; see [`Lease::into_owned`].
@@ -53,21 +51,19 @@ struct HeldRun<'q, K, C> {
 
 impl<'q, K, C> Lease<'q, K, C> {
     pub(crate) fn new(shared: &'q Arc<Shared<K, C>>, taken: Taken<K, C>) -> Self {
-        let Taken { id, key, causes, queued, priority } = taken;
-        let run = HeldRun { id, shared: Some(Cow::Borrowed(shared)) };
-        Self { run, key, causes, queued, priority }
+        Self { run: HeldRun { id: taken.id, shared: Some(Cow::Borrowed(shared)) }, taken }
     }
 
     /// The same lease, with its own handle to the queue.
     pub fn into_owned(self) -> OwnedLease<K, C> {
-        let Self { mut run, key, causes, queued, priority } = self;
+        let Self { mut run, taken } = self;
         let shared = run.shared.take().map(|shared| Cow::Owned(shared.into_owned()));
-        Lease { run: HeldRun { id: run.id, shared }, key, causes, queued, priority }
+        Lease { run: HeldRun { id: run.id, shared }, taken }
     }
 
     /// The key. A lease also dereferences to it.
     pub fn key(&self) -> &K {
-        &self.key
+        &self.taken.key
     }
 
     /// Why the key runs, oldest first: the causes of the run before, if that failed, and of all
@@ -77,33 +73,29 @@ impl<'q, K, C> Lease<'q, K, C> {
     /// If another add made the key ready earlier, the timer has not fired, and its cause is
     /// dropped.
     pub fn causes(&self) -> impl Iterator<Item = &C> {
-        self.causes.iter().flat_map(|causes| causes.iter())
+        self.taken.causes.iter().flat_map(|causes| causes.iter())
     }
 
     /// How many causes were left out of [`causes`](Self::causes), because there were too many.
     pub fn causes_omitted(&self) -> u64 {
-        self.causes.as_ref().map_or(0, |causes| causes.omitted())
+        self.taken.causes.as_ref().map_or(0, |causes| causes.omitted())
     }
 
     /// How long the key was ready before this worker took it.
     pub fn queued(&self) -> Duration {
-        self.queued
+        self.taken.queued
     }
 
     /// The priority that was asked for. Aging does not change it.
     pub fn priority(&self) -> Priority {
-        self.priority
+        self.taken.priority
     }
 }
 
-impl<K, C> Lease<'_, K, C>
-where
-    K: Eq + Hash + Clone + Send + 'static,
-    C: Send + Sync + 'static,
-{
+impl<K: Eq + Hash + Clone, C> Lease<'_, K, C> {
     /// The key succeeded, or is given up. Forgets its failures and ends the lease.
     pub fn finish(self) {
-        self.shared().charges.forget(&self.key);
+        self.shared().charges.forget(&self.taken.key);
     }
 
     /// The run failed. Charges the key with a failure, adds it again after the limiter's delay,
@@ -116,9 +108,10 @@ where
     ///
     /// # Errors
     /// Returns an error if the queue is shut down. The failure is counted anyway.
-    pub fn retry(self) -> Result<Duration, AddError<K>> {
-        let delay = self.shared().charges.charge(&self.key);
-        self.add_retry(delay)?;
+    pub fn retry(mut self) -> Result<Duration, AddError<K>> {
+        let delay = self.shared().charges.charge(&self.taken.key);
+        self.repeat(delay, true)?;
+        self.shared().tell(Observer::retried);
         Ok(delay)
     }
 
@@ -128,10 +121,12 @@ where
     ///
     /// # Errors
     /// Returns an error if the queue is shut down or the delay is longer than [`MAX_DELAY`].
-    pub fn retry_after(self, delay: Duration) -> Result<(), AddError<K>> {
+    pub fn retry_after(mut self, delay: Duration) -> Result<(), AddError<K>> {
         self.check_delay(delay)?;
-        self.shared().charges.charge_for(&self.key, delay);
-        self.add_retry(delay)
+        self.shared().charges.charge_for(&self.taken.key, delay);
+        self.repeat(delay, true)?;
+        self.shared().tell(Observer::retried);
+        Ok(())
     }
 
     /// The run succeeded. Forgets the failures of the key, adds it again after `delay` with the
@@ -139,11 +134,10 @@ where
     ///
     /// # Errors
     /// Returns an error if the queue is shut down or the delay is longer than [`MAX_DELAY`].
-    pub fn requeue_after(self, delay: Duration) -> Result<(), AddError<K>> {
+    pub fn requeue_after(mut self, delay: Duration) -> Result<(), AddError<K>> {
         self.check_delay(delay)?;
-        self.shared().charges.forget(&self.key);
-        let is_open = self.shared().repeat(self.run.id, delay, false);
-        self.check_open(is_open)
+        self.shared().charges.forget(&self.taken.key);
+        self.repeat(delay, false)
     }
 
     /// The key was not worked on. Adds it again after `delay` as if it had not been taken: with the
@@ -153,32 +147,26 @@ where
     /// Returns an error if the queue is shut down or the delay is longer than [`MAX_DELAY`].
     pub fn defer(mut self, delay: Duration) -> Result<(), AddError<K>> {
         self.check_delay(delay)?;
-        self.repeat_with_causes(delay)
+        self.repeat(delay, true)
     }
 
-    fn add_retry(mut self, delay: Duration) -> Result<(), AddError<K>> {
-        self.repeat_with_causes(delay)?;
-        self.shared().tell(Observer::retried);
+    fn repeat(&mut self, delay: Duration, keep_causes: bool) -> Result<(), AddError<K>> {
+        // The next run may take them, so they must not be shared any more.
+        self.taken.causes = None;
+        let now = Instant::now();
+        let due = (!delay.is_zero()).then(|| now + delay);
+        let mut locked = self.shared().lock();
+        if locked.shut_down {
+            drop(locked);
+            return Err(AddError::ShutDown { key: self.taken.key.clone() });
+        }
+        locked.ledger.repeat(self.taken.id, now, due, keep_causes);
         Ok(())
-    }
-
-    fn repeat_with_causes(&mut self, delay: Duration) -> Result<(), AddError<K>> {
-        // The next run takes them, so they must not be shared any more.
-        self.causes = None;
-        let is_open = self.shared().repeat(self.run.id, delay, true);
-        self.check_open(is_open)
     }
 
     fn check_delay(&self, delay: Duration) -> Result<(), AddError<K>> {
         if delay > MAX_DELAY {
-            return Err(AddError::DelayTooLong { key: self.key.clone(), delay });
-        }
-        Ok(())
-    }
-
-    fn check_open(&self, is_open: bool) -> Result<(), AddError<K>> {
-        if !is_open {
-            return Err(AddError::ShutDown { key: self.key.clone() });
+            return Err(AddError::DelayTooLong { key: self.taken.key.clone(), delay });
         }
         Ok(())
     }
@@ -192,20 +180,20 @@ impl<K, C> Deref for Lease<'_, K, C> {
     type Target = K;
 
     fn deref(&self) -> &K {
-        &self.key
+        &self.taken.key
     }
 }
 
 impl<K, C> Drop for HeldRun<'_, K, C> {
     fn drop(&mut self) {
         if let Some(shared) = &self.shared {
-            shared.done(self.id);
+            shared.lock().ledger.done(self.id);
         }
     }
 }
 
 impl<K: fmt::Debug, C> fmt::Debug for Lease<'_, K, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lease").field("key", &self.key).finish_non_exhaustive()
+        f.debug_struct("Lease").field("key", &self.taken.key).finish_non_exhaustive()
     }
 }

@@ -28,7 +28,7 @@ use tokio::time::Instant;
 use crate::causes::Causes;
 use crate::effects::{Effects, Event};
 use crate::line::{Line, Turn};
-use crate::observer::{Elapsed, Load};
+use crate::observer::Load;
 use crate::priority::{Group, Priority};
 use crate::slots::{NO_TICKET, Pending, Place, Slot, SlotId, Slots, Ticket};
 use crate::waiting::Waiting;
@@ -138,7 +138,7 @@ impl<K, C> Ledger<K, C> {
             why.causes = causes;
             self.effects.causes.extend(left_out);
         }
-        self.pend(id, priority, now, due);
+        self.schedule(id, priority, now, due);
     }
 
     /// Makes the waiting keys ready whose time has come. Returns whether there may be more of them.
@@ -173,15 +173,13 @@ impl<K, C> Ledger<K, C> {
 
     /// The load, without the limiter's debt, which the ledger does not know.
     pub(crate) fn load(&self, now: Instant) -> Load {
-        let elapsed = self.runs().fold(Elapsed::default(), |sum, run| {
-            let ran = now.saturating_duration_since(run.started);
-            Elapsed { total: sum.total + ran, longest: sum.longest.max(ran) }
-        });
+        let ages = || self.runs().map(|run| now.saturating_duration_since(run.started));
         Load {
             ready: self.ready,
             waiting: self.waiting.len(),
             running: self.runs.len(),
-            elapsed,
+            unfinished: ages().sum(),
+            longest_running: ages().max().unwrap_or_default(),
             retry_debt: Duration::ZERO,
         }
     }
@@ -200,7 +198,7 @@ impl<K, C> Ledger<K, C> {
     }
 
     /// Lets a key run at `due`, or as soon as a worker is free, unless it will run earlier anyway.
-    fn pend(&mut self, id: SlotId, priority: Priority, now: Instant, due: Option<Instant>) {
+    fn schedule(&mut self, id: SlotId, priority: Priority, now: Instant, due: Option<Instant>) {
         let slot = &mut self.slots[id];
         let was_waiting = slot.pending == Pending::Waiting;
         match slot.pending {
@@ -303,7 +301,7 @@ impl<K, C> Ledger<K, C> {
     }
 
     /// The first key in line that does not run, and its level. Keys that run are passed over.
-    fn first_idle(&mut self) -> Option<(Priority, SlotId)> {
+    fn first_not_running(&mut self) -> Option<(Priority, SlotId)> {
         loop {
             let (level, id) = self.line.first(&self.slots)?;
             let slot = &mut self.slots[id];
@@ -332,7 +330,7 @@ impl<K, C> Ledger<K, C> {
     }
 
     /// Cancels the run ahead of a waiting key.
-    fn drop_run_ahead(&mut self, id: SlotId) {
+    fn cancel_run_ahead(&mut self, id: SlotId) {
         let slot = &mut self.slots[id];
         slot.pending = Pending::None;
         slot.ticket = NO_TICKET;
@@ -368,7 +366,7 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
         if slot.pending != Pending::InLine {
             slot.group = group;
         }
-        self.pend(id, priority, now, due);
+        self.schedule(id, priority, now, due);
         let Some(cause) = cause else { return };
         let slot = &mut self.slots[id];
         let left_out = if due.is_none() || !is_timer {
@@ -387,7 +385,7 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
         let (level, id) = loop {
             let is_more_due = self.promote_due(now);
             self.age(now);
-            match self.first_idle() {
+            match self.first_not_running() {
                 Some(first) => break first,
                 None if is_more_due => {}
                 None => return None,
@@ -413,7 +411,7 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
     pub(crate) fn cancel(&mut self, key: &K, hash: u64) -> bool {
         let waiting = self.find(key, hash).filter(|(_, slot)| slot.pending == Pending::Waiting);
         let Some((id, _)) = waiting else { return false };
-        self.drop_run_ahead(id);
+        self.cancel_run_ahead(id);
         if !self.slots[id].is_running {
             self.effects.key = Some(self.slots.remove(id).key);
         }
@@ -426,7 +424,7 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
     pub(crate) fn take_waiting(&mut self) -> Vec<(K, Instant)> {
         let ids = self.waiting.take_all(&self.slots).into_iter();
         let take = |id| {
-            self.drop_run_ahead(id);
+            self.cancel_run_ahead(id);
             let slot = &self.slots[id];
             let due = slot.at;
             let key = if slot.is_running { slot.key.clone() } else { self.slots.remove(id).key };

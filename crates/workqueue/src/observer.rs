@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// Is told every step of a key through the queue.
+/// Learns every step of a key through the queue.
 ///
 /// The steps are those of client-go's work queue metrics. With the feature `prometheus`,
 /// `QueueMetrics` implements them under the same names. Every method does nothing by default.
@@ -13,31 +13,24 @@ use std::time::Duration;
 /// of the queue's lock. So they may call the queue, but calls on different threads may arrive in
 /// another order than the steps happened. If a method panics, the panic is logged and the queue
 /// goes on.
+#[expect(unused_variables, reason = "the default methods do nothing")]
 pub trait Observer: Send + Sync + 'static {
     /// A run became ready. Adds that were merged into it are not reported. `depth` is the number of
     /// ready runs, including this one.
-    fn added(&self, depth: usize) {
-        let _ = depth;
-    }
+    fn added(&self, depth: usize) {}
 
     /// A worker took a key that had been ready for `queued`. `depth` is the number of runs that are
     /// still ready.
-    fn started(&self, queued: Duration, depth: usize) {
-        let _ = (queued, depth);
-    }
+    fn started(&self, queued: Duration, depth: usize) {}
 
     /// A lease ended after `ran`.
-    fn finished(&self, ran: Duration) {
-        let _ = ran;
-    }
+    fn finished(&self, ran: Duration) {}
 
     /// A key was added through the rate limiter.
     fn retried(&self) {}
 
     /// The queue was built. Keep the probe to ask about unfinished work.
-    fn attached(&self, probe: Probe) {
-        let _ = probe;
-    }
+    fn attached(&self, probe: Probe) {}
 }
 
 /// Reads the current load of a queue, without keeping the queue alive.
@@ -56,21 +49,13 @@ pub struct Load {
     pub waiting: usize,
     /// Leases that are out.
     pub running: usize,
-    /// How long the runs under way have taken so far.
-    pub elapsed: Elapsed,
+    /// How long the runs under way have taken so far, added up.
+    pub unfinished: Duration,
+    /// How long the oldest run under way has taken so far.
+    pub longest_running: Duration,
     /// How far ahead a limiter that all keys share, such as [`TokenBucket`](crate::TokenBucket), is
     /// booked: about how long a key that fails now waits because others failed before it.
     pub retry_debt: Duration,
-}
-
-/// How long the runs under way have taken so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Elapsed {
-    /// The sum over all runs.
-    pub total: Duration,
-    /// The longest run.
-    pub longest: Duration,
 }
 
 pub(crate) trait Probed: Send + Sync {
@@ -78,8 +63,8 @@ pub(crate) trait Probed: Send + Sync {
 }
 
 impl Probe {
-    pub(crate) fn new(source: &Arc<dyn Probed>) -> Self {
-        Self { source: Arc::downgrade(source) }
+    pub(crate) fn new<P: Probed + 'static>(source: &Arc<P>) -> Self {
+        Self { source: Arc::<P>::downgrade(source) }
     }
 
     /// Whether the queue is gone.

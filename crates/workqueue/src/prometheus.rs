@@ -14,13 +14,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
-use prometheus_client::metrics::MetricType;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::observer::{Elapsed, Load, Observer, Probe};
+use crate::observer::{Load, Observer, Probe};
 
 /// Upper bounds of the histograms' buckets, in seconds. They are controller-runtime's, which
 /// include those of Kubernetes' own components, so dashboards made for either keep working.
@@ -33,12 +33,12 @@ const BUCKETS: [f64; 12] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0,
 /// |---|---|---|
 /// | `workqueue_depth` | gauge | keys that are ready |
 /// | `workqueue_adds_total` | counter | runs that became ready |
-/// | `workqueue_queue_duration_seconds` | histogram | how long keys were ready before a worker took them |
+/// | `workqueue_queue_duration_seconds` | histogram | how long keys were ready |
 /// | `workqueue_work_duration_seconds` | histogram | how long leases were out |
-/// | `workqueue_unfinished_work_seconds` | gauge | how long the leases that are out have been, added up |
-/// | `workqueue_longest_running_processor_seconds` | gauge | how long the oldest lease has been out |
+/// | `workqueue_unfinished_work_seconds` | gauge | ages of all leases that are out, added up |
+/// | `workqueue_longest_running_processor_seconds` | gauge | age of the oldest lease |
 /// | `workqueue_retries_total` | counter | adds through the rate limiter |
-/// | `workqueue_retry_debt_seconds` | gauge | how far ahead a limiter that all keys share is booked |
+/// | `workqueue_retry_debt_seconds` | gauge | how far ahead a shared limiter is booked |
 ///
 /// The last one is not client-go's. It rises while more keys fail than the limiter lets through.
 ///
@@ -101,8 +101,7 @@ struct Family {
     name: &'static str,
     help: &'static str,
     unit: Option<Unit>,
-    kind: MetricType,
-    encode: fn(&Shown, MetricEncoder<'_>) -> fmt::Result,
+    metric: fn(&Shown) -> Box<dyn EncodeMetric>,
 }
 
 static FAMILIES: [Family; 8] = [
@@ -110,63 +109,58 @@ static FAMILIES: [Family; 8] = [
         name: "workqueue_depth",
         help: "Keys that are ready and wait for a worker.",
         unit: None,
-        kind: MetricType::Gauge,
-        encode: |shown, mut encoder| encoder.encode_gauge(&shown.load.ready),
+        metric: |shown| Box::new(ConstGauge::new(shown.load.ready as u64)),
     },
     Family {
         name: "workqueue_adds",
-        help: "Runs that became ready; adds of a key that is ready already are merged and not counted.",
+        help: "Runs that became ready; adds of a key that is ready already are merged and not \
+               counted.",
         unit: None,
-        kind: MetricType::Counter,
-        encode: |shown, encoder| shown.series.adds.encode(encoder),
+        metric: |shown| Box::new(shown.series.adds.clone()),
     },
     Family {
         name: "workqueue_queue_duration",
         help: "How long keys were ready before a worker took them.",
         unit: Some(Unit::Seconds),
-        kind: MetricType::Histogram,
-        encode: |shown, encoder| shown.series.queue_duration.encode(encoder),
+        metric: |shown| Box::new(shown.series.queue_duration.clone()),
     },
     Family {
         name: "workqueue_work_duration",
         help: "How long workers took over a key.",
         unit: Some(Unit::Seconds),
-        kind: MetricType::Histogram,
-        encode: |shown, encoder| shown.series.work_duration.encode(encoder),
+        metric: |shown| Box::new(shown.series.work_duration.clone()),
     },
     Family {
         name: "workqueue_unfinished_work",
-        help: "How long the runs under way have taken so far, added up; it grows by one a second for \
-               each worker that is stuck.",
+        help: "How long the runs under way have taken so far, added up; it grows by one a second \
+               for each worker that is stuck.",
         unit: Some(Unit::Seconds),
-        kind: MetricType::Gauge,
-        encode: |shown, mut encoder| encoder.encode_gauge(&shown.load.elapsed.total.as_secs_f64()),
+        metric: |shown| seconds(shown.load.unfinished),
     },
     Family {
         name: "workqueue_longest_running_processor",
         help: "How long the oldest run under way has taken so far.",
         unit: Some(Unit::Seconds),
-        kind: MetricType::Gauge,
-        encode: |shown, mut encoder| {
-            encoder.encode_gauge(&shown.load.elapsed.longest.as_secs_f64())
-        },
+        metric: |shown| seconds(shown.load.longest_running),
     },
     Family {
         name: "workqueue_retries",
         help: "Adds through the rate limiter.",
         unit: None,
-        kind: MetricType::Counter,
-        encode: |shown, encoder| shown.series.retries.encode(encoder),
+        metric: |shown| Box::new(shown.series.retries.clone()),
     },
     Family {
         name: "workqueue_retry_debt",
         help: "How far ahead a limiter that all keys share is booked: about how long a key that \
                fails now waits because others failed before it.",
         unit: Some(Unit::Seconds),
-        kind: MetricType::Gauge,
-        encode: |shown, mut encoder| encoder.encode_gauge(&shown.load.retry_debt.as_secs_f64()),
+        metric: |shown| seconds(shown.load.retry_debt),
     },
 ];
+
+fn seconds(duration: Duration) -> Box<dyn EncodeMetric> {
+    Box::new(ConstGauge::new(duration.as_secs_f64()))
+}
 
 impl QueueMetrics {
     /// Registers the metrics with a registry, once for all queues.
@@ -216,14 +210,12 @@ impl Queues {
 impl Collector for Queues {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let shown = self.shown();
-        if shown.is_empty() {
-            return Ok(());
-        }
-        for family in &FAMILIES {
-            let Family { name, help, unit, kind, encode } = family;
-            let mut family = encoder.encode_descriptor(name, help, unit.as_ref(), *kind)?;
+        let Some(first) = shown.first() else { return Ok(()) };
+        for Family { name, help, unit, metric } in &FAMILIES {
+            let kind = metric(first).metric_type();
+            let mut family = encoder.encode_descriptor(name, help, unit.as_ref(), kind)?;
             for queue in &shown {
-                encode(queue, family.encode_family(&[("name", queue.name.as_str())])?)?;
+                metric(queue).encode(family.encode_family(&[("name", queue.name.as_str())])?)?;
             }
         }
         Ok(())
@@ -244,7 +236,7 @@ impl Series {
     /// The load of all queues of this name together; `None` if all of them are gone.
     fn load(&self) -> Option<Load> {
         let probes = self.live_probes().clone();
-        probes.iter().filter_map(Probe::load).reduce(together)
+        probes.iter().filter_map(Probe::load).reduce(add_up)
     }
 
     fn live_probes(&self) -> MutexGuard<'_, Vec<Probe>> {
@@ -254,15 +246,13 @@ impl Series {
     }
 }
 
-fn together(one: Load, other: Load) -> Load {
+fn add_up(one: Load, other: Load) -> Load {
     Load {
         ready: one.ready + other.ready,
         waiting: one.waiting + other.waiting,
         running: one.running + other.running,
-        elapsed: Elapsed {
-            total: one.elapsed.total + other.elapsed.total,
-            longest: one.elapsed.longest.max(other.elapsed.longest),
-        },
+        unfinished: one.unfinished + other.unfinished,
+        longest_running: one.longest_running.max(other.longest_running),
         retry_debt: one.retry_debt.max(other.retry_debt),
     }
 }

@@ -14,9 +14,9 @@ use crate::error::{AddError, MAX_DELAY};
 use crate::guard::guarded;
 use crate::lease::Lease;
 use crate::ledger::Arrival;
-use crate::observer::{Load, Observer, Probed};
+use crate::observer::{Load, Observer};
 use crate::priority::Group;
-use crate::shared::{Shared, Sleeper};
+use crate::shared::Shared;
 use crate::slots::Pending;
 use crate::snapshot::{KeyStatus, Snapshot, Waiting};
 
@@ -28,19 +28,7 @@ pub struct WorkQueue<K, C = ()> {
     pub(crate) shared: Arc<Shared<K, C>>,
 }
 
-/// What a worker that looks for a key finds.
-enum Look<'q, K, C> {
-    Taken(Lease<'q, K, C>),
-    /// The queue is shut down and no key is ready.
-    ShutDown,
-    Nothing(Sleeper<'q, K, C>),
-}
-
-impl<K, C> WorkQueue<K, C>
-where
-    K: Eq + Hash + Clone + Send + 'static,
-    C: Send + Sync + 'static,
-{
+impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
     /// Adds a key, to run as soon as a worker is free. If the key is ready already, nothing
     /// changes; if it waits, it becomes ready; if it runs, it runs once more when it is done.
     ///
@@ -145,11 +133,18 @@ where
         loop {
             let mut wake_up = pin!(self.shared.work.notified());
             wake_up.as_mut().enable();
-            match self.look() {
-                Look::Taken(lease) => return Some(lease),
-                Look::ShutDown => return None,
-                Look::Nothing(sleeper) => sleeper.sleep(wake_up).await,
-            }
+            let now = Instant::now();
+            let sleeper = {
+                let mut locked = self.shared.lock();
+                if let Some(taken) = locked.ledger.take(now) {
+                    return Some(Lease::new(&self.shared, taken));
+                }
+                if locked.is_finished() {
+                    return None;
+                }
+                locked.lie_down()
+            };
+            sleeper.sleep(wake_up).await;
         }
     }
 
@@ -161,24 +156,7 @@ where
         let mut locked = self.shared.lock();
         // The lease exists before the queue is unlocked: if dropping a cause panics then, the run
         // ends.
-        let lease = locked.ledger.take(now).map(|taken| Lease::new(&self.shared, taken));
-        drop(locked);
-        lease
-    }
-
-    /// Takes a key, or counts the caller among the sleeping workers.
-    fn look(&self) -> Look<'_, K, C> {
-        let now = Instant::now();
-        let mut locked = self.shared.lock();
-        let look = if let Some(taken) = locked.ledger.take(now) {
-            Look::Taken(Lease::new(&self.shared, taken))
-        } else if locked.is_finished() {
-            Look::ShutDown
-        } else {
-            Look::Nothing(locked.lie_down())
-        };
-        drop(locked);
-        look
+        locked.ledger.take(now).map(|taken| Lease::new(&self.shared, taken))
     }
 
     /// Forgets the failures of a key: it has succeeded, or is gone for good.
@@ -281,11 +259,7 @@ where
     }
 }
 
-impl<K, C> WorkQueue<K, C>
-where
-    K: Eq + Hash + Clone + Send + 'static,
-    C: Clone + Send + Sync + 'static,
-{
+impl<K: Eq + Hash + Clone, C: Clone> WorkQueue<K, C> {
     /// The state of every key at this moment, for people to read.
     ///
     /// It copies every key and every cause while the queue is locked. With a million keys, call it
@@ -298,8 +272,9 @@ where
         let mut keys: Vec<_> =
             slots.map(|(id, slot)| KeyStatus::of(slot, runs.get(&id).copied())).collect();
         drop(locked);
-        let failures = keys.iter_mut().map(|status| (&status.key, &mut status.failures));
-        self.shared.charges.look_up(failures);
+        for status in &mut keys {
+            status.failures = self.failures(&status.key);
+        }
         keys.sort_by_key(KeyStatus::rank);
         let (name, retry_debt) = (self.shared.name.to_string(), self.shared.charges.debt());
         Snapshot { name, taken, shut_down, retry_debt, keys }

@@ -21,7 +21,6 @@ use std::hash::{BuildHasher, Hash};
 use std::ops::{Deref, DerefMut};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
@@ -30,7 +29,7 @@ use tokio::time::Instant;
 use crate::charges::Charges;
 use crate::effects::Event;
 use crate::guard::guarded;
-use crate::ledger::{Ledger, RunId};
+use crate::ledger::Ledger;
 use crate::limiter::RateLimiter;
 use crate::observer::{Load, Observer, Probed};
 use crate::priority::Group;
@@ -100,6 +99,11 @@ impl<K: Eq + Hash + Clone, C> Shared<K, C> {
     pub(crate) fn hash(&self, key: &K) -> u64 {
         self.hasher.hash_one(key)
     }
+
+    pub(crate) fn load(&self) -> Load {
+        let load = self.lock_promoted().ledger.load(Instant::now());
+        Load { retry_debt: self.charges.debt(), ..load }
+    }
 }
 
 impl<K, C> Shared<K, C> {
@@ -113,23 +117,6 @@ impl<K, C> Shared<K, C> {
         let mut locked = self.lock();
         while locked.ledger.promote_due(now) {}
         locked
-    }
-
-    /// Ends a run.
-    pub(crate) fn done(&self, run: RunId) {
-        self.lock().ledger.done(run);
-    }
-
-    /// Adds the key of a run again after `delay`. Returns false if the queue is shut down.
-    pub(crate) fn repeat(&self, run: RunId, delay: Duration, keep_causes: bool) -> bool {
-        let now = Instant::now();
-        let due = (!delay.is_zero()).then(|| now + delay);
-        let mut locked = self.lock();
-        let is_open = !locked.shut_down;
-        if is_open {
-            locked.ledger.repeat(run, now, due, keep_causes);
-        }
-        is_open
     }
 
     /// Waits until no key is ready, waiting or running.
@@ -249,14 +236,9 @@ impl<K, C> Drop for Sleeper<'_, K, C> {
     }
 }
 
-impl<K, C> Probed for Shared<K, C>
-where
-    K: Eq + Hash + Clone + Send + 'static,
-    C: Send + Sync + 'static,
-{
+impl<K: Eq + Hash + Clone + Send, C: Send + Sync> Probed for Shared<K, C> {
     fn load(&self) -> Load {
-        let load = self.lock_promoted().ledger.load(Instant::now());
-        Load { retry_debt: self.charges.debt(), ..load }
+        self.load()
     }
 }
 
@@ -268,7 +250,8 @@ impl<K, C> Drop for Shared<K, C> {
                 queue = &*self.name,
                 ready = load.ready,
                 waiting = load.waiting,
-                "work queue dropped with work inside: these keys will not run; shut it down and drain it first"
+                "work queue dropped with work inside: these keys will not run; shut it down and \
+                 drain it first"
             );
         }
     }

@@ -133,11 +133,7 @@ impl<K: fmt::Debug, C: fmt::Debug> fmt::Display for Snapshot<K, C> {
         if self.keys.is_empty() {
             return Ok(());
         }
-        writeln!(
-            f,
-            "{:<8} {:>9} {:>9} {:>8}  {:<6}  KEY",
-            "STATE", "FOR", "DUE IN", "FAILURES", "PRIO"
-        )?;
+        write_row(f, ["STATE", "FOR", "DUE IN", "FAILURES", "PRIO", "KEY"])?;
         let limit = if f.alternate() { usize::MAX } else { f.precision().unwrap_or(ROWS) };
         let shown = limit.min(self.keys.len());
         self.keys[..shown].iter().try_for_each(|key| key.write_rows(self.taken, f))?;
@@ -151,29 +147,27 @@ impl<K: fmt::Debug, C: fmt::Debug> fmt::Display for Snapshot<K, C> {
 impl<K: fmt::Debug, C: fmt::Debug> KeyStatus<K, C> {
     /// Writes a row for the run under way and one for the run ahead, each followed by its causes.
     fn write_rows(&self, now: Instant, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (failures, key) = (self.failures.to_string(), format!("{:?}", self.key));
         if let Some(run) = &self.running {
-            let ran = Age(now.saturating_duration_since(run.since));
-            writeln!(
-                f,
-                "{:<8} {ran:>9} {:>9} {:>8}  {:<6}  {:?}",
-                "running", "", self.failures, "", self.key
-            )?;
+            let ran = Age(now.saturating_duration_since(run.since)).to_string();
+            write_row(f, ["running", &ran, "", &failures, "", &key])?;
             write_causes(&run.causes, f)?;
         }
-        let Some(ahead) = &self.ahead else { return Ok(()) };
-        let state = if ahead.due.is_some() { "waiting" } else { "ready" };
-        let held = Age(now.saturating_duration_since(ahead.since));
-        let due = ahead.due.map(|due| Age(due.saturating_duration_since(now)).to_string());
-        writeln!(
-            f,
-            "{state:<8} {held:>9} {:>9} {:>8}  {:<6}  {:?}",
-            due.unwrap_or_default(),
-            self.failures,
-            format!("{:?}", ahead.priority).to_lowercase(),
-            self.key
-        )?;
-        write_causes(&ahead.causes, f)
+        if let Some(ahead) = &self.ahead {
+            let state = if ahead.due.is_some() { "waiting" } else { "ready" };
+            let held = Age(now.saturating_duration_since(ahead.since)).to_string();
+            let due = ahead.due.map(|due| Age(due.saturating_duration_since(now)).to_string());
+            let priority = format!("{:?}", ahead.priority).to_lowercase();
+            write_row(f, [state, &held, &due.unwrap_or_default(), &failures, &priority, &key])?;
+            write_causes(&ahead.causes, f)?;
+        }
+        Ok(())
     }
+}
+
+fn write_row(f: &mut fmt::Formatter<'_>, cells: [&str; 6]) -> fmt::Result {
+    let [state, age, due, failures, priority, key] = cells;
+    writeln!(f, "{state:<8} {age:>9} {due:>9} {failures:>8}  {priority:<6}  {key}")
 }
 
 fn write_causes<C: fmt::Debug>(causes: &Causes<C>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -201,6 +195,6 @@ impl fmt::Display for Age {
             6_000..360_000 => format!("{:.0}h", seconds / 3_600.0),
             _ => format!("{:.0}d", seconds / 86_400.0),
         };
-        f.pad(&text)
+        f.write_str(&text)
     }
 }

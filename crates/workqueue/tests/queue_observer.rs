@@ -192,7 +192,7 @@ async fn the_depth_returns_to_zero() {
 
 /// Ready, waiting and running keys; how long these have taken together, and the longest of them.
 fn figures(load: Load) -> (usize, usize, usize, Duration, Duration) {
-    (load.ready, load.waiting, load.running, load.elapsed.total, load.elapsed.longest)
+    (load.ready, load.waiting, load.running, load.unfinished, load.longest_running)
 }
 
 /// client-go: `TestUnfinishedWorkMetrics` in `TestMetrics`.

@@ -113,8 +113,8 @@ async fn key_that_fails_again_while_its_backoff_lasts_books_no_other_slot() {
     assert_eq!(queue.try_get().unwrap().retry().unwrap(), 5 * MILLISECOND);
 }
 
-/// failures.rs: the window of `retry_after(1 h)` counted as open for every later failure. So a key that an event ran
-/// early, and that failed for another reason, waited for the rest of the hour.
+/// failures.rs: the window of `retry_after(1 h)` counted as open for every later failure. So a key
+/// that an event ran early, and that failed for another reason, waited for the rest of the hour.
 #[tokio::test(start_paused = true)]
 async fn failure_after_a_retry_with_its_own_delay_has_its_own_backoff() {
     let queue = WorkQueue::<u32>::new();

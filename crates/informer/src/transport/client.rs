@@ -1,34 +1,27 @@
-//! Windlass' own client stack: the layers between whoever sends a request and the server.
+//! Windlass' client stack makes an ordinary [`kube::Client`], from a [`kube::Config`] or around any
+//! service such as the embedded API server's.
 //!
-//! It makes an ordinary [`kube::Client`], of a [`kube::Config`] or around any service such as the embedded API
-//! server's, with the same layers on both. From the outside in:
+//! A request first passes the caller's layers ([`ClientStack::layer`]). Then `send` does everything
+//! else in order: headers, rate limit, timeout, observer, and errors that name their request. Below
+//! it, `renewal` keeps credentials valid, and `transport` has the connections.
 //!
-//! - layers of the caller's ([`ClientStack::layer`]), which see a request before it waits for anything;
-//! - `refusal`: an error says which request it was, and when to retry;
-//! - `headers`: the user agent, and no compression;
-//! - `rate`: at most so many requests a second, if asked for;
-//! - `observe`: what became of each request, if someone wants to know;
-//! - `timeout`: an answer in time, or an error;
-//! - `renewal`: credentials that are valid;
-//! - `transport`: connections, a proxy, TLS, and the headers of the configuration.
+//! kube's retries are not used. They repeat every request that was answered with 429, 503 or 504,
+//! watches and writes included, up to 15 times over minutes. That hides from a reflector that the
+//! server is in trouble, and it could repeat a write that the caller no longer wants.
 //!
-//! kube's retries are not used. They repeat whatever was answered with 429, 503 or 504, watches and writes
-//! included, up to 15 times over minutes. That hides from a reflector that the server is in trouble, and it
-//! would repeat a write below any gate that has closed in the meantime.
-//! Invariant: a request that enters the stack is sent once or not at all, and every answer reaches the caller.
+//! Invariant: a request is sent once or not at all, and every answer reaches the caller.
 
 mod body;
 mod credentials;
 mod error;
-mod headers;
+mod explain;
 mod message;
-mod observe;
+mod observer;
 mod proxy;
 mod rate;
-mod refusal;
 mod renewal;
 mod request_info;
-mod timeout;
+mod send;
 mod transport;
 
 use std::fmt;
@@ -39,35 +32,28 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::USER_AGENT;
 use http::{HeaderValue, Request, Response};
-use http_body_util::BodyExt as _;
-use http_body_util::combinators::UnsyncBoxBody;
 use kube::client::Body;
 use tower::util::BoxService;
-use tower::{BoxError, Layer, Service, ServiceExt as _};
+use tower::{BoxError, Layer, Service, ServiceExt as _, service_fn};
 
-pub use credentials::CredentialsError;
-pub(crate) use error::timed_out;
+pub use body::ResponseBody;
 pub use error::{ConnectError, RequestError, RequestTimedOut};
-use headers::Headers;
+pub use explain::explain;
+pub(crate) use explain::read_status;
 pub use message::{error_chain, safe_message, status_of};
-use observe::Observe;
-pub use observe::{FinishedRequest, RequestObserver, RequestOutcome};
-use rate::Rate;
-use refusal::Explain;
-pub use refusal::explain;
-pub(crate) use refusal::read_status;
-use renewal::Renewing;
+pub use observer::{FinishedRequest, RequestObserver, RequestOutcome};
 pub use request_info::{CreatedName, RequestInfo, RequestTarget};
-use timeout::Timeout;
-use transport::transport;
+
+use body::erase_body;
+use rate::Bucket;
+use send::Sender;
+use transport::Transport;
 
 /// A service of the stack, with its type erased.
 pub type HttpService = BoxService<Request<Body>, Response<ResponseBody>, BoxError>;
 
-/// The body of an answer.
-pub type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
-
-/// Makes clients with Windlass' layers.
+/// Makes clients with timeouts, rate limits, renewed credentials and errors that name their
+/// request.
 ///
 /// ```
 /// use std::num::NonZeroU32;
@@ -93,52 +79,53 @@ pub struct ClientStack {
 }
 
 impl ClientStack {
-    /// The default of [`request_timeout`](Self::request_timeout): 30 seconds, in which a server under load
-    /// answers, and which is half of what kube-apiserver gives itself for a request.
+    /// The default of [`request_timeout`](Self::request_timeout): 30 seconds. A server under load
+    /// answers within it, and it is half of what kube-apiserver gives itself for a request.
     pub const REQUEST_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
-    /// The defaults: a timeout of 30 seconds, no bound on the rate, and `windlass/` with the version of this
-    /// crate as the user agent.
+    /// The defaults: a timeout of 30 seconds, no rate limit, and `windlass/` with the version of
+    /// this crate as the user agent.
     pub fn new() -> Self {
         Self {
             request_timeout: Self::REQUEST_TIMEOUT_DEFAULT,
             rate: None,
             observer: None,
-            user_agent: headers::USER_AGENT_DEFAULT,
+            user_agent: HeaderValue::from_static(concat!("windlass/", env!("CARGO_PKG_VERSION"))),
             layers: Vec::new(),
         }
     }
 
     /// How long an answer may take to begin, and then each pause within it. By default 30 seconds.
     ///
-    /// kube has no such bound by default, so a request over a connection that has silently died would wait
-    /// until the kernel gives up, which takes minutes, or for ever. Beyond it the request fails with
-    /// [`RequestTimedOut`]. The pauses of a watch are not bounded here, since a quiet watch is a healthy one:
-    /// the reflector bounds them. The same holds for logs that are followed.
+    /// kube has no such bound by default, so a request over a dead connection would wait until the
+    /// kernel gives up, which takes minutes, or for ever. Beyond the timeout the request fails with
+    /// [`RequestTimedOut`]. The pauses of a watch are not bounded here, since a quiet watch is a
+    /// healthy one: the reflector bounds them. The same holds for logs that are followed.
     pub fn request_timeout(self, timeout: Duration) -> Self {
         Self { request_timeout: timeout, ..self }
     }
 
-    /// At most so many requests a second, after a `burst` at once. By default there is no bound: the server
-    /// has a fairer one. Requests wait in the order in which they came; each client has its own count.
+    /// At most so many requests a second, after a `burst` at once. By default there is no limit:
+    /// the server has a fairer one. Requests wait in the order in which they came. Each client has
+    /// its own limit.
     pub fn rate(self, per_second: NonZeroU32, burst: NonZeroU32) -> Self {
         Self { rate: Some((per_second, burst)), ..self }
     }
 
-    /// Who is told what became of each request. By default nobody.
+    /// Reports what became of each request. By default there is no observer.
     pub fn observer(self, observer: Arc<dyn RequestObserver>) -> Self {
         Self { observer: Some(observer), ..self }
     }
 
-    /// How the client introduces itself, unless a configuration or a request says otherwise. By default as
-    /// `windlass/` and a version. To what calls itself `curl`, `Wget` or `Mozilla/5.0` the server sends JSON
-    /// with indentation, as for a person.
+    /// The user agent, unless a configuration or a request has its own. By default `windlass/` and
+    /// a version. If it begins with `curl`, `Wget` or `Mozilla/5.0`, the server sends indented
+    /// JSON, as for a person.
     pub fn user_agent(self, user_agent: HeaderValue) -> Self {
         Self { user_agent, ..self }
     }
 
-    /// Adds a layer below those added before and above all of the stack's own: it sees requests before they
-    /// wait for anything, and answers last.
+    /// Adds a layer below those added before and above the stack's own steps: it sees requests
+    /// before they wait for anything, and answers last.
     pub fn layer<L, S, B>(mut self, layer: L) -> Self
     where
         L: Layer<HttpService, Service = S> + Send + Sync + 'static,
@@ -147,67 +134,74 @@ impl ClientStack {
             + 'static,
         B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
     {
-        self.layers.push(Arc::new(move |inner| erase(layer.layer(inner))));
+        self.layers.push(Arc::new(move |inner| {
+            let service = layer.layer(inner).map_err(Into::into);
+            service.map_response(|response: Response<B>| response.map(erase_body)).boxed()
+        }));
         self
     }
 
-    /// A client of the server that a configuration names, with its credentials. It has to be called in a
-    /// tokio runtime, and the client belongs to that.
+    /// Makes a client of the server in a configuration, with its credentials. Call it in a tokio
+    /// runtime; the client belongs to that runtime.
     ///
-    /// Credentials of an exec plugin and client certificates in files are renewed in time, without a restart. A
-    /// plugin is run here for the first time, which blocks for as long as it takes. The proxy is the `proxy-url`
-    /// of the kubeconfig, or else the one of `HTTPS_PROXY`, unless `NO_PROXY` excepts the server.
+    /// Credentials of an exec plugin and client certificates in files are renewed in time, without
+    /// a restart. A plugin runs here for the first time, which blocks for as long as it takes. The
+    /// proxy is the `proxy-url` of the kubeconfig, or else the one of `HTTPS_PROXY`, unless
+    /// `NO_PROXY` excludes the server.
     ///
-    /// The feature `rustls` (on by default) is needed for `https`, with ring as its cryptography.
+    /// `https` needs the feature `rustls` (on by default), with ring as its cryptography.
     ///
     /// # Panics
-    /// Outside of a runtime; and if other crates give rustls a second provider of cryptography, unless one was
-    /// installed as the default before.
+    /// Outside of a runtime; and if other crates give rustls a second provider of cryptography,
+    /// unless one was installed as the default before.
     ///
     /// # Errors
-    /// If the credentials or certificates cannot be used, or something is asked for that is not compiled in.
+    /// If the credentials or certificates cannot be used, or a feature is missing.
     pub fn connect(mut self, mut config: kube::Config) -> Result<kube::Client, ConnectError> {
-        // The configuration adds its headers below this stack, beside what is there already.
+        // The configuration adds its headers below this stack, beside those that are there.
         if let Some((_, own)) = config.headers.iter().find(|(name, _)| name == USER_AGENT) {
             self.user_agent = own.clone();
             config.headers.retain(|(name, _)| name != USER_AGENT);
         }
         let namespace = config.default_namespace.clone();
-        let service = if credentials::do_not_last(&config) {
-            erase(Renewing::new(config)?)
+        let transport = if credentials::are_temporary(&config) {
+            renewal::renewing(config)?
         } else {
-            erase(transport(&config)?)
+            transport::transport(&config)?
         };
-        Ok(kube::Client::new(self.wrap(service), namespace))
+        Ok(self.client(transport, namespace))
     }
 
-    /// A client of any service, such as the embedded API server's. It has to be called in a tokio runtime,
-    /// and the client belongs to that.
+    /// Makes a client of any service, such as the embedded API server's. Call it in a tokio
+    /// runtime; the client belongs to that runtime.
     ///
     /// # Panics
     /// Outside of a runtime.
     pub fn around<S, B>(self, service: S, default_namespace: impl Into<String>) -> kube::Client
     where
         S: Service<Request<Body>, Response = Response<B>, Error: Into<BoxError>, Future: Send>
+            + Clone
             + Send
+            + Sync
             + 'static,
         B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
     {
-        kube::Client::new(self.wrap(erase(service)), default_namespace)
+        let service = service.map_err(Into::into);
+        let service = service.map_response(|response: Response<B>| response.map(erase_body));
+        self.client(Transport::new(service), default_namespace.into())
     }
 
-    /// The service with all layers around it, from the inside out.
-    fn wrap(&self, service: HttpService) -> HttpService {
-        let mut stack = erase(Timeout::new(service, self.request_timeout));
-        if let Some(observer) = &self.observer {
-            stack = erase(Observe::new(stack, observer.clone()));
-        }
-        if let Some((per_second, burst)) = self.rate {
-            stack = erase(Rate::new(stack, per_second, burst, self.observer.clone()));
-        }
-        stack = erase(Headers::new(stack, self.user_agent.clone()));
-        stack = erase(Explain::new(stack));
-        self.layers.iter().rev().fold(stack, |stack, layer| layer(stack))
+    fn client(self, transport: Transport, default_namespace: String) -> kube::Client {
+        let sender = Arc::new(Sender {
+            transport,
+            timeout: self.request_timeout,
+            bucket: self.rate.map(|(per_second, burst)| Bucket::new(per_second, burst).into()),
+            observer: self.observer,
+            user_agent: self.user_agent,
+        });
+        let stack = BoxService::new(service_fn(move |request| Arc::clone(&sender).send(request)));
+        let stack = self.layers.iter().rev().fold(stack, |stack, layer| layer(stack));
+        kube::Client::new(stack, default_namespace)
     }
 }
 
@@ -226,24 +220,4 @@ impl fmt::Debug for ClientStack {
             .field("layers", &self.layers.len())
             .finish_non_exhaustive()
     }
-}
-
-/// Forgets the type of a service, of its body and of their errors.
-fn erase<S, B>(service: S) -> HttpService
-where
-    S: Service<Request<Body>, Response = Response<B>, Error: Into<BoxError>, Future: Send>
-        + Send
-        + 'static,
-    B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
-{
-    let service = service.map_err(Into::into);
-    BoxService::new(service.map_response(|response: Response<B>| response.map(erase_body)))
-}
-
-/// Forgets the type of a body and of its errors.
-fn erase_body<B>(body: B) -> ResponseBody
-where
-    B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
-{
-    body.map_err(Into::into).boxed_unsync()
 }

@@ -1,25 +1,24 @@
-//! Which resource a kind is, when only the running server knows: its plural, its scope, its version.
+//! Asks the server for the resource of a kind: its plural, its scope, its version.
 //!
-//! Own small requests instead of kube's: one or two where kube's ask for every version of a group and fail with
-//! any of them, and errors that say what is there.
+//! kube's discovery asks for every version of a group, and fails if one of them fails. This needs
+//! one or two requests, and its errors say which kinds or versions exist.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
-use bytes::BytesMut;
-use http::header::{ACCEPT, HeaderValue};
-use http_body_util::BodyExt as _;
+use http::header::ACCEPT;
+use http_body_util::{BodyExt as _, Limited};
 use kube::api::ApiResource;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::resource::Resource;
-use crate::transport::source::{SourceError, refusal};
+use crate::transport::source::{SourceError, send};
 
 /// How long one answer may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How large it may be. The largest group of a usual cluster has a few dozen resources, in some 20 KiB.
+/// How large it may be. The largest group of a usual cluster has a few dozen resources, in some
+/// 20 KiB.
 const BODY_MAX: usize = 4 << 20;
 
 /// How many names an error lists.
@@ -30,16 +29,17 @@ const NAMES_MAX: usize = 20;
 #[non_exhaustive]
 pub enum DiscoveryError {
     /// The server has no such kind. It may come, with its definition.
-    #[error("no kind {kind} in {place}{}{}", hint(.place), listed(.found))]
+    #[error("no kind {kind} in {place}{}{}", hint(.place), list_names(.found))]
     NoKind {
         /// The kind that was asked for.
         kind: String,
-        /// Group and version, or the group alone: where it was looked for.
+        /// Group and version, or the group alone.
         place: String,
-        /// What is there instead: kinds, or versions if there is no such version, or nothing.
+        /// The kinds that exist there, or the versions if there is no such version, or nothing.
         found: Vec<String>,
     },
-    /// The kind is only an answer or an argument, such as `TokenReview`: there is nothing to list.
+    /// The server does not store objects of this kind, such as `TokenReview`: there is nothing to
+    /// list.
     #[error("{kind} in {api_version} cannot be listed and watched")]
     NotWatchable {
         /// The kind.
@@ -60,7 +60,7 @@ pub enum DiscoveryError {
 /// The versions of a group, as the server lists them.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Group {
+struct Versions {
     versions: Vec<GroupVersion>,
     preferred_version: GroupVersion,
 }
@@ -88,8 +88,8 @@ struct Listed {
 }
 
 impl Resource {
-    /// Asks the server for the resource of a kind. The group is empty for the core group. Without a version it
-    /// is the preferred one of the group, or else the first that has the kind.
+    /// Asks the server for the resource of a kind. The group is empty for the core group. Without a
+    /// version it is the preferred one of the group, or else the first that has the kind.
     ///
     /// ```
     /// use windlass_informer::{DiscoveryError, Resource};
@@ -100,58 +100,61 @@ impl Resource {
     /// ```
     ///
     /// # Errors
-    /// If there is no such kind, or it cannot be listed and watched, or the server does not answer. The error
-    /// says what is there.
+    /// If there is no such kind, or it cannot be listed and watched, or the server does not answer.
+    /// The error says what exists.
     ///
     /// # Cancel safety
-    /// Nothing is kept between calls: dropped, it can be called again.
+    /// Nothing is kept between calls: after a drop it can be called again.
     pub async fn discover(
         client: &kube::Client,
         group: &str,
         version: Option<&str>,
         kind: &str,
     ) -> Result<Self, DiscoveryError> {
-        match version {
-            Some(version) => find_in_version(client, group, version, kind).await,
-            None => find_in_group(client, group, kind).await,
+        let candidates = match version {
+            Some(version) => vec![version.to_owned()],
+            None => versions(client, group).await?,
+        };
+        let mut found = Vec::new();
+        for version in candidates {
+            let api_version = join(group, &version);
+            let resources = resources(client, group, &api_version).await?.into_iter();
+            let (of_kind, others): (Vec<_>, Vec<_>) =
+                resources.partition(|listed| listed.kind == kind);
+            if let Some(listed) = of_kind.iter().find(|listed| listed.is_watchable()) {
+                let resource = ApiResource {
+                    group: group.to_owned(),
+                    version,
+                    api_version,
+                    kind: kind.to_owned(),
+                    plural: listed.name.clone(),
+                };
+                return Ok(Self::new(&resource, listed.namespaced));
+            }
+            if !of_kind.is_empty() {
+                return Err(DiscoveryError::NotWatchable { kind: kind.to_owned(), api_version });
+            }
+            found.extend(others.into_iter().map(|other| other.kind));
         }
+        found.sort();
+        found.dedup();
+        if found.is_empty() && version.is_some() {
+            // Most likely there is no such version, so the error names those that exist.
+            found = versions(client, group).await?.iter().map(|other| join(group, other)).collect();
+        }
+        let place = match version {
+            Some(version) => join(group, version),
+            None if group.is_empty() => "the core group".to_owned(),
+            None => group.to_owned(),
+        };
+        Err(DiscoveryError::NoKind { kind: kind.to_owned(), place, found })
     }
 }
 
-async fn find_in_version(
-    client: &kube::Client,
-    group: &str,
-    version: &str,
-    kind: &str,
-) -> Result<Resource, DiscoveryError> {
-    let found = match resources(client, group, version).await? {
-        Some(resources) => match pick(&resources, group, version, kind)? {
-            Some(resource) => return Ok(resource),
-            None => kinds(&resources),
-        },
-        None => versions(client, group).await?.iter().map(|v| join(group, v)).collect(),
-    };
-    Err(DiscoveryError::NoKind { kind: kind.to_owned(), place: join(group, version), found })
-}
-
-async fn find_in_group(
-    client: &kube::Client,
-    group: &str,
-    kind: &str,
-) -> Result<Resource, DiscoveryError> {
-    let mut found = Vec::new();
-    for version in versions(client, group).await? {
-        // A version may go away between the two requests.
-        let resources = resources(client, group, &version).await?.unwrap_or_default();
-        if let Some(resource) = pick(&resources, group, &version, kind)? {
-            return Ok(resource);
-        }
-        found.extend(kinds(&resources));
+impl Listed {
+    fn is_watchable(&self) -> bool {
+        ["list", "watch"].iter().all(|verb| self.verbs.iter().any(|known| known == verb))
     }
-    found.sort();
-    found.dedup();
-    let place = if group.is_empty() { "the core group" } else { group };
-    Err(DiscoveryError::NoKind { kind: kind.to_owned(), place: place.to_owned(), found })
 }
 
 /// The versions of a group, the preferred one first; none if there is no such group.
@@ -159,118 +162,60 @@ async fn versions(client: &kube::Client, group: &str) -> Result<Vec<String>, Dis
     if group.is_empty() {
         return Ok(vec!["v1".to_owned()]);
     }
-    let found: Option<Group> = get(client, &format!("/apis/{group}")).await?;
-    let Some(Group { versions, preferred_version: preferred }) = found else {
-        return Ok(Vec::new());
-    };
-    let mut versions: Vec<String> = versions.into_iter().map(|v| v.version).collect();
-    // The order of the others stays: it is the server's, by maturity.
-    versions.sort_by_key(|version| *version != preferred.version);
+    let found: Versions = get(client, &format!("/apis/{group}")).await?;
+    let mut versions: Vec<String> = found.versions.into_iter().map(|v| v.version).collect();
+    // The sort is stable: the others stay in the server's order, by maturity.
+    versions.sort_by_key(|version| *version != found.preferred_version.version);
     Ok(versions)
 }
 
-/// The resources of a version, without parts of others such as `pods/log`; `None` if there is no such version.
+/// The resources of a version, without subresources such as `pods/log`; none if there is no such
+/// version.
 async fn resources(
     client: &kube::Client,
     group: &str,
-    version: &str,
-) -> Result<Option<Vec<Listed>>, DiscoveryError> {
+    api_version: &str,
+) -> Result<Vec<Listed>, DiscoveryError> {
     let root = if group.is_empty() { "/api" } else { "/apis" };
-    let list: Option<ResourceList> =
-        get(client, &format!("{root}/{}", join(group, version))).await?;
-    Ok(list.map(|mut list| {
-        list.resources.retain(|listed| !listed.name.contains('/'));
-        list.resources
-    }))
-}
-
-fn pick(
-    resources: &[Listed],
-    group: &str,
-    version: &str,
-    kind: &str,
-) -> Result<Option<Resource>, DiscoveryError> {
-    let mut of_kind = resources.iter().filter(|listed| listed.kind == kind).peekable();
-    if of_kind.peek().is_none() {
-        return Ok(None);
-    }
-    let has = |listed: &Listed, verb: &str| listed.verbs.iter().any(|known| known == verb);
-    let api_version = join(group, version);
-    let Some(listed) = of_kind.find(|listed| has(listed, "list") && has(listed, "watch")) else {
-        return Err(DiscoveryError::NotWatchable { kind: kind.to_owned(), api_version });
-    };
-    let resource = ApiResource {
-        group: group.to_owned(),
-        version: version.to_owned(),
-        api_version,
-        kind: listed.kind.clone(),
-        plural: listed.name.clone(),
-    };
-    Ok(Some(Resource::new(&resource, listed.namespaced)))
-}
-
-/// Reads a document; `None` for 404.
-async fn get<T: DeserializeOwned>(
-    client: &kube::Client,
-    path: &str,
-) -> Result<Option<T>, DiscoveryError> {
-    let failed = |error| DiscoveryError::Request { path: path.to_owned(), error };
-    let answer = tokio::time::timeout(TIMEOUT, read(client, path)).await;
-    match answer.unwrap_or(Err(SourceError::Silent(TIMEOUT))) {
-        Ok(body) => serde_json::from_slice(&body).map(Some).map_err(|error| {
-            // serde quotes what it reads, and no secret is in a list of kinds.
-            failed(SourceError::transport(&error))
-        }),
-        Err(error) if error.is_not_found() => Ok(None),
-        Err(error) => Err(failed(error)),
-    }
-}
-
-async fn read(client: &kube::Client, path: &str) -> Result<BytesMut, SourceError> {
-    let request = http::Request::get(path)
-        .header(ACCEPT, HeaderValue::from_static("application/json"))
-        .body(kube::client::Body::empty())
-        .map_err(|error| SourceError::transport(&error))?;
-    let response = client.send(request).await.map_err(|error| SourceError::transport(&error))?;
-    if !response.status().is_success() {
-        return Err(refusal::read(response).await.into());
-    }
-    let mut stream = response.into_body();
-    let mut body = BytesMut::new();
-    while let Some(frame) = stream.frame().await {
-        let frame = frame.map_err(|error| SourceError::transport(&error))?;
-        body.extend_from_slice(&frame.into_data().unwrap_or_default());
-        if body.len() > BODY_MAX {
-            return Err(SourceError::transport(&TooLarge));
-        }
-    }
-    Ok(body)
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("the answer has more than {BODY_MAX} bytes")]
-struct TooLarge;
-
-fn kinds(resources: &[Listed]) -> Vec<String> {
-    resources.iter().map(|listed| listed.kind.clone()).collect()
+    let mut list: ResourceList = get(client, &format!("{root}/{api_version}")).await?;
+    list.resources.retain(|listed| !listed.name.contains('/'));
+    Ok(list.resources)
 }
 
 fn join(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
 
-/// Groups of custom resources are domains; the server's own mostly are not, and have no definitions.
+/// Reads a document; an empty one for 404.
+async fn get<T: Default + DeserializeOwned>(
+    client: &kube::Client,
+    path: &str,
+) -> Result<T, DiscoveryError> {
+    let answer = tokio::time::timeout(TIMEOUT, read(client, path)).await;
+    match answer.unwrap_or(Err(SourceError::Silent(TIMEOUT))) {
+        Err(error) if error.is_not_found() => Ok(T::default()),
+        result => result.map_err(|error| DiscoveryError::Request { path: path.to_owned(), error }),
+    }
+}
+
+async fn read<T: DeserializeOwned>(client: &kube::Client, path: &str) -> Result<T, SourceError> {
+    let request = http::Request::get(path).header(ACCEPT, "application/json");
+    let body = Limited::new(send(client, request).await?, BODY_MAX).collect().await;
+    let body = body.map_err(|error| SourceError::transport(&*error))?;
+    serde_json::from_slice(&body.to_bytes()).map_err(|error| SourceError::transport(&error))
+}
+
+/// Groups of custom resources are domains. The server's own mostly are not, and have no
+/// definitions.
 fn hint(place: &str) -> &'static str {
     if place.contains('.') { ": is its CustomResourceDefinition installed?" } else { "" }
 }
 
-fn listed(found: &[String]) -> String {
-    if found.is_empty() {
-        return " (there is nothing there)".to_owned();
+fn list_names(found: &[String]) -> String {
+    let shown = found[..found.len().min(NAMES_MAX)].join(", ");
+    match found.len() {
+        0 => " (there is nothing there)".to_owned(),
+        1..=NAMES_MAX => format!(" (there: {shown})"),
+        count => format!(" (there: {shown} and {} more)", count - NAMES_MAX),
     }
-    let mut text = format!(" (there: {}", found[..found.len().min(NAMES_MAX)].join(", "));
-    if found.len() > NAMES_MAX {
-        let _ = write!(text, " and {} more", found.len() - NAMES_MAX);
-    }
-    text + ")"
 }

@@ -1,5 +1,5 @@
-//! What the tests of requests share: clients of both clusters, servers made by hand, and bodies read to their
-//! objects.
+//! What the tests of requests share: clients of both clusters, servers made by hand, and bodies
+//! read to their objects.
 
 #![allow(dead_code, reason = "no test file uses all of it")]
 
@@ -31,7 +31,7 @@ pub(crate) fn client_of(cluster: &TestCluster, stack: ClientStack) -> kube::Clie
 /// A client of a server that answers every request with what `answer` makes of it.
 pub(crate) fn client_of_fn<F, A>(stack: ClientStack, answer: F) -> kube::Client
 where
-    F: FnMut(Request<Body>) -> A + Send + 'static,
+    F: FnMut(Request<Body>) -> A + Clone + Send + Sync + 'static,
     A: Future<Output = Result<Response<ResponseBody>, Infallible>> + Send + 'static,
 {
     stack.around(tower::service_fn(answer), "default")
@@ -39,10 +39,10 @@ where
 
 /// A client of a server that has one answer, and the requests that came.
 pub(crate) fn client_with_answer(
-    make: impl Fn() -> Response<ResponseBody> + Send + 'static,
+    make: impl Fn() -> Response<ResponseBody> + Send + Sync + 'static,
 ) -> (kube::Client, Arc<Mutex<Vec<Request<()>>>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let requests = seen.clone();
+    let (requests, make) = (seen.clone(), Arc::new(make));
     let client = client_of_fn(ClientStack::new(), move |request| {
         requests.lock().expect("no panic").push(request.map(drop));
         let response = make();

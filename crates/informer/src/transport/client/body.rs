@@ -1,55 +1,41 @@
-//! A body that does not pause for longer than allowed.
-//!
-//! The clock runs only while someone waits for the next piece: whoever reads slowly is not the server's fault.
+//! Bodies of answers: their type is erased, and their pauses are bounded.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body::{Body, Frame, SizeHint};
-use tokio::time::{Sleep, sleep};
+use futures::stream;
+use http::Response;
+use http_body::Body;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, StreamBody};
+use tokio::time::timeout;
 use tower::BoxError;
 
-use super::ResponseBody;
 use super::error::RequestTimedOut;
 
-/// A body with a bound on each pause.
-pub(super) struct Paced {
-    inner: ResponseBody,
-    timeout: Duration,
-    /// Runs while a piece is waited for.
-    timer: Option<Pin<Box<Sleep>>>,
+/// The body of an answer.
+pub type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
+
+/// How a request ends.
+pub(super) type SendResult = Result<Response<ResponseBody>, BoxError>;
+
+/// Erases the type of a body and of its errors.
+pub(super) fn erase_body<B>(body: B) -> ResponseBody
+where
+    B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
+    body.map_err(Into::into).boxed_unsync()
 }
 
-impl Paced {
-    pub(super) fn new(inner: ResponseBody, timeout: Duration) -> Self {
-        Self { inner, timeout, timer: None }
-    }
-}
-
-impl Body for Paced {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        if let Poll::Ready(frame) = Pin::new(&mut self.inner).poll_frame(cx) {
-            self.timer = None;
-            return Poll::Ready(frame);
-        }
-        let timeout = self.timeout;
-        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(timeout)));
-        timer.as_mut().poll(cx).map(|()| Some(Err(RequestTimedOut { timeout }.into())))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
-    }
+/// Fails the body if the server sends nothing for longer than `pause_max`. The clock runs only
+/// while the caller waits for the next frame: a slow reader is not the server's fault.
+pub(super) fn limit_pauses(body: ResponseBody, pause_max: Duration) -> ResponseBody {
+    let frames = stream::unfold(body, move |mut body| async move {
+        let frame = match timeout(pause_max, body.frame()).await {
+            Ok(frame) => frame?,
+            Err(_) => Err(RequestTimedOut { timeout: pause_max }.into()),
+        };
+        Some((frame, body))
+    });
+    StreamBody::new(frames).boxed_unsync()
 }

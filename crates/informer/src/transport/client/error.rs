@@ -1,26 +1,31 @@
-//! What can go wrong in the stack.
+//! Errors of the client stack.
 
-use std::error::Error;
 use std::time::Duration;
 
 use tower::BoxError;
 
-use super::credentials::CredentialsError;
-use super::message::{error_chain, safe_message};
+use super::message::safe_message;
 use super::request_info::RequestInfo;
 
-/// A client could not be made.
+/// There is no way to the server: [`ClientStack::connect`](super::ClientStack::connect) fails
+/// with it, and requests fail with it once their credentials have expired and cannot be renewed.
+/// No request was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no client can be made of this configuration: {message}")]
-pub struct ConnectError {
-    message: String,
+#[non_exhaustive]
+pub enum ConnectError {
+    /// There are no valid credentials.
+    #[error("no credentials: {0}")]
+    Credentials(String),
+    /// The configuration cannot be used.
+    #[error("the configuration cannot be used: {0}")]
+    Config(String),
 }
 
 /// The server did not answer in time, or paused for too long within an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the server sent nothing for {} seconds", .timeout.as_secs_f64())]
 pub struct RequestTimedOut {
-    /// How long it was waited for.
+    /// How long the client waited.
     pub timeout: Duration,
 }
 
@@ -30,35 +35,12 @@ pub struct RequestTimedOut {
 pub struct RequestError {
     /// Which request it was.
     pub request: RequestInfo,
-    /// What went wrong.
+    /// Why it failed.
     pub source: BoxError,
 }
 
-impl ConnectError {
-    pub(super) fn new(error: &kube::Error) -> Self {
-        Self { message: safe_message(error) }
+impl From<kube::Error> for ConnectError {
+    fn from(error: kube::Error) -> Self {
+        Self::Config(safe_message(&error))
     }
-
-    pub(super) fn proxy(problem: &str) -> Self {
-        Self { message: format!("its proxy cannot be used: {problem}") }
-    }
-}
-
-impl From<CredentialsError> for ConnectError {
-    fn from(error: CredentialsError) -> Self {
-        Self { message: error.to_string() }
-    }
-}
-
-impl RequestError {
-    /// Says which request an error belongs to.
-    pub fn new(request: RequestInfo, source: BoxError) -> Self {
-        Self { request, source }
-    }
-}
-
-/// Whether the server did not answer in time, and how long it was waited for.
-pub(crate) fn timed_out(error: &(dyn Error + 'static)) -> Option<Duration> {
-    let found = error_chain(error).find_map(|error| error.downcast_ref::<RequestTimedOut>());
-    found.map(|timed_out| timed_out.timeout)
 }

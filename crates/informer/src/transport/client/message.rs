@@ -1,11 +1,18 @@
-//! What of a client's error may be shown. All crates use this one function for log lines, errors and the journal.
+//! Decides which part of a client's error may be shown. All crates use [`safe_message`] for log
+//! lines, errors and the journal.
 //!
-//! Three kinds of errors say more than is fit for a log. kube's errors about credentials show the command of an
-//! exec plugin with its arguments, and what it wrote. `serde_json`'s quote the JSON that they could not read, which may
-//! be a Secret. kube's error for an answer of the server shows the whole answer, which is long. Each is replaced by
-//! a text of its own, also where an error around it repeats it.
+//! These errors show more than is fit for a log:
+//!
+//! - kube's errors about credentials show the command of an exec plugin with its arguments, and
+//!   what it wrote.
+//! - kube's errors about proxies show the address of the proxy, with its password.
+//! - `serde_json`'s errors quote the JSON that they could not read, which may be a Secret.
+//! - kube's error for an answer of the server shows the whole answer, which is long.
+//!
+//! Each is replaced by a text of its own, also where an error around it repeats it.
 
 use std::error::Error;
+use std::fmt::{Debug, Display};
 
 use kube::client::AuthError;
 use kube::core::Status;
@@ -13,8 +20,8 @@ use serde_json::error::Category;
 
 /// An error and its causes in one line, without secrets.
 ///
-/// An error that repeats the text of another one without naming it as its source cannot be cleaned, and is shown
-/// as it is.
+/// An error that repeats the text of another one without naming it as its source cannot be cleaned,
+/// and is shown as it is.
 pub fn safe_message(error: &(dyn Error + 'static)) -> String {
     let replaced: Vec<_> = error_chain(error).flat_map(replacements).collect();
     let mut message = String::new();
@@ -23,7 +30,7 @@ pub fn safe_message(error: &(dyn Error + 'static)) -> String {
         for (secret, replacement) in &replaced {
             text = text.replace(secret, replacement);
         }
-        // However else it is formatted, as by `{:#?}` of something around it.
+        // Catches other formats, such as `{:#?}` of an error around it.
         if let Some(replacement) = error_chain(error).find_map(|cause| leak_of(&text, cause)) {
             text = replacement;
         }
@@ -46,61 +53,7 @@ pub fn error_chain<'a>(
     std::iter::successors(Some(error), |&error| error.source())
 }
 
-/// Every text by which an error can show itself, with what is shown instead. The longer ones come first.
-fn replacements(error: &(dyn Error + 'static)) -> Vec<(String, String)> {
-    let shown = |texts: [String; 3], replacement: String| {
-        texts.map(|text| (text, replacement.clone())).into()
-    };
-    if let Some(error) = error.downcast_ref::<AuthError>() {
-        return shown(
-            [format!("{error:#?}"), format!("{error:?}"), error.to_string()],
-            credentials(error),
-        );
-    }
-    if let Some(error) = error.downcast_ref::<serde_json::Error>() {
-        return shown(
-            [format!("{error:#?}"), format!("{error:?}"), error.to_string()],
-            place(error),
-        );
-    }
-    if let Some(status) = status_of(error) {
-        if status.message.is_empty() {
-            return Vec::new();
-        }
-        let fit = format!("{} ({})", status.message, status.code);
-        let of_kube = kube::Error::Api(status.clone().boxed()).to_string();
-        return vec![(of_kube, fit.clone()), (status.to_string(), fit)];
-    }
-    match error.downcast_ref() {
-        Some(error @ kube::Error::ProxyProtocolUnsupported { .. }) => {
-            vec![(error.to_string(), "the protocol of its proxy is unknown".to_owned())]
-        }
-        Some(error @ kube::Error::ProxyProtocolDisabled { protocol_feature, .. }) => {
-            vec![(error.to_string(), format!("its proxy needs the feature {protocol_feature}"))]
-        }
-        Some(error @ kube::Error::TlsRequired) => {
-            let instead = "https needs the feature `rustls` of windlass-informer";
-            vec![(error.to_string(), instead.to_owned())]
-        }
-        _ => Vec::new(),
-    }
-}
-
-/// What to show instead of a text that still has something of an exec plugin in it.
-fn leak_of(text: &str, error: &(dyn Error + 'static)) -> Option<String> {
-    let error: &AuthError = error.downcast_ref()?;
-    let AuthError::AuthExecRun { cmd, out } = error else { return None };
-    let written = [&out.stdout, &out.stderr].map(|bytes| String::from_utf8_lossy(bytes));
-    let replacement = credentials(error);
-    // Shorter words are no secrets, and others say them, too.
-    let mut words = written.iter().flat_map(|text| text.split_whitespace());
-    let is_leak =
-        |word: &str| word.len() >= 6 && text.contains(word) && !replacement.contains(word);
-    let has_leak = text.contains(cmd.as_str()) || words.any(is_leak);
-    has_leak.then_some(replacement)
-}
-
-/// The answer of the server that an error is, if it is one.
+/// The server's answer, if the error is one.
 pub fn status_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Status> {
     if let Some(error) = error.downcast_ref::<kube::Error>() {
         return match error {
@@ -113,18 +66,59 @@ pub fn status_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Status> {
     boxed.or_else(|| error.downcast_ref())
 }
 
-fn credentials(error: &AuthError) -> String {
+/// The texts that an error may show, with their replacements. The longer ones come first.
+fn replacements(error: &(dyn Error + 'static)) -> Vec<(String, String)> {
+    if let Some(error) = error.downcast_ref::<AuthError>() {
+        return in_all_formats(error, &describe_credentials(error));
+    }
+    if let Some(error) = error.downcast_ref::<serde_json::Error>() {
+        return in_all_formats(error, &describe_json(error));
+    }
+    if let Some(status) = status_of(error).filter(|status| !status.message.is_empty()) {
+        let short = format!("{} ({})", status.message, status.code);
+        let of_kube = kube::Error::Api(status.clone().boxed()).to_string();
+        return vec![(of_kube, short.clone()), (status.to_string(), short)];
+    }
+    match error.downcast_ref() {
+        Some(error @ kube::Error::ProxyProtocolUnsupported { .. }) => {
+            vec![(error.to_string(), "the protocol of its proxy is unknown".to_owned())]
+        }
+        Some(error @ kube::Error::ProxyProtocolDisabled { protocol_feature, .. }) => {
+            vec![(error.to_string(), format!("its proxy needs the feature {protocol_feature}"))]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn in_all_formats(error: &(impl Debug + Display), replacement: &str) -> Vec<(String, String)> {
+    let texts = [format!("{error:#?}"), format!("{error:?}"), error.to_string()];
+    texts.map(|text| (text, replacement.to_owned())).into()
+}
+
+/// The replacement for a text that still contains something of an exec plugin.
+fn leak_of(text: &str, error: &(dyn Error + 'static)) -> Option<String> {
+    let error: &AuthError = error.downcast_ref()?;
+    let AuthError::AuthExecRun { cmd, out } = error else { return None };
+    let written = [&out.stdout, &out.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    let replacement = describe_credentials(error);
+    // Shorter words are no secrets, and other texts contain them, too.
+    let mut words = written.iter().flat_map(|text| text.split_whitespace());
+    let is_leak =
+        |word: &str| word.len() >= 6 && text.contains(word) && !replacement.contains(word);
+    let has_leak = text.contains(cmd.as_str()) || words.any(is_leak);
+    has_leak.then_some(replacement)
+}
+
+fn describe_credentials(error: &AuthError) -> String {
     let problem = match error {
         AuthError::AuthExecRun { out, .. } => {
-            format!(
-                "the exec plugin ended with {}; run it yourself to see what it says",
-                out.status
-            )
+            let status = out.status;
+            format!("the exec plugin ended with {status}; run it yourself to see what it says")
         }
         AuthError::AuthExecParse(_) => {
             "the exec plugin wrote something other than an ExecCredential".to_owned()
         }
-        // These name a file, a program or a setting, and what the system says of it.
+        // These name a file, a program or a setting, and what the system says about it.
         AuthError::AuthExecStart(_)
         | AuthError::ExecMissingClusterInfo
         | AuthError::ExecPluginFailed
@@ -138,8 +132,8 @@ fn credentials(error: &AuthError) -> String {
     format!("no credentials: {problem}")
 }
 
-/// Where JSON is wrong, and not what stands there.
-fn place(error: &serde_json::Error) -> String {
+/// Says where the JSON is wrong, but not what stands there.
+fn describe_json(error: &serde_json::Error) -> String {
     let what = match error.classify() {
         Category::Io => return "JSON could not be read or written".to_owned(),
         Category::Syntax => "no valid JSON",

@@ -1,55 +1,39 @@
-//! Which proxy leads to a server.
+//! Chooses the proxy for a server.
 //!
-//! As client-go does it: the `proxy-url` of a kubeconfig counts for its cluster, whatever `NO_PROXY` says.
-//! Otherwise `HTTPS_PROXY` (for a server with plain HTTP: `HTTP_PROXY`) names the proxy, unless `NO_PROXY`
-//! excepts the server. In a pod it is the same. A server on this machine's loopback needs no proxy.
+//! The rules are client-go's. The `proxy-url` of a kubeconfig is used for its cluster, whatever
+//! `NO_PROXY` says. Otherwise `HTTPS_PROXY` (for a server with plain HTTP: `HTTP_PROXY`) names the
+//! proxy, unless `NO_PROXY` excludes the server. A server on the loopback interface needs no proxy.
 //!
-//! kube sets [`kube::Config::proxy_url`] from either source, and does not say which. A value that equals the
-//! variable is taken for the variable's. For `NO_PROXY`, kube looks at the name of the proxy instead of the
-//! server's, so the variables are read here once more.
+//! kube sets [`kube::Config::proxy_url`] from either source, and does not say which. If it equals
+//! the variable, it is treated as the variable's. For `NO_PROXY`, kube checks the name of the proxy
+//! instead of the server's, so the variables are read here once more.
 
 use std::net::IpAddr;
-use std::ops::Deref;
 
 use http::Uri;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 
-use super::ConnectError;
+use super::error::ConnectError;
 
-/// A proxy: its address, and apart from that its credentials.
-pub(super) struct Proxy {
-    pub(super) scheme: Scheme,
-    intercept: Intercept,
-}
-
-/// How to speak to a proxy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scheme {
-    Http,
-    Https,
-    Socks5,
-}
-
-impl Deref for Proxy {
-    type Target = Intercept;
-
-    fn deref(&self) -> &Intercept {
-        &self.intercept
-    }
-}
-
-/// The proxy for the server of a configuration, if there is to be one.
+/// The proxy for the server of a configuration, if any: its address and its credentials. The scheme
+/// is `http`, `https`, `socks5` or `socks5h`.
 ///
 /// # Errors
-/// If its protocol is not supported.
-pub(super) fn choose(config: &kube::Config) -> Result<Option<Proxy>, ConnectError> {
+/// If its protocol is not supported, or its address is invalid.
+pub(super) fn choose(config: &kube::Config) -> Result<Option<Intercept>, ConnectError> {
     choose_by(config, |name| std::env::var(name).ok())
+}
+
+/// The port of a server: the default of its scheme if the URL has none.
+pub(super) fn port_of(server: &Uri) -> u16 {
+    let default = if server.scheme_str() == Some("https") { 443 } else { 80 };
+    server.port_u16().unwrap_or(default)
 }
 
 fn choose_by(
     config: &kube::Config,
     variable: impl Fn(&str) -> Option<String>,
-) -> Result<Option<Proxy>, ConnectError> {
+) -> Result<Option<Intercept>, ConnectError> {
     let given = |name: &str| variable(name).filter(|value| !value.is_empty());
     let set = |name: &str| given(name).or_else(|| given(&name.to_ascii_lowercase()));
     let server = &config.cluster_url;
@@ -65,31 +49,25 @@ fn choose_by(
             None => return Ok(None),
         },
     };
-    let scheme = match address.split_once("://").map_or("http", |(scheme, _)| scheme) {
-        "http" => Scheme::Http,
-        "https" => Scheme::Https,
-        "socks5" | "socks5h" => Scheme::Socks5,
-        _ => return Err(ConnectError::proxy("its protocol is none of http, https and socks5")),
+    let failed = |problem| ConnectError::Config(format!("its proxy cannot be used: {problem}"));
+    let address = match address.split_once("://").map_or("http", |(scheme, _)| scheme) {
+        "http" | "https" => address,
+        "socks5" | "socks5h" => with_socks_port(address),
+        _ => return Err(failed("its protocol is none of http, https and socks5")),
     };
-    let address = with_port(address, scheme);
     let matcher = |except: &str| Matcher::builder().all(address.clone()).no(except).build();
-    let Some(intercept) = matcher("").intercept(server) else {
-        return Err(ConnectError::proxy("its address is invalid"));
-    };
+    let proxy = matcher("").intercept(server).ok_or_else(|| failed("its address is invalid"))?;
     let is_excepted = except.is_some_and(|list| {
         exceptions(&list, server)
             .is_none_or(|exceptions| matcher(&exceptions).intercept(server).is_none())
     });
-    Ok((!is_excepted).then_some(Proxy { scheme, intercept }))
+    Ok((!is_excepted).then_some(proxy))
 }
 
-/// The list of `NO_PROXY` in the form that the matcher knows; `None` for `*`, which excepts everything. The
-/// matcher knows addresses, networks and domains; Go also takes ports and `*.example.com`.
+/// The list of `NO_PROXY` in the form that the matcher knows; `None` for `*`, which excludes
+/// everything. The matcher knows addresses, networks and domains. Go also takes ports and
+/// `*.example.com`.
 fn exceptions(list: &str, server: &Uri) -> Option<String> {
-    let port = server.port_u16().or(match server.scheme_str() {
-        Some("https") => Some(443),
-        _ => Some(80),
-    });
     let mut entries = Vec::new();
     for entry in list.split(',').map(str::trim) {
         if entry == "*" {
@@ -98,7 +76,7 @@ fn exceptions(list: &str, server: &Uri) -> Option<String> {
         let entry = match entry.rsplit_once(':') {
             // Not the end of an IPv6 address.
             Some((host, of)) if !host.contains(':') || host.ends_with(']') => {
-                if of.parse().ok() != port {
+                if of.parse() != Ok(port_of(server)) {
                     continue;
                 }
                 host.trim_matches(['[', ']'])
@@ -110,13 +88,12 @@ fn exceptions(list: &str, server: &Uri) -> Option<String> {
     Some(entries.join(","))
 }
 
-/// The address of a SOCKS proxy has port 1080 if it names none; it would be 80 otherwise.
-fn with_port(address: String, scheme: Scheme) -> String {
-    let has_port = address.parse().is_ok_and(|address: Uri| address.port().is_some());
-    if scheme == Scheme::Socks5 && !has_port {
-        return format!("{}:1080", address.trim_end_matches('/'));
+/// The default port of a SOCKS proxy is 1080. The matcher would use 80.
+fn with_socks_port(address: String) -> String {
+    match address.parse::<Uri>() {
+        Ok(uri) if uri.port().is_some() => address,
+        _ => format!("{}:1080", address.trim_end_matches('/')),
     }
-    address
 }
 
 fn is_loopback(server: &Uri) -> bool {
@@ -130,7 +107,7 @@ mod tests {
 
     const PROXY: &str = "http://proxy.example:3128/";
 
-    /// The proxy for a server, in an environment, and with the value that kube has found.
+    /// The proxy for a server, with an environment and the value that kube has found.
     fn chosen(server: &str, configured: Option<&str>, environment: &[(&str, &str)]) -> String {
         let mut config = kube::Config::new(server.parse().expect("a URL"));
         config.proxy_url = configured.map(|address| address.parse().expect("a URL"));
@@ -140,7 +117,7 @@ mod tests {
         };
         match choose_by(&config, variable) {
             Ok(None) => "none".to_owned(),
-            Ok(Some(proxy)) => format!("{:?} {}", proxy.scheme, proxy.uri()),
+            Ok(Some(proxy)) => proxy.uri().to_string(),
             Err(error) => error.to_string(),
         }
     }
@@ -148,18 +125,17 @@ mod tests {
     #[test]
     fn proxy_of_the_environment_counts_unless_the_server_is_excepted() {
         let server = "https://api.example:6443";
-        let used = format!("Http {PROXY}");
         for (environment, expected) in [
             (vec![], "none"),
-            (vec![("HTTPS_PROXY", PROXY)], used.as_str()),
-            (vec![("https_proxy", "proxy.example:3128")], &used),
+            (vec![("HTTPS_PROXY", PROXY)], PROXY),
+            (vec![("https_proxy", "proxy.example:3128")], PROXY),
             (vec![("HTTP_PROXY", PROXY)], "none"),
-            (vec![("HTTPS_PROXY", PROXY), ("NO_PROXY", "other.example")], &used),
-            (vec![("HTTPS_PROXY", PROXY), ("NO_PROXY", "proxy.example")], &used),
+            (vec![("HTTPS_PROXY", PROXY), ("NO_PROXY", "other.example")], PROXY),
+            (vec![("HTTPS_PROXY", PROXY), ("NO_PROXY", "proxy.example")], PROXY),
             (vec![("HTTPS_PROXY", PROXY), ("NO_PROXY", ".example, 10.0.0.0/8")], "none"),
             (vec![("HTTPS_PROXY", PROXY), ("NO_PROXY", "*.example")], "none"),
             (vec![("HTTPS_PROXY", PROXY), ("NO_PROXY", "api.example:6443")], "none"),
-            (vec![("HTTPS_PROXY", PROXY), ("NO_PROXY", "api.example:443")], &used),
+            (vec![("HTTPS_PROXY", PROXY), ("NO_PROXY", "api.example:443")], PROXY),
             (vec![("HTTPS_PROXY", PROXY), ("no_proxy", "*")], "none"),
             (vec![("HTTPS_PROXY", "")], "none"),
             (vec![("HTTPS_PROXY", ""), ("https_proxy", PROXY), ("NO_PROXY", "*")], "none"),
@@ -178,7 +154,7 @@ mod tests {
         }
         let except = [("HTTPS_PROXY", PROXY), ("NO_PROXY", "[fd00::1]:6443")];
         assert_eq!(chosen("https://[fd00::1]:6443", None, &except), "none");
-        assert_eq!(chosen("http://api.example", None, &[("HTTP_PROXY", PROXY)]), used);
+        assert_eq!(chosen("http://api.example", None, &[("HTTP_PROXY", PROXY)]), PROXY);
         for local in ["https://127.0.0.1:6443", "https://[::1]:6443", "http://localhost:8080"] {
             let both = [("HTTPS_PROXY", PROXY), ("HTTP_PROXY", PROXY)];
             assert_eq!(chosen(local, None, &both), "none");
@@ -189,12 +165,12 @@ mod tests {
     fn proxy_of_a_kubeconfig_counts_whatever_the_environment_says() {
         let environment = [("HTTPS_PROXY", "http://other:1"), ("NO_PROXY", "*")];
         for server in ["https://api.example:6443", "https://127.0.0.1:6443"] {
-            assert_eq!(chosen(server, Some(PROXY), &environment), format!("Http {PROXY}"));
+            assert_eq!(chosen(server, Some(PROXY), &environment), PROXY);
         }
         let socks = chosen("https://api.example", Some("socks5://user:word@proxy:1080"), &[]);
-        assert_eq!(socks, "Socks5 socks5://proxy:1080/");
+        assert_eq!(socks, "socks5://proxy:1080/");
         let socks = chosen("https://api.example", Some("socks5://proxy"), &[]);
-        assert_eq!(socks, "Socks5 socks5://proxy:1080/");
+        assert_eq!(socks, "socks5://proxy:1080/");
     }
 
     #[test]

@@ -1,94 +1,45 @@
-//! At most so many requests a second.
-//!
-//! A request waits before it is passed on, as tower's services do it, so requests go in the order in which they
-//! came, and one whose sender has gone takes no slot. The clock is tokio's.
+//! Limits the number of requests per second. The clock is tokio's.
 
 use std::num::NonZeroU32;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use http::Request;
-use tokio::time::{Instant, Sleep, sleep_until};
-use tower::Service;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep_until};
 
-use super::observe::RequestObserver;
+use super::observer::RequestObserver;
 
-/// The service of this layer.
-pub(super) struct Rate<S> {
-    inner: S,
-    bucket: Bucket,
-    /// Since when requests are held back, and the timer until when.
-    waiting: Option<(Instant, Pin<Box<Sleep>>)>,
-    observer: Option<Arc<dyn RequestObserver>>,
-}
-
-/// A token bucket that starts full, held as one instant: when it would be full again.
-#[derive(Debug)]
-struct Bucket {
-    /// How long one token takes.
+/// A token bucket that starts full. Its state is one instant: when it would be full again.
+pub(super) struct Bucket {
+    /// How long it takes to add a token.
     period: Duration,
     /// How far `full_at` may be ahead while there still is a token.
     slack: Duration,
     full_at: Option<Instant>,
 }
 
-impl<S> Rate<S> {
-    pub(super) fn new(
-        inner: S,
-        per_second: NonZeroU32,
-        burst: NonZeroU32,
-        observer: Option<Arc<dyn RequestObserver>>,
-    ) -> Self {
-        Self { inner, bucket: Bucket::new(per_second, burst), waiting: None, observer }
-    }
-
-    fn poll_token(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        loop {
-            if let Some((_, timer)) = &mut self.waiting {
-                ready!(timer.as_mut().poll(cx));
-            }
-            let now = Instant::now();
-            let since = self.waiting.take().map(|(since, _)| since);
-            if let Err(free_at) = self.bucket.check(now) {
-                self.waiting = Some((since.unwrap_or(now), Box::pin(sleep_until(free_at))));
-                continue;
-            }
-            if let (Some(observer), Some(since)) = (&self.observer, since) {
-                observer.held_back(now.saturating_duration_since(since));
-            }
-            return Poll::Ready(());
+/// Waits until a request may go, and takes its token. Reports the wait to the observer.
+///
+/// The lock is fair, and a request holds it while it waits. So requests go in the order in which
+/// they came, and one that is dropped takes no token.
+pub(super) async fn wait_for_token(bucket: &Mutex<Bucket>, observer: Option<&dyn RequestObserver>) {
+    let mut bucket = bucket.lock().await;
+    let start = Instant::now();
+    if let Err(free_at) = bucket.check(start) {
+        sleep_until(free_at).await;
+        if let Some(observer) = observer {
+            observer.held_back(start.elapsed());
         }
     }
-}
-
-impl<S, B> Service<Request<B>> for Rate<S>
-where
-    S: Service<Request<B>>,
-{
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = S::Future;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        ready!(self.poll_token(cx));
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<B>) -> S::Future {
-        self.bucket.take(Instant::now());
-        self.inner.call(request)
-    }
+    bucket.take(Instant::now());
 }
 
 impl Bucket {
-    fn new(per_second: NonZeroU32, burst: NonZeroU32) -> Self {
+    pub(super) fn new(per_second: NonZeroU32, burst: NonZeroU32) -> Self {
         let period = Duration::from_secs(1) / per_second.get();
         Self { period, slack: period.saturating_mul(burst.get() - 1), full_at: None }
     }
 
-    /// Whether there is a token, or else when.
+    /// Checks for a token. The error is when there will be one.
     fn check(&self, now: Instant) -> Result<(), Instant> {
         match self.full_at {
             Some(full_at) if full_at > now + self.slack => Err(full_at - self.slack),

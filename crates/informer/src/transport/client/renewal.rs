@@ -1,39 +1,34 @@
-//! Fetches credentials again before they expire, and after the server has refused them.
+//! Renews credentials before they expire, and after the server has refused them.
 //!
-//! If they have changed, a new [`Transport`] takes the place of the last one, and new requests go there. A watch that is
-//! under way keeps its connection: the server asks for credentials only when a request begins. So nothing is
-//! lost, and nothing is restarted.
+//! If they have changed, a new [`Transport`] replaces the last one, and new requests use it. A
+//! watch under way keeps its connection: the server checks credentials only when a request begins.
+//! So nothing is lost, and nothing is restarted.
 //!
-//! The request that finds that it is time starts the renewal on a blocking thread, which goes on if the request
-//! is dropped. Requests do not wait for it while the old credentials are valid. If it fails, the old ones are
-//! used for as long as they last; after that, requests fail.
+//! The request that finds that a renewal is due starts it on a blocking thread, which goes on if
+//! the request is dropped. Requests do not wait for it while the old credentials are valid. If it
+//! fails, the old ones are used until they expire. After that, requests fail.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures::future::BoxFuture;
-use http::{Request, Response, StatusCode};
+use http::{Request, StatusCode};
 use kube::client::Body;
 use tokio::time::Instant;
-use tower::{BoxError, Service, ServiceExt as _};
+use tower::{ServiceExt as _, service_fn};
 
-use super::credentials::{self, CredentialsError, Fetched, Secrets};
+use super::body::SendResult;
+use super::credentials::{self, Fetched, Secrets};
+use super::error::ConnectError;
 use super::transport::{Transport, transport};
-use super::{ConnectError, ResponseBody};
 
-/// The time between two attempts to fetch credentials that did not help: it doubles from the first to the
-/// second. So neither a plugin that fails nor a server that refuses everything has it run for each request.
+/// The time between two attempts to fetch credentials that did not help: it doubles from the first
+/// to the second value. So a plugin that fails, or a server that refuses everything, does not make
+/// the plugin run for each request.
 const ATTEMPT_INTERVAL: Duration = Duration::from_secs(1);
 const ATTEMPT_INTERVAL_MAX: Duration = Duration::from_mins(1);
 
 /// Sends requests with credentials that are valid.
-#[derive(Clone)]
-pub(super) struct Renewing {
-    shared: Arc<Shared>,
-}
-
-struct Shared {
+struct Renewing {
     config: kube::Config,
     /// Held for a moment, never while something is awaited or fetched.
     current: Mutex<Current>,
@@ -45,7 +40,7 @@ struct Shared {
 struct Current {
     transport: Transport,
     secrets: Secrets,
-    /// Counts transports, so that a refusal of an old one is not taken for one of the new.
+    /// Counts renewals, so that a refusal of old credentials is not taken for one of the new.
     generation: u64,
     attempted: Instant,
     /// When to fetch credentials again.
@@ -56,85 +51,68 @@ struct Current {
     /// How many attempts in a row brought nothing new.
     vain_attempts: u32,
     /// Why the last attempt failed, if it did.
-    error: Option<CredentialsError>,
+    error: Option<ConnectError>,
 }
 
-type Valid = Result<(Transport, u64), CredentialsError>;
+/// Makes a transport whose credentials are renewed. Fetches them for the first time, which may run
+/// a program, and blocks for as long as that takes.
+pub(super) fn renewing(config: kube::Config) -> Result<Transport, ConnectError> {
+    let fetched = credentials::fetch(&config)?;
+    let current = Mutex::new(Current::new(transport(&fetched.config)?, &fetched, 0));
+    let renewing = Arc::new(Renewing { config, current, fetching: Arc::default() });
+    Ok(Transport::new(service_fn(move |request| Arc::clone(&renewing).send(request))))
+}
 
 impl Renewing {
-    /// Fetches credentials for the first time. This may run a program, and blocks for as long as that takes.
-    pub(super) fn new(config: kube::Config) -> Result<Self, ConnectError> {
-        let fetched = credentials::fetch(&config)?;
-        let current = Current::new(transport(&fetched.config)?, &fetched, 0);
-        let shared = Shared { config, current: Mutex::new(current), fetching: Arc::default() };
-        Ok(Self { shared: Arc::new(shared) })
-    }
-}
-
-impl Service<Request<Body>> for Renewing {
-    type Response = Response<ResponseBody>;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        Poll::Ready(Ok(()))
+    async fn send(self: Arc<Self>, request: Request<Body>) -> SendResult {
+        self.start_renewal_if_due();
+        if !self.lock().is_usable() {
+            // A renewal is under way, or was just tried: wait for it, then use what there is.
+            drop(self.fetching.lock().await);
+        }
+        let (transport, generation) = self.lock().transport()?;
+        let response = transport.oneshot(request).await?;
+        if response.status() == StatusCode::UNAUTHORIZED {
+            self.lock().refuse(generation);
+        }
+        Ok(response)
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let shared = Arc::clone(&self.shared);
-        Box::pin(async move {
-            let (transport, generation) = shared.valid_transport().await?;
-            let response = transport.oneshot(request).await?;
-            if response.status() == StatusCode::UNAUTHORIZED {
-                shared.lock().refused(generation);
-            }
-            Ok(response)
-        })
-    }
-}
-
-impl Shared {
-    /// The transport for a new request, with its generation.
-    async fn valid_transport(self: &Arc<Self>) -> Valid {
+    fn start_renewal_if_due(self: &Arc<Self>) {
         if self.lock().is_due()
             && let Ok(turn) = Arc::clone(&self.fetching).try_lock_owned()
         {
-            let shared = Arc::clone(self);
+            let renewing = Arc::clone(self);
             #[expect(
                 clippy::disallowed_methods,
                 reason = "it ends by itself, and may outlive the request"
             )]
             tokio::task::spawn_blocking(move || {
-                shared.renew();
+                renewing.renew();
                 drop(turn);
             });
         }
-        if !self.lock().is_usable() {
-            // A renewal is under way, or was just tried: wait for it, then use what there is.
-            drop(self.fetching.lock().await);
-        }
-        self.lock().valid()
     }
 
     /// Fetches credentials. Blocks.
     fn renew(&self) {
+        // Another renewal may have ended in the meantime.
         if !self.lock().is_due() {
             return;
         }
-        // Making a transport reads files, and is not done with `current` locked.
-        let made = credentials::fetch(&self.config).and_then(|fetched| {
-            if self.lock().secrets == fetched.secrets {
-                return Ok((None, fetched));
-            }
-            let made = transport(&fetched.config);
-            let made = made.map_err(|error| CredentialsError::new(error.to_string()))?;
-            Ok((Some(made), fetched))
-        });
-        let mut current = self.lock();
-        match made {
-            Ok((transport, fetched)) => current.renewed(transport, &fetched),
-            Err(error) => current.failed(error),
+        match self.fetch() {
+            Ok((transport, fetched)) => self.lock().renew(transport, &fetched),
+            Err(error) => self.lock().fail(error),
         }
+    }
+
+    /// Fetches credentials, and makes a transport if they have changed. That reads files, so the
+    /// state is not locked.
+    fn fetch(&self) -> Result<(Option<Transport>, Fetched), ConnectError> {
+        let fetched = credentials::fetch(&self.config)?;
+        let has_changed = self.lock().secrets != fetched.secrets;
+        let transport = has_changed.then(|| transport(&fetched.config)).transpose()?;
+        Ok((transport, fetched))
     }
 
     fn lock(&self) -> MutexGuard<'_, Current> {
@@ -162,7 +140,7 @@ impl Current {
         self.due.is_some_and(|due| due <= Instant::now())
     }
 
-    /// Whether a request may go on with these credentials without waiting for new ones.
+    /// Whether a request may use these credentials without waiting for new ones.
     fn is_usable(&self) -> bool {
         !self.is_refused && !self.is_expired()
     }
@@ -171,39 +149,39 @@ impl Current {
         self.expires.is_some_and(|expires| expires <= Instant::now())
     }
 
-    fn valid(&self) -> Valid {
+    /// The transport for a new request, with its generation.
+    fn transport(&self) -> Result<(Transport, u64), ConnectError> {
         match &self.error {
             Some(error) if self.is_expired() => Err(error.clone()),
             _ => Ok((self.transport.clone(), self.generation)),
         }
     }
 
-    /// Credentials were fetched. Without a new transport they are the same as before.
-    fn renewed(&mut self, transport: Option<Transport>, fetched: &Fetched) {
-        let was_refused = self.is_refused;
-        if let Some(transport) = transport {
+    /// Takes over what was fetched. Without a new transport the credentials are the same as before.
+    fn renew(&mut self, transport: Option<Transport>, fetched: &Fetched) {
+        let is_vain = self.is_refused && transport.is_none();
+        let vain_attempts = if is_vain { self.vain_attempts.saturating_add(1) } else { 0 };
+        if transport.is_some() {
             tracing::debug!("credentials were renewed");
-            *self = Self::new(transport, fetched, self.generation + 1);
-            return;
         }
-        let vain_attempts = if was_refused { self.vain_attempts.saturating_add(1) } else { 0 };
-        let same = Self::new(self.transport.clone(), fetched, self.generation);
-        *self = Self { vain_attempts, ..same };
+        let transport = transport.unwrap_or_else(|| self.transport.clone());
+        *self = Self { vain_attempts, ..Self::new(transport, fetched, self.generation + 1) };
     }
 
     /// Credentials could not be fetched. The old ones are used as long as they are valid.
-    fn failed(&mut self, error: CredentialsError) {
+    fn fail(&mut self, error: ConnectError) {
         if self.error.as_ref() != Some(&error) {
             tracing::warn!(%error, "credentials cannot be renewed");
         }
         self.attempted = Instant::now();
         self.vain_attempts = self.vain_attempts.saturating_add(1);
         self.due = Some(self.next_attempt());
-        (self.is_refused, self.error) = (false, Some(error));
+        self.is_refused = false;
+        self.error = Some(error);
     }
 
-    /// The server does not accept the credentials of a transport: they were replaced or revoked.
-    fn refused(&mut self, generation: u64) {
+    /// The server does not accept the credentials of a generation: they were replaced or revoked.
+    fn refuse(&mut self, generation: u64) {
         if generation == self.generation {
             let next = self.next_attempt();
             self.due = Some(self.due.map_or(next, |due| due.min(next)));

@@ -1,6 +1,8 @@
-//! What a request does and to which object, read from its method and path as the API server reads them.
+//! What a request does and to which object, read from its method and path as the API server reads
+//! them.
 //!
-//! `PATCH /apis/apps/v1/namespaces/shop/deployments/web/status` patches the status of the Deployment `web`.
+//! `PATCH /apis/apps/v1/namespaces/shop/deployments/web/status` patches the status of the
+//! Deployment `web`.
 
 use std::fmt;
 
@@ -9,13 +11,13 @@ use windlass_indexer::ObjectKey;
 
 use crate::resource::Resource;
 
-/// The verb of a request, and the resource and object that it is about.
+/// The verb of a request, and its resource and object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestInfo {
-    /// As access rules and the server's own metrics name it: `get`, `list`, `watch`, `create`, `update`,
-    /// `patch`, `delete`, `deletecollection`, or `other`.
+    /// As RBAC rules and the metrics of the API server name it: `get`, `list`, `watch`, `create`,
+    /// `update`, `patch`, `delete`, `deletecollection`, or `other`.
     pub verb: &'static str,
-    /// Nothing for a path such as `/version`.
+    /// `None` for a path such as `/version`.
     pub target: Option<RequestTarget>,
     path: String,
 }
@@ -29,7 +31,7 @@ pub struct RequestTarget {
     pub plural: String,
     /// The namespace.
     pub namespace: Option<String>,
-    /// The name of the object. In a request to create one it is not in the path.
+    /// The name of the object. The path of a create has none.
     pub name: Option<String>,
     /// As in `status`.
     pub subresource: Option<String>,
@@ -40,13 +42,13 @@ pub struct RequestTarget {
 pub struct CreatedName(pub String);
 
 impl RequestInfo {
-    /// What a request is about.
+    /// Reads the method, the path and the query of a request.
     pub fn of<B>(request: &Request<B>) -> Self {
         let path = request.uri().path();
         let mut target = RequestTarget::of(path);
         let is_collection = target.as_ref().is_some_and(|target| target.name.is_none());
         let verb = match *request.method() {
-            Method::GET if is_watch(request) => "watch",
+            Method::GET if has_switch(request, "watch") => "watch",
             Method::GET if is_collection => "list",
             Method::GET => "get",
             Method::POST => "create",
@@ -66,8 +68,8 @@ impl RequestInfo {
 }
 
 impl RequestTarget {
-    /// What a path is about. Names are not unescaped: Kubernetes allows nothing in them that has to be escaped,
-    /// except for a few kinds that no controller writes.
+    /// Reads a path. Names are not unescaped: Kubernetes allows nothing in them that has to be
+    /// escaped, except for a few kinds that no controller writes.
     pub fn of(path: &str) -> Option<Self> {
         let mut parts = path.split('/').filter(|part| !part.is_empty());
         // A server may be behind a prefix.
@@ -106,30 +108,25 @@ impl RequestTarget {
         })
     }
 
-    /// Whether it is of this resource, in any version of its group.
+    /// Whether the target is of this resource, in any version of its group.
     pub fn is_of(&self, resource: &Resource) -> bool {
         self.group == resource.group() && self.plural == resource.plural()
     }
 
-    /// Whether the request goes on to another server: a kubelet, a pod, or whatever a service stands for. The
-    /// answer is no object, and need not end.
+    /// Whether the API server passes the request on to another server: a kubelet, a pod or a
+    /// service. The answer is no object, and need not end.
     pub fn is_passed_on(&self) -> bool {
         let subresource = self.subresource.as_deref().unwrap_or_default();
         matches!(subresource, "proxy" | "exec" | "attach" | "portforward" | "log")
     }
 }
 
-/// Whether a request is a watch.
-pub(super) fn is_watch<B>(request: &Request<B>) -> bool {
-    has_switch(request, "watch")
-}
-
-/// Whether the body of the answer may pause for as long as it likes: a watch, or logs that are followed.
+/// Whether the body of the answer may pause for any time: a watch, or logs that are followed.
 pub(super) fn is_endless<B>(request: &Request<B>) -> bool {
-    is_watch(request) || has_switch(request, "follow")
+    has_switch(request, "watch") || has_switch(request, "follow")
 }
 
-/// Whether a parameter is set and true, in any of the forms that the server takes.
+/// Whether a query parameter is set and true, in any of the forms that the server takes.
 fn has_switch<B>(request: &Request<B>, wanted: &str) -> bool {
     let query = request.uri().query().unwrap_or_default();
     form_urlencoded::parse(query.as_bytes()).any(|(name, value)| {

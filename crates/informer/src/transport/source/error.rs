@@ -1,13 +1,12 @@
-//! What can go wrong between an informer and its source, and what that means for the next request.
+//! Errors between an informer and its source, and what they mean for the next request.
 //!
 //! Invariant: nothing here holds the content of an object.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::decode::frames::{FrameError, Status};
-use crate::transport::client::{self, safe_message};
+use crate::transport::client::{RequestTimedOut, error_chain, safe_message};
 
 /// Why a list or a watch ended early.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -19,34 +18,25 @@ pub enum SourceError {
     /// The body is not what was asked for, or was cut.
     #[error(transparent)]
     Frame(FrameError),
-    /// The server was not reached, or the connection broke.
+    /// The server was not reached, or the connection broke: the error and its causes in one line.
     #[error("{0}")]
-    Transport(TransportError),
+    Transport(Arc<str>),
     /// Nothing came for too long.
     #[error("the server sent nothing for {} seconds", .0.as_secs())]
     Silent(Duration),
 }
 
-/// A failure below HTTP, with its causes as one line of text.
-#[derive(Clone)]
-pub struct TransportError {
-    message: Arc<str>,
-}
-
-/// What the API server says when a list or watch asks for a version that it has not reached.
-const TOO_LARGE: &str = "ResourceVersionTooLarge";
-
 impl SourceError {
-    /// From any error of a client: its message, and those of its causes. What kube says of credentials and
-    /// proxies is replaced, since it may hold secrets.
+    /// From any error of a client: its message, and those of its causes, as [`safe_message`] shows
+    /// them.
     pub fn transport(error: &(dyn std::error::Error + 'static)) -> Self {
-        match client::timed_out(error) {
-            Some(timeout) => Self::Silent(timeout),
-            None => Self::Transport(TransportError { message: safe_message(error).into() }),
+        match error_chain(error).find_map(|cause| cause.downcast_ref::<RequestTimedOut>()) {
+            Some(timed_out) => Self::Silent(timed_out.timeout),
+            None => Self::Transport(safe_message(error).into()),
         }
     }
 
-    /// The server's own words, if it said any.
+    /// What the server said, if it said something.
     pub fn status(&self) -> Option<&Status> {
         match self {
             Self::Status(status) | Self::Frame(FrameError::Status(status)) => Some(status),
@@ -54,39 +44,43 @@ impl SourceError {
         }
     }
 
-    /// The version that was asked for, or the list that was to be continued, is no longer known: 410.
+    /// The server no longer has the version, or the list to continue: 410.
     pub fn is_gone(&self) -> bool {
-        self.status().is_some_and(|status| {
-            status.code == 410 || matches!(status.reason.as_str(), "Expired" | "Gone")
-        })
+        let is_expired = |status: &Status| matches!(status.reason.as_str(), "Expired" | "Gone");
+        self.has_code(410) || self.status().is_some_and(is_expired)
     }
 
-    /// The version that was asked for is ahead of the server.
+    /// The server has not reached the version yet.
     pub fn is_too_large(&self) -> bool {
         self.status().is_some_and(|status| {
-            status.causes.iter().any(|cause| cause.reason == TOO_LARGE)
+            status.causes.iter().any(|cause| cause.reason == "ResourceVersionTooLarge")
                 || status.message.contains("Too large resource version")
         })
     }
 
-    /// The server asks to be left alone: 429, or any answer with a time to wait.
+    /// The server is overloaded and asks to be left alone: 429.
     pub fn is_throttled(&self) -> bool {
-        self.status().is_some_and(|status| status.code == 429 || status.reason == "TooManyRequests")
+        let has_reason = |status: &Status| status.reason == "TooManyRequests";
+        self.has_code(429) || self.status().is_some_and(has_reason)
     }
 
     /// The server does not know who asks: 401.
     pub fn is_unauthorized(&self) -> bool {
-        self.status().is_some_and(|status| status.code == 401)
+        self.has_code(401)
     }
 
     /// The server has no such resource: 404. It may come, with its definition.
     pub fn is_not_found(&self) -> bool {
-        self.status().is_some_and(|status| status.code == 404)
+        self.has_code(404)
     }
 
     /// How long the server wants to be left alone.
     pub fn retry_after(&self) -> Option<Duration> {
         self.status().and_then(|status| status.retry_after)
+    }
+
+    fn has_code(&self, code: u16) -> bool {
+        self.status().is_some_and(|status| status.code == code)
     }
 }
 
@@ -102,17 +96,5 @@ impl From<FrameError> for SourceError {
 impl From<Status> for SourceError {
     fn from(status: Status) -> Self {
         Self::Status(Box::new(status))
-    }
-}
-
-impl fmt::Display for TransportError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl fmt::Debug for TransportError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TransportError({:?})", self.message)
     }
 }

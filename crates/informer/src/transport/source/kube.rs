@@ -1,7 +1,6 @@
 //! Lists and watches over a [`kube::Client`].
 //!
-//! Only the client's transport is used: bodies are passed on as they arrive, and nothing in them is decoded
-//! here. Invariant: a 2xx answer is a body, any other a [`SourceError::Status`].
+//! Bodies are passed on as they arrive, and nothing in them is decoded here.
 
 use std::fmt;
 
@@ -10,21 +9,22 @@ use futures::TryStreamExt as _;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderValue};
 use http_body_util::BodyExt as _;
 
-use super::selection::Selection;
-use super::{
-    Answer, Body, ListRequest, ListWatch, Request, SelectionError, SourceError, WatchRequest,
-    refusal,
-};
+use windlass_indexer::Selector;
+
+use super::error::SourceError;
+use super::list_watch::{Answer, Body, ListRequest, ListWatch, Request, WatchRequest};
+use super::selection::{SelectionError, check_fields, check_namespace};
+use super::send::send;
 use crate::resource::Resource;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// Servers that cannot cut objects down, as some aggregated ones, send whole ones instead.
+/// A server that cannot reduce objects to metadata, as some aggregated ones, sends whole objects.
 const METADATA_LIST: HeaderValue = HeaderValue::from_static(
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
 );
 
-/// Every event of a watch has one object, so here it is not the list.
+/// Every event of a watch has one object, so this asks for objects and not for a list.
 const METADATA_WATCH: HeaderValue = HeaderValue::from_static(
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
 );
@@ -47,83 +47,76 @@ pub struct KubeListWatch {
     client: kube::Client,
     resource: Resource,
     selection: Selection,
+}
+
+/// Which objects the server sends. An empty selector selects all of them.
+#[derive(Clone, Debug, Default)]
+struct Selection {
+    namespace: Option<String>,
+    labels: String,
+    fields: String,
     metadata_only: bool,
 }
 
 impl KubeListWatch {
     /// All objects of a resource, in all namespaces.
     pub fn new(client: kube::Client, resource: Resource) -> Self {
-        Self { client, resource, selection: Selection::default(), metadata_only: false }
+        Self { client, resource, selection: Selection::default() }
     }
 
-    /// Only those in a namespace.
+    /// Only objects in a namespace.
     ///
     /// # Errors
-    /// If no namespace can have this name, or the resource is cluster-wide.
+    /// If the name is invalid, or the resource is cluster-wide.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Result<Self, SelectionError> {
-        self.selection.set_namespace(&self.resource, namespace.into())?;
+        let namespace = namespace.into();
+        check_namespace(&self.resource, &namespace)?;
+        self.selection.namespace = Some(namespace);
         Ok(self)
     }
 
-    /// Only those with such labels, as in `app=web,!canary`.
+    /// Only objects with these labels, as in `app=web,!canary`.
     ///
     /// # Errors
-    /// If it cannot be read; the error says where, and what to write instead.
+    /// If the selector is invalid. The error says where, and what to write instead.
     pub fn label_selector(mut self, selector: &str) -> Result<Self, SelectionError> {
-        self.selection.set_labels(selector)?;
+        self.selection.labels = selector.parse::<Selector>()?.to_string();
         Ok(self)
     }
 
-    /// Only those with such fields, as in `spec.nodeName=node-1,status.phase!=Running`. Which fields can be
-    /// selected by depends on the resource, and only the server knows.
+    /// Only objects with these fields, as in `spec.nodeName=node-1,status.phase!=Running`. Which
+    /// fields can be selected by depends on the resource, and only the server knows.
     ///
     /// # Errors
-    /// If it cannot be read; the error says where, and what to write instead.
+    /// If the selector is invalid. The error says where, and what to write instead.
     pub fn field_selector(mut self, selector: &str) -> Result<Self, SelectionError> {
-        self.selection.set_fields(selector)?;
+        check_fields(selector)?;
+        selector.clone_into(&mut self.selection.fields);
         Ok(self)
     }
 
     /// Whether objects come without spec and status. By default they come whole.
-    pub fn metadata_only(self, metadata_only: bool) -> Self {
-        Self { metadata_only, ..self }
-    }
-
-    /// What it is of.
-    pub fn resource(&self) -> &Resource {
-        &self.resource
+    pub fn metadata_only(mut self, metadata_only: bool) -> Self {
+        self.selection.metadata_only = metadata_only;
+        self
     }
 
     async fn send(&self, request: &Request) -> Result<Body, SourceError> {
-        let request = self.http_request(request)?;
-        let response =
-            self.client.send(request).await.map_err(|error| SourceError::transport(&error))?;
-        if !response.status().is_success() {
-            return Err(refusal::read(response).await.into());
-        }
-        let body = response.into_body().into_data_stream();
-        Ok(Box::pin(body.map_err(|error| SourceError::transport(&error))))
-    }
-
-    fn http_request(
-        &self,
-        request: &Request,
-    ) -> Result<http::Request<kube::client::Body>, SourceError> {
         let path = self.resource.path(self.selection.namespace.as_deref());
         let query = self.query(request);
         let uri = if query.is_empty() { path } else { format!("{path}?{query}") };
-        let mut built = http::Request::get(uri).header(ACCEPT, self.accept(request));
+        let mut http_request = http::Request::get(uri).header(ACCEPT, self.accept(request));
         if matches!(request, Request::Watch(_)) {
-            // A compressed watch would come in blocks, and events would wait for the next one.
-            built = built.header(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+            // A compressed watch comes in blocks, so events would wait for the next one.
+            http_request = http_request.header(ACCEPT_ENCODING, "identity");
         }
-        // The group, version and plural came from discovery or from a caller, and may be no path at all.
-        built.body(kube::client::Body::empty()).map_err(|error| SourceError::transport(&error))
+        let body = send(&self.client, http_request).await?.into_data_stream();
+        Ok(Box::pin(body.map_err(|error| SourceError::transport(&error))))
     }
 
     fn accept(&self, request: &Request) -> HeaderValue {
         match request {
-            _ if !self.metadata_only => JSON,
+            _ if !self.selection.metadata_only => JSON,
             Request::List(_) => METADATA_LIST,
             Request::Watch(_) => METADATA_WATCH,
         }
@@ -131,15 +124,38 @@ impl KubeListWatch {
 
     fn query(&self, request: &Request) -> String {
         let mut query = Serializer::new(String::new());
+        let mut append = |name: &str, value: &str| {
+            query.append_pair(name, value);
+        };
         match request {
-            Request::List(list) => list.append_to(&mut query),
-            Request::Watch(watch) => watch.append_to(&mut query),
+            Request::List(ListRequest { limit, continue_token }) => {
+                if let Some(limit) = limit {
+                    append("limit", &limit.to_string());
+                }
+                if let Some(token) = continue_token {
+                    append("continue", token);
+                }
+            }
+            Request::Watch(WatchRequest { from, timeout }) => {
+                append("watch", "true");
+                append("allowWatchBookmarks", "true");
+                // Zero would mean the server's own default, which is half an hour and more.
+                append("timeoutSeconds", &timeout.as_secs().max(1).to_string());
+                if let Some(version) = from {
+                    append("resourceVersion", version);
+                } else {
+                    // Without a version this is a consistent read, as client-go does it. The
+                    // server requires the match.
+                    append("sendInitialEvents", "true");
+                    append("resourceVersionMatch", "NotOlderThan");
+                }
+            }
         }
         for (name, selector) in
             [("labelSelector", &self.selection.labels), ("fieldSelector", &self.selection.fields)]
         {
             if !selector.is_empty() {
-                query.append_pair(name, selector);
+                append(name, selector);
             }
         }
         query.finish()
@@ -152,40 +168,11 @@ impl ListWatch for KubeListWatch {
     }
 }
 
-impl ListRequest {
-    fn append_to(&self, query: &mut Serializer<'_, String>) {
-        if let Some(limit) = self.limit {
-            query.append_pair("limit", &limit.to_string());
-        }
-        if let Some(token) = &self.continue_token {
-            query.append_pair("continue", token);
-        }
-    }
-}
-
-impl WatchRequest {
-    fn append_to(&self, query: &mut Serializer<'_, String>) {
-        query.append_pair("watch", "true");
-        query.append_pair("allowWatchBookmarks", "true");
-        // Zero would be the server's own default, which is half an hour and more.
-        query.append_pair("timeoutSeconds", &self.timeout.as_secs().max(1).to_string());
-        match &self.from {
-            Some(version) => query.append_pair("resourceVersion", version),
-            // With no version named this is a consistent read, as client-go asks for it. The server insists
-            // on the match.
-            None => query
-                .append_pair("sendInitialEvents", "true")
-                .append_pair("resourceVersionMatch", "NotOlderThan"),
-        };
-    }
-}
-
 impl fmt::Debug for KubeListWatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KubeListWatch")
             .field("resource", &self.resource)
             .field("selection", &self.selection)
-            .field("metadata_only", &self.metadata_only)
             .finish_non_exhaustive()
     }
 }

@@ -1,20 +1,20 @@
-//! Which objects of a resource a source is to send: a namespace, labels, fields.
+//! Checks the namespace and the selectors of a source.
 //!
-//! All of it is checked when it is set, so that a mistake is a clear error at the start and not a 400 that is
-//! retried for ever.
+//! They are checked when they are set, so that a mistake is a clear error at the start, and not a
+//! 400 that is retried for ever.
 
-use windlass_indexer::{Selector, SelectorError};
+use windlass_indexer::SelectorError;
 
 use crate::resource::Resource;
 
-/// A namespace or a selector that no server would understand.
+/// A namespace or a selector that no server would accept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SelectionError {
-    /// The label selector cannot be read.
+    /// The label selector is invalid.
     #[error("label {0}")]
     Labels(#[from] SelectorError),
-    /// The field selector cannot be read.
+    /// The field selector is invalid.
     #[error("field selector {text:?}, at {part:?}: {problem}")]
     Fields {
         /// The whole selector.
@@ -26,7 +26,8 @@ pub enum SelectionError {
     },
     /// No namespace can have this name.
     #[error(
-        "{0:?} is no name of a namespace: they are 1 to 63 lower case letters, digits and `-`, with a letter or digit at both ends"
+        "{0:?} is no name of a namespace: they are 1 to 63 lower case letters, digits and `-`, \
+        with a letter or digit at both ends"
     )]
     Namespace(String),
     /// The resource is cluster-wide.
@@ -39,53 +40,30 @@ pub enum SelectionError {
     },
 }
 
-/// A namespace, labels and fields, as they are sent. What is empty is not sent.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Selection {
-    pub(super) namespace: Option<String>,
-    pub(super) labels: String,
-    pub(super) fields: String,
-}
-
-impl Selection {
-    pub(super) fn set_namespace(
-        &mut self,
-        resource: &Resource,
-        namespace: String,
-    ) -> Result<(), SelectionError> {
-        if !resource.is_namespaced() {
-            return Err(SelectionError::NotNamespaced {
-                resource: resource.to_string(),
-                namespace,
-            });
-        }
-        if !is_namespace(&namespace) {
-            return Err(SelectionError::Namespace(namespace));
-        }
-        self.namespace = Some(namespace);
-        Ok(())
-    }
-
-    pub(super) fn set_labels(&mut self, text: &str) -> Result<(), SelectionError> {
-        self.labels = text.parse::<Selector>()?.to_string();
-        Ok(())
-    }
-
-    pub(super) fn set_fields(&mut self, text: &str) -> Result<(), SelectionError> {
-        for part in split_at_commas(text) {
-            check_field(part).map_err(|problem| SelectionError::Fields {
-                text: text.to_owned(),
-                part: part.to_owned(),
-                problem,
-            })?;
-        }
-        text.clone_into(&mut self.fields);
-        Ok(())
-    }
-}
-
 /// The longest name of a namespace.
 const NAMESPACE_MAX: usize = 63;
+
+pub(super) fn check_namespace(resource: &Resource, name: &str) -> Result<(), SelectionError> {
+    if !resource.is_namespaced() {
+        let (resource, namespace) = (resource.to_string(), name.to_owned());
+        return Err(SelectionError::NotNamespaced { resource, namespace });
+    }
+    if !is_namespace(name) {
+        return Err(SelectionError::Namespace(name.to_owned()));
+    }
+    Ok(())
+}
+
+pub(super) fn check_fields(text: &str) -> Result<(), SelectionError> {
+    for part in split_at_commas(text) {
+        check_field(part).map_err(|problem| SelectionError::Fields {
+            text: text.to_owned(),
+            part: part.to_owned(),
+            problem,
+        })?;
+    }
+    Ok(())
+}
 
 fn is_namespace(name: &str) -> bool {
     let is_inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
@@ -103,14 +81,14 @@ fn split_at_commas(text: &str) -> impl Iterator<Item = &str> {
         is_escaped = char == '\\' && !is_escaped;
         is_comma
     })
-    // The server passes over what is empty, too.
+    // The server ignores empty parts, too.
     .filter(|part| !part.is_empty())
 }
 
-/// One requirement: `field=value`, `field==value` or `field!=value`. The server knows no more.
+/// One requirement: `field=value`, `field==value` or `field!=value`. The server has no others.
 fn check_field(part: &str) -> Result<(), &'static str> {
     const FORM: &str = "write `field=value` or `field!=value`, as in `spec.nodeName=node-1`";
-    const ESCAPE: &str = r"in a value, `=`, `,` and `\` stand behind a `\`, as in `a\=b`";
+    const ESCAPE: &str = r"in a value, `=`, `,` and `\` are escaped by a `\`, as in `a\=b`";
     let (field, value) = part.split_once('=').ok_or(FORM)?;
     let field = field.strip_suffix('!').unwrap_or(field);
     let is_path = |c: char| c.is_ascii_alphanumeric() || ".-_/[]'\"".contains(c);
@@ -133,14 +111,8 @@ fn check_field(part: &str) -> Result<(), &'static str> {
 mod tests {
     use super::*;
 
-    fn fields(text: &str) -> Result<String, String> {
-        let mut selection = Selection::default();
-        selection.set_fields(text).map_err(|error| error.to_string())?;
-        Ok(selection.fields)
-    }
-
     #[test]
-    fn field_selectors_are_sent_as_written() {
+    fn valid_field_selectors_are_accepted() {
         for text in [
             "",
             "spec.nodeName=node-1",
@@ -148,12 +120,12 @@ mod tests {
             "metadata.namespace=",
             r"a=b\,c\=d\\,e=f",
         ] {
-            assert_eq!(fields(text), Ok(text.to_owned()));
+            assert_eq!(check_fields(text), Ok(()));
         }
     }
 
     #[test]
-    fn what_is_no_field_selector_is_said_with_the_remedy() {
+    fn invalid_field_selector_is_an_error_with_the_remedy() {
         for (text, at, remedy) in [
             ("spec.nodeName", r#"at "spec.nodeName""#, "write `field=value`"),
             ("a=b,c>d", r#"at "c>d""#, "write `field=value`"),
@@ -162,7 +134,7 @@ mod tests {
             ("a=b=c", r#"at "a=b=c""#, "in a value"),
             (r"a=\b", r#"at "a=\\b""#, "in a value"),
         ] {
-            let error = fields(text).expect_err(text);
+            let error = check_fields(text).expect_err(text).to_string();
             assert!(error.contains(at) && error.contains(remedy), "{error}");
         }
     }

@@ -1,29 +1,26 @@
-//! Answers with an error code: whatever the server sent becomes a complete `Status`.
+//! Explains failed requests: every answer with an error code becomes a complete `Status`.
 //!
-//! Not every error comes as one. An overloaded kube-apiserver sends a line of text and a `Retry-After` header,
-//! a gateway sends a web page. kube would drop the header and show the page. So the body of a failed request is
-//! read here and replaced by a `Status` in JSON: with the code, with the seconds to wait, and with the request
-//! at the end of its message. Whoever gets the error then knows which request it was and when to retry,
-//! whichever of kube's methods made the request.
+//! Not every error answer is one. An overloaded kube-apiserver sends a line of text and a
+//! `Retry-After` header, a gateway sends a web page. kube would drop the header and show the page.
+//! So this reads the body of a failed request and replaces it by a `Status` in JSON: with the code,
+//! with the seconds to wait, and with the request at the end of its message. So every caller of
+//! kube's methods learns which request failed, and when to retry.
 //!
-//! Invariants: this takes a bounded time and a bounded number of bytes, and of a body that is no `Status` nothing
-//! is shown but what [`Seen`] shows.
+//! Invariants: reading takes a bounded time and a bounded number of bytes. Of a body that is no
+//! `Status`, only what [`Seen`] shows is passed on.
 
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use futures::future::BoxFuture;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body::Body;
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
-use tower::{BoxError, Service};
+use tower::BoxError;
 
-use super::error::RequestError;
+use super::body::{ResponseBody, erase_body};
 use super::request_info::{RequestInfo, RequestTarget};
-use super::{ResponseBody, erase_body};
 use crate::decode::frames::{RETRY_AFTER_MAX, Seen};
 
 /// How much of an error is read. A Status has one message, and details that may name every cause.
@@ -32,61 +29,20 @@ const BODY_MAX: usize = 64 << 10;
 /// How long an error is read. Its code is known already, so it is not worth a longer wait.
 const BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The service of this layer.
-pub(super) struct Explain<S> {
-    inner: S,
-}
-
-impl<S> Explain<S> {
-    pub(super) fn new(inner: S) -> Self {
-        Self { inner }
-    }
-}
-
-impl<S, A> Service<Request<A>> for Explain<S>
-where
-    S: Service<
-            Request<A>,
-            Response = Response<ResponseBody>,
-            Error = BoxError,
-            Future: Send + 'static,
-        >,
-{
-    type Response = Response<ResponseBody>;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Response<ResponseBody>, BoxError>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<A>) -> Self::Future {
-        let info = RequestInfo::of(&request);
-        let answer = self.inner.call(request);
-        Box::pin(async move {
-            match answer.await {
-                Ok(response) => Ok(explain(&info, response).await),
-                Err(error) => Err(RequestError::new(info, error).into()),
-            }
-        })
-    }
-}
-
-/// Replaces the body of an answer with an error code by a complete `Status`; leaves any other answer alone, and
-/// those that another server gave through a proxy subresource.
-/// Doing it twice changes nothing more.
+/// Replaces the body of an answer with an error code by a complete `Status`. Leaves other answers
+/// alone, and those that another server gave through a proxy subresource. A second call on the same
+/// answer changes nothing.
 pub async fn explain<B>(info: &RequestInfo, response: Response<B>) -> Response<ResponseBody>
 where
     B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
 {
-    // An application's own error, which the API server only passes on.
-    if info.target.as_ref().is_some_and(RequestTarget::is_passed_on) {
+    let is_error = response.status().is_client_error() || response.status().is_server_error();
+    // The error of an application, which the API server only passes on.
+    let is_passed_on = info.target.as_ref().is_some_and(RequestTarget::is_passed_on);
+    if !is_error || is_passed_on {
         return response.map(erase_body);
     }
     let (mut head, body) = response.into_parts();
-    if !(head.status.is_client_error() || head.status.is_server_error()) {
-        return Response::from_parts(head, erase_body(body));
-    }
     let mut status = read_status(head.status, &head.headers, body).await;
     let suffix = format!(" ({info})");
     match status.get_mut("message") {
@@ -99,8 +55,8 @@ where
     Response::from_parts(head, erase_body(Full::new(Bytes::from(status.to_string()))))
 }
 
-/// What the server says of an error, as a `Status` in JSON that has a code and, if the server said so in any
-/// way, the seconds to wait. What does not arrive in time is left out.
+/// Reads what the server says about an error, as a `Status` in JSON. It has a code and, if the
+/// body or a header has them, the seconds to wait. What does not arrive in time is left out.
 pub(crate) async fn read_status<B>(code: StatusCode, headers: &HeaderMap, body: B) -> Value
 where
     B: Body<Data = Bytes>,
@@ -108,7 +64,10 @@ where
     let mut start = BytesMut::new();
     // Why the rest is missing does not matter: the code says what happened.
     let _ = tokio::time::timeout(BODY_TIMEOUT, read_start(body, &mut start)).await;
-    let mut status = parse(&start).unwrap_or_else(|| {
+    let sent: Option<Value> = serde_json::from_slice(&start).ok();
+    // Other JSON must not hide the code of the answer.
+    let sent = sent.filter(|sent| sent["kind"] == "Status");
+    let mut status = sent.unwrap_or_else(|| {
         let message = format!("{}; the body is {}", name_of(code), Seen::from_start(&start));
         json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
@@ -118,9 +77,10 @@ where
     if status["code"].as_f64().is_none_or(|code| code == 0.0) {
         status["code"] = code.as_u16().into();
     }
-    let is_told =
-        status.pointer("/details/retryAfterSeconds").is_some_and(|told| *told != json!(0));
-    if let (false, Some(seconds)) = (is_told, retry_after(headers)) {
+    let in_body = status.pointer("/details/retryAfterSeconds").filter(|told| **told != json!(0));
+    if in_body.is_none()
+        && let Some(seconds) = retry_after(headers)
+    {
         if !status["details"].is_object() {
             status["details"] = json!({});
         }
@@ -139,12 +99,6 @@ async fn read_start<B: Body<Data = Bytes>>(body: B, start: &mut BytesMut) {
             return;
         }
     }
-}
-
-/// A Status, if the body says that it is one: other JSON must not hide the code of the answer.
-fn parse(body: &[u8]) -> Option<Value> {
-    let sent: Value = serde_json::from_slice(body).ok()?;
-    (sent.is_object() && sent["kind"] == "Status").then_some(sent)
 }
 
 fn name_of(code: StatusCode) -> &'static str {
