@@ -1,27 +1,25 @@
 //! Reads heads from JSON bytes.
 //!
-//! One pass over the bytes, which ends as soon as the type and the metadata are read. A list of a
-//! built-in kind omits the type of its items; then the pass skips over the rest of the object. What
-//! follows the metadata is not checked here: whoever cut the object out of a stream knows that it
-//! is complete, and decoding it checks the rest.
-//!
-//! A field with the wrong shape does not end the pass. The name of an object comes late, and an
-//! error that names the object is worth more. No error shows anything of an object but its key.
+//! The first pass splits the object and its metadata into members with undecoded values. Then each
+//! field of the head is decoded from its member. A field with the wrong shape does not end this,
+//! and the members before a syntax error are used too: an error that names the object is worth more
+//! than one that does not. No error shows anything of an object but its key.
 
-mod cursor;
 mod error;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::hash::BuildHasher;
 use std::sync::LazyLock;
 
 use foldhash::fast::RandomState;
 use jiff::Timestamp;
+use serde::de::{DeserializeSeed, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 
 pub use error::{HeadError, HeadProblem};
-
-use cursor::{Broken, Cursor, Raw};
 
 use crate::head::Head;
 use crate::interner::{Interner, Pools};
@@ -45,44 +43,40 @@ pub struct HeadParser {
     interner: Interner,
 }
 
-/// What was read of an object so far. `None` for what is missing or `null`.
+/// The members of an object and of its metadata.
 #[derive(Default)]
 struct Fields<'a> {
-    has_metadata: bool,
-    api_version: Option<Text<'a>>,
-    kind: Option<Text<'a>>,
-    name: Option<Text<'a>>,
-    namespace: Option<Text<'a>>,
-    uid: Option<Text<'a>>,
-    resource_version: Option<Text<'a>>,
-    generation: Option<i64>,
-    creation_timestamp: Option<Timestamp>,
-    deletion_timestamp: Option<Timestamp>,
-    annotations_hash: u64,
-    labels: BTreeMap<Text<'a>, Text<'a>>,
-    owner_references: Vec<OwnerFields<'a>>,
-    finalizers: Vec<Text<'a>>,
-    /// The first problem of a field.
+    object: Members<'a>,
+    metadata: Option<Members<'a>>,
+    /// The first problem.
     problem: Option<HeadProblem>,
 }
 
-/// One owner reference, all of whose texts are required.
+/// Undecoded values by key. Of two members with the same key, the last one counts.
+type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
+
+/// Collects the members of an object. If `metadata` is given, those of the member `metadata` go
+/// there.
+struct Collect<'m, 'a> {
+    members: &'m mut Members<'a>,
+    metadata: Option<&'m mut Option<Members<'a>>>,
+}
+
+/// A string. It is a part of the object's bytes, unless it has escapes.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// One owner reference.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct OwnerFields<'a> {
+    #[serde(borrow)]
     api_version: Text<'a>,
     kind: Text<'a>,
     name: Text<'a>,
     uid: Text<'a>,
-    controller: bool,
-    block_owner_deletion: bool,
-}
-
-/// A part of the object's bytes, or a copy of it if it has escapes.
-type Text<'a> = Cow<'a, str>;
-
-/// Why a field was not read.
-enum Refused {
-    Broken(Broken),
-    Shape(&'static str),
+    controller: Option<bool>,
+    block_owner_deletion: Option<bool>,
 }
 
 /// Hashes annotations. One for the process, because hashes of different heads are compared.
@@ -90,8 +84,7 @@ enum Refused {
 /// as the ones before, and so hide a change.
 static ANNOTATIONS: LazyLock<RandomState> = LazyLock::new(RandomState::default);
 
-const STRING: &str = "a string";
-const STRINGS: &str = "an array of strings";
+const TIME: &str = "an RFC 3339 time";
 const STRING_MAP: &str = "an object whose values are strings";
 const OWNERS: &str = "an array of objects with apiVersion, kind, name and uid";
 
@@ -108,281 +101,144 @@ impl HeadParser {
     /// is no name. Uid and resource version may be missing: objects that the server computes on
     /// request have none.
     pub fn parse(&self, bytes: &[u8]) -> Result<Head, HeadError> {
-        let mut fields = Fields::default();
-        let read = fields.object(&mut Cursor::new(bytes));
+        let mut fields = Fields::collect(bytes);
+        let name = fields.text("metadata.name");
+        let namespace = fields.text("metadata.namespace");
+        let uid = fields.text("metadata.uid");
+        let resource_version = fields.text("metadata.resourceVersion");
+        let api_version = fields.text("apiVersion");
+        let kind = fields.text("kind");
+        let generation = fields.read("metadata.generation", "a whole number");
+        let creation_timestamp: Option<Timestamp> = fields.read("metadata.creationTimestamp", TIME);
+        let deletion_timestamp: Option<Timestamp> = fields.read("metadata.deletionTimestamp", TIME);
+        let annotations = fields.string_map("metadata.annotations");
+        let labels = fields.string_map("metadata.labels");
+        let owners: Option<Vec<OwnerFields<'_>>> = fields.read("metadata.ownerReferences", OWNERS);
+        let finalizers: Option<Vec<Text<'_>>> =
+            fields.read("metadata.finalizers", "an array of strings");
+
         let pools = &mut *self.interner.lock();
-        let key = fields.key(pools);
-        let problem = match read {
-            Err(Broken { at }) => Some(HeadProblem::Syntax { offset: at }),
-            Ok(()) => fields.problem.take().or_else(|| {
-                let missing = HeadProblem::Missing { field: "metadata" };
-                (!fields.has_metadata).then_some(missing)
-            }),
-        };
-        match (problem, key) {
-            (None, Some(key)) => Ok(fields.into_head(key, pools)),
+        let namespace = namespace.map(|text| pools.text(&text));
+        let key = name.map(|name| ObjectKey::new(namespace, &name));
+        let key = match (fields.problem, key) {
+            (None, Some(key)) => key,
             (problem, key) => {
                 let missing = HeadProblem::Missing { field: "metadata.name" };
-                Err(HeadError::new(key, problem.unwrap_or(missing)))
+                return Err(HeadError::new(key, problem.unwrap_or(missing)));
             }
-        }
+        };
+        let labels = labels.iter().map(|(key, value)| (pools.text(&key.0), pools.text(&value.0)));
+        let labels = labels.collect();
+        let owners = owners.iter().flatten().map(|owner| owner.intern(pools)).collect();
+        let finalizers = finalizers.iter().flatten().map(|text| pools.text(&text.0)).collect();
+        let owners_and_finalizers = OwnersAndFinalizers { owners, finalizers };
+        Ok(Head {
+            key,
+            uid: Uid::new(&uid.unwrap_or_default()),
+            resource_version: ResourceVersion::new(&resource_version.unwrap_or_default()),
+            api_version: api_version.map(|text| pools.text(&text)),
+            kind: kind.map(|text| pools.text(&text)),
+            generation,
+            creation_timestamp: creation_timestamp.into(),
+            deletion_timestamp: deletion_timestamp.into(),
+            annotations_hash: ANNOTATIONS.hash_one(annotations),
+            labels: pools.labels(labels),
+            owners_and_finalizers: (!owners_and_finalizers.is_empty())
+                .then(|| pools.owners(owners_and_finalizers)),
+        })
+    }
+
+    /// Gives a head its type. The items of a list do not contain it.
+    pub fn set_type(&self, head: &mut Head, api_version: &str, kind: &str) {
+        let pools = &mut *self.interner.lock();
+        head.api_version = Some(pools.text(api_version));
+        head.kind = Some(pools.text(kind));
     }
 }
 
 impl<'a> Fields<'a> {
-    fn object(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Broken> {
-        cursor.expect(b'{')?;
-        let mut is_first = true;
-        while let Some(key) = cursor.next_key(&mut is_first)? {
-            match &*key.text().unwrap_or_default() {
-                "apiVersion" => self.api_version = self.field("apiVersion", cursor, text)?,
-                "kind" => self.kind = self.field("kind", cursor, text)?,
-                "metadata" => self.metadata(cursor)?,
-                _ => cursor.skip()?,
+    fn collect(bytes: &'a [u8]) -> Self {
+        let mut fields = Self::default();
+        let collect = Collect { members: &mut fields.object, metadata: Some(&mut fields.metadata) };
+        let mut json = serde_json::Deserializer::from_slice(bytes);
+        let read = collect.deserialize(&mut json).and_then(|()| json.end());
+        fields.problem = match read {
+            Ok(()) if fields.metadata.is_none() => Some(HeadProblem::Missing { field: "metadata" }),
+            Ok(()) => None,
+            Err(error) if error.is_data() && fields.metadata.is_some() => {
+                Some(HeadProblem::Shape { field: "metadata", expected: "an object" })
             }
-            if self.has_metadata && self.kind.is_some() && self.api_version.is_some() {
-                break;
-            }
-        }
-        Ok(())
+            Err(error) => Some(HeadProblem::Syntax { line: error.line(), column: error.column() }),
+        };
+        fields
     }
 
-    fn metadata(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Broken> {
-        self.has_metadata = true;
-        if !cursor.take(b'{')? {
-            let problem = HeadProblem::Shape { field: "metadata", expected: "an object" };
-            self.problem.get_or_insert(problem);
-            return cursor.skip();
-        }
-        let mut is_first = true;
-        while let Some(key) = cursor.next_key(&mut is_first)? {
-            match &*key.text().unwrap_or_default() {
-                "name" => self.name = self.field("metadata.name", cursor, text)?,
-                "namespace" => self.namespace = self.field("metadata.namespace", cursor, text)?,
-                "uid" => self.uid = self.field("metadata.uid", cursor, text)?,
-                "resourceVersion" => {
-                    self.resource_version = self.field("metadata.resourceVersion", cursor, text)?;
-                }
-                "generation" => {
-                    self.generation = self.field("metadata.generation", cursor, number)?;
-                }
-                "creationTimestamp" => {
-                    self.creation_timestamp =
-                        self.field("metadata.creationTimestamp", cursor, time)?;
-                }
-                "deletionTimestamp" => {
-                    self.deletion_timestamp =
-                        self.field("metadata.deletionTimestamp", cursor, time)?;
-                }
-                "labels" => self.labels = self.field("metadata.labels", cursor, labels)?,
-                "annotations" => {
-                    self.annotations_hash =
-                        self.field("metadata.annotations", cursor, annotations_hash)?;
-                }
-                "ownerReferences" => {
-                    self.owner_references =
-                        self.field("metadata.ownerReferences", cursor, owner_references)?;
-                }
-                "finalizers" => {
-                    self.finalizers = self.field("metadata.finalizers", cursor, finalizers)?;
-                }
-                _ => cursor.skip()?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads a field; `null` means that it is missing. If it has the wrong shape, notes the problem
-    /// and skips it.
-    fn field<T: Default>(
+    /// Decodes a field; `null` means that it is missing. If it has the wrong shape, notes the
+    /// problem.
+    fn read<T: Deserialize<'a>>(
         &mut self,
         field: &'static str,
-        cursor: &mut Cursor<'a>,
-        read: impl FnOnce(&mut Cursor<'a>) -> Result<T, Refused>,
-    ) -> Result<T, Broken> {
-        let start = *cursor;
-        if cursor.peek()? == b'n' && cursor.word()? == b"null" {
-            return Ok(T::default());
-        }
-        *cursor = start;
-        match read(cursor) {
-            Ok(value) => Ok(value),
-            Err(Refused::Broken(broken)) => Err(broken),
-            Err(Refused::Shape(expected)) => {
-                self.problem.get_or_insert(HeadProblem::Shape { field, expected });
-                *cursor = start;
-                cursor.skip()?;
-                Ok(T::default())
-            }
-        }
+        expected: &'static str,
+    ) -> Option<T> {
+        let value = match field.strip_prefix("metadata.") {
+            Some(name) => self.metadata.as_ref()?.get(name)?,
+            None => self.object.get(field)?,
+        };
+        serde_json::from_str(value.get()).unwrap_or_else(|_| {
+            self.problem.get_or_insert(HeadProblem::Shape { field, expected });
+            None
+        })
     }
 
-    /// The object's key, if it has a name.
-    fn key(&self, pools: &mut Pools) -> Option<ObjectKey> {
-        let name = non_empty(self.name.as_ref())?;
-        let namespace = non_empty(self.namespace.as_ref()).map(|text| pools.text(text));
-        Some(ObjectKey::new(namespace, name))
+    /// Decodes a string. An empty one means none, as everywhere in Kubernetes.
+    fn text(&mut self, field: &'static str) -> Option<Cow<'a, str>> {
+        let Text(text) = self.read(field, "a string")?;
+        (!text.is_empty()).then_some(text)
     }
 
-    fn into_head(self, key: ObjectKey, pools: &mut Pools) -> Head {
-        let labels = self.labels.iter().map(|(key, value)| (pools.text(key), pools.text(value)));
-        let labels = labels.collect();
-        let owners = self.owner_references.iter().map(|owner| owner.intern(pools)).collect();
-        let finalizers = self.finalizers.iter().map(|text| pools.text(text)).collect();
-        let owners_and_finalizers = OwnersAndFinalizers { owners, finalizers };
-        Head {
-            key,
-            uid: Uid::new(self.uid.as_deref().unwrap_or_default()),
-            resource_version: ResourceVersion::new(
-                self.resource_version.as_deref().unwrap_or_default(),
-            ),
-            api_version: non_empty(self.api_version.as_ref()).map(|text| pools.text(text)),
-            kind: non_empty(self.kind.as_ref()).map(|text| pools.text(text)),
-            generation: self.generation,
-            creation_timestamp: self.creation_timestamp.into(),
-            deletion_timestamp: self.deletion_timestamp.into(),
-            annotations_hash: self.annotations_hash,
-            labels: pools.labels(labels),
-            owners_and_finalizers: (!owners_and_finalizers.is_empty())
-                .then(|| pools.owners(owners_and_finalizers)),
-        }
+    fn string_map(&mut self, field: &'static str) -> BTreeMap<Text<'a>, Text<'a>> {
+        self.read(field, STRING_MAP).unwrap_or_default()
     }
 }
 
 impl OwnerFields<'_> {
     fn intern(&self, pools: &mut Pools) -> Owner {
         Owner {
-            api_version: pools.text(&self.api_version),
-            kind: pools.text(&self.kind),
-            name: pools.text(&self.name),
-            uid: Uid::new(&self.uid),
-            controller: self.controller,
-            block_owner_deletion: self.block_owner_deletion,
+            api_version: pools.text(&self.api_version.0),
+            kind: pools.text(&self.kind.0),
+            name: pools.text(&self.name.0),
+            uid: Uid::new(&self.uid.0),
+            controller: self.controller == Some(true),
+            block_owner_deletion: self.block_owner_deletion == Some(true),
         }
     }
 }
 
-/// An empty text means none, as everywhere in Kubernetes.
-fn non_empty<'t>(text: Option<&'t Text<'_>>) -> Option<&'t str> {
-    text.map(|text| &**text).filter(|text| !text.is_empty())
-}
+impl<'de> DeserializeSeed<'de> for Collect<'_, 'de> {
+    type Value = ();
 
-fn text<'a>(cursor: &mut Cursor<'a>) -> Result<Option<Text<'a>>, Refused> {
-    required_text(cursor, STRING).map(Some)
-}
-
-fn required_text<'a>(cursor: &mut Cursor<'a>, expected: &'static str) -> Result<Text<'a>, Refused> {
-    string(cursor, expected)?.text().ok_or(Refused::Shape(expected))
-}
-
-fn number(cursor: &mut Cursor<'_>) -> Result<Option<i64>, Refused> {
-    let number = std::str::from_utf8(cursor.word()?).ok().and_then(|word| word.parse().ok());
-    number.map(Some).ok_or(Refused::Shape("a whole number"))
-}
-
-fn time(cursor: &mut Cursor<'_>) -> Result<Option<Timestamp>, Refused> {
-    let time = text(cursor)?.and_then(|text| text.parse().ok());
-    time.map(Some).ok_or(Refused::Shape("an RFC 3339 time"))
-}
-
-fn flag(cursor: &mut Cursor<'_>) -> Result<bool, Refused> {
-    match cursor.word()? {
-        b"true" => Ok(true),
-        b"false" | b"null" => Ok(false),
-        _ => Err(Refused::Shape("owner references whose flags are true or false")),
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        json.deserialize_map(self)
     }
 }
 
-fn labels<'a>(cursor: &mut Cursor<'a>) -> Result<BTreeMap<Text<'a>, Text<'a>>, Refused> {
-    let mut labels = BTreeMap::new();
-    string_map(cursor, |key, value| {
-        let text = |raw: Raw<'a>| raw.text().ok_or(Refused::Shape(STRING_MAP));
-        labels.insert(text(key)?, text(value)?);
-        Ok(())
-    })?;
-    Ok(labels)
-}
+impl<'de> Visitor<'de> for Collect<'_, 'de> {
+    type Value = ();
 
-fn annotations_hash(cursor: &mut Cursor<'_>) -> Result<u64, Refused> {
-    // A sum does not depend on the order.
-    let mut sum = 0_u64;
-    string_map(cursor, |key, value| {
-        sum = sum.wrapping_add(ANNOTATIONS.hash_one((key.bytes, value.bytes)));
-        Ok(())
-    })?;
-    Ok(sum)
-}
-
-fn finalizers<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<Text<'a>>, Refused> {
-    array(cursor, STRINGS, |cursor| required_text(cursor, STRINGS))
-}
-
-fn owner_references<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<OwnerFields<'a>>, Refused> {
-    array(cursor, OWNERS, owner_reference)
-}
-
-fn owner_reference<'a>(cursor: &mut Cursor<'a>) -> Result<OwnerFields<'a>, Refused> {
-    if !cursor.take(b'{')? {
-        return Err(Refused::Shape(OWNERS));
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
     }
-    let (mut api_version, mut kind, mut name, mut uid) = (None, None, None, None);
-    let (mut controller, mut block_owner_deletion) = (false, false);
-    let mut is_first = true;
-    while let Some(key) = cursor.next_key(&mut is_first)? {
-        match &*key.text().unwrap_or_default() {
-            "apiVersion" => api_version = Some(required_text(cursor, OWNERS)?),
-            "kind" => kind = Some(required_text(cursor, OWNERS)?),
-            "name" => name = Some(required_text(cursor, OWNERS)?),
-            "uid" => uid = Some(required_text(cursor, OWNERS)?),
-            "controller" => controller = flag(cursor)?,
-            "blockOwnerDeletion" => block_owner_deletion = flag(cursor)?,
-            _ => cursor.skip()?,
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        while let Some(Text(key)) = map.next_key()? {
+            match &mut self.metadata {
+                Some(metadata) if key == "metadata" => {
+                    let members = metadata.insert(Members::new());
+                    map.next_value_seed(Collect { members, metadata: None })?;
+                }
+                _ => drop(self.members.insert(key, map.next_value()?)),
+            }
         }
-    }
-    let (Some(api_version), Some(kind), Some(name), Some(uid)) = (api_version, kind, name, uid)
-    else {
-        return Err(Refused::Shape(OWNERS));
-    };
-    Ok(OwnerFields { api_version, kind, name, uid, controller, block_owner_deletion })
-}
-
-fn string<'a>(cursor: &mut Cursor<'a>, expected: &'static str) -> Result<Raw<'a>, Refused> {
-    if cursor.peek()? == b'"' { Ok(cursor.string()?) } else { Err(Refused::Shape(expected)) }
-}
-
-/// Reads an object whose values are strings.
-fn string_map<'a>(
-    cursor: &mut Cursor<'a>,
-    mut read: impl FnMut(Raw<'a>, Raw<'a>) -> Result<(), Refused>,
-) -> Result<(), Refused> {
-    if !cursor.take(b'{')? {
-        return Err(Refused::Shape(STRING_MAP));
-    }
-    let mut is_first = true;
-    while let Some(key) = cursor.next_key(&mut is_first)? {
-        read(key, string(cursor, STRING_MAP)?)?;
-    }
-    Ok(())
-}
-
-/// Reads an array.
-fn array<'a, T>(
-    cursor: &mut Cursor<'a>,
-    expected: &'static str,
-    read: impl Fn(&mut Cursor<'a>) -> Result<T, Refused>,
-) -> Result<Vec<T>, Refused> {
-    if !cursor.take(b'[')? {
-        return Err(Refused::Shape(expected));
-    }
-    let (mut items, mut is_first) = (Vec::new(), true);
-    while cursor.next_item(&mut is_first)? {
-        items.push(read(cursor)?);
-    }
-    Ok(items)
-}
-
-impl From<Broken> for Refused {
-    fn from(broken: Broken) -> Self {
-        Self::Broken(broken)
+        Ok(())
     }
 }

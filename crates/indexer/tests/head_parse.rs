@@ -1,5 +1,6 @@
 //! Heads from bytes: what is read and what is refused. Errors name the object and show no content.
 
+use std::collections::BTreeMap;
 use std::hash::BuildHasher as _;
 
 use proptest::prelude::*;
@@ -89,7 +90,8 @@ fn annotations_are_hashed_whatever_their_order() {
 #[test]
 fn hash_of_annotations_differs_between_processes() {
     #[expect(clippy::disallowed_types, reason = "what it must not be")]
-    let foreseen = foldhash::fast::FixedState::with_seed(0).hash_one((&b"a"[..], &b"1"[..]));
+    let hasher = foldhash::fast::FixedState::with_seed(0);
+    let foreseen = hasher.hash_one(BTreeMap::from([("a", "1")]));
     let head = parse(r#"{"metadata":{"name":"a","annotations":{"a":"1"}}}"#).expect("valid");
     assert_ne!(head.annotations_hash(), foreseen);
 }
@@ -122,13 +124,13 @@ fn errors_name_the_object_even_if_its_name_comes_later() {
 #[test]
 fn what_is_no_object_is_refused() {
     for (json, wanted) in [
-        ("", HeadProblem::Syntax { offset: 0 }),
-        ("[]", HeadProblem::Syntax { offset: 0 }),
+        ("", HeadProblem::Syntax { line: 1, column: 0 }),
+        ("[]", HeadProblem::Syntax { line: 1, column: 0 }),
         ("{}", HeadProblem::Missing { field: "metadata" }),
         (r#"{"metadata":{}}"#, HeadProblem::Missing { field: "metadata.name" }),
         (r#"{"metadata":{"name":""}}"#, HeadProblem::Missing { field: "metadata.name" }),
         (r#"{"metadata":3}"#, HeadProblem::Shape { field: "metadata", expected: "an object" }),
-        (r#"{"metadata":{"name":"a"#, HeadProblem::Syntax { offset: 22 }),
+        (r#"{"metadata":{"name":"a"#, HeadProblem::Syntax { line: 1, column: 22 }),
     ] {
         assert_eq!(parse(json).expect_err(json).problem(), &wanted, "{json}");
     }

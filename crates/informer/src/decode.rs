@@ -1,5 +1,8 @@
-//! From the bytes of a body to objects: the body is split as it arrives, objects are made compact, and their
-//! heads are read. What cannot be read is quarantined.
+//! From the bytes of a body to objects.
+//!
+//! `frames` splits a body as it arrives. It uses `scan` and `compact` to find where an object ends
+//! and to drop whitespace and managedFields. `ingest` reads the head of each object, and keeps the
+//! objects that have no readable head in quarantine.
 
 pub(crate) mod compact;
 pub(crate) mod frames;

@@ -103,11 +103,8 @@ mod share;
 mod telemetry;
 mod transport;
 
-pub use decode::compact::{ManagedFields, compact};
-pub use decode::frames::{
-    Bookmark, Change, FrameError, FrameOptions, ListEnd, ListFrame, ListFrames, Part, Place, Seen,
-    Status, StatusCause, WatchFrame, WatchFrames,
-};
+pub use decode::compact::ManagedFields;
+pub use decode::frames::{Bookmark, Change, FrameError, ListEnd, Status, StatusCause};
 pub use decode::transform::Transform;
 pub use error::{InformerError, Stopped};
 pub use freshness::{Freshness, Written};

@@ -7,25 +7,19 @@ use std::time::Duration;
 
 use driver::{Driver, gone, internal, silent, status, throttled, too_large, unreachable};
 use windlass_informer::{
-    Arrival, BackoffConfig, Change, FrameError, FrameOptions, ListFrames, Reaction,
-    ReflectorConfig, Relist, ServerTraits, SourceError, TimedOut, WatchFrames,
+    Arrival, BackoffConfig, Change, FrameError, Reaction, ReflectorConfig, Relist, ServerTraits,
+    SourceError, TimedOut,
 };
 
 /// The errors of a body that was cut, or that is something else.
 fn broken_bodies() -> Vec<FrameError> {
-    let error_of = |body: &[u8]| {
-        let mut frames = WatchFrames::new(FrameOptions::default().frame_max(100));
-        frames.push(body);
-        while let Ok(Some(_)) = frames.next_frame() {}
-        frames.finish().expect_err("the body is broken")
-    };
-    let long = format!(r#"{{"type":"ADDED","object":{{"a":"{}"}}}}"#, "x".repeat(200));
+    let (expected, offset, objects) = ("a stream of watch events", 35, 1);
     vec![
-        error_of(br#"{"type":"ADDED","object":{"metadata""#),
-        error_of(b"<html>Bad gateway</html>"),
-        error_of(br#"{"kind":"Table","apiVersion":"meta.k8s.io/v1"}"#),
-        error_of(br#"{"type":"ADDED","object":{}} ,"#),
-        error_of(long.as_bytes()),
+        FrameError::Truncated { offset, objects },
+        FrameError::Body { expected, found: "a web page".to_owned() },
+        FrameError::Kind { expected, kind: Some("Table".to_owned()) },
+        FrameError::Malformed { expected: "an object", offset, objects },
+        FrameError::TooLarge { frame_max: 100, offset, objects },
     ]
 }
 
@@ -491,9 +485,8 @@ fn bookmarks_that_come_fast_do_not_make_it_nervous() {
 
 #[test]
 fn a_list_body_that_is_something_else_backs_off() {
-    let mut frames = ListFrames::new(FrameOptions::default());
-    frames.push(b"<html>");
-    let error = SourceError::from(frames.next_frame().expect_err("no list"));
+    let found = "a web page".to_owned();
+    let error = SourceError::from(FrameError::Body { expected: "a list", found });
     let mut driver = Driver::paging();
     for _ in 0..5 {
         driver.page_request(Some(500), None);

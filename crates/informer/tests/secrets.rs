@@ -274,7 +274,7 @@ async fn secret_that_is_too_large_shows_nothing() {
     informer.end().await;
     drop(guard);
     let shown = shown.has_no_secret("a large one");
-    assert!(shown.contains("more than 1000 bytes in one piece"), "{shown}");
+    assert!(shown.contains("more than 1000 bytes in one object"), "{shown}");
 }
 
 /// Through a client, so that what it and its layers log is looked at as well.

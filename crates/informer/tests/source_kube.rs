@@ -9,17 +9,17 @@ use http::Response;
 use http::header::{ACCEPT, RETRY_AFTER};
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use kube::api::{ApiResource, GroupVersionKind};
+use kube::core::WatchEvent;
+use kube::core::watch::BookmarkMeta;
 use tokio::time::Instant;
 use windlass_informer::{
-    Bookmark, Change, ClientStack, KubeListWatch, ListRequest, ListWatch as _, Resource,
-    ResponseBody, SourceError, WatchFrame, WatchRequest,
+    ClientStack, KubeListWatch, ListRequest, ListWatch as _, Resource, ResponseBody, SourceError,
+    WatchRequest,
 };
 use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule, User};
 use windlass_testkit::{RealCluster, RealOptions, TestCluster, on_each_cluster};
 
-use server::{
-    Watch, client_of, client_with_answer, create_config, list, name, parse, stalled, whole,
-};
+use server::{Watch, client_of, client_with_answer, create_config, list, name, stalled, whole};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -39,21 +39,25 @@ async fn in_namespace(cluster: &TestCluster) -> (String, kube::Client, KubeListW
     (namespace, client, source)
 }
 
-async fn next_change(watch: &mut Watch) -> (Change, serde_json::Value) {
+async fn next_added(watch: &mut Watch) -> serde_json::Value {
     loop {
         match watch.next().await.expect("an event").expect("no end") {
-            WatchFrame::Change(change, object) => return (change, parse(&object)),
-            WatchFrame::Bookmark(_) => {}
+            WatchEvent::Added(object) => return object,
+            WatchEvent::Bookmark(_) => {}
             other => panic!("{other:?}"),
         }
     }
 }
 
-async fn next_bookmark(watch: &mut Watch) -> Bookmark {
+async fn next_bookmark(watch: &mut Watch) -> BookmarkMeta {
     match watch.next().await.expect("an event").expect("no end") {
-        WatchFrame::Bookmark(bookmark) => bookmark,
+        WatchEvent::Bookmark(bookmark) => bookmark.metadata,
         other => panic!("{other:?}"),
     }
+}
+
+fn is_end_of_initial_events(bookmark: &BookmarkMeta) -> bool {
+    bookmark.annotations.get("k8s.io/initial-events-end").is_some_and(|end| end == "true")
 }
 
 #[tokio::test]
@@ -71,7 +75,7 @@ async fn a_list_comes_in_pages_of_one_moment() {
             names.extend(items.iter().map(|item| name(item).to_owned()));
             versions.push(end.resource_version.expect("a version"));
             create_config(&client, &namespace, &format!("d{}", versions.len()), "red").await;
-            continue_token = end.continue_token;
+            continue_token = end.continue_.filter(|token| !token.is_empty());
             if continue_token.is_none() {
                 break;
             }
@@ -92,20 +96,18 @@ async fn a_watch_can_begin_with_what_is_there() {
         create_config(&client, &namespace, "b", "red").await;
         let mut watch = Watch::start(&source, watch_from(None)).await.expect("a watch");
         for wanted in ["a", "b"] {
-            let (change, object) = next_change(&mut watch).await;
-            assert_eq!((change, name(&object)), (Change::Added, wanted));
+            assert_eq!(name(&next_added(&mut watch).await), wanted);
         }
         let bookmark = next_bookmark(&mut watch).await;
-        assert!(bookmark.initial_events_end && !bookmark.resource_version.is_empty());
+        assert!(is_end_of_initial_events(&bookmark) && !bookmark.resource_version.is_empty());
         create_config(&client, &namespace, "c", "red").await;
-        assert_eq!(name(&next_change(&mut watch).await.1), "c");
+        assert_eq!(name(&next_added(&mut watch).await), "c");
         drop(watch);
 
         // The bookmark's version is one to go on from.
         let request = watch_from(Some(&bookmark.resource_version));
         let mut watch = Watch::start(&source, request).await.expect("a watch");
-        let (change, object) = next_change(&mut watch).await;
-        assert_eq!((change, name(&object)), (Change::Added, "c"));
+        assert_eq!(name(&next_added(&mut watch).await), "c");
     })
     .await;
 }
@@ -119,8 +121,8 @@ async fn the_server_ends_a_watch_when_asked_to() {
         let request =
             WatchRequest { from: end.resource_version, timeout: Duration::from_millis(1) };
         let mut watch = Watch::start(&source, request).await.expect("a watch");
-        while let Some(frame) = watch.next().await.expect("no error") {
-            assert!(matches!(frame, WatchFrame::Bookmark(_)), "{frame:?}");
+        while let Some(event) = watch.next().await.expect("no error") {
+            assert!(matches!(event, WatchEvent::Bookmark(_)), "{event:?}");
         }
     })
     .await;
@@ -144,7 +146,7 @@ async fn selectors_choose_what_is_listed_and_watched() {
         let mut watch = Watch::start(&not_a, request).await.expect("a watch");
         create_config(&client, &namespace, "d", "green").await;
         create_config(&client, &namespace, "e", "red").await;
-        assert_eq!(name(&next_change(&mut watch).await.1), "e");
+        assert_eq!(name(&next_added(&mut watch).await), "e");
 
         let unknown = source.field_selector("data.payload=x").expect("a selector");
         let error = list(&unknown, ListRequest::default()).await.expect_err("no such field");
@@ -161,12 +163,12 @@ async fn metadata_can_be_all_that_comes() {
         let source = source.metadata_only(true);
         let (items, _) = list(&source, ListRequest::default()).await.expect("a list");
         let mut watch = Watch::start(&source, watch_from(None)).await.expect("a watch");
-        let (_, watched) = next_change(&mut watch).await;
+        let watched = next_added(&mut watch).await;
         for object in [&items[0], &watched] {
             assert_eq!((name(object), &object["metadata"]["labels"]["team"]), ("a", &"red".into()));
             assert!(object.get("data").is_none(), "{object}");
         }
-        assert!(next_bookmark(&mut watch).await.initial_events_end);
+        assert!(is_end_of_initial_events(&next_bookmark(&mut watch).await));
     })
     .await;
 }
@@ -199,20 +201,19 @@ async fn past_is_gone(client: kube::Client, compact: impl AsyncFn()) {
     create_config(&client, "default", "c", "red").await;
     compact().await;
 
-    let rest = ListRequest { continue_token: end.continue_token, ..page };
+    let rest = ListRequest { continue_token: end.continue_, ..page };
     let error = list(&source, rest).await.expect_err("the rest of the list is gone");
     assert!(error.is_gone(), "{error}");
     assert!(error.status().is_some_and(|s| s.continue_token.is_some()), "{error:?}");
 
     // As an answer, or as the first event.
-    let gone = match Watch::start(&source, watch_from(Some("1"))).await {
-        Err(error) => error,
+    match Watch::start(&source, watch_from(Some("1"))).await {
+        Err(error) => assert!(error.is_gone(), "{error}"),
         Ok(mut watch) => match watch.next().await {
-            Ok(Some(WatchFrame::Error(status))) => (*status).into(),
+            Ok(Some(WatchEvent::Error(status))) => assert_eq!(status.code, 410, "{status:?}"),
             other => panic!("{other:?}"),
         },
-    };
-    assert!(gone.is_gone(), "{gone}");
+    }
 }
 
 #[tokio::test]

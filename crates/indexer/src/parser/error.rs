@@ -18,10 +18,12 @@ pub struct HeadError {
 #[non_exhaustive]
 pub enum HeadProblem {
     /// The bytes are not a JSON object.
-    #[error("it is not a JSON object from byte {offset} on")]
+    #[error("it is not a JSON object: line {line} column {column} cannot be read")]
     Syntax {
-        /// The number of bytes that could be read.
-        offset: usize,
+        /// The line, counted from one.
+        line: usize,
+        /// The column, counted from one; 0 if nothing of the line could be read.
+        column: usize,
     },
     /// A field does not have the shape that the API promises.
     #[error("{field} is not {expected}")]

@@ -1,52 +1,33 @@
 //! The structural scan: which bytes of JSON text are structure, and which are inside of strings.
 //!
-//! Text is read in blocks of 64 bytes. [`Classes`] marks the interesting bytes of a block, one bit each, the
-//! first byte lowest; [`Strings`] carries over from block to block whether a string is open, and tells which
-//! of these bytes are outside of strings. A string is a pair of quotes that are not escaped; nothing else of
-//! JSON's grammar is checked here.
+//! Text is read in blocks of 64 bytes. A set of bytes of a block is a `u64` with one bit for each
+//! byte, the first byte lowest. [`Strings`] knows from the blocks before whether a string is open,
+//! and tells which bytes are outside of strings. A string is a pair of quotes that are not escaped.
+//! Nothing else of JSON's grammar is checked here.
 //!
-//! This is the first stage of simdjson, in safe Rust: the crate `wide` offers vectors of sixteen bytes as safe
-//! types, on the instructions that every processor of the target has (SSE2, NEON), and on plain arrays where
-//! there are none. The alternatives:
-//! - Words of eight bytes, without any crate: tried, and half as fast on a list of pods.
-//! - The intrinsics of `std::arch`, which `wide` is made of: `unsafe` to call from a function without
-//!   `#[target_feature]`, even if the whole target has the feature. `std::simd` is not stable.
-//! - Vectors of 32 bytes, chosen at run time: the choice is `unsafe`. The scan is still the largest part of
-//!   splitting, so this is what would make it faster; without hardware for counting bits, which SSE2 does not
-//!   imply, about a fifth of it goes into that.
-//! - `memchr`, which finds one to three bytes quickly when they are rare. In JSON they stand a few bytes apart:
-//!   a prototype was seven times slower than one with vectors.
+//! This is the first stage of simdjson. The crate `wide` provides vectors of sixteen bytes as safe
+//! types. It uses the instructions that every processor of the target has (SSE2, NEON), and plain
+//! arrays where there are none.
 //!
-//! Invariant: the result does not depend on how the text is divided into blocks. A block may be short, at the
-//! end of what has arrived; the next one begins right after it.
+//! Invariant: the result does not depend on how the text is divided into blocks. A block may be
+//! short, at the end of what has arrived. The next one begins right after it.
 
-mod vectors;
+use wide::u8x16;
 
 /// Bytes of a block.
-pub(crate) const BLOCK: usize = 64;
-
-/// The interesting bytes of a block, inside and outside of strings alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Classes {
-    quotes: u64,
-    backslashes: u64,
-    opens: u64,
-    closes: u64,
-    /// All bytes up to the space, so whitespace and control characters.
-    blanks: u64,
-}
+const BLOCK: usize = 64;
 
 /// Up to 64 bytes of text. What is missing at the end is filled with spaces.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Block {
-    bytes: [u8; BLOCK],
+    lanes: [u8x16; 4],
     len: usize,
 }
 
 /// What is outside of strings in a block.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Structure {
-    /// All bytes that are not part of a string (a closing quote counts as outside).
+    /// All bytes that are not part of a string. A closing quote counts as outside.
     pub(crate) outside: u64,
     /// `{` and `[`.
     pub(crate) opens: u64,
@@ -65,17 +46,26 @@ pub(crate) struct Strings {
     escaped: u64,
 }
 
+/// The same as [`Strings`] for one byte after the other. For text that is short or rare.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct StringsByByte {
+    is_inside: bool,
+    is_escaped: bool,
+}
+
 impl Block {
     /// The block at `at`, which must lie within `text`.
     #[inline]
     pub(crate) fn at(text: &[u8], at: usize) -> Self {
         let rest = &text[at..];
-        if let Some(bytes) = rest.first_chunk::<BLOCK>() {
-            return Self { bytes: *bytes, len: BLOCK };
-        }
-        let mut bytes = [b' '; BLOCK];
-        bytes[..rest.len()].copy_from_slice(rest);
-        Self { bytes, len: rest.len() }
+        let len = rest.len().min(BLOCK);
+        let bytes = rest.first_chunk::<BLOCK>().copied().unwrap_or_else(|| {
+            let mut bytes = [b' '; BLOCK];
+            bytes[..len].copy_from_slice(rest);
+            bytes
+        });
+        let (lanes, _) = bytes.as_chunks::<16>();
+        Self { lanes: [0, 1, 2, 3].map(|lane| u8x16::new(lanes[lane])), len }
     }
 
     #[inline]
@@ -83,22 +73,28 @@ impl Block {
         self.len
     }
 
-    /// The bytes that are not filled in.
-    #[inline]
-    pub(crate) fn there(&self) -> u64 {
-        ones(self.len)
-    }
-
     /// The bytes that are equal to `byte`.
     #[inline]
     pub(crate) fn equal(&self, byte: u8) -> u64 {
-        vectors::equal(&self.bytes, byte)
+        self.matching(|lane| lane.simd_eq(u8x16::splat(byte)))
     }
 
-    /// JSON's whitespace.
+    /// For `{` both `{` and `[`, and for `}` both `}` and `]`. They differ in this bit only.
     #[inline]
-    pub(crate) fn whitespace(&self) -> u64 {
-        self.equal(b' ') | self.equal(b'\n') | self.equal(b'\r') | self.equal(b'\t')
+    fn brackets(&self, bracket: u8) -> u64 {
+        self.matching(|lane| (lane | u8x16::splat(0x20)).simd_eq(u8x16::splat(bracket)))
+    }
+
+    /// All bytes up to the space, which are whitespace and control characters.
+    #[inline]
+    fn blanks(&self) -> u64 {
+        self.matching(|lane| lane.min(u8x16::splat(b' ')).simd_eq(lane))
+    }
+
+    #[inline]
+    fn matching(&self, compare: impl Fn(u8x16) -> u8x16) -> u64 {
+        let [a, b, c, d] = self.lanes.map(|lane| u64::from(compare(lane).to_bitmask()));
+        a | b << 16 | c << 32 | d << 48
     }
 }
 
@@ -106,17 +102,16 @@ impl Strings {
     /// Passes over a block.
     #[inline]
     pub(crate) fn pass(&mut self, block: &Block) -> Structure {
-        let classes = vectors::classes(&block.bytes);
-        let there = block.there();
-        let escaped = self.escaped(classes.backslashes & there, block.len);
-        let inside = running_parity(classes.quotes & there & !escaped) ^ self.inside;
+        let present = u64::MAX >> (BLOCK - block.len);
+        let escaped = self.escaped(block.equal(b'\\') & present, block.len);
+        let inside = running_parity(block.equal(b'"') & present & !escaped) ^ self.inside;
         self.inside = 0_u64.wrapping_sub((inside >> (block.len - 1)) & 1);
-        let outside = !inside & there;
+        let outside = !inside & present;
         Structure {
             outside,
-            opens: classes.opens & outside,
-            closes: classes.closes & outside,
-            blanks: classes.blanks & outside,
+            opens: block.brackets(b'{') & outside,
+            closes: block.brackets(b'}') & outside,
+            blanks: block.blanks() & outside,
         }
     }
 
@@ -129,8 +124,8 @@ impl Strings {
         }
         let backslashes = backslashes & !self.escaped;
         let followers = backslashes << 1 | self.escaped;
-        // A run of backslashes that starts at an odd place is found by a carry that ripples through it; the
-        // bytes that are escaped are then at the even places of such a run instead of at the odd ones.
+        // A carry ripples through each run of backslashes that starts at an odd position. In such
+        // a run the escaped bytes are at the even positions, and in the others at the odd ones.
         let odd_starts = backslashes & !EVEN & !followers;
         let (even_runs, carry) = odd_starts.overflowing_add(backslashes);
         let escaped = (EVEN ^ (even_runs << 1)) & followers;
@@ -139,10 +134,13 @@ impl Strings {
     }
 }
 
-/// The lowest `count` bits, of which there must be at least one.
-#[inline]
-fn ones(count: usize) -> u64 {
-    u64::MAX >> (BLOCK - count)
+impl StringsByByte {
+    /// Passes over a byte. Returns whether it is outside of strings.
+    pub(crate) fn pass(&mut self, byte: u8) -> bool {
+        self.is_inside ^= byte == b'"' && !self.is_escaped;
+        self.is_escaped = byte == b'\\' && !self.is_escaped;
+        !self.is_inside
+    }
 }
 
 /// Every bit becomes the parity of itself and all bits below.
@@ -158,24 +156,6 @@ fn running_parity(mut bits: u64) -> u64 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    /// The same by looking at one byte after the other.
-    fn outside_by_byte(text: &[u8]) -> Vec<bool> {
-        let (mut inside, mut escaped) = (false, false);
-        let mut outside = Vec::new();
-        for &byte in text {
-            if byte == b'"' && !escaped {
-                inside = !inside;
-            }
-            escaped = byte == b'\\' && !escaped;
-            outside.push(!inside);
-        }
-        outside
-    }
-
-    fn bits(block: &[u8; BLOCK], is: impl Fn(u8) -> bool) -> u64 {
-        block.iter().rev().fold(0, |bits, &byte| bits << 1 | u64::from(is(byte)))
-    }
 
     fn json_like() -> impl Strategy<Value = Vec<u8>> {
         let byte = prop_oneof![
@@ -203,21 +183,23 @@ mod tests {
                     start += block.len();
                 }
             }
-            prop_assert_eq!(outside, outside_by_byte(&text));
+            let mut by_byte = StringsByByte::default();
+            let expected: Vec<_> = text.iter().map(|&byte| by_byte.pass(byte)).collect();
+            prop_assert_eq!(outside, expected);
         }
 
         #[test]
-        fn classes_are_the_same_by_vector_and_by_byte(text in json_like(), byte: u8) {
-            let block = Block::at(&text, 0).bytes;
-            let by_byte = Classes {
-                quotes: bits(&block, |byte| byte == b'"'),
-                backslashes: bits(&block, |byte| byte == b'\\'),
-                opens: bits(&block, |byte| byte == b'{' || byte == b'['),
-                closes: bits(&block, |byte| byte == b'}' || byte == b']'),
-                blanks: bits(&block, |byte| byte <= b' '),
+        fn sets_are_the_same_by_vector_and_by_byte(text in json_like(), wanted: u8) {
+            let block = Block::at(&text, 0);
+            let set = |is: fn(u8, u8) -> bool| {
+                let padded = text.iter().copied().chain(std::iter::repeat(b' '));
+                let bytes = padded.take(BLOCK).enumerate();
+                bytes.fold(0, |set, (bit, byte)| set | u64::from(is(byte, wanted)) << bit)
             };
-            prop_assert_eq!(vectors::classes(&block), by_byte);
-            prop_assert_eq!(vectors::equal(&block, byte), bits(&block, |other| other == byte));
+            prop_assert_eq!(block.equal(wanted), set(|byte, wanted| byte == wanted));
+            prop_assert_eq!(block.brackets(b'{'), set(|byte, _| byte == b'{' || byte == b'['));
+            prop_assert_eq!(block.brackets(b'}'), set(|byte, _| byte == b'}' || byte == b']'));
+            prop_assert_eq!(block.blanks(), set(|byte, _| byte <= b' '));
         }
     }
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-/// Changes every object on its way into the cache, once: what nobody reads need not be held.
+/// Changes every object once, before it is cached. Use it to drop what nobody reads.
 ///
-/// Cutting `managedFields` needs none, that is the default; and for a few fields of a large type a resident
-/// type of your own is smaller and faster. The name is part of an informer's identity: two informers with the
-/// same one are shared.
+/// It is not needed for `managedFields`, which are cut by default. If you need only a few fields of
+/// a large type, a resident type of your own is smaller and faster. The name is part of an
+/// informer's identity: two informers whose transforms have the same name are shared.
 ///
 /// ```
 /// use windlass_informer::Transform;
@@ -25,7 +25,8 @@ pub struct Transform {
 }
 
 impl Transform {
-    /// A transform by a name that says what it does. It must not touch the name, namespace, uid and version.
+    /// Creates a transform with a name that says what it does. It must not change the name,
+    /// namespace, uid and version of an object.
     pub fn new(name: &str, change: impl Fn(&mut Value) + Send + Sync + 'static) -> Self {
         Self { name: name.into(), change: Arc::new(change) }
     }
@@ -35,8 +36,8 @@ impl Transform {
         &self.name
     }
 
-    /// The object as it is to be held; `None` if it cannot be read to be changed. It must not be held as it came
-    /// then: it may have what the transform is to take away.
+    /// The changed object; `None` if the object is not JSON. The caller must not cache such an
+    /// object unchanged, because it may contain what the transform removes.
     pub(crate) fn apply(&self, object: &[u8]) -> Option<Box<[u8]>> {
         let mut value = serde_json::from_slice::<Value>(object).ok()?;
         (self.change)(&mut value);

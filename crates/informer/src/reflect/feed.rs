@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use windlass_indexer::{HeadError, Object, ObjectKey};
 
-use crate::decode::frames::{Bookmark, Change, FrameOptions, ListFrame, WatchFrame};
+use crate::decode::frames::{Bookmark, Change, Frame, FrameOptions, Frames};
 use crate::decode::ingest::Ingest;
 use crate::reflect::gathered::Gathered;
 use crate::reflect::reflector::{
@@ -28,7 +28,7 @@ use crate::share::options::{ErrorHandler, InformerOptions};
 use crate::telemetry::observer::{ListReport, Observers};
 use crate::telemetry::vitals::{Changes, Doing, Vitals};
 use crate::transport::source::{Body, ListWatch, Request, SourceError};
-use body::{Frame, Frames, drain};
+use body::drain;
 
 /// Lists and watches of one namespace, or of all.
 pub(crate) struct Feed {
@@ -83,10 +83,10 @@ impl Feed {
         server: ServerTraits,
         seed: u64,
     ) -> Self {
-        let mut frame_options = FrameOptions::default().managed_fields(options.managed_fields);
-        if let Some(bytes) = options.frame_max {
-            frame_options = frame_options.frame_max(bytes);
-        }
+        let frame_options = FrameOptions {
+            managed_fields: options.managed_fields,
+            frame_max: options.frame_max.unwrap_or(FrameOptions::FRAME_MAX_DEFAULT),
+        };
         let now = Instant::now();
         Self {
             engine,
@@ -183,7 +183,10 @@ impl Feed {
 
     /// Reads a body to its end.
     async fn read(&mut self, request: &Request, mut body: Body) -> End {
-        let mut frames = Frames::of(request, self.frame_options);
+        let mut frames = match request {
+            Request::List(_) => Frames::list(self.frame_options),
+            Request::Watch(_) => Frames::watch(self.frame_options),
+        };
         let mut timer = pin!(sleep_until(self.deadline()));
         loop {
             let chunk = tokio::select! {
@@ -214,7 +217,7 @@ impl Feed {
                         }
                         Ok(ControlFlow::Continue(())) => {}
                         Ok(ControlFlow::Break(())) => {
-                            if let Frames::List(_) = frames {
+                            if let Request::List(_) = request {
                                 drain(body).await;
                             }
                             return End::Enough;
@@ -265,24 +268,24 @@ impl Feed {
     ) -> Result<ControlFlow<()>, SourceError> {
         while let Some(frame) = frames.next()? {
             let flow = match frame {
-                Frame::List(ListFrame::Item(bytes)) => {
+                Frame::Item(bytes) => {
                     self.item(bytes, now);
                     ControlFlow::Continue(())
                 }
-                Frame::List(ListFrame::End(end)) => {
+                Frame::ListEnd(end) => {
                     self.flush();
                     let listed = self.reflector.page(&end, now);
                     let _ = self.listed(listed, now);
                     // Nothing that follows matters, and it may never come.
                     ControlFlow::Break(())
                 }
-                Frame::Watch(WatchFrame::Change(change, bytes)) => {
+                Frame::Change(change, bytes) => {
                     self.change(change, bytes, now);
                     ControlFlow::Continue(())
                 }
-                Frame::Watch(WatchFrame::Bookmark(bookmark)) => self.bookmark(&bookmark, now),
-                Frame::Watch(WatchFrame::Error(status)) => return Err(SourceError::Status(status)),
-                Frame::Watch(WatchFrame::Unknown) => ControlFlow::Continue(()),
+                Frame::Bookmark(bookmark) => self.bookmark(&bookmark, now),
+                Frame::Error(status) => return Err(SourceError::Status(status)),
+                Frame::Unknown => ControlFlow::Continue(()),
             };
             if flow.is_break() {
                 return Ok(flow);

@@ -85,10 +85,8 @@ use versions::Versions;
 /// use windlass_informer::{
 ///     Action, Arrival, Change, Phase, Reaction, Reflector, ReflectorConfig, Request, ServerTraits,
 /// };
-/// # use windlass_informer::{FrameOptions, Listed, WatchFrame, WatchFrames};
-/// # let mut frames = WatchFrames::new(FrameOptions::default());
-/// # frames.push(br#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}}"#);
-/// # let Some(WatchFrame::Bookmark(bookmark)) = frames.next_frame().unwrap() else { panic!() };
+/// # use windlass_informer::{Bookmark, Listed};
+/// # let bookmark = Bookmark { resource_version: "7".into(), initial_events_end: true };
 /// let now = Instant::now();
 /// let mut reflector = Reflector::new(ReflectorConfig::default(), ServerTraits::default());
 ///

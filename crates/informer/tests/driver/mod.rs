@@ -7,9 +7,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 use windlass_indexer::ResourceVersion;
 use windlass_informer::{
-    Action, Arrival, Bookmark, Change, FrameOptions, ListEnd, ListRequest, Listed, Phase, Reaction,
-    Reflector, ReflectorConfig, Request, ServerTraits, SourceError, Status, TimedOut, WatchFrame,
-    WatchFrames, WatchRequest,
+    Action, Arrival, Bookmark, Change, ListEnd, ListRequest, Listed, Phase, Reaction, Reflector,
+    ReflectorConfig, Request, ServerTraits, SourceError, Status, TimedOut, WatchRequest,
 };
 
 /// A complete list that is nothing special.
@@ -163,16 +162,8 @@ impl Driver {
     }
 }
 
-/// A bookmark can only be had from a watch. Its fields can be changed then.
 pub(crate) fn bookmark(version: &str, initial_events_end: bool) -> Bookmark {
-    let mut frames = WatchFrames::new(FrameOptions::default());
-    frames.push(br#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1"}}}"#);
-    let Ok(Some(WatchFrame::Bookmark(mut bookmark))) = frames.next_frame() else {
-        panic!("it must be a bookmark")
-    };
-    bookmark.resource_version = version.into();
-    bookmark.initial_events_end = initial_events_end;
-    bookmark
+    Bookmark { resource_version: version.into(), initial_events_end }
 }
 
 pub(crate) fn list_end(version: Option<&str>, token: Option<&str>) -> ListEnd {

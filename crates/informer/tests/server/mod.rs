@@ -11,11 +11,12 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full, StreamBody};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::client::Body;
+use kube::core::WatchEvent;
 use serde_json::{Value, json};
 use windlass_informer::{
-    ClientStack, FrameOptions, ListEnd, ListFrame, ListFrames, ListRequest, ListWatch,
-    ResponseBody, SourceError, WatchFrame, WatchFrames, WatchRequest,
+    ClientStack, ListRequest, ListWatch, ResponseBody, SourceError, WatchRequest,
 };
 use windlass_testkit::TestCluster;
 
@@ -87,31 +88,25 @@ pub(crate) async fn create_config(
     create(client, &format!("/api/v1/namespaces/{namespace}/configmaps"), &object).await
 }
 
-/// A list to its end.
+/// The items and the metadata of a list.
 pub(crate) async fn list(
     source: &impl ListWatch,
     request: ListRequest,
-) -> Result<(Vec<Value>, ListEnd), SourceError> {
+) -> Result<(Vec<Value>, ListMeta), SourceError> {
     let mut body = source.request(&windlass_informer::Request::List(request)).await?;
-    let mut frames = ListFrames::new(FrameOptions::default());
-    let (mut items, mut end) = (Vec::new(), ListEnd::default());
+    let mut bytes = Vec::new();
     while let Some(chunk) = body.next().await {
-        frames.push(&chunk?);
-        while let Some(frame) = frames.next_frame()? {
-            match frame {
-                ListFrame::Item(item) => items.push(parse(&item)),
-                ListFrame::End(list) => end = list,
-            }
-        }
+        bytes.extend_from_slice(&chunk?);
     }
-    frames.finish()?;
-    Ok((items, end))
+    let list: kube::core::ObjectList<Value> = serde_json::from_slice(&bytes).expect("a list");
+    Ok((list.items, list.metadata))
 }
 
 /// A watch that is read event by event.
 pub(crate) struct Watch {
     body: windlass_informer::Body,
-    frames: WatchFrames,
+    /// What has arrived and was not read.
+    rest: Vec<u8>,
 }
 
 impl Watch {
@@ -120,25 +115,24 @@ impl Watch {
         request: WatchRequest,
     ) -> Result<Self, SourceError> {
         let body = source.request(&windlass_informer::Request::Watch(request)).await?;
-        Ok(Self { body, frames: WatchFrames::new(FrameOptions::default()) })
+        Ok(Self { body, rest: Vec::new() })
     }
 
     /// The next event, or nothing at the end.
-    pub(crate) async fn next(&mut self) -> Result<Option<WatchFrame>, SourceError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<WatchEvent<Value>>, SourceError> {
         loop {
-            if let Some(frame) = self.frames.next_frame()? {
-                return Ok(Some(frame));
+            let mut events = serde_json::Deserializer::from_slice(&self.rest).into_iter();
+            if let Some(Ok(event)) = events.next() {
+                let read = events.byte_offset();
+                self.rest.drain(..read);
+                return Ok(Some(event));
             }
             match self.body.next().await {
-                Some(chunk) => self.frames.push(&chunk?),
+                Some(chunk) => self.rest.extend_from_slice(&chunk?),
                 None => return Ok(None),
             }
         }
     }
-}
-
-pub(crate) fn parse(object: &[u8]) -> Value {
-    serde_json::from_slice(object).expect("JSON")
 }
 
 pub(crate) fn name(object: &Value) -> &str {

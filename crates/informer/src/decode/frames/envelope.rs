@@ -1,120 +1,64 @@
-//! The object around objects: `{"kind":…,"items":[…]}` of a list, `{"type":…,"object":…}` of a watch.
+//! What is around the objects of a body: `{"kind":…,"items":[…]}` of a list, and
+//! `{"type":…,"object":…}` of a watch.
 //!
-//! ```text
-//!         {            "            key          :             value, read by the caller
-//! Open ──────→ First ─────→ Key ─────────→ Colon ────→ Value ──────────────────────────→ Comma
-//!                │           ↑  a key                                            ,       │ │ }
-//!                │ }         └───────────────────────────────────────────────────────────┘ │
-//!                └──────────────────────────────→ Closed ←─────────────────────────────────┘
-//! ```
+//! The envelope is collected as it was sent, with empty brackets in the place of the objects. When
+//! it is complete, it is small, and serde reads it. Until then only brackets and strings are
+//! looked at.
 
-use std::ops::Range;
+use crate::decode::compact::{Key, trim_end};
+use crate::decode::scan::StringsByByte;
 
-use super::reader::Reader;
-use super::value::ValueScan;
-use crate::decode::compact::Progress;
-
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Envelope {
-    step: Step,
-    scan: ValueScan,
+    pub(super) bytes: Vec<u8>,
+    strings: StringsByByte,
+    /// Objects and arrays that are open.
+    depth: usize,
 }
 
-/// What comes next.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-enum Step {
-    #[default]
-    Open,
-    First,
-    Key,
-    Colon(Range<usize>),
+/// Why reading an envelope stopped.
+pub(super) enum Stop {
+    /// All bytes were read, and the envelope continues.
+    More,
+    /// The next byte opens a value that the caller reads.
     Value,
-    Comma,
-    Closed,
+    /// The envelope is complete.
+    End,
 }
-
-/// A part of an envelope that matters to the caller.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Member {
-    /// A key with its quotes. The caller reads its value next, and then says so by `value_was_read`.
-    Key(Range<usize>),
-    /// The end.
-    Close,
-}
-
-/// What should have come next, but did not.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Expected(pub(super) &'static str);
 
 impl Envelope {
-    /// Whether nothing of the envelope was seen.
-    pub(super) fn is_new(&self) -> bool {
-        self.step == Step::Open
-    }
-
-    /// Reads up to the next value, or to the end. `None` if that has not arrived.
-    pub(super) fn next(&mut self, reader: &mut Reader) -> Result<Option<Member>, Expected> {
-        loop {
-            let Some(byte) = reader.peek() else { return Ok(None) };
-            self.step = match (&self.step, byte) {
-                (Step::Open, b'{') => Step::First,
-                (Step::First | Step::Comma, b'}') => {
-                    reader.read(1);
-                    self.step = Step::Closed;
-                    return Ok(Some(Member::Close));
-                }
-                (Step::First | Step::Key, b'"') => match self.scan.advance(reader.rest()) {
-                    Progress::More => {
-                        // The same bytes are not a first key again.
-                        self.step = Step::Key;
-                        return Ok(None);
+    /// Reads on. The first byte of an envelope must be `{`. Stops before the value of a member of
+    /// the envelope for which `is_read_by_caller` returns true, given the key and the bracket that
+    /// opens the value. Returns the number of bytes that were read.
+    pub(super) fn advance(
+        &mut self,
+        bytes: &[u8],
+        is_read_by_caller: impl Fn(&Key<'_>, u8) -> bool,
+    ) -> (usize, Stop) {
+        for (at, &byte) in bytes.iter().enumerate() {
+            let is_outside = self.strings.pass(byte);
+            match byte {
+                b'{' | b'[' if is_outside => {
+                    if self.depth == 1
+                        && self.last_key().is_some_and(|key| is_read_by_caller(&key, byte))
+                    {
+                        return (at, Stop::Value);
                     }
-                    Progress::End(len) => {
-                        self.step = Step::Colon(reader.read(len));
-                        continue;
-                    }
-                },
-                (Step::Colon(key), b':') => {
-                    let key = key.clone();
-                    reader.read(1);
-                    self.step = Step::Value;
-                    return Ok(Some(Member::Key(key)));
+                    self.depth += 1;
                 }
-                (Step::Comma, b',') => Step::Key,
-                (Step::Open, _) => return Err(Expected("an object")),
-                (Step::First, _) => return Err(Expected("a key or `}`")),
-                (Step::Key, _) => return Err(Expected("a key")),
-                (Step::Colon(_), _) => return Err(Expected("`:`")),
-                (Step::Comma, _) => return Err(Expected("`,` or `}`")),
-                (Step::Closed, _) => return Err(Expected("the end of the body")),
-                (Step::Value, _) => unreachable!("the value must be read before the next key"),
-            };
-            reader.read(1);
+                b'}' | b']' if is_outside => self.depth -= 1,
+                _ => {}
+            }
+            self.bytes.push(byte);
+            if self.depth == 0 {
+                return (at + 1, Stop::End);
+            }
         }
+        (bytes.len(), Stop::More)
     }
 
-    /// Reads a value of any type. Returns where it is, once it has arrived.
-    pub(super) fn value(&mut self, reader: &mut Reader) -> Result<Option<Range<usize>>, Expected> {
-        match reader.peek() {
-            None => return Ok(None),
-            Some(b',' | b':' | b'}' | b']') => return Err(Expected("a value")),
-            Some(_) => {}
-        }
-        let Progress::End(len) = self.scan.advance(reader.rest()) else { return Ok(None) };
-        let value = reader.read(len);
-        self.value_was_read();
-        Ok(Some(value))
-    }
-
-    /// The caller has read all up to a value, which comes next.
-    pub(super) fn first_key_was_read(&mut self) {
-        debug_assert_eq!(self.step, Step::Open, "nothing may have been read");
-        self.step = Step::Value;
-    }
-
-    /// The caller has read the value of the last key.
-    pub(super) fn value_was_read(&mut self) {
-        debug_assert_eq!(self.step, Step::Value, "a value must follow a key");
-        self.step = Step::Comma;
+    /// The key whose value comes next, if a value comes next.
+    fn last_key(&self) -> Option<Key<'_>> {
+        Key::before(trim_end(&self.bytes).strip_suffix(b":")?)
     }
 }

@@ -7,7 +7,7 @@
 //! kube's methods learns which request failed, and when to retry.
 //!
 //! Invariants: reading takes a bounded time and a bounded number of bytes. Of a body that is no
-//! `Status`, only what [`Seen`] shows is passed on.
+//! `Status`, only what [`describe_body`] shows is passed on.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use tower::BoxError;
 
 use super::body::{ResponseBody, erase_body};
 use super::request_info::{RequestInfo, RequestTarget};
-use crate::decode::frames::{RETRY_AFTER_MAX, Seen};
+use crate::decode::frames::{RETRY_AFTER_MAX, describe_body};
 
 /// How much of an error is read. A Status has one message, and details that may name every cause.
 const BODY_MAX: usize = 64 << 10;
@@ -68,7 +68,7 @@ where
     // Other JSON must not hide the code of the answer.
     let sent = sent.filter(|sent| sent["kind"] == "Status");
     let mut status = sent.unwrap_or_else(|| {
-        let message = format!("{}; the body is {}", name_of(code), Seen::from_start(&start));
+        let message = format!("{}; the body is {}", name_of(code), describe_body(&start));
         json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": message, "reason": reason_of(code), "code": code.as_u16(),

@@ -1,16 +1,20 @@
-//! Frames beside `serde_json`: whatever the objects are, however they are written, wherever the body is
-//! divided, both read the same. And whatever the bytes are, nothing panics.
+//! Frames beside `serde_json`: whatever the objects are, however they are written, wherever the
+//! body is divided, both read the same. And whatever the bytes are, nothing panics.
 //!
 //! A failure prints its input, and `PROPTEST_CASES=20000` looks longer.
 
-mod common;
-
-use common::{Writer, lens, object, pieces, read_list, read_watch, without_managed_fields};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use windlass_informer::{
-    Bookmark, Change, FrameError, FrameOptions, ManagedFields, WatchFrame, compact,
-};
+
+use super::{OPTIONS, Writer, chunks, lens, object, read_list, read_watch, without_managed_fields};
+use crate::decode::compact::{ManagedFields, ObjectScan};
+use crate::decode::frames::{Bookmark, Change, Frame, FrameError, FrameOptions};
+
+fn compact(object: &[u8], managed_fields: ManagedFields) -> Box<[u8]> {
+    let mut scan = ObjectScan::default();
+    assert_eq!(scan.advance(object), Some(object.len()));
+    scan.copy(object, managed_fields)
+}
 
 fn parse(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).expect("a frame must be JSON")
@@ -108,14 +112,14 @@ proptest! {
     ) {
         let body = list_body(&items, &mut Writer::new(seed));
         let managed_fields = if keep { ManagedFields::Keep } else { ManagedFields::Cut };
-        let options = FrameOptions::default().managed_fields(managed_fields);
-        let (read, end) = read_list(pieces(body.as_bytes(), &lens), options);
+        let options = FrameOptions { managed_fields, ..OPTIONS };
+        let (read, end) = read_list(chunks(body.as_bytes(), &lens), options);
         let end = end.expect("the list is complete");
         prop_assert_eq!(end.resource_version.as_deref(), Some("12"));
         prop_assert_eq!(end.continue_token.as_deref(), Some("abc"));
-        prop_assert_eq!(end.remaining_item_count, Some(3));
-        let expected = items.iter().map(|item| if keep { item.clone() } else { without_managed_fields(item) });
-        prop_assert_eq!(read.iter().map(|item| parse(item)).collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+        let kept = |item| if keep { Value::clone(item) } else { without_managed_fields(item) };
+        let expected: Vec<_> = items.iter().map(kept).collect();
+        prop_assert_eq!(read.iter().map(|item| parse(item)).collect::<Vec<_>>(), expected);
         for item in read {
             prop_assert!(is_compact(&item));
             let item = item.into_vec();
@@ -137,16 +141,17 @@ proptest! {
             body += &event_body(name, object, &mut writer);
             body += &writer.space();
         }
-        let (read, end) = read_watch(pieces(body.as_bytes(), &lens), FrameOptions::default());
+        let (read, end) = read_watch(chunks(body.as_bytes(), &lens), OPTIONS);
         prop_assert_eq!(end, Ok(()));
         prop_assert_eq!(read.len(), events.len());
         for (read, (kind, object)) in read.into_iter().zip(events) {
             match (read, kind) {
-                (WatchFrame::Change(change, read), 0..3) => {
-                    prop_assert_eq!(change, [Change::Added, Change::Modified, Change::Deleted][kind]);
+                (Frame::Change(change, read), 0..3) => {
+                    let changes = [Change::Added, Change::Modified, Change::Deleted];
+                    prop_assert_eq!(change, changes[kind]);
                     prop_assert_eq!(parse(&read), without_managed_fields(&object));
                 }
-                (WatchFrame::Bookmark(Bookmark { resource_version, initial_events_end, .. }), 3) => {
+                (Frame::Bookmark(Bookmark { resource_version, initial_events_end }), 3) => {
                     prop_assert_eq!(resource_version, "9");
                     prop_assert!(initial_events_end);
                 }
@@ -158,26 +163,31 @@ proptest! {
     #[test]
     fn cutting_is_removing(object in object(), seed: u64) {
         let written = Writer::new(seed).write(&object);
-        let cut = compact(written.as_bytes(), ManagedFields::Cut).expect("an object");
+        let cut = compact(written.as_bytes(), ManagedFields::Cut);
         prop_assert_eq!(parse(&cut), without_managed_fields(&object));
-        let kept = compact(written.as_bytes(), ManagedFields::Keep).expect("an object");
+        let kept = compact(written.as_bytes(), ManagedFields::Keep);
         prop_assert_eq!(parse(&kept), object);
         prop_assert!(is_compact(&cut) && is_compact(&kept));
-        let again = compact(&cut, ManagedFields::Cut).expect("an object");
+        let again = compact(&cut, ManagedFields::Cut);
         prop_assert_eq!(again, cut);
     }
 
     #[test]
     fn half_an_item_never_comes_out(
-        items in prop::collection::vec(object(), 1..4), seed: u64, lens in lens(), at: prop::sample::Index,
+        items in prop::collection::vec(object(), 1..4),
+        seed: u64,
+        lens in lens(),
+        at: prop::sample::Index,
     ) {
         let body = list_body(&items, &mut Writer::new(seed));
         let body = body.trim_ascii_end().as_bytes();
         let cut = &body[..at.index(body.len())];
-        let (read, end) = read_list(pieces(cut, &lens), FrameOptions::default());
-        prop_assert!(matches!(end, Err(FrameError::Truncated(_) | FrameError::Body { .. })), "{:?}", end);
-        if let Err(FrameError::Truncated(place)) = end {
-            prop_assert_eq!(place.offset, cut.len() as u64);
+        let (read, end) = read_list(chunks(cut, &lens), OPTIONS);
+        let is_expected =
+            matches!(end, Err(FrameError::Truncated { .. } | FrameError::Body { .. }));
+        prop_assert!(is_expected, "{:?}", end);
+        if let Err(FrameError::Truncated { offset, .. }) = end {
+            prop_assert_eq!(offset, cut.len() as u64);
         }
         for (read, whole) in read.iter().zip(&items) {
             prop_assert_eq!(parse(read), without_managed_fields(whole));
@@ -186,13 +196,17 @@ proptest! {
 
     #[test]
     fn half_an_event_never_comes_out(
-        objects in prop::collection::vec(object(), 1..4), seed: u64, lens in lens(), at: prop::sample::Index,
+        objects in prop::collection::vec(object(), 1..4),
+        seed: u64,
+        lens in lens(),
+        at: prop::sample::Index,
     ) {
         let mut writer = Writer::new(seed);
-        let events: Vec<_> = objects.iter().map(|object| event_body("ADDED", object, &mut writer)).collect();
+        let mut event = |object| event_body("ADDED", object, &mut writer);
+        let events: Vec<_> = objects.iter().map(&mut event).collect();
         let body = events.concat();
         let at = at.index(body.len());
-        let (read, end) = read_watch(pieces(&body.as_bytes()[..at], &lens), FrameOptions::default());
+        let (read, end) = read_watch(chunks(&body.as_bytes()[..at], &lens), OPTIONS);
         let mut ends = events.iter().scan(0, |end, event| { *end += event.len(); Some(*end) });
         let whole = ends.clone().filter(|&end| end <= at).count();
         prop_assert_eq!(read.len(), whole);
@@ -200,16 +214,14 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_alike_in_any_pieces(body in noise(), lens in lens()) {
-        let options = FrameOptions::default();
-        let (whole, end) = read_list([body.as_slice()], options);
-        let (in_pieces, other_end) = read_list(pieces(&body, &lens), options);
-        prop_assert_eq!(whole, in_pieces);
-        prop_assert!(alike(&end, &other_end), "{:?} but in pieces {:?}", end, other_end);
-        let (whole, end) = read_watch([body.as_slice()], options);
-        let (in_pieces, other_end) = read_watch(pieces(&body, &lens), options);
-        prop_assert_eq!(whole, in_pieces);
-        prop_assert!(alike(&end, &other_end), "{:?} but in pieces {:?}", end, other_end);
-        let _ = compact(&body, ManagedFields::Cut);
+    fn any_bytes_are_read_alike_in_any_chunks(body in noise(), lens in lens()) {
+        let (whole, end) = read_list([body.as_slice()], OPTIONS);
+        let (in_chunks, other_end) = read_list(chunks(&body, &lens), OPTIONS);
+        prop_assert_eq!(whole, in_chunks);
+        prop_assert!(alike(&end, &other_end), "{:?} but in chunks {:?}", end, other_end);
+        let (whole, end) = read_watch([body.as_slice()], OPTIONS);
+        let (in_chunks, other_end) = read_watch(chunks(&body, &lens), OPTIONS);
+        prop_assert_eq!(whole, in_chunks);
+        prop_assert!(alike(&end, &other_end), "{:?} but in chunks {:?}", end, other_end);
     }
 }

@@ -1,70 +1,82 @@
-//! What the tests of frames share: reading bodies in pieces, and JSON that is written in every possible way.
+//! Tests of frames, and what they share: reading bodies in chunks, and JSON that is written in many
+//! ways.
 
-#![allow(dead_code, reason = "no test file uses all of it")]
+mod list;
+mod model;
+mod watch;
 
 use std::fmt::Write as _;
 
 use proptest::prelude::*;
 use serde_json::{Map, Value};
-use windlass_informer::{
-    FrameError, FrameOptions, ListEnd, ListFrame, ListFrames, WatchFrame, WatchFrames,
-};
 
-/// The items of a list, or of as much of it as was understood, and how it ended.
-pub(crate) fn read_list<'a>(
+use super::{Frame, FrameError, FrameOptions, Frames, ListEnd};
+use crate::decode::compact::ManagedFields;
+
+const OPTIONS: FrameOptions =
+    FrameOptions { managed_fields: ManagedFields::Cut, frame_max: FrameOptions::FRAME_MAX_DEFAULT };
+
+/// The frames of a body, or of as much of it as was understood, and how it ended.
+fn read<'a>(
+    mut frames: Frames,
     chunks: impl IntoIterator<Item = &'a [u8]>,
-    options: FrameOptions,
-) -> (Vec<Box<[u8]>>, Result<ListEnd, FrameError>) {
-    let mut frames = ListFrames::new(options);
-    let mut items = Vec::new();
-    let mut end = None;
+) -> (Vec<Frame>, Result<(), FrameError>) {
+    let mut read = Vec::new();
     for chunk in chunks {
         frames.push(chunk);
-        while let Ok(Some(frame)) = frames.next_frame() {
-            match frame {
-                ListFrame::Item(item) => items.push(item),
-                ListFrame::End(list) => assert_eq!(end.replace(list), None, "a list ends once"),
+        loop {
+            match frames.next() {
+                Ok(Some(frame)) => read.push(frame),
+                Ok(None) => break,
+                Err(error) => return (read, Err(error)),
             }
         }
     }
-    assert_eq!(frames.items(), items.len() as u64);
-    (items, frames.finish().map(|()| end.expect("a list that finishes must have ended")))
+    (read, frames.finish())
+}
+
+/// The items of a list, or of as much of it as was understood, and how it ended.
+fn read_list<'a>(
+    chunks: impl IntoIterator<Item = &'a [u8]>,
+    options: FrameOptions,
+) -> (Vec<Box<[u8]>>, Result<ListEnd, FrameError>) {
+    let (frames, finished) = read(Frames::list(options), chunks);
+    let (mut items, mut end) = (Vec::new(), None);
+    for frame in frames {
+        match frame {
+            Frame::Item(item) => items.push(item),
+            Frame::ListEnd(list) => assert_eq!(end.replace(list), None, "a list ends once"),
+            other => panic!("{other:?}"),
+        }
+    }
+    (items, finished.map(|()| end.expect("a list that finishes must have ended")))
 }
 
 /// The events of a watch, or of as much of it as was understood, and how it ended.
-pub(crate) fn read_watch<'a>(
+fn read_watch<'a>(
     chunks: impl IntoIterator<Item = &'a [u8]>,
     options: FrameOptions,
-) -> (Vec<WatchFrame>, Result<(), FrameError>) {
-    let mut frames = WatchFrames::new(options);
-    let mut events = Vec::new();
-    for chunk in chunks {
-        frames.push(chunk);
-        while let Ok(Some(event)) = frames.next_frame() {
-            events.push(event);
-        }
-    }
-    assert_eq!(frames.events(), events.len() as u64);
-    (events, frames.finish())
+) -> (Vec<Frame>, Result<(), FrameError>) {
+    read(Frames::watch(options), chunks)
 }
 
-/// Divides `body` into pieces: at every place where `lens` says so, over and over.
-pub(crate) fn pieces<'a>(body: &'a [u8], lens: &[usize]) -> Vec<&'a [u8]> {
+/// Divides `body` into chunks with the lengths `lens`, over and over.
+fn chunks<'a>(body: &'a [u8], lens: &[usize]) -> Vec<&'a [u8]> {
     let mut rest = body;
-    let mut pieces = Vec::new();
+    let mut chunks = Vec::new();
     for &len in lens.iter().cycle() {
         if rest.is_empty() {
             break;
         }
-        let (piece, after) = rest.split_at(len.clamp(1, rest.len()));
-        pieces.push(piece);
+        let (chunk, after) = rest.split_at(len.clamp(1, rest.len()));
+        chunks.push(chunk);
         rest = after;
     }
-    pieces
+    chunks
 }
 
-/// Lengths of pieces: many short ones, or a few long ones.
-pub(crate) fn lens() -> impl Strategy<Value = Vec<usize>> {
+/// Lengths of chunks: many short ones, or a few long ones.
+fn lens() -> impl Strategy<Value = Vec<usize>> {
     prop_oneof![
         prop::collection::vec(1_usize..4, 1..4),
         prop::collection::vec(1_usize..200, 1..8),
@@ -73,7 +85,7 @@ pub(crate) fn lens() -> impl Strategy<Value = Vec<usize>> {
 }
 
 /// Any object, with the names that matter in places where they do and do not.
-pub(crate) fn object() -> impl Strategy<Value = Value> {
+fn object() -> impl Strategy<Value = Value> {
     let members = prop::collection::vec((key(), value()), 0..5);
     let metadata = prop::collection::vec((key(), value()), 0..5).prop_map(from_members);
     (members, prop::option::of(metadata)).prop_map(|(members, metadata)| {
@@ -103,18 +115,21 @@ fn value() -> impl Strategy<Value = Value> {
 
 fn key() -> impl Strategy<Value = String> {
     prop_oneof![
-        3 => prop::sample::select(vec!["metadata", "managedFields", "spec"]).prop_map(str::to_owned),
+        3 => prop::sample::select(vec!["metadata", "managedFields", "spec"])
+            .prop_map(str::to_owned),
         2 => text(),
     ]
 }
 
-/// Text that is hard on whoever looks for brackets, quotes or names in it.
+/// Text with brackets, quotes and names that a scan must not take for structure.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         2 => r#"["\\{}\[\]:, a\n]{0,12}"#,
         1 => any::<String>(),
-        1 => prop::sample::select(vec![r#""managedFields":[]"#, "managedFields", "metadata\\", "ü€🦀"])
-            .prop_map(str::to_owned),
+        1 => prop::sample::select(
+            vec![r#""managedFields":[]"#, "managedFields", "metadata\\", "ü€🦀"]
+        )
+        .prop_map(str::to_owned),
     ]
 }
 
@@ -123,19 +138,19 @@ fn from_members(members: Vec<(String, Value)>) -> Value {
 }
 
 /// Writes JSON in one of its many forms, drawn from a seed.
-pub(crate) struct Writer {
+struct Writer {
     random: fastrand::Rng,
     spaced: bool,
 }
 
 impl Writer {
-    pub(crate) fn new(seed: u64) -> Self {
+    fn new(seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         Self { spaced: random.bool(), random }
     }
 
     /// Members in any order, strings with or without escapes, whitespace here and there or nowhere.
-    pub(crate) fn write(&mut self, value: &Value) -> String {
+    fn write(&mut self, value: &Value) -> String {
         match value {
             Value::Object(members) => {
                 let members = members.iter().map(|(key, value)| (key.clone(), self.write(value)));
@@ -152,7 +167,7 @@ impl Writer {
     }
 
     /// An object whose values are written already.
-    pub(crate) fn object(&mut self, mut members: Vec<(String, String)>) -> String {
+    fn object(&mut self, mut members: Vec<(String, String)>) -> String {
         self.random.shuffle(&mut members);
         let members: Vec<_> = members
             .into_iter()
@@ -174,7 +189,7 @@ impl Writer {
     }
 
     /// An array whose items are written already.
-    pub(crate) fn array(&mut self, items: Vec<String>) -> String {
+    fn array(&mut self, items: Vec<String>) -> String {
         let items: Vec<_> = items
             .into_iter()
             .map(|item| format!("{}{item}{}", self.space(), self.space()))
@@ -182,7 +197,7 @@ impl Writer {
         format!("[{}{}]", items.join(","), self.space())
     }
 
-    pub(crate) fn space(&mut self) -> String {
+    fn space(&mut self) -> String {
         if !self.spaced || self.random.bool() {
             return String::new();
         }
@@ -216,7 +231,7 @@ impl Writer {
 }
 
 /// What an object is without its managedFields.
-pub(crate) fn without_managed_fields(object: &Value) -> Value {
+fn without_managed_fields(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
         metadata.remove("managedFields");
