@@ -1,8 +1,8 @@
 //! Whether a cache is as new as something that was written.
 //!
-//! A controller that writes an object and reads the cache right after it may see the world as it was before. The
-//! server's answer says which version the write led to; a cache that has that version, or has come past it, shows
-//! the write.
+//! A controller that writes an object and reads the cache right after it may see the old state. The
+//! server's answer has the version of the write. A cache that has that version, or a later one,
+//! shows the write.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use windlass_indexer::{Head, ObjectKey, ResourceVersion, Selector, Uid};
 use crate::resource::Resource;
 use crate::share::engine::Engine;
 
-/// What a write has left behind, as the server told it.
+/// The result of a write, as the server answered it.
 #[derive(Clone, Debug)]
 pub enum Written {
     /// An object, with the version that the write led to.
@@ -55,17 +55,17 @@ impl Freshness {
         Self { engine, labels, names, has_other_fields }
     }
 
-    /// Whether both tell of the cache of one informer.
+    /// Whether both are about the cache of the same informer.
     pub fn is_of_same_cache(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.engine, &other.engine)
     }
 
-    /// What the informer is of.
+    /// The resource of the informer.
     pub fn resource(&self) -> &Resource {
         self.engine.resource()
     }
 
-    /// The version in which the cache shows an object; `None` if it does not.
+    /// The cached version of an object; `None` if it is not cached.
     pub fn version_of(&self, key: &ObjectKey) -> Option<ResourceVersion> {
         self.engine.cache().reader().get(key).map(|held| held.head().resource_version().clone())
     }
@@ -91,7 +91,7 @@ impl Freshness {
             (Written::Object(wanted), None) => {
                 !self.labels.matches(wanted.labels())
                     || !self.names.iter().all(|rule| rule.is_met(wanted.key()))
-                    || self.engine.has_passed(wanted.namespace(), wanted.resource_version())
+                    || self.has_passed(wanted)
             }
         }
     }
@@ -107,7 +107,7 @@ impl Freshness {
     /// listed everything since then. What was written before is either undone or in that list, and
     /// its version means nothing any more.
     pub fn is_restored_since(&self, key: &ObjectKey, then: Instant) -> bool {
-        self.engine.is_restored_since(key.namespace(), then)
+        self.engine.feed_of(key.namespace()).is_some_and(|feed| feed.is_restored_since(then))
     }
 
     /// Waits until the cache [shows](Self::has_seen) what was written. That may take for ever, if
@@ -115,15 +115,22 @@ impl Freshness {
     /// timeout. Cancel safe.
     pub async fn wait_until_seen(&self, written: &Written, answered: Instant) {
         loop {
-            let progress = self.engine.progress();
+            let progress = self.engine.cache().progress.notified();
             tokio::pin!(progress);
-            // Before looking, so that what comes between is not missed.
+            // Before the check, so that nothing in between is missed.
             progress.as_mut().enable();
             if self.has_seen(written, answered) {
                 return;
             }
             progress.await;
         }
+    }
+
+    /// Whether everything up to the version of an object has arrived, or never will, because its
+    /// namespace is not watched.
+    fn has_passed(&self, wanted: &Head) -> bool {
+        let feed = self.engine.feed_of(wanted.namespace());
+        feed.is_none_or(|feed| feed.has_reached(wanted.resource_version()))
     }
 }
 

@@ -111,21 +111,17 @@ pub use decode::frames::{
 pub use decode::transform::Transform;
 pub use error::{InformerError, Stopped};
 pub use freshness::{Freshness, Written};
-pub use reflect::reflector::{
-    Action, Arrival, BackoffConfig, Listed, Phase, Reaction, Reflector, ReflectorConfig, Relist,
-    ServerTraits, TimedOut,
-};
+pub use reflect::reflector::{BackoffConfig, ListFault, Reaction, ReflectorConfig, Relist};
 pub use resource::{Resource, Scope};
-pub use share::delta_fifo::{
-    Delta, DeltaFifo, Deltas, FinalState, IntoDeltas, Position, ReplaceList,
-};
-pub use share::dynamic::{DynamicError, DynamicInformerFactory};
-pub use share::event::{Event, Filtered, Handler, filtered};
+pub use share::delta_fifo::FinalState;
+pub use share::dynamic::DynamicError;
+pub use share::event::{Event, Handler, filtered};
 pub use share::factory::{FactoryBuilder, InformerFailure, NotSynced, SharedInformerFactory};
 pub use share::informer::SharedInformer;
-pub use share::listener::{HandlerOptions, HandlerStatus, Registration, Resync, Subscription};
+pub use share::listener::{HandlerOptions, HandlerStatus};
 pub use share::options::InformerOptions;
-pub use telemetry::observer::{ListReport, Observer, Probe};
+pub use share::registration::{Registration, Subscription};
+pub use telemetry::observer::{Observation, Observer, StatusHandle};
 #[cfg(feature = "prometheus")]
 pub use telemetry::prometheus::InformerMetrics;
 pub use telemetry::status::{Activity, Counts, FeedStatus, InformerStatus, Life, Progress};

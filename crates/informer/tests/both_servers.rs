@@ -237,8 +237,7 @@ async fn a_kind_that_is_defined_while_the_process_runs_has_an_informer() {
         let group = format!("{namespace}.example.dev");
         let kind = GroupVersionKind::gvk(&group, "v1", "Boat");
         let factory = SharedInformerFactory::new(client.clone());
-        let dynamic = factory.dynamic();
-        let error = dynamic.informer(&kind).await.expect_err("not defined yet");
+        let error = factory.dynamic_informer(&kind).await.expect_err("not defined yet");
         assert!(matches!(error, DynamicError::Discovery(_)), "{error}");
 
         let definition = json!({
@@ -258,7 +257,7 @@ async fn a_kind_that_is_defined_while_the_process_runs_has_an_informer() {
             .await;
         // A real server serves it a moment later.
         let boats = loop {
-            match dynamic.informer(&kind).await {
+            match factory.dynamic_informer(&kind).await {
                 Ok(informer) => break informer,
                 Err(DynamicError::Discovery(_)) => tokio::task::yield_now().await,
                 Err(error) => panic!("{error}"),
@@ -275,7 +274,7 @@ async fn a_kind_that_is_defined_while_the_process_runs_has_an_informer() {
             "metadata": {"name": "mary"}, "spec": {"masts": 2},
         });
         create(&client, &path, &boat).await;
-        let resource = dynamic.resource(&kind).await.expect("it is there");
+        let resource = factory.discover(&kind).await.expect("it is there");
         assert_eq!(resource, *boats.resource());
         let described = kube::api::ApiResource::from_gvk_with_plural(&kind, "boats");
         let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &namespace, &described);

@@ -18,8 +18,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use windlass_indexer::ByLabel;
 use windlass_informer::{
-    BackoffConfig, ClientStack, Handler as _, InformerOptions, Observer, ReflectorConfig,
-    Registration, Resource, SharedInformer, SharedInformerFactory, SourceError, filtered,
+    BackoffConfig, ClientStack, Handler as _, InformerOptions, Observation, Observer,
+    ReflectorConfig, Registration, Resource, SharedInformer, SharedInformerFactory, filtered,
 };
 use windlass_testkit::{RealCluster, RealOptions};
 
@@ -71,12 +71,14 @@ struct Steps {
 }
 
 impl Observer for Steps {
-    fn failed(&self, _: &Resource, _: &SourceError) {
-        self.failures.send_modify(|count| *count += 1);
-    }
-
-    fn restored(&self, _: &Resource) {
-        self.restored.send_modify(|count| *count += 1);
+    fn observe(&self, _: &Resource, observation: &Observation<'_>) {
+        match observation {
+            Observation::Failed { .. } => self.failures.send_modify(|count| *count += 1),
+            Observation::Listed { is_restored: true, .. } => {
+                self.restored.send_modify(|count| *count += 1);
+            }
+            _ => {}
+        }
     }
 }
 
@@ -161,7 +163,7 @@ impl Scene {
         let backoff = BackoffConfig::default().max(Duration::from_secs(1));
         let reflector = ReflectorConfig::default()
             .backoff(backoff)
-            .doubt(Duration::from_secs(1))
+            .outage_silence(Duration::from_secs(1))
             .stall(Duration::from_secs(5));
         let options = InformerOptions::new()
             .namespace(NAMESPACE)

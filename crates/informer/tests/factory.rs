@@ -98,9 +98,9 @@ async fn typed_dynamic_and_metadata_readers_share_one_watch() {
     let factory = cluster.factory();
     let kind = GroupVersionKind::gvk("", "v1", "ConfigMap");
     let typed = factory.informer::<ConfigMap>().expect("an informer");
-    let dynamic = factory.dynamic().informer(&kind).await.expect("a kind of the server");
+    let dynamic = factory.dynamic_informer(&kind).await.expect("a kind of the server");
     let metadata = factory.metadata::<ConfigMap>().expect("an informer");
-    let dynamic_metadata = factory.dynamic().metadata(&kind).await.expect("a kind of the server");
+    let dynamic_metadata = factory.dynamic_metadata(&kind).await.expect("a kind of the server");
     let slim = factory.informer_of::<Slim>(&config_maps(), |options| options).expect("an informer");
     factory.start();
     factory.wait_for_sync().await.expect("they list");
@@ -517,7 +517,7 @@ async fn deleted_definition_does_not_wedge_the_rest() {
     let factory = cluster.factory();
     let configs = factory.informer::<ConfigMap>().expect("an informer");
     let kind = GroupVersionKind::gvk("example.dev", "v1", "Foo");
-    let foos = factory.dynamic().informer(&kind).await.expect("a kind of the server");
+    let foos = factory.dynamic_informer(&kind).await.expect("a kind of the server");
     factory.start();
     factory.wait_for_sync().await.expect("both list");
     assert_eq!(foos.lister().reader().len(), 1);

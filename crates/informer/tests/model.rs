@@ -22,8 +22,8 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use windlass_indexer::{ByLabel, ByOwner, Head, Index, ResourceVersion, Uid};
 use windlass_informer::{
-    Counts, Event, HandlerOptions, InformerOptions, ReflectorConfig, Registration, Resync,
-    SharedInformer, SharedInformerFactory, Subscription,
+    Counts, Event, HandlerOptions, InformerOptions, ReflectorConfig, Registration, SharedInformer,
+    SharedInformerFactory, Subscription,
 };
 use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule, Snapshot};
 
@@ -287,8 +287,8 @@ impl Run {
 
     fn add_handler(&mut self, name: &'static str) {
         let resync = match self.random.u8(..3) {
-            0 => Resync::Every(Duration::from_secs(self.random.u64(1..120))),
-            _ => Resync::Never,
+            0 => Duration::from_secs(self.random.u64(1..120)),
+            _ => Duration::ZERO,
         };
         let replica = Replica::new(name);
         let options = HandlerOptions::new().name(name).resync(resync);

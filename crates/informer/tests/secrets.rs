@@ -18,8 +18,8 @@ use support::{Running, idle, pass};
 use tracing::Level;
 use windlass_indexer::{Head, Index};
 use windlass_informer::{
-    ClientStack, Event, InformerOptions, Observer, Resource, ResponseBody, SharedInformer,
-    SourceError, Transform,
+    ClientStack, Event, InformerOptions, Observation, Observer, Resource, ResponseBody,
+    SharedInformer, Transform,
 };
 
 /// What must show nowhere, as it is and in base64.
@@ -134,9 +134,12 @@ impl io::Write for Shown {
 }
 
 impl Observer for Shown {
-    fn failed(&self, resource: &Resource, error: &SourceError) {
+    fn observe(&self, resource: &Resource, observation: &Observation<'_>) {
         self.add(resource);
-        self.add(error);
+        self.add_debug(observation);
+        if let Observation::Failed { error, .. } = observation {
+            self.add(error);
+        }
     }
 }
 

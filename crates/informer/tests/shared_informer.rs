@@ -10,7 +10,7 @@ use support::by_hand::{self, object, object_of};
 use support::{Cluster, Log, Running, content, idle, pass, text};
 use tokio_util::sync::CancellationToken;
 use windlass_informer::{
-    Event, HandlerOptions, InformerOptions, Life, Resync, Stopped, Subscription, filtered,
+    Event, HandlerOptions, InformerOptions, Life, Stopped, Subscription, filtered,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -20,7 +20,7 @@ fn options() -> InformerOptions {
 }
 
 fn every(seconds: u64) -> HandlerOptions {
-    HandlerOptions::new().resync(Resync::Every(Duration::from_secs(seconds)))
+    HandlerOptions::new().resync(Duration::from_secs(seconds))
 }
 
 /// The next so many events of a subscription.
@@ -597,7 +597,7 @@ async fn handler_can_do_without_the_resync_of_its_informer() {
     let cluster = Cluster::with(&["a"]).await;
     let informer = cluster.running(options().resync(SECOND));
     let log = Log::new();
-    let never = HandlerOptions::new().resync(Resync::Never);
+    let never = HandlerOptions::new().resync(Duration::ZERO);
     informer.add_handler_with(never, log.handler()).expect("it runs");
     pass(Duration::from_mins(1)).await;
     assert_eq!(log.take().await, ["+a=1 initial"]);

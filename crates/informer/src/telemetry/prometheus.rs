@@ -1,13 +1,15 @@
-//! The informers' metrics on a `prometheus-client` registry, under client-go's names where it has one.
+//! The informers' metrics on a `prometheus-client` registry, under client-go's names where it has
+//! one.
 //!
-//! Counters and histograms are pushed by informers, through [`Observer`]. What is a state is read from them while
-//! a scrape is under way, through [`Probe`]: sizes, pending events, the age of the last event, which grows without
-//! anything happening. So no task ticks, and no gauge is older than its scrape.
+//! Counters and histograms are updated by [`Observation`]s. States (sizes, pending events, the age of
+//! the last event) are read from the informers during a scrape, through [`StatusHandle`]. So there
+//! is no periodic task, and no gauge is older than its scrape.
 //!
-//! `families` is the table of what is shown. Here is who counts: one [`Series`] for each resource, from when its
-//! first informer is made until its last one is gone.
-//! Invariant: a scrape holds no lock of this module while it asks an informer, since an informer whose last owner
-//! leaves during a scrape is dropped by that scrape.
+//! `families` is the table of the metrics. This file counts: it has one [`Series`] for each resource,
+//! from when its first informer is made until its last one is gone.
+//!
+//! Invariant: a scrape holds no lock of this module while it asks an informer for its status. An
+//! informer whose last user leaves meanwhile is dropped by the scrape, and that needs the locks.
 
 mod families;
 
@@ -24,13 +26,14 @@ use prometheus_client::registry::Registry;
 
 use crate::decode::frames::Change;
 use crate::resource::Resource;
-use crate::telemetry::observer::{ListReport, Observer, Probe};
+use crate::share::lock::lock;
+use crate::telemetry::observer::{Observation, Observer, StatusHandle};
 use crate::telemetry::status::InformerStatus;
 use crate::transport::source::SourceError;
-use families::FAMILIES;
+use families::families;
 
-/// Shows any number of informers on one `prometheus_client` registry. All have the label `resource`, as in
-/// `pods.v1`. Those that client-go's reflectors have, under their names:
+/// Shows any number of informers on one `prometheus_client` registry. All metrics have the label
+/// `resource`, as in `pods.v1`. Those of client-go's reflectors, under their names:
 ///
 /// | metric | type | of each resource |
 /// |---|---|---|
@@ -88,33 +91,40 @@ use families::FAMILIES;
 /// # }
 /// ```
 ///
-/// The registry is the caller's, and so are its prefix and labels; there is no global one. Clones are the same
-/// metrics.
+/// The caller owns the registry, its prefix and its labels; there is no global one. Clones are the
+/// same metrics.
 ///
-/// A resource is shown from when its first informer is made until its last one is gone; it starts at zero again
-/// after that, like a process that was restarted. Informers of one resource, as with different selectors, are
-/// shown as one: numbers are added up, and it is synced when all of them are. So are handlers of one name, which
-/// is the handler's type unless [`HandlerOptions::name`](crate::HandlerOptions::name) says otherwise.
+/// A resource is shown from when its first informer is made until its last one is gone. After that
+/// it starts at zero, like a process that was restarted. Several informers of one resource, as with
+/// different selectors, are shown as one: numbers are added up, and it is synced when all of them
+/// are. The same applies to handlers of one name, which is the handler's type unless
+/// [`HandlerOptions::name`](crate::HandlerOptions::name) is set.
 #[derive(Clone, Debug)]
 pub struct InformerMetrics {
     resources: Arc<Resources>,
 }
 
-/// What is shown, by resource. Ordered, so that a scrape is.
+/// What is shown, by resource. Ordered, so that a scrape is ordered.
 #[derive(Debug, Default)]
 struct Resources(RwLock<BTreeMap<Resource, Arc<Series>>>);
 
-/// What is counted for one resource, and whom to ask for the rest.
+/// What is counted for one resource, and the informers that have the rest.
 #[derive(Debug)]
 struct Series {
-    lists: Counter,
+    counters: Counters,
     list_duration: Histogram,
     list_items: Histogram,
     list_bytes: Histogram,
-    watches: Counter,
-    short_watches: Counter,
     watch_duration: Histogram,
     watch_items: Histogram,
+    informers: Mutex<Vec<StatusHandle>>,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    lists: Counter,
+    watches: Counter,
+    short_watches: Counter,
     /// In the order of [`EVENTS`].
     events: [Counter; EVENTS.len()],
     /// In the order of [`REASONS`].
@@ -125,8 +135,6 @@ struct Series {
     repaired: Counter,
     restored: Counter,
     quarantined: Counter,
-    /// The informers of this resource.
-    probes: Mutex<Vec<Probe>>,
 }
 
 /// One resource in one scrape.
@@ -136,10 +144,10 @@ struct Shown {
     informers: Vec<InformerStatus>,
 }
 
-/// What changes are called.
+/// The values of the label `type`.
 const EVENTS: [&str; 3] = ["added", "modified", "deleted"];
 
-/// What failures are called.
+/// The values of the label `reason`.
 const REASONS: [&str; 5] = ["gone", "throttled", "unauthorized", "silent", "other"];
 
 /// A watch that ends sooner than this, and without an event, is short: client-go's bound.
@@ -180,35 +188,29 @@ impl InformerMetrics {
         Self { resources }
     }
 
-    /// What to give to [`InformerOptions::observer`](crate::InformerOptions::observer), of a factory's defaults or
-    /// of single informers. All are the same.
+    /// An observer for [`InformerOptions::observer`](crate::InformerOptions::observer), of a
+    /// factory's defaults or of single informers.
     pub fn observer(&self) -> Arc<dyn Observer> {
         Arc::new(self.clone())
-    }
-
-    fn count(&self, resource: &Resource, count: impl FnOnce(&Series)) {
-        count(&self.resources.series(resource));
     }
 }
 
 impl Resources {
-    /// The series of a resource, which may be new.
-    fn series(&self, resource: &Resource) -> Arc<Series> {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner).get(resource).cloned();
-        known.unwrap_or_else(|| {
-            let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
-            // Resources that come and go must not pile up, even if nobody ever scrapes.
-            all.retain(|_, series| !series.live_probes().is_empty());
-            Arc::clone(all.entry(resource.clone()).or_insert_with(|| Arc::new(Series::new())))
-        })
+    /// Adds an informer. Nobody can remove its series before it is in there.
+    fn add(&self, resource: &Resource, informer: StatusHandle) {
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        // Resources that come and go must not pile up, even if nobody ever scrapes.
+        all.retain(|_, series| !series.live_informers().is_empty());
+        let series = all.entry(resource.clone()).or_insert_with(|| Arc::new(Series::new()));
+        series.live_informers().push(informer);
     }
 
     /// The resources that have an informer at this moment, in order.
     fn shown(&self) -> Vec<Shown> {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
         let shown = all.into_iter().filter_map(|(resource, series)| {
-            let probes = series.live_probes().clone();
-            let informers: Vec<_> = probes.iter().filter_map(Probe::status).collect();
+            let handles = series.live_informers().clone();
+            let informers: Vec<_> = handles.iter().filter_map(StatusHandle::status).collect();
             let resource = resource.to_string();
             (!informers.is_empty()).then_some(Shown { resource, series, informers })
         });
@@ -222,113 +224,94 @@ impl Collector for Resources {
         if shown.is_empty() {
             return Ok(());
         }
-        FAMILIES.iter().try_for_each(|family| family.encode(&mut encoder, &shown))
+        families().iter().try_for_each(|family| family.encode(&mut encoder, &shown))
     }
 }
 
 impl Series {
     fn new() -> Self {
         Self {
-            lists: Counter::default(),
+            counters: Counters::default(),
             list_duration: Histogram::new(LIST_SECONDS),
             list_items: Histogram::new(ITEMS),
             list_bytes: Histogram::new(BYTES),
-            watches: Counter::default(),
-            short_watches: Counter::default(),
             watch_duration: Histogram::new(WATCH_SECONDS),
             watch_items: Histogram::new(ITEMS),
-            events: Default::default(),
-            failures: Default::default(),
-            relists: Counter::default(),
-            stale: Counter::default(),
-            swept: Counter::default(),
-            repaired: Counter::default(),
-            restored: Counter::default(),
-            quarantined: Counter::default(),
-            probes: Mutex::default(),
+            informers: Mutex::default(),
         }
     }
 
-    fn live_probes(&self) -> MutexGuard<'_, Vec<Probe>> {
-        let mut probes = self.probes.lock().unwrap_or_else(PoisonError::into_inner);
-        probes.retain(|probe| !probe.is_gone());
-        probes
-    }
-}
-
-/// Every method is a look-up by resource, and then an atomic addition or a histogram's lock around a few.
-impl Observer for InformerMetrics {
-    fn attached(&self, resource: &Resource, probe: Probe) {
-        let mut all = self.resources.0.write().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|_, series| !series.live_probes().is_empty());
-        // Under the lock, so that nobody takes the series for one that is over.
-        let series = all.entry(resource.clone()).or_insert_with(|| Arc::new(Series::new()));
-        series.live_probes().push(probe);
+    fn live_informers(&self) -> MutexGuard<'_, Vec<StatusHandle>> {
+        let mut informers = lock(&self.informers);
+        informers.retain(|informer| !informer.is_gone());
+        informers
     }
 
-    fn listed(&self, resource: &Resource, list: &ListReport) {
-        self.count(resource, |series| {
-            series.lists.inc();
-            series.list_duration.observe(list.took.as_secs_f64());
-            series.list_items.observe(float(list.objects));
-            series.list_bytes.observe(float(list.bytes));
-            series.swept.inc_by(list.swept);
-            series.repaired.inc_by(list.repaired);
-        });
-    }
-
-    fn watch_opened(&self, resource: &Resource) {
-        self.count(resource, |series| _ = series.watches.inc());
-    }
-
-    fn watch_closed(&self, resource: &Resource, lasted: Duration, events: u64) {
-        self.count(resource, |series| {
-            series.watch_duration.observe(lasted.as_secs_f64());
-            series.watch_items.observe(float(events));
-            if lasted < SHORT_WATCH && events == 0 {
-                series.short_watches.inc();
+    fn count(&self, observation: &Observation<'_>) {
+        let counters = &self.counters;
+        match observation {
+            Observation::ListBegun { is_relist } => {
+                counters.relists.inc_by(u64::from(*is_relist));
             }
-        });
-    }
-
-    fn changed(&self, resource: &Resource, change: Change, count: u64) {
-        let event = match change {
-            Change::Added => 0,
-            Change::Modified => 1,
-            Change::Deleted => 2,
-        };
-        self.count(resource, |series| _ = series.events[event].inc_by(count));
-    }
-
-    fn failed(&self, resource: &Resource, error: &SourceError) {
-        let reason = match error {
-            error if error.is_gone() => 0,
-            error if error.is_throttled() => 1,
-            error if error.is_unauthorized() => 2,
-            SourceError::Silent(_) => 3,
-            _ => 4,
-        };
-        self.count(resource, |series| _ = series.failures[reason].inc());
-    }
-
-    fn relisting(&self, resource: &Resource) {
-        self.count(resource, |series| _ = series.relists.inc());
-    }
-
-    fn stale(&self, resource: &Resource, count: u64) {
-        self.count(resource, |series| _ = series.stale.inc_by(count));
-    }
-
-    fn quarantined(&self, resource: &Resource) {
-        self.count(resource, |series| _ = series.quarantined.inc());
-    }
-
-    fn restored(&self, resource: &Resource) {
-        self.count(resource, |series| _ = series.restored.inc());
+            Observation::Listed { list, swept, repaired, is_restored } => {
+                counters.lists.inc();
+                counters.swept.inc_by(*swept);
+                counters.repaired.inc_by(*repaired);
+                counters.restored.inc_by(u64::from(*is_restored));
+                self.list_duration.observe(list.elapsed.as_secs_f64());
+                self.list_items.observe(float(list.objects));
+                self.list_bytes.observe(float(list.bytes));
+            }
+            Observation::WatchOpened => _ = counters.watches.inc(),
+            Observation::WatchClosed { lasted, events } => {
+                self.watch_duration.observe(lasted.as_secs_f64());
+                self.watch_items.observe(float(*events));
+                let is_short = *lasted < SHORT_WATCH && *events == 0;
+                counters.short_watches.inc_by(u64::from(is_short));
+            }
+            Observation::Changed(change) => _ = counters.events[event_index(*change)].inc(),
+            Observation::Stale(count) => _ = counters.stale.inc_by(*count),
+            Observation::Quarantined(_) => _ = counters.quarantined.inc(),
+            Observation::Failed { error, .. } => _ = counters.failures[reason_index(error)].inc(),
+            _ => {}
+        }
     }
 }
 
-/// Metrics are floating point numbers; a count that is not exact as one is beyond anything that happens.
+/// The index into [`EVENTS`].
+fn event_index(change: Change) -> usize {
+    match change {
+        Change::Added => 0,
+        Change::Modified => 1,
+        Change::Deleted => 2,
+    }
+}
+
+/// The index into [`REASONS`].
+fn reason_index(error: &SourceError) -> usize {
+    match error {
+        error if error.is_gone() => 0,
+        error if error.is_throttled() => 1,
+        error if error.is_unauthorized() => 2,
+        SourceError::Silent(_) => 3,
+        _ => 4,
+    }
+}
+
+impl Observer for InformerMetrics {
+    fn observe(&self, resource: &Resource, observation: &Observation<'_>) {
+        if let Observation::Created(informer) = observation {
+            self.resources.add(resource, informer.clone());
+            return;
+        }
+        let all = self.resources.0.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(series) = all.get(resource) {
+            series.count(observation);
+        }
+    }
+}
+
+/// Metrics are floating point numbers.
 #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
 fn float(count: u64) -> f64 {
     count as f64

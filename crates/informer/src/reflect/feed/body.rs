@@ -9,17 +9,17 @@ use crate::decode::frames::{
 };
 use crate::transport::source::{Body, Request};
 
-/// Reads what is left of a body after its end, a few bytes: then the connection can be used again. If they do not
-/// come, it is given up.
+/// Reads the few bytes that follow a complete list, so that the connection can be used again. Gives
+/// up if they do not come.
 pub(super) async fn drain(mut body: Body) {
     let rest = async { while let Some(Ok(_)) = body.next().await {} };
     let _ = tokio::time::timeout(DRAIN_MAX, rest).await;
 }
 
-/// How long the end of a list is waited for when all of the list is there.
+/// How long to wait for these bytes.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
 
-/// A body of either kind, being split.
+/// Splits the body of a list or of a watch.
 pub(super) enum Frames {
     List(ListFrames),
     Watch(WatchFrames),
@@ -31,7 +31,7 @@ pub(super) enum Frame {
 }
 
 impl Frames {
-    /// For the body that answers `request`.
+    /// For the body of the answer to `request`.
     pub(super) fn of(request: &Request, options: FrameOptions) -> Self {
         match request {
             Request::List(_) => Self::List(ListFrames::new(options)),

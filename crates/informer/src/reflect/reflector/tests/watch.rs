@@ -1,15 +1,14 @@
 //! How a reflector watches: what is stale, how a watch ends, and what follows.
 
-mod driver;
-
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use driver::{Driver, gone, internal, silent, status, throttled, too_large, unreachable};
-use windlass_informer::{
-    Arrival, BackoffConfig, Change, FrameError, FrameOptions, ListFrames, Reaction,
-    ReflectorConfig, Relist, ServerTraits, SourceError, TimedOut, WatchFrames,
+use super::super::{
+    Arrival, BackoffConfig, Reaction, ReflectorConfig, Relist, ServerTraits, TimedOut,
 };
+use super::driver::{Driver, gone, internal, silent, status, throttled, too_large, unreachable};
+use crate::decode::frames::{Change, FrameError, FrameOptions, ListFrames, WatchFrames};
+use crate::transport::source::SourceError;
 
 /// The errors of a body that was cut, or that is something else.
 fn broken_bodies() -> Vec<FrameError> {
@@ -174,8 +173,7 @@ fn gone_is_understood_as_an_answer_and_as_an_event() {
 fn a_fleet_that_expires_together_does_not_list_together() {
     let waits: BTreeSet<_> = (0..100)
         .map(|seed| {
-            let config = ReflectorConfig::default().seed(seed);
-            let mut driver = Driver::with(config, ServerTraits::default());
+            let mut driver = Driver::with_seed(seed);
             driver.list("7");
             driver.fail(&gone());
             driver.wait()
@@ -350,8 +348,7 @@ fn failures_wait_longer_each_and_half_a_minute_of_health_ends_that() {
     // Full jitter hides the growth of a single wait, so many reflectors are asked.
     let longest = |healthy: f64| {
         let wait = |seed| {
-            let config = ReflectorConfig::default().seed(seed);
-            let mut driver = Driver::with(config, ServerTraits::default());
+            let mut driver = Driver::with_seed(seed);
             driver.list("7");
             for _ in 0..10 {
                 driver.fail(&unreachable());
@@ -386,8 +383,7 @@ fn the_waits_can_be_set() {
 #[test]
 fn the_same_seed_gives_the_same_waits() {
     let waits = |seed| {
-        let config = ReflectorConfig::default().seed(seed);
-        let mut driver = Driver::with(config, ServerTraits::default());
+        let mut driver = Driver::with_seed(seed);
         (0..10)
             .map(|_| {
                 driver.stream();

@@ -1,12 +1,11 @@
 //! Watches that something on the way cuts when they are silent.
 
-mod driver;
-
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use driver::{Driver, gone, unreachable};
-use windlass_informer::{Action, Reaction, Request};
+use super::super::{NextStep, Reaction};
+use super::driver::{Driver, gone, unreachable};
+use crate::transport::source::Request;
 
 /// The usual timeouts begin here.
 const USUAL: Duration = Duration::from_mins(5);
@@ -190,8 +189,8 @@ fn idle_cluster_behind_a_proxy_is_not_listed_over_and_over() {
             driver.fail(&unreachable());
         }
         let request = match driver.next() {
-            Action::Request(request) => request,
-            Action::Wait(until) => {
+            NextStep::Request(request) => request,
+            NextStep::Wait(until) => {
                 driver.now = until;
                 driver.request()
             }

@@ -1,16 +1,17 @@
-//! Drives a reflector as its shell would, on a clock that is a variable.
-
-#![allow(dead_code, reason = "each test file uses a part")]
+//! Drives a reflector as a feed does, on a clock that is a variable.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 use windlass_indexer::ResourceVersion;
-use windlass_informer::{
-    Action, Arrival, Bookmark, Change, FrameOptions, ListEnd, ListRequest, Listed, Phase, Reaction,
-    Reflector, ReflectorConfig, Request, ServerTraits, SourceError, Status, TimedOut, WatchFrame,
-    WatchFrames, WatchRequest,
+
+use super::super::{
+    Arrival, Listed, NextStep, Reaction, Reflector, ReflectorConfig, ServerTraits, State, TimedOut,
 };
+use crate::decode::frames::{
+    Bookmark, Change, FrameOptions, ListEnd, Status, WatchFrame, WatchFrames,
+};
+use crate::transport::source::{ListRequest, Request, SourceError, WatchRequest};
 
 /// A complete list that is nothing special.
 pub(crate) const COMPLETE: Listed = Listed::Complete { epoch_changed: false };
@@ -29,11 +30,22 @@ impl Driver {
 
     /// Of a server that does not stream lists.
     pub(crate) fn paging() -> Self {
-        Self::with(ReflectorConfig::default(), ServerTraits::without_streamed_lists())
+        Self::with(ReflectorConfig::default(), no_streaming())
     }
 
     pub(crate) fn with(config: ReflectorConfig, server: ServerTraits) -> Self {
-        let reflector = Reflector::new(config, server.clone());
+        Self::with_reflector(Reflector::new(config, server.clone(), 0), server)
+    }
+
+    pub(crate) fn with_seed(seed: u64) -> Self {
+        let server = ServerTraits::default();
+        Self::with_reflector(
+            Reflector::new(ReflectorConfig::default(), server.clone(), seed),
+            server,
+        )
+    }
+
+    fn with_reflector(reflector: Reflector, server: ServerTraits) -> Self {
         Self { reflector, server, now: Instant::now() }
     }
 
@@ -48,7 +60,7 @@ impl Driver {
         self.now += Duration::from_secs_f64(seconds);
     }
 
-    pub(crate) fn next(&mut self) -> Action {
+    pub(crate) fn next(&mut self) -> NextStep {
         self.reflector.next(self.now)
     }
 
@@ -56,17 +68,17 @@ impl Driver {
     #[track_caller]
     pub(crate) fn request(&mut self) -> Request {
         match self.next() {
-            Action::Request(request) => request,
-            Action::Wait(until) => panic!("it waits for {:?}", until - self.now),
+            NextStep::Request(request) => request,
+            NextStep::Wait(until) => panic!("it waits for {:?}", until - self.now),
         }
     }
 
     /// How long it waits. Then it has waited.
     #[track_caller]
     pub(crate) fn wait(&mut self) -> Duration {
-        let Action::Wait(until) = self.next() else { panic!("it does not wait") };
+        let NextStep::Wait(until) = self.next() else { panic!("it does not wait") };
         assert!(until > self.now, "the wait must be in the future");
-        assert_eq!(self.reflector.phase(), Phase::BackingOff { until });
+        assert!(self.reflector.deadline().is_none() && !self.reflector.is_listing());
         let waited = until - self.now;
         self.now = until;
         waited
@@ -151,7 +163,11 @@ impl Driver {
         self.stream();
         self.open();
         assert_eq!(self.initial_events_end(version), Some(COMPLETE));
-        assert_eq!(self.reflector.phase(), Phase::Watching);
+        assert!(self.is_watching());
+    }
+
+    pub(crate) fn is_watching(&self) -> bool {
+        matches!(self.reflector.state, State::Watching(_))
     }
 
     pub(crate) fn position(&self) -> Option<String> {
@@ -159,8 +175,15 @@ impl Driver {
     }
 
     pub(crate) fn high_water(&self) -> Option<String> {
-        self.reflector.high_water().map(ToString::to_string)
+        self.reflector.versions.high_water.as_ref().map(ToString::to_string)
     }
+}
+
+/// A server that is known not to stream lists.
+pub(crate) fn no_streaming() -> ServerTraits {
+    let server = ServerTraits::default();
+    server.note_refusal();
+    server
 }
 
 /// A bookmark can only be had from a watch. Its fields can be changed then.
