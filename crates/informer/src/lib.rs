@@ -114,7 +114,6 @@ pub use freshness::{Freshness, Written};
 pub use reflect::reflector::{BackoffConfig, ListFault, Reaction, ReflectorConfig, Relist};
 pub use resource::{Resource, Scope};
 pub use share::delta_fifo::FinalState;
-pub use share::dynamic::DynamicError;
 pub use share::event::{Event, Handler, filtered};
 pub use share::factory::{FactoryBuilder, InformerFailure, NotSynced, SharedInformerFactory};
 pub use share::informer::SharedInformer;

@@ -160,11 +160,13 @@ impl Scene {
         let api = Api::namespaced(cluster.client().expect("a client"), NAMESPACE);
         let steps = Steps::default();
         // What takes minutes on a large scale takes seconds here.
-        let backoff = BackoffConfig::default().max(Duration::from_secs(1));
-        let reflector = ReflectorConfig::default()
-            .backoff(backoff)
-            .outage_silence(Duration::from_secs(1))
-            .stall(Duration::from_secs(5));
+        let backoff = BackoffConfig { max: Duration::from_secs(1), ..BackoffConfig::default() };
+        let reflector = ReflectorConfig {
+            backoff,
+            outage_silence: Duration::from_secs(1),
+            stall: Duration::from_secs(5),
+            ..ReflectorConfig::default()
+        };
         let options = InformerOptions::new()
             .namespace(NAMESPACE)
             .label_selector("team")

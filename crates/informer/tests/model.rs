@@ -110,7 +110,8 @@ impl Shape {
     }
 
     fn options(&self, seed: u64) -> InformerOptions {
-        let reflector = ReflectorConfig::default().page_size(self.page_size).audit(self.audit);
+        let (page_size, audit) = (self.page_size, self.audit);
+        let reflector = ReflectorConfig { page_size, audit, ..ReflectorConfig::default() };
         let everywhere = InformerOptions::new();
         let scope = if self.namespaces.is_empty() {
             everywhere

@@ -48,12 +48,10 @@ pub(crate) struct Feed {
     events: u64,
 }
 
-/// How a body ended.
+/// How a body ended that did not fail.
 enum End {
     /// The server closed it.
     Closed,
-    /// It was invalid or was cut.
-    Failed(SourceError),
     /// The feed closed it, because it needs nothing more of it.
     Enough,
 }
@@ -107,26 +105,49 @@ impl Feed {
         }
     }
 
-    /// Sends one request and reads its body to the end.
+    /// Sends one request, reads its body to the end, and tells the reflector how it ended.
     async fn serve(&mut self, request: &Request) {
         self.begin(request);
+        let end = self.request(request).await;
+        self.flush();
+        let now = Instant::now();
+        let cut_after = self.reflector.cut_after();
+        match end {
+            Ok(End::Enough) => {}
+            Ok(End::Closed) => {
+                self.reflector.closed(now);
+            }
+            Err(error) => {
+                let reaction = self.reflector.failed(&error, now);
+                self.telemetry.report(&Observation::Failed { error: &error, reaction });
+            }
+        }
+        if let (None, Some(silence)) = (cut_after, self.reflector.cut_after()) {
+            self.telemetry.report(&Observation::IdleCutsFound(silence));
+        }
+        // A list continues with its next page. An interrupted one begins from its start.
+        if !self.reflector.is_listing() {
+            self.listing = None;
+        }
+    }
+
+    async fn request(&mut self, request: &Request) -> Result<End, SourceError> {
         let began = Instant::now();
         let source = Arc::clone(&self.source);
-        let answer = tokio::select! {
-            answer = source.request(request) => answer,
-            () = sleep_until(self.deadline()) => Err(SourceError::Silent(began.elapsed())),
+        let body = tokio::select! {
+            answer = source.request(request) => answer?,
+            () = sleep_until(self.deadline()) => return Err(SourceError::Silent(began.elapsed())),
         };
-        let end = match answer {
-            Err(error) => End::Failed(error),
-            Ok(body) => {
-                self.reflector.opened(Instant::now());
-                match request {
-                    Request::List(_) => self.read(request, body).await,
-                    Request::Watch(_) => self.watch(request, body, began).await,
-                }
-            }
-        };
-        self.end(end);
+        self.reflector.opened(Instant::now());
+        if let Request::List(_) = request {
+            return self.read(request, body).await;
+        }
+        self.events = 0;
+        self.telemetry.report(&Observation::WatchOpened);
+        let end = self.read(request, body).await;
+        let (lasted, events) = (began.elapsed(), self.events);
+        self.telemetry.report(&Observation::WatchClosed { lasted, events });
+        end
     }
 
     fn begin(&mut self, request: &Request) {
@@ -148,17 +169,8 @@ impl Feed {
         }
     }
 
-    async fn watch(&mut self, request: &Request, body: Body, began: Instant) -> End {
-        self.events = 0;
-        self.telemetry.report(&Observation::WatchOpened);
-        let end = self.read(request, body).await;
-        let (lasted, events) = (began.elapsed(), self.events);
-        self.telemetry.report(&Observation::WatchClosed { lasted, events });
-        end
-    }
-
     /// Reads a body to its end.
-    async fn read(&mut self, request: &Request, mut body: Body) -> End {
+    async fn read(&mut self, request: &Request, mut body: Body) -> Result<End, SourceError> {
         let mut frames = Frames::of(request, self.frame_options);
         let mut timer = pin!(sleep_until(self.deadline()));
         loop {
@@ -169,10 +181,10 @@ impl Feed {
                     // Objects that were gathered have waited long enough.
                     self.flush();
                     match self.reflector.timed_out(Instant::now()) {
-                        TimedOut::Silent(time) => return End::Failed(SourceError::Silent(time)),
+                        TimedOut::Silent(time) => return Err(SourceError::Silent(time)),
                         TimedOut::Relist(reason) => {
                             self.telemetry.report(&Observation::WatchEndedForList(reason));
-                            return End::Enough;
+                            return Ok(End::Enough);
                         }
                         // Every chunk moves the deadline; the timer follows only when it fires.
                         TimedOut::NotYet => {
@@ -184,28 +196,20 @@ impl Feed {
             };
             // A body that is always ready, as one from the same process, must not block the thread.
             tokio::task::coop::consume_budget().await;
-            match chunk {
-                Some(Ok(chunk)) => match self.chunk(&chunk, &mut frames) {
-                    // The deadline is earlier if objects were gathered, or if the interval of
-                    // bookmarks became known.
-                    Ok(ControlFlow::Continue(())) if self.deadline() < timer.deadline() => {
-                        timer.as_mut().reset(self.deadline());
-                    }
-                    Ok(ControlFlow::Continue(())) => {}
-                    Ok(ControlFlow::Break(())) => {
-                        if let Frames::List(_) = frames {
-                            drain(body).await;
-                        }
-                        return End::Enough;
-                    }
-                    Err(error) => return End::Failed(error),
-                },
-                Some(Err(error)) => return End::Failed(error),
-                None => {
-                    return frames
-                        .finish()
-                        .map_or_else(|error| End::Failed(error.into()), |()| End::Closed);
+            let Some(chunk) = chunk else {
+                frames.finish()?;
+                return Ok(End::Closed);
+            };
+            if self.chunk(&chunk?, &mut frames)?.is_break() {
+                if let Frames::List(_) = frames {
+                    drain(body).await;
                 }
+                return Ok(End::Enough);
+            }
+            // The deadline is earlier if objects were gathered, or if the interval of bookmarks
+            // became known.
+            if self.deadline() < timer.deadline() {
+                timer.as_mut().reset(self.deadline());
             }
         }
     }
@@ -373,30 +377,6 @@ impl Feed {
         let stale = self.cache.take(self.arrived.drain(), self.listing.as_mut(), is_initial);
         if stale > 0 {
             self.telemetry.report(&Observation::Stale(stale));
-        }
-    }
-
-    /// Tells the reflector how a request ended.
-    fn end(&mut self, end: End) {
-        self.flush();
-        let now = Instant::now();
-        let cut_after = self.reflector.cut_after();
-        match end {
-            End::Enough => {}
-            End::Closed => {
-                self.reflector.closed(now);
-            }
-            End::Failed(error) => {
-                let reaction = self.reflector.failed(&error, now);
-                self.telemetry.report(&Observation::Failed { error: &error, reaction });
-            }
-        }
-        if let (None, Some(silence)) = (cut_after, self.reflector.cut_after()) {
-            self.telemetry.report(&Observation::IdleCutsFound(silence));
-        }
-        // A list continues with its next page. An interrupted one begins from its start.
-        if !self.reflector.is_listing() {
-            self.listing = None;
         }
     }
 

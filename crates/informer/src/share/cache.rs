@@ -11,6 +11,7 @@
 
 mod listing;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use futures::future::BoxFuture;
@@ -159,8 +160,14 @@ impl Cache {
         complete: Option<ResourceVersion>,
         is_after_refused: bool,
     ) -> Listing {
-        let list = lock(&self.state).fifo.begin_replace(&self.reader, namespace);
-        Listing::new(list, complete, is_after_refused)
+        Listing {
+            list: lock(&self.state).fifo.begin_replace(&self.reader, namespace),
+            complete,
+            is_after_refused,
+            went_back: false,
+            held_back: BTreeMap::new(),
+            unreadable: BTreeSet::new(),
+        }
     }
 
     /// Takes in what has arrived, in its order. Returns how many objects were older than the cached

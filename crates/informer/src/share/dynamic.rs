@@ -8,18 +8,6 @@ use crate::share::factory::SharedInformerFactory;
 use crate::share::informer::SharedInformer;
 use crate::transport::discovery::DiscoveryError;
 
-/// Why there is no informer of a kind.
-#[derive(Clone, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum DynamicError {
-    /// The server has no such kind, or does not answer.
-    #[error(transparent)]
-    Discovery(#[from] DiscoveryError),
-    /// The options are invalid.
-    #[error(transparent)]
-    Informer(#[from] InformerError),
-}
-
 /// Kinds that are known only at run time. An empty version means the preferred one.
 ///
 /// ```
@@ -46,9 +34,9 @@ impl SharedInformerFactory {
     pub async fn dynamic_informer(
         &self,
         kind: &GroupVersionKind,
-    ) -> Result<SharedInformer<DynamicObject>, DynamicError> {
+    ) -> Result<SharedInformer<DynamicObject>, InformerError> {
         let resource = self.discover(kind).await?;
-        Ok(self.informer_of(&resource, |options| options)?)
+        self.informer_of(&resource, |options| options)
     }
 
     /// The informer of a kind, with metadata only.
@@ -58,9 +46,9 @@ impl SharedInformerFactory {
     pub async fn dynamic_metadata(
         &self,
         kind: &GroupVersionKind,
-    ) -> Result<SharedInformer<PartialObjectMeta<DynamicObject>>, DynamicError> {
+    ) -> Result<SharedInformer<PartialObjectMeta<DynamicObject>>, InformerError> {
         let resource = self.discover(kind).await?;
-        Ok(self.metadata_of(&resource, |options| options)?)
+        self.metadata_of(&resource, |options| options)
     }
 
     /// The resource of a kind, for [`informer_of`](Self::informer_of) and its options.

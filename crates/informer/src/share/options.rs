@@ -163,7 +163,7 @@ impl InformerOptions {
     /// Lists everything after each `period`, compares it with the cache and repairs the cache: for
     /// servers whose watches cannot be trusted. Default: never.
     pub fn audit(mut self, period: Duration) -> Self {
-        self.reflector = self.reflector.audit(Some(period));
+        self.reflector.audit = Some(period);
         self
     }
 

@@ -178,13 +178,7 @@ impl Notes {
             }
             Observation::Waiting(until) => status.set_activity(Activity::Waiting(*until), now),
             Observation::Stopped => status.set_activity(Activity::Stopped, now),
-            Observation::Created(_)
-            | Observation::Synced
-            | Observation::ListRefused(_)
-            | Observation::WatchClosed { .. }
-            | Observation::WatchEndedForList(_)
-            | Observation::Quarantined(_)
-            | Observation::IdleCutsFound(_) => {}
+            _ => {}
         }
         false
     }

@@ -21,7 +21,7 @@ use std::time::Duration;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 use crate::decode::frames::Change;
@@ -163,22 +163,6 @@ const WATCH_SECONDS: [f64; 9] = [0.1, 1.0, 5.0, 15.0, 60.0, 180.0, 300.0, 600.0,
 /// Objects of a list and events of a watch.
 const ITEMS: [f64; 8] = [0.0, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6];
 
-/// Bytes of a list: 1 KiB to 4 GiB.
-const BYTES: [f64; 12] = [
-    1_024.0,
-    4_096.0,
-    16_384.0,
-    65_536.0,
-    262_144.0,
-    1_048_576.0,
-    4_194_304.0,
-    16_777_216.0,
-    67_108_864.0,
-    268_435_456.0,
-    1_073_741_824.0,
-    4_294_967_296.0,
-];
-
 impl InformerMetrics {
     /// Enters the metrics into a registry, once for all informers.
     #[must_use = "informers are shown that have an observer of it"]
@@ -234,7 +218,8 @@ impl Series {
             counters: Counters::default(),
             list_duration: Histogram::new(LIST_SECONDS),
             list_items: Histogram::new(ITEMS),
-            list_bytes: Histogram::new(BYTES),
+            // From 1 KiB to 4 GiB.
+            list_bytes: Histogram::new(exponential_buckets(1_024.0, 4.0, 12)),
             watch_duration: Histogram::new(WATCH_SECONDS),
             watch_items: Histogram::new(ITEMS),
             informers: Mutex::default(),

@@ -141,18 +141,10 @@ pub struct Counts {
     pub restored: u64,
 }
 
-impl Progress {
-    /// Objects for each second.
-    pub fn objects_per_second(&self) -> u64 {
-        let millis = u64::try_from(self.elapsed.as_millis()).unwrap_or(u64::MAX).max(1);
-        self.objects.saturating_mul(1_000) / millis
-    }
-}
-
 impl fmt::Display for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (mib, seconds) = (self.bytes >> 20, self.elapsed.as_secs());
-        let rate = self.objects_per_second();
+        let rate = self.objects / seconds.max(1);
         write!(f, "{} objects, {mib} MiB in {seconds} s, {rate} objects/s", self.objects)
     }
 }

@@ -21,39 +21,17 @@ const WAIT_MIN: Duration = Duration::from_millis(10);
 /// listed without end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackoffConfig {
-    first: Duration,
-    factor: u32,
-    max: Duration,
-    reset_after: Duration,
-}
-
-impl BackoffConfig {
     /// The longest wait after a first failure. Default: 800 ms, as in client-go.
-    #[must_use]
-    pub fn first(self, first: Duration) -> Self {
-        Self { first, ..self }
-    }
-
+    pub first: Duration,
     /// The factor by which the longest wait grows with each failure. Default: 2.
-    #[must_use]
-    pub fn factor(self, factor: u32) -> Self {
-        Self { factor, ..self }
-    }
-
+    pub factor: u32,
     /// The longest wait of all. Default: 30 s, as in client-go.
-    #[must_use]
-    pub fn max(self, max: Duration) -> Self {
-        Self { max, ..self }
-    }
-
+    pub max: Duration,
     /// After how much time of health the next failure counts as a first one. Default: 30 s.
     /// Proxies before API servers often cut what is silent for 35 s, just above client-go's pings,
     /// and HTTP/1.1 has no pings. With client-go's 2 min a quiet watch would wait ever longer
     /// there.
-    #[must_use]
-    pub fn reset_after(self, reset_after: Duration) -> Self {
-        Self { reset_after, ..self }
-    }
+    pub reset_after: Duration,
 }
 
 impl Default for BackoffConfig {
@@ -143,9 +121,10 @@ mod tests {
         assert!(waits.iter().all(|wait| (WAIT_MIN..=Duration::from_millis(800)).contains(wait)));
         assert!(waits.iter().any(|&wait| wait < Duration::from_millis(80)));
         assert!(waits.iter().any(|&wait| wait > Duration::from_millis(720)));
-        let none = BackoffConfig::default().first(Duration::ZERO);
+        let none = BackoffConfig { first: Duration::ZERO, ..BackoffConfig::default() };
         assert_eq!(Backoff::new(none).failed(now, &mut random), WAIT_MIN);
-        let endless = BackoffConfig::default().first(Duration::MAX).max(Duration::MAX);
+        let (first, max) = (Duration::MAX, Duration::MAX);
+        let endless = BackoffConfig { first, max, ..BackoffConfig::default() };
         Backoff::new(endless).failed(now, &mut random);
     }
 

@@ -25,21 +25,6 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
-    pub(super) fn new(
-        list: ReplaceList,
-        complete: Option<ResourceVersion>,
-        is_after_refused: bool,
-    ) -> Self {
-        Self {
-            list,
-            complete,
-            is_after_refused,
-            went_back: false,
-            held_back: BTreeMap::new(),
-            unreadable: BTreeSet::new(),
-        }
-    }
-
     /// The list has an object of this key, but it cannot be read: the cached one stays.
     pub(crate) fn keep_unreadable(&mut self, key: &ObjectKey) {
         self.list.mark(key);

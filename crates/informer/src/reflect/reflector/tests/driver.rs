@@ -134,14 +134,6 @@ impl Driver {
         self.reflector.closed(self.now)
     }
 
-    /// What follows a clean end after a while.
-    #[track_caller]
-    pub(crate) fn request_after_close(&mut self) -> Request {
-        self.pass(2.0);
-        self.close();
-        self.request()
-    }
-
     pub(crate) fn fail(&mut self, error: &SourceError) -> Reaction {
         self.reflector.failed(error, self.now)
     }

@@ -199,7 +199,8 @@ fn a_watch_that_breaks_and_is_resumed_in_silence_is_listed() {
 
 #[test]
 fn how_long_to_wait_after_an_outage_can_be_set() {
-    let config = ReflectorConfig::default().outage_silence(Duration::from_secs(5));
+    let outage_silence = Duration::from_secs(5);
+    let config = ReflectorConfig { outage_silence, ..ReflectorConfig::default() };
     let mut driver = Driver::with(config, ServerTraits::default());
     driver.list("100");
     driver.pass(30.0);

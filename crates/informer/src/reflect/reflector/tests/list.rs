@@ -296,7 +296,7 @@ fn lists_name_no_version_so_they_are_paged_however_the_server_caches() {
         driver.fail(&gone());
         driver.wait();
     }
-    let config = ReflectorConfig::default().page_size(0);
+    let config = ReflectorConfig { page_size: 0, ..ReflectorConfig::default() };
     let mut driver = Driver::with(config, no_streaming());
     driver.page_request(None, None);
 }
@@ -415,7 +415,7 @@ fn a_failing_watch_without_a_version_keeps_the_pace() {
 #[test]
 fn an_audit_ends_the_watch_and_lists() {
     let hour = Duration::from_hours(1);
-    let config = ReflectorConfig::default().audit(Some(hour));
+    let config = ReflectorConfig { audit: Some(hour), ..ReflectorConfig::default() };
     let mut driver = Driver::with(config, ServerTraits::default());
     driver.list("7");
     let start = driver.now;
@@ -441,7 +441,8 @@ fn an_audit_ends_the_watch_and_lists() {
 
 #[test]
 fn an_audit_that_falls_between_two_watches_lists() {
-    let config = ReflectorConfig::default().audit(Some(Duration::from_mins(1)));
+    let audit = Some(Duration::from_mins(1));
+    let config = ReflectorConfig { audit, ..ReflectorConfig::default() };
     let mut driver = Driver::with(config, ServerTraits::default());
     driver.list("7");
     driver.pass(70.0);

@@ -98,7 +98,7 @@ struct Model {
 impl Model {
     fn new(seed: u64, audit: bool) -> Self {
         let audit = audit.then_some(Duration::from_mins(1));
-        let config = ReflectorConfig::default().audit(audit);
+        let config = ReflectorConfig { audit, ..ReflectorConfig::default() };
         Self {
             reflector: Reflector::new(config, ServerTraits::default(), seed),
             now: Instant::now(),

@@ -369,9 +369,9 @@ fn failures_wait_longer_each_and_half_a_minute_of_health_ends_that() {
 
 #[test]
 fn the_waits_can_be_set() {
-    let backoff =
-        BackoffConfig::default().first(Duration::from_millis(50)).max(Duration::from_millis(60));
-    let config = ReflectorConfig::default().backoff(backoff.factor(3));
+    let (first, max) = (Duration::from_millis(50), Duration::from_millis(60));
+    let backoff = BackoffConfig { first, max, factor: 3, ..BackoffConfig::default() };
+    let config = ReflectorConfig { backoff, ..ReflectorConfig::default() };
     let mut driver = Driver::with(config, ServerTraits::default());
     for _ in 0..20 {
         driver.stream();
@@ -413,7 +413,8 @@ fn the_timeout_of_a_watch_is_drawn_from_five_to_ten_minutes() {
     let range = Duration::from_mins(5)..=Duration::from_mins(10);
     assert!(timeouts.iter().all(|timeout| range.contains(timeout)));
     assert!(timeouts.len() > 90);
-    let odd = ReflectorConfig::default().watch_timeout(Duration::MAX..=Duration::ZERO);
+    let watch_timeout = Duration::MAX..=Duration::ZERO;
+    let odd = ReflectorConfig { watch_timeout, ..ReflectorConfig::default() };
     assert_eq!(Driver::with(odd, ServerTraits::default()).stream().timeout, Duration::MAX);
 }
 
