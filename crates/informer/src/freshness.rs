@@ -62,12 +62,12 @@ impl Freshness {
 
     /// The resource of the informer.
     pub fn resource(&self) -> &Resource {
-        self.engine.resource()
+        &self.engine.resource
     }
 
     /// The cached version of an object; `None` if it is not cached.
     pub fn version_of(&self, key: &ObjectKey) -> Option<ResourceVersion> {
-        self.engine.cache().reader().get(key).map(|held| held.head().resource_version().clone())
+        self.engine.cache.reader.get(key).map(|held| held.head().resource_version().clone())
     }
 
     /// Whether the cache shows what was written, or never will, because the informer does not watch
@@ -80,7 +80,7 @@ impl Freshness {
         if self.is_restored_since(written.key(), answered) {
             return true;
         }
-        let held = self.engine.cache().reader().get(written.key());
+        let held = self.engine.cache.reader.get(written.key());
         match (written, held) {
             (Written::Gone { uid, .. }, held) => held.is_none_or(|held| held.head().uid() != uid),
             // One of another uid came later or went before: versions are of the whole cluster.
@@ -115,7 +115,7 @@ impl Freshness {
     /// timeout. Cancel safe.
     pub async fn wait_until_seen(&self, written: &Written, answered: Instant) {
         loop {
-            let progress = self.engine.cache().progress.notified();
+            let progress = self.engine.cache.progress.notified();
             tokio::pin!(progress);
             // Before the check, so that nothing in between is missed.
             progress.as_mut().enable();

@@ -1,7 +1,8 @@
-//! A real control plane that is killed, paused and taken back in time under a load of writes: every handler ends
-//! with what the server has.
+//! A real control plane that is killed, paused and taken back in time under a load of writes: every
+//! handler ends with what the server has.
 //!
-//! Each test has a cluster of its own. They need a real one, and are skipped unless that was asked for.
+//! Each test has a cluster of its own. They need a real one, and are skipped unless that was asked
+//! for.
 
 mod replica;
 
@@ -229,7 +230,8 @@ impl Scene {
         self.replicas[0].count().clone()
     }
 
-    /// The load ends; then all have what the server has. Versions went back `restores` times at most.
+    /// The load ends; then all have what the server has. Versions went back `restores` times at
+    /// most.
     async fn settle(mut self, restores: u64) {
         self.add_handler("last");
         let Self { load, mut tasks, .. } = self;
@@ -330,7 +332,8 @@ async fn handlers_end_with_the_servers_state_when_etcd_is_restored_from_a_snapsh
     for _ in 0..10 {
         scene.load.goes_on().await;
     }
-    // If as much is written again as was undone before the informer looks, nobody can tell the difference.
+    // If as much is written again as was undone before the informer looks, nobody can tell the
+    // difference.
     scene.load.pause.store(200, Ordering::Relaxed);
     let restored = scene.steps.restored.subscribe();
     scene.cluster.restore(&snapshot).await.expect("it comes back");

@@ -1,5 +1,5 @@
-//! Factories: who shares an informer with whom, how informers are made, started, waited for and stopped, and what
-//! happens to the others when one of them breaks.
+//! Factories: who shares an informer with whom, how informers are made, started, waited for and
+//! stopped, and what happens to the others when one of them breaks.
 
 mod support;
 
@@ -243,7 +243,8 @@ async fn indexes_can_be_there_from_the_beginning_or_come_late() {
         found.iter().map(|object| object.key().name().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!((found("1"), found("2")), (vec!["a".to_owned()], vec!["b".to_owned()]));
-    // By another user's options, and by hand; what is there already is taken in, and twice is no error.
+    // By another user's options, and by hand; what is there already is taken in, and twice is no
+    // error.
     assert!(informer.lister().by_label("app", "web").is_err());
     let again = factory
         .informer_with::<ConfigMap>(|options| options.index(ByLabel::all()))

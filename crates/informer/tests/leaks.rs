@@ -1,8 +1,8 @@
-//! What informers leave behind: nothing. A thousand of them are started and stopped, a hundred thousand names go
-//! through one, and memory and tasks come back.
+//! What informers leave behind: nothing. A thousand of them are started and stopped, a hundred
+//! thousand names go through one, and memory and tasks come back.
 //!
-//! The allocator of this binary counts the bytes that are live. Each test runs on one thread, and each thread
-//! counts its own, so that tests do not see each other.
+//! The allocator of this binary counts the bytes that are live. Each test runs on one thread, and
+//! each thread counts its own, so that tests do not see each other.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -1,11 +1,12 @@
-//! Informers against a server that does its worst: random writes, cut watches, lost answers, compactions, restores,
-//! and handlers that come late, go early or are slow.
+//! Informers against a server that does its worst: random writes, cut watches, lost answers,
+//! compactions, restores, and handlers that come late, go early or are slow.
 //!
-//! When it is quiet again, the cache, every index and every handler's own copy are what the server has, and no
-//! handler saw a version go back, except where the cluster itself did.
+//! When it is quiet again, the cache, every index and every handler's own copy are what the server
+//! has, and no handler saw a version go back, except where the cluster itself did.
 //!
-//! A failure prints its seed. `WINDLASS_MODEL_SEED=17` runs that one alone, and `WINDLASS_MODEL_RUNS=5000` looks
-//! longer, from that one on or from the first. The clock is paused, so all waits are free.
+//! A failure prints its seed. `WINDLASS_MODEL_SEED=17` runs that one alone, and
+//! `WINDLASS_MODEL_RUNS=5000` looks longer, from that one on or from the first. The clock is
+//! paused, so all waits are free.
 
 mod replica;
 

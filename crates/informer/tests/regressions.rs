@@ -289,7 +289,8 @@ async fn quarantine_forgets_what_is_gone_from_a_list() {
 
 #[tokio::test(start_paused = true)]
 async fn transform_is_never_passed_by() {
-    // A number that serde_json's value does not take, and that the server may well send as it is text to it.
+    // A number that serde_json's value does not take, and that the server may well send as it is
+    // text to it.
     let secret = r#"{"type":"ADDED","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x","namespace":"a","uid":"x","resourceVersion":"4"},"odd":1e999,"data":{"password":"hunter2"}}}"#;
     let script = Script::new([Reply::Hang(vec![secret.to_owned() + "\n", listed("5")])]);
     let redact = Transform::new("redact", |object| {

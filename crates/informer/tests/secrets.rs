@@ -1,5 +1,5 @@
-//! Data of a Secret shows nowhere: not in a log line of any level, an error, a status or an event's text, whatever
-//! is wrong with the Secret and wherever it comes.
+//! Data of a Secret shows nowhere: not in a log line of any level, an error, a status or an event's
+//! text, whatever is wrong with the Secret and wherever it comes.
 
 mod support;
 
@@ -52,7 +52,8 @@ const BROKEN: [&str; 19] = [
     r#"{"metadata":{"name":"s","uid":"u","resourceVersion":"9","labels":{"a":"b"}},"data":{"p":"aHVudGVyMg=="}}"#,
 ];
 
-/// Bodies that are wrong as a whole, or break in the middle of a Secret. Each is sent as a list and as a watch.
+/// Bodies that are wrong as a whole, or break in the middle of a Secret. Each is sent as a list and
+/// as a watch.
 const BROKEN_BODIES: [&str; 14] = [
     r#"{"kind":"Secret","metadata":{"name":"s"},"data":{"p":"aHVudGVyMg=="},"stringData":{"p":"hunter2"}}"#,
     r#"[{"kind":"Secret","data":{"p":"hunter2"}}]"#,

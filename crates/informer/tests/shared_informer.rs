@@ -1,4 +1,5 @@
-//! Handlers of a shared informer: who hears what, from when on, until when, and how resyncs reach them.
+//! Handlers of a shared informer: who hears what, from when on, until when, and how resyncs reach
+//! them.
 
 mod support;
 
@@ -116,7 +117,8 @@ async fn handlers_that_join_between_any_two_events_end_with_the_same_replica() {
     }
     for log in replicas {
         let told = log.take().await;
-        // Of every object it is told that it comes, before anything else of it, and as often as it goes, once more.
+        // Of every object it is told that it comes, before anything else of it, and as often as it
+        // goes, once more.
         for name in ["a", "b"] {
             let of = |sign: &str| {
                 let start = format!("{sign}{name}=");
@@ -531,9 +533,10 @@ async fn dropped_subscription_leaves_the_others_alone() {
     informer.end().await;
 }
 
-// Resync. client-go looks every so often whether somebody is due: the smallest period of all handlers that were
-// there when the informer started, and at least a second. Here everybody has an own time, so a handler that comes
-// late can have a shorter period than all others, and nobody waits for a common tick.
+// Resync. client-go looks every so often whether somebody is due: the smallest period of all
+// handlers that were there when the informer started, and at least a second. Here everybody has an
+// own time, so a handler that comes late can have a shorter period than all others, and nobody
+// waits for a common tick.
 
 #[tokio::test(start_paused = true)]
 async fn each_handler_is_shown_everything_at_its_own_times() {

@@ -1,5 +1,5 @@
-//! The reflector: decides what to request from a [`ListWatch`](crate::ListWatch) next, and what each
-//! answer means.
+//! The reflector: decides what to request from a [`ListWatch`](crate::ListWatch) next, and what
+//! each answer means.
 //!
 //! A pure state machine: no I/O, no task, no clock, and random numbers from a seed. The feed sends
 //! the requests, splits the bodies and reports what came.
@@ -11,7 +11,7 @@
 //!  new ──▶ Resting(List) ──▶ Streaming ─────────── initial events end ────────▶ Watching
 //!            ▲      │  ▲         │ failed, closed early:                           ▲ │
 //!            │      │  └─────────┘ again, or in pages if the server cannot         │ │
-//!            │      ▼                                                              │ │ closed, failed
+//!            │      ▼                                                              │ │ ended
 //!            └── Paging ── complete ──▶ Resting(Watch) ────────────────────────────┘ │
 //!      failed,  │    ▲                       ▲                                      │
 //!      refused  ▼    │ more                  └──────────────────────────────────────┘
@@ -210,14 +210,15 @@ impl Reflector {
         )
     }
 
-    /// When [`timed_out`](Self::timed_out) has to be called, unless something arrives before. `None`
-    /// if no request is under way.
+    /// When [`timed_out`](Self::timed_out) has to be called, unless something arrives before.
+    /// `None` if no request is under way.
     ///
-    /// - Until an answer begins, and within a list: [`ReflectorConfig::stall`] after something came.
-    /// - Within a watch: its timeout and [`ReflectorConfig::idle_grace`] after it has opened. When two
-    ///   bookmarks have come, on this watch or earlier ones, also three times the largest gap between
-    ///   bookmarks after something came, but at least 2 min. So a half-open connection is noticed
-    ///   after 3 min.
+    /// - Until an answer begins, and within a list: [`ReflectorConfig::stall`] after something
+    ///   came.
+    /// - Within a watch: its timeout and [`ReflectorConfig::idle_grace`] after it has opened. When
+    ///   two bookmarks have come, on this watch or earlier ones, also three times the largest gap
+    ///   between bookmarks after something came, but at least 2 min. So a half-open connection is
+    ///   noticed after 3 min.
     /// - Earlier, if it is time for a list.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let exchange = self.exchange()?;
@@ -238,7 +239,8 @@ impl Reflector {
     }
 
     /// The silence after which a proxy cuts watches, if that is known: when two were cut alike, and
-    /// until one survives a longer silence. For an hour watches are requested with a shorter timeout.
+    /// until one survives a longer silence. For an hour watches are requested with a shorter
+    /// timeout.
     pub(crate) fn cut_after(&self) -> Option<Duration> {
         self.cuts.silence()
     }
@@ -286,9 +288,9 @@ impl Reflector {
         }
     }
 
-    /// A change has arrived, with the version of its object (`None` if that cannot be read). Returns
-    /// how to treat it. Items of a list are reported as [`Change::Added`], so that the high-water
-    /// mark includes them even if the list is interrupted.
+    /// A change has arrived, with the version of its object (`None` if that cannot be read).
+    /// Returns how to treat it. Items of a list are reported as [`Change::Added`], so that the
+    /// high-water mark includes them even if the list is interrupted.
     ///
     /// A change whose version is not above the position is stale, except for a deletion.
     pub(crate) fn changed(

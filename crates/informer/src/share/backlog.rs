@@ -14,8 +14,8 @@
 //! deleted   added     both: a handler must see one object go and another come
 //! ```
 //!
-//! A merged notice takes the place of the first one. So the order of each key is kept, nothing of the
-//! initial list gets behind the mark that ends it, and only the order between keys is lost.
+//! A merged notice takes the place of the first one. So the order of each key is kept, nothing of
+//! the initial list gets behind the mark that ends it, and only the order between keys is lost.
 //!
 //! Invariants: below the bound nothing merges; `old` of an update is what the handler saw last, or
 //! will have seen; every notice is popped, pending or counted as merged.

@@ -34,7 +34,7 @@ pub(crate) use listing::Listing;
 /// The store of an informer, and its handlers.
 pub(crate) struct Cache {
     state: Mutex<State>,
-    reader: Reader,
+    pub(crate) reader: Reader,
     pub(crate) quarantine: Quarantine,
     /// Wakes those who wait for the cache to reach some version.
     pub(crate) progress: Notify,
@@ -139,10 +139,6 @@ impl Cache {
         }
     }
 
-    pub(crate) fn reader(&self) -> &Reader {
-        &self.reader
-    }
-
     pub(crate) fn head_parser(&self) -> HeadParser {
         lock(&self.state).store.head_parser()
     }
@@ -179,13 +175,13 @@ impl Cache {
         is_initial: bool,
     ) -> u64 {
         let Some(mut state) = self.lock_if_usable() else { return 0 };
-        let mut stale = 0;
+        let mut dropped = 0;
         for arrived in arrived {
             let is_stale = state.judge(arrived, listing.as_deref_mut());
-            stale += u64::from(is_stale);
+            dropped += u64::from(is_stale);
         }
         state.settle(None, is_initial);
-        stale
+        dropped
     }
 
     /// Ends a list that is complete. If a new epoch begins with it, it overrides the cache.
@@ -306,7 +302,7 @@ impl Cache {
     pub(crate) fn driven_listeners(&self) -> Vec<Arc<Listener>> {
         let state = lock(&self.state);
         let listeners = state.members.iter().map(|member| &member.listener);
-        listeners.filter(|listener| listener.is_driven()).cloned().collect()
+        listeners.filter(|listener| listener.is_driven).cloned().collect()
     }
 
     pub(crate) fn handlers(&self) -> Vec<HandlerStatus> {
@@ -358,7 +354,7 @@ impl State {
                     listing.list.unmark(&key);
                 }
                 if let Some(held) = self.held(&key) {
-                    self.fifo.bury(held);
+                    self.fifo.push(Delta::tombstone(held));
                 }
                 false
             }
@@ -402,8 +398,8 @@ impl State {
         let held = self.held(object.head().key());
         let verdict = judge::change(change, held.as_ref().map(|held| held.head()), object.head());
         match (verdict, change) {
-            (Verdict::Apply, Change::Added) => self.fifo.add(Arc::new(object)),
-            (Verdict::Apply, Change::Modified) => self.fifo.update(Arc::new(object)),
+            (Verdict::Apply, Change::Added) => self.fifo.push(Delta::Added(Arc::new(object))),
+            (Verdict::Apply, Change::Modified) => self.fifo.push(Delta::Updated(Arc::new(object))),
             (Verdict::Apply, Change::Deleted) => self.fifo.delete(Arc::new(object), &self.reader),
             (Verdict::Same, _) => {}
             (Verdict::Stale | Verdict::Contradiction, _) => return true,
@@ -469,5 +465,34 @@ impl State {
         if !self.members.is_empty() {
             self.told.push(Told { notice, is_sync: false });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_indexer::Interner;
+
+    use super::*;
+
+    fn item(name: &str) -> Arrived {
+        let json = format!(r#"{{"metadata":{{"name":"{name}","resourceVersion":"1"}}}}"#);
+        let head = HeadParser::new(Interner::new()).parse(json.as_bytes()).expect("a head");
+        Arrived::Item(Object::new(head, json.into_bytes()))
+    }
+
+    #[test]
+    fn a_closed_cache_does_not_change() {
+        let cache = Cache::new(Store::new(), 1);
+        let mut first = cache.begin_list(None, None, false);
+        cache.take([item("a")].into_iter(), Some(&mut first), true);
+        assert_eq!(cache.reader.len(), 1);
+        // This list would delete it.
+        let mut second = cache.begin_list(None, None, false);
+        cache.close();
+        cache.take([item("b")].into_iter(), Some(&mut second), false);
+        cache.end_list(second, false, false);
+        assert_eq!(cache.reader.len(), 1);
+        assert!(cache.reader.get("a").is_some());
+        assert_eq!(cache.resync(Instant::now()), None);
     }
 }

@@ -43,16 +43,6 @@ pub(crate) struct DeltaFifo {
 const ROOM_KEPT: usize = 1024;
 
 impl DeltaFifo {
-    /// A watch reported a new object.
-    pub(crate) fn add(&mut self, object: Arc<Object>) {
-        self.push(Delta::Added(object));
-    }
-
-    /// A watch reported a new version of an object.
-    pub(crate) fn update(&mut self, object: Arc<Object>) {
-        self.push(Delta::Updated(object));
-    }
-
     /// A watch reported a deletion, with the final state of the object. Nothing happens if the key
     /// is neither in the cache nor queued: its deletion was reported before, for instance by a
     /// list.
@@ -61,11 +51,6 @@ impl DeltaFifo {
         if self.items.contains_key(key) || known.get(key).is_some() {
             self.push(Delta::Deleted { object, state: FinalState::Final });
         }
-    }
-
-    /// An object is gone, and its final state is unknown. `last_known` is in the cache or queued.
-    pub(crate) fn bury(&mut self, last_known: Arc<Object>) {
-        self.push(Delta::tombstone(last_known));
     }
 
     /// Begins a list of all objects, or of those in a namespace. `known` is the cache.
@@ -136,7 +121,8 @@ impl DeltaFifo {
         self.items.get(key)?.last()
     }
 
-    fn push(&mut self, delta: Delta) {
+    /// Queues a change after the others of its key.
+    pub(crate) fn push(&mut self, delta: Delta) {
         match self.items.entry(delta.key().clone()) {
             Entry::Occupied(mut queued) => {
                 let deltas = queued.get_mut();

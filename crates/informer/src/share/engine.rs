@@ -1,7 +1,7 @@
 //! An informer without types: its feeds, its cache, its handlers, and how it starts and stops.
 //!
-//! Tasks: one for each feed, one for each handler, and the one that calls [`Engine::run`], which does
-//! the resyncs and supervises the others. A feed that panics fails the whole informer.
+//! Tasks: one for each feed, one for each handler, and the one that calls [`Engine::run`], which
+//! does the resyncs and supervises the others. A feed that panics fails the whole informer.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -29,7 +29,6 @@ use crate::telemetry::status::{InformerStatus, Life};
 use crate::transport::source::{KubeListWatch, ListWatch, SelectionError};
 
 /// Where an informer gets its objects from.
-#[derive(Clone)]
 pub(crate) enum Origin {
     /// A server, with what all informers of it know about it.
     Server(kube::Client, ServerTraits),
@@ -38,12 +37,12 @@ pub(crate) enum Origin {
 }
 
 pub(crate) struct Engine {
-    resource: Resource,
+    pub(crate) resource: Resource,
     origin: Origin,
     /// Can change until the informer runs: see [`Engine::want_whole_objects`].
     options: Mutex<InformerOptions>,
-    cache: Arc<Cache>,
-    stop: CancellationToken,
+    pub(crate) cache: Arc<Cache>,
+    pub(crate) stop: CancellationToken,
     life: watch::Sender<Life>,
     feeds: Vec<Arc<FeedTelemetry>>,
     /// Where the tasks of handlers run, once the informer runs.
@@ -95,18 +94,6 @@ impl Engine {
         let weak = Arc::downgrade(&engine);
         observers.notify(&engine.resource, &Observation::Created(StatusHandle::new(weak)));
         Ok(engine)
-    }
-
-    pub(crate) fn resource(&self) -> &Resource {
-        &self.resource
-    }
-
-    pub(crate) fn cache(&self) -> &Arc<Cache> {
-        &self.cache
-    }
-
-    pub(crate) fn token(&self) -> &CancellationToken {
-        &self.stop
     }
 
     pub(crate) fn life(&self) -> watch::Receiver<Life> {
@@ -294,7 +281,7 @@ impl HasStatus for Engine {
             handlers: self.cache.handlers(),
             quarantined: self.cache.quarantine.list(),
             quarantined_total: self.cache.quarantine.total(),
-            store: self.cache.reader().status(),
+            store: self.cache.reader.status(),
         }
     }
 }
@@ -329,13 +316,10 @@ impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.0.stop.cancel();
         self.0.cache.close();
-        self.0.life.send_if_modified(|life| {
-            let has_failed = matches!(life, Life::Failed(_));
-            if !has_failed {
-                *life = Life::Stopped;
-            }
-            !has_failed
-        });
+        let has_failed = matches!(*self.0.life.borrow(), Life::Failed(_));
+        if !has_failed {
+            self.0.life.send_replace(Life::Stopped);
+        }
     }
 }
 

@@ -24,7 +24,8 @@ pub enum Event<K> {
         /// Whether it existed when the informer began, or when this handler joined.
         initial: bool,
     },
-    /// An object changed. If both versions are the same, a [resync](Self::is_resync) shows it again.
+    /// An object changed. If both versions are the same, a [resync](Self::is_resync) shows it
+    /// again.
     Updated {
         /// The version that the handler saw last.
         old: Cached<K>,
@@ -77,8 +78,8 @@ impl<K, F: FnMut(Event<K>) + Send + 'static> Handler<K> for F {
 struct Filtered<P, H> {
     passes: P,
     handler: H,
-    /// The objects that the handler knows. Events do not tell: those of a slow handler merge, so the
-    /// old object of an update, or the last state of a deletion, may be one that it never saw.
+    /// The objects that the handler knows. Events do not tell: those of a slow handler merge, so
+    /// the old object of an update, or the last state of a deletion, may be one that it never saw.
     told: HashSet<ObjectKey, RandomState>,
 }
 
@@ -170,20 +171,14 @@ impl<K> fmt::Debug for Event<K> {
     /// Shows keys and versions only: the object may be a Secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key = self.key();
+        let version = |object: &Cached<K>| object.head().resource_version().clone();
         match self {
-            Self::Added { object, .. } => {
-                write!(f, "Added({key} {})", object.head().resource_version())
-            }
+            Self::Added { object, .. } => write!(f, "Added({key} {})", version(object)),
             Self::Updated { old, new } => {
-                write!(
-                    f,
-                    "Updated({key} {} → {})",
-                    old.head().resource_version(),
-                    new.head().resource_version()
-                )
+                write!(f, "Updated({key} {} → {})", version(old), version(new))
             }
             Self::Deleted { object, state } => {
-                write!(f, "Deleted({key} {}, {state:?})", object.head().resource_version())
+                write!(f, "Deleted({key} {}, {state:?})", version(object))
             }
         }
     }

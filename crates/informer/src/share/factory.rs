@@ -174,8 +174,8 @@ impl SharedInformerFactory {
         self.informer_of(&Resource::of::<K>(), change)
     }
 
-    /// The informer of any resource, read as `K`: a type of your own with a few fields, or a dynamic
-    /// one.
+    /// The informer of any resource, read as `K`: a type of your own with a few fields, or a
+    /// dynamic one.
     ///
     /// # Errors
     /// Returns an error if the options are invalid, or do not fit those of its other users.
@@ -205,8 +205,8 @@ impl SharedInformerFactory {
         Ok(self.informer::<K>()?.lister().clone())
     }
 
-    /// An informer of which only the metadata is read. If another user asks for whole objects, it is
-    /// the same informer; otherwise the server sends nothing but metadata.
+    /// An informer of which only the metadata is read. If another user asks for whole objects, it
+    /// is the same informer; otherwise the server sends nothing but metadata.
     ///
     /// # Errors
     /// Returns an error if the options are invalid, or do not fit those of its other users.
@@ -264,7 +264,7 @@ impl SharedInformerFactory {
             return Err(stopped(&failure.resource));
         }
         for engine in engines {
-            engine.wait_for_sync().await.map_err(|_| stopped(engine.resource()))?;
+            engine.wait_for_sync().await.map_err(|_| stopped(&engine.resource))?;
         }
         Ok(())
     }
@@ -278,7 +278,7 @@ impl SharedInformerFactory {
     pub async fn wait_for_sync(&self) -> Result<(), NotSynced> {
         self.wait_for_cache_sync().await?;
         for engine in self.engines() {
-            for listener in engine.cache().driven_listeners() {
+            for listener in engine.cache.driven_listeners() {
                 // This returns also if the handler is removed.
                 listener.wait_for_sync().await;
             }
@@ -330,7 +330,7 @@ impl SharedInformerFactory {
         let mut idle = informers
             .values()
             .filter(|entry| entry.is_used() && !entry.is_started && entry.engine.is_new());
-        idle.next().map(|entry| entry.engine.resource().clone())
+        idle.next().map(|entry| entry.engine.resource.clone())
     }
 
     fn get_or_create<K>(
@@ -369,9 +369,8 @@ impl SharedInformerFactory {
         let origin = Origin::Server(shared.client.clone(), server);
         let stop = shared.stop.child_token();
         let informer = SharedInformer::with_origin(origin, resource.clone(), options, stop)?;
-        let (engine, user) = informer.parts();
-        let entry =
-            Entry { engine: Arc::clone(engine), user: Arc::downgrade(user), is_started: false };
+        let (engine, user) = (Arc::clone(&informer.engine), Arc::downgrade(&informer.user));
+        let entry = Entry { engine, user, is_started: false };
         informers.insert(identity, entry);
         Ok(informer)
     }
@@ -410,7 +409,7 @@ impl Entry {
     /// Its parts for another user, unless it stops.
     fn use_again(&self) -> Option<(Arc<Engine>, User)> {
         let user = self.user.upgrade()?;
-        (!self.engine.token().is_cancelled()).then(|| (Arc::clone(&self.engine), user))
+        (!self.engine.stop.is_cancelled()).then(|| (Arc::clone(&self.engine), user))
     }
 }
 
@@ -422,7 +421,7 @@ impl Shared {
             return;
         }
         if let Life::Failed(message) = &*engine.life().borrow() {
-            let resource = engine.resource().clone();
+            let resource = engine.resource.clone();
             self.failed.send_replace(Some(InformerFailure { resource, message: message.clone() }));
         }
         // Not by its identity, which may have changed from metadata only to whole objects.
@@ -462,7 +461,7 @@ impl NotSynced {
 
 impl fmt::Debug for SharedInformerFactory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let resources = self.engines().into_iter().map(|engine| engine.resource().clone());
+        let resources = self.engines().into_iter().map(|engine| engine.resource.clone());
         f.debug_tuple("SharedInformerFactory").field(&resources.collect::<Vec<_>>()).finish()
     }
 }

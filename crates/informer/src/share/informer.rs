@@ -56,9 +56,9 @@ use crate::transport::source::ListWatch;
 /// Objects are shared and immutable by type: nobody can change the cache, so there is nothing like
 /// client-go's mutation detector.
 pub struct SharedInformer<K> {
-    engine: Arc<Engine>,
+    pub(crate) engine: Arc<Engine>,
     lister: Lister<K>,
-    user: User,
+    pub(crate) user: User,
     /// How often handlers that are added by this one are shown everything again. Zero for never.
     resync: Duration,
 }
@@ -116,7 +116,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
     ) -> Result<Self, InformerError> {
         let resync = options.resync;
         let engine = Engine::new(resource, origin, options, stop)?;
-        let user = Arc::new(engine.token().clone().drop_guard());
+        let user = Arc::new(engine.stop.clone().drop_guard());
         Self::with_engine(engine, user, resync)
     }
 
@@ -127,17 +127,13 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
         resync: Duration,
     ) -> Result<Self, InformerError> {
         let lister = engine
-            .cache()
-            .reader()
+            .cache
+            .reader
             .lister::<K>()
-            .map_err(|error| InformerError::Type { resource: engine.resource().clone(), error })?;
+            .map_err(|error| InformerError::Type { resource: engine.resource.clone(), error })?;
         // A lister is a user, too, even if nothing else is left of the informer.
         let lister = lister.keeping(Arc::clone(&user) as _);
         Ok(Self { engine, lister, user, resync })
-    }
-
-    pub(crate) fn parts(&self) -> (&Arc<Engine>, &User) {
-        (&self.engine, &self.user)
     }
 
     /// The same informer, read as another type.
@@ -159,7 +155,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
 
     /// Its resource.
     pub fn resource(&self) -> &Resource {
-        self.engine.resource()
+        &self.engine.resource
     }
 
     /// Adds a handler. It is first shown every cached object as added, and then every change: it
@@ -185,7 +181,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
         // The lister in the task makes the handler a user of the informer until it is removed.
         let task = drive(Arc::clone(&listener), self.lister.clone(), handler);
         self.engine.join(Arc::clone(&listener), Some(Box::pin(task)))?;
-        Ok(Registration::new(listener, self.engine.cache()))
+        Ok(Registration::new(listener, &self.engine.cache))
     }
 
     /// Events to await one by one, beginning with every cached object.
@@ -204,7 +200,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
         options.resync.get_or_insert(self.resync);
         let listener = self.engine.new_listener(options, "subscription", false);
         self.engine.join(Arc::clone(&listener), None)?;
-        let registration = Registration::new(listener, self.engine.cache());
+        let registration = Registration::new(listener, &self.engine.cache);
         Ok(Subscription::new(registration, self.lister.clone()))
     }
 
@@ -215,7 +211,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
     /// Returns an error if it needs the bytes of objects and the informer is resident.
     pub fn add_index<I: Index>(&self, index: I) -> Result<(), InformerError> {
         self.engine
-            .cache()
+            .cache
             .add_index(index)
             .map_err(|error| InformerError::Index { resource: self.resource().clone(), error })
     }
@@ -276,6 +272,6 @@ impl<K> Clone for SharedInformer<K> {
 
 impl<K> fmt::Debug for SharedInformer<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SharedInformer({}, {:?})", self.engine.resource(), self.lister)
+        write!(f, "SharedInformer({}, {:?})", self.engine.resource, self.lister)
     }
 }

@@ -80,7 +80,7 @@ mod tests {
 
     fn head(uid: &str, version: &str) -> Head {
         let object = serde_json::json!({
-            "metadata": {"name": "web", "namespace": "shop", "uid": uid, "resourceVersion": version},
+            "metadata": {"name": "web", "uid": uid, "resourceVersion": version},
         });
         let parser = HeadParser::new(Interner::new());
         parser.parse(object.to_string().as_bytes()).expect("a head")

@@ -1,7 +1,7 @@
 //! One handler's end of an informer: what waits for it, whether it is synced, and its task.
 //!
-//! The cache pushes and the handler's task pops. Between them is a [`Backlog`], so that neither waits
-//! for the other. A listener knows no types; [`typed`] and [`drive`] add them.
+//! The cache pushes and the handler's task pops. Between them is a [`Backlog`], so that neither
+//! waits for the other. A listener knows no types; [`typed`] and [`drive`] add them.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,9 +31,9 @@ const RESYNC_MIN: Duration = Duration::from_secs(1);
 
 /// The untyped part of a handler.
 pub(crate) struct Listener {
-    name: Box<str>,
+    pub(crate) name: Box<str>,
     /// Whether a task of its own takes the events, and not a subscriber.
-    is_driven: bool,
+    pub(crate) is_driven: bool,
     resync: Option<Duration>,
     backlog: Mutex<Backlog>,
     wake: Notify,
@@ -96,10 +96,6 @@ impl Listener {
         }
     }
 
-    pub(crate) fn is_driven(&self) -> bool {
-        self.is_driven
-    }
-
     /// When its next resync is due; `None` for never.
     pub(crate) fn resync_after(&self, now: Instant) -> Option<Instant> {
         self.resync.and_then(|period| now.checked_add(period))
@@ -121,7 +117,8 @@ impl Listener {
         }
     }
 
-    /// The next notice; `None` when the handler was removed or the informer has stopped. Cancel safe.
+    /// The next notice; `None` when the handler was removed or the informer has stopped. Cancel
+    /// safe.
     pub(crate) async fn next(&self) -> Option<Notice> {
         loop {
             if self.is_closed() {
@@ -144,8 +141,8 @@ impl Listener {
         }
     }
 
-    /// A subscriber has seen the initial list when it has taken the last object of it. A handler has
-    /// when it comes back for the next event.
+    /// A subscriber has seen the initial list when it has taken the last object of it. A handler
+    /// has when it comes back for the next event.
     fn pass_mark(&self, backlog: &mut Backlog) {
         if !self.is_driven && backlog.pop_synced() {
             self.synced.send_replace(true);
@@ -170,10 +167,6 @@ impl Listener {
 
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.name
     }
 
     pub(crate) fn has_synced(&self) -> bool {

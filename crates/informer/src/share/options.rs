@@ -224,8 +224,8 @@ impl InformerOptions {
         }
     }
 
-    /// The label selector in a form that is the same for all that mean the same. An invalid one stays
-    /// as it is: it becomes an error when the informer is made.
+    /// The label selector in a form that is the same for all that mean the same. An invalid one
+    /// stays as it is: it becomes an error when the informer is made.
     fn normalized_labels(&self) -> String {
         let selector = self.labels.parse::<Selector>();
         selector.map_or_else(|_| self.labels.clone(), |selector| selector.to_string())

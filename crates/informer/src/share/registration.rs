@@ -90,12 +90,12 @@ impl<K> Drop for Subscription<K> {
 
 impl fmt::Debug for Registration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Registration").field(&self.listener.name()).finish()
+        f.debug_tuple("Registration").field(&self.listener.name).finish()
     }
 }
 
 impl<K> fmt::Debug for Subscription<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Subscription").field(&self.registration.listener.name()).finish()
+        f.debug_tuple("Subscription").field(&self.registration.listener.name).finish()
     }
 }

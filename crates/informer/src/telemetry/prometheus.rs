@@ -1,36 +1,32 @@
 //! The informers' metrics on a `prometheus-client` registry, under client-go's names where it has
 //! one.
 //!
-//! Counters and histograms are updated by [`Observation`]s. States (sizes, pending events, the age of
-//! the last event) are read from the informers during a scrape, through [`StatusHandle`]. So there
-//! is no periodic task, and no gauge is older than its scrape.
+//! Counters and histograms are updated by [`Observation`]s. States (sizes, pending events, the age
+//! of the last event) are read from the informers during a scrape, through [`StatusHandle`]. So
+//! there is no periodic task, and no gauge is older than its scrape.
 //!
-//! `families` is the table of the metrics. This file counts: it has one [`Series`] for each resource,
-//! from when its first informer is made until its last one is gone.
+//! `series` counts for one resource, from when its first informer is made until its last one is
+//! gone. `families` is the table of the metrics.
 //!
 //! Invariant: a scrape holds no lock of this module while it asks an informer for its status. An
 //! informer whose last user leaves meanwhile is dropped by the scrape, and that needs the locks.
 
 mod families;
+mod series;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-use crate::decode::frames::Change;
 use crate::resource::Resource;
 use crate::share::lock::lock;
 use crate::telemetry::observer::{Observation, Observer, StatusHandle};
-use crate::telemetry::status::InformerStatus;
-use crate::transport::source::SourceError;
-use families::families;
+use families::FAMILIES;
+use series::{Series, Shown};
 
 /// Shows any number of informers on one `prometheus_client` registry. All metrics have the label
 /// `resource`, as in `pods.v1`. Those of client-go's reflectors, under their names:
@@ -40,8 +36,8 @@ use families::families;
 /// | `reflector_lists_total` | counter | lists that were completed, streamed or in pages |
 /// | `reflector_list_duration_seconds` | histogram | how long they took |
 /// | `reflector_items_per_list` | histogram | objects in them |
-/// | `reflector_watches_total` | counter | watches that were opened, those that stream a list included |
-/// | `reflector_short_watches_total` | counter | those that ended within a second and without an event |
+/// | `reflector_watches_total` | counter | watches that were opened, also for streamed lists |
+/// | `reflector_short_watches_total` | counter | watches that ended within 1 s, without an event |
 /// | `reflector_watch_duration_seconds` | histogram | how long watches lasted |
 /// | `reflector_items_per_watch` | histogram | events in them |
 /// | `reflector_last_resource_version` | gauge | the version that the cache has come to |
@@ -53,24 +49,27 @@ use families::families;
 /// | `synced` | gauge | 1 once the first list is complete |
 /// | `list_size_bytes` | histogram | bytes of a list, as they were sent |
 /// | `events_total` | counter | changes of watches, by `type`: `added`, `modified`, `deleted` |
-/// | `last_event_age_seconds` | gauge | since the last change, of the feed where it was longest ago |
+/// | `last_event_age_seconds` | gauge | since the last change, of the feed that waits longest |
 /// | `relists_total` | counter | lists after the first |
-/// | `failures_total` | counter | lists and watches that failed, by `reason`: `gone` (410), `throttled` (429), `unauthorized` (401), `silent`, `other` |
+/// | `failures_total` | counter | lists and watches that failed, by `reason` (see below) |
 /// | `stale_total` | counter | objects that were older than what is held, and were dropped |
 /// | `swept_total` | counter | objects that were deleted because a list no longer had them |
 /// | `repaired_total` | counter | objects that a list had and that a watch should have told of |
 /// | `restored_total` | counter | times that the cluster was found restored |
 /// | `quarantined_total` | counter | objects that came without a readable head |
 /// | `quarantined_objects` | gauge | those whose current version is left out, a hundred at most |
-/// | `undecodable_objects` | gauge | objects that do not decode as a `type` that they are read or indexed as |
+/// | `undecodable_objects` | gauge | objects that do not decode as a `type` that they are read as |
 /// | `objects` | gauge | objects in the cache |
 /// | `store_bytes` | gauge | what it takes, by `part`: `objects`, `structure`, `interned` |
 /// | `hot_objects`, `hot_bytes` | gauge | objects that are held decoded, by `type` |
-/// | `hot_hits_total`, `hot_misses_total` | counter | reads that found the object decoded, or not, by `type` |
+/// | `hot_hits_total`, `hot_misses_total` | counter | reads of decoded objects, or others, by `type` |
 /// | `pending_events` | gauge | events that wait for a handler, by `handler` |
 /// | `delivered_total` | counter | events that a handler was given |
 /// | `merged_total` | counter | events that merged with others because the handler was slow |
 /// | `panics_total` | counter | events that a handler panicked on |
+///
+/// The reasons of failures are `gone` (410), `throttled` (429), `unauthorized` (401), `silent` and
+/// `other`.
 ///
 /// ```
 /// use prometheus_client::{encoding::text, registry::Registry};
@@ -106,62 +105,7 @@ pub struct InformerMetrics {
 
 /// What is shown, by resource. Ordered, so that a scrape is ordered.
 #[derive(Debug, Default)]
-struct Resources(RwLock<BTreeMap<Resource, Arc<Series>>>);
-
-/// What is counted for one resource, and the informers that have the rest.
-#[derive(Debug)]
-struct Series {
-    counters: Counters,
-    list_duration: Histogram,
-    list_items: Histogram,
-    list_bytes: Histogram,
-    watch_duration: Histogram,
-    watch_items: Histogram,
-    informers: Mutex<Vec<StatusHandle>>,
-}
-
-#[derive(Debug, Default)]
-struct Counters {
-    lists: Counter,
-    watches: Counter,
-    short_watches: Counter,
-    /// In the order of [`EVENTS`].
-    events: [Counter; EVENTS.len()],
-    /// In the order of [`REASONS`].
-    failures: [Counter; REASONS.len()],
-    relists: Counter,
-    stale: Counter,
-    swept: Counter,
-    repaired: Counter,
-    restored: Counter,
-    quarantined: Counter,
-}
-
-/// One resource in one scrape.
-struct Shown {
-    resource: String,
-    series: Arc<Series>,
-    informers: Vec<InformerStatus>,
-}
-
-/// The values of the label `type`.
-const EVENTS: [&str; 3] = ["added", "modified", "deleted"];
-
-/// The values of the label `reason`.
-const REASONS: [&str; 5] = ["gone", "throttled", "unauthorized", "silent", "other"];
-
-/// A watch that ends sooner than this, and without an event, is short: client-go's bound.
-const SHORT_WATCH: Duration = Duration::from_secs(1);
-
-/// Seconds of a list: from a small one nearby to a million objects far away.
-const LIST_SECONDS: [f64; 12] =
-    [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0];
-
-/// Seconds of a watch: a healthy one lasts five to ten minutes.
-const WATCH_SECONDS: [f64; 9] = [0.1, 1.0, 5.0, 15.0, 60.0, 180.0, 300.0, 600.0, 1_800.0];
-
-/// Objects of a list and events of a watch.
-const ITEMS: [f64; 8] = [0.0, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6];
+struct Resources(Mutex<BTreeMap<Resource, Arc<Series>>>);
 
 impl InformerMetrics {
     /// Enters the metrics into a registry, once for all informers.
@@ -182,7 +126,7 @@ impl InformerMetrics {
 impl Resources {
     /// Adds an informer. Nobody can remove its series before it is in there.
     fn add(&self, resource: &Resource, informer: StatusHandle) {
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock(&self.0);
         // Resources that come and go must not pile up, even if nobody ever scrapes.
         all.retain(|_, series| !series.live_informers().is_empty());
         let series = all.entry(resource.clone()).or_insert_with(|| Arc::new(Series::new()));
@@ -191,7 +135,8 @@ impl Resources {
 
     /// The resources that have an informer at this moment, in order.
     fn shown(&self) -> Vec<Shown> {
-        let all = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
+        // Unlocked before informers are asked.
+        let all = lock(&self.0).clone();
         let shown = all.into_iter().filter_map(|(resource, series)| {
             let handles = series.live_informers().clone();
             let informers: Vec<_> = handles.iter().filter_map(StatusHandle::status).collect();
@@ -208,78 +153,7 @@ impl Collector for Resources {
         if shown.is_empty() {
             return Ok(());
         }
-        families().iter().try_for_each(|family| family.encode(&mut encoder, &shown))
-    }
-}
-
-impl Series {
-    fn new() -> Self {
-        Self {
-            counters: Counters::default(),
-            list_duration: Histogram::new(LIST_SECONDS),
-            list_items: Histogram::new(ITEMS),
-            // From 1 KiB to 4 GiB.
-            list_bytes: Histogram::new(exponential_buckets(1_024.0, 4.0, 12)),
-            watch_duration: Histogram::new(WATCH_SECONDS),
-            watch_items: Histogram::new(ITEMS),
-            informers: Mutex::default(),
-        }
-    }
-
-    fn live_informers(&self) -> MutexGuard<'_, Vec<StatusHandle>> {
-        let mut informers = lock(&self.informers);
-        informers.retain(|informer| !informer.is_gone());
-        informers
-    }
-
-    fn count(&self, observation: &Observation<'_>) {
-        let counters = &self.counters;
-        match observation {
-            Observation::ListBegun { is_relist } => {
-                counters.relists.inc_by(u64::from(*is_relist));
-            }
-            Observation::Listed { list, swept, repaired, is_restored } => {
-                counters.lists.inc();
-                counters.swept.inc_by(*swept);
-                counters.repaired.inc_by(*repaired);
-                counters.restored.inc_by(u64::from(*is_restored));
-                self.list_duration.observe(list.elapsed.as_secs_f64());
-                self.list_items.observe(float(list.objects));
-                self.list_bytes.observe(float(list.bytes));
-            }
-            Observation::WatchOpened => _ = counters.watches.inc(),
-            Observation::WatchClosed { lasted, events } => {
-                self.watch_duration.observe(lasted.as_secs_f64());
-                self.watch_items.observe(float(*events));
-                let is_short = *lasted < SHORT_WATCH && *events == 0;
-                counters.short_watches.inc_by(u64::from(is_short));
-            }
-            Observation::Changed(change) => _ = counters.events[event_index(*change)].inc(),
-            Observation::Stale(count) => _ = counters.stale.inc_by(*count),
-            Observation::Quarantined(_) => _ = counters.quarantined.inc(),
-            Observation::Failed { error, .. } => _ = counters.failures[reason_index(error)].inc(),
-            _ => {}
-        }
-    }
-}
-
-/// The index into [`EVENTS`].
-fn event_index(change: Change) -> usize {
-    match change {
-        Change::Added => 0,
-        Change::Modified => 1,
-        Change::Deleted => 2,
-    }
-}
-
-/// The index into [`REASONS`].
-fn reason_index(error: &SourceError) -> usize {
-    match error {
-        error if error.is_gone() => 0,
-        error if error.is_throttled() => 1,
-        error if error.is_unauthorized() => 2,
-        SourceError::Silent(_) => 3,
-        _ => 4,
+        FAMILIES.iter().try_for_each(|family| family.encode(&mut encoder, &shown))
     }
 }
 
@@ -289,15 +163,9 @@ impl Observer for InformerMetrics {
             self.resources.add(resource, informer.clone());
             return;
         }
-        let all = self.resources.0.read().unwrap_or_else(PoisonError::into_inner);
+        let all = lock(&self.resources.0);
         if let Some(series) = all.get(resource) {
             series.count(observation);
         }
     }
-}
-
-/// Metrics are floating point numbers.
-#[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
-fn float(count: u64) -> f64 {
-    count as f64
 }

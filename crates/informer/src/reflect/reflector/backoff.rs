@@ -1,5 +1,5 @@
-//! How long a reflector waits after a failure: exponential, with full jitter. Each reflector has its
-//! own, so that one failing watch slows no other.
+//! How long a reflector waits after a failure: exponential, with full jitter. Each reflector has
+//! its own, so that one failing watch slows no other.
 //!
 //! Invariant: a wait is never zero, whatever the settings and the random numbers are, so that no
 //! failure becomes a busy loop.
@@ -14,10 +14,10 @@ const WAIT_MIN: Duration = Duration::from_millis(10);
 
 /// How a reflector backs off.
 ///
-/// It waits for up to 800 ms after the first failure, and for up to twice as long after each further
-/// one, at most 30 s. The count begins anew after 30 s of health: from the opening of the first
-/// watch after a failure to the next failure, however often the watch was closed and resumed in
-/// between. A list alone is no health, or a server that lists well and watches badly would be
+/// It waits for up to 800 ms after the first failure, and for up to twice as long after each
+/// further one, at most 30 s. The count begins anew after 30 s of health: from the opening of the
+/// first watch after a failure to the next failure, however often the watch was closed and resumed
+/// in between. A list alone is no health, or a server that lists well and watches badly would be
 /// listed without end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackoffConfig {

@@ -1,10 +1,10 @@
 //! Detects proxies that cut connections which are silent for some time.
 //!
 //! Many proxies and load balancers cut after less than the minute in which a server sends a
-//! bookmark. A quiet watch that is cut each time before its bookmark is resumed, but from a position
-//! that only grows older, until the server no longer has it and everything is listed. So when
-//! watches are cut after the same silence, the server is asked to end the next ones earlier: it
-//! sends a bookmark two seconds before its cache ends a watch.
+//! bookmark. A quiet watch that is cut each time before its bookmark is resumed, but from a
+//! position that only grows older, until the server no longer has it and everything is listed. So
+//! when watches are cut after the same silence, the server is asked to end the next ones earlier:
+//! it sends a bookmark two seconds before its cache ends a watch.
 //!
 //! A single cut says nothing, because a server that restarts cuts as well. A watch that survives a
 //! longer silence, as every quiet watch does whose bookmark arrives, disproves the cuts. Otherwise

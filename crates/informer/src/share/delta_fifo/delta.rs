@@ -49,7 +49,8 @@ impl Delta {
         matches!(self, Self::Deleted { .. })
     }
 
-    pub(super) fn tombstone(object: Arc<Object>) -> Self {
+    /// A deletion whose final state is unknown.
+    pub(crate) fn tombstone(object: Arc<Object>) -> Self {
         Self::Deleted { object, state: FinalState::LastKnown }
     }
 

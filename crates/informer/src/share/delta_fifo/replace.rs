@@ -1,7 +1,7 @@
 //! The marks of a list that is under way.
 //!
-//! They are not in the fifo, so that there can be several lists at once, one for each namespace, and
-//! so that an interrupted list is undone by dropping it.
+//! They are not in the fifo, so that there can be several lists at once, one for each namespace,
+//! and so that an interrupted list is undone by dropping it.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashSet;

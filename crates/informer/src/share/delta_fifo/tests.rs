@@ -9,11 +9,22 @@ use windlass_indexer::{HeadParser, Interner, Object, ObjectKey, Store};
 
 use super::{Delta, DeltaFifo, FinalState};
 
+impl DeltaFifo {
+    fn add(&mut self, object: Arc<Object>) {
+        self.push(Delta::Added(object));
+    }
+
+    fn update(&mut self, object: Arc<Object>) {
+        self.push(Delta::Updated(object));
+    }
+}
+
 fn object_of(key: &str, uid: &str, version: u64) -> Arc<Object> {
     let (namespace, name) = key.split_once('/').expect("a namespace and a name");
-    let json = format!(
-        r#"{{"metadata":{{"name":"{name}","namespace":"{namespace}","uid":"{uid}","resourceVersion":"{version}"}}}}"#
-    );
+    let metadata = serde_json::json!({
+        "name": name, "namespace": namespace, "uid": uid, "resourceVersion": version.to_string(),
+    });
+    let json = serde_json::json!({ "metadata": metadata }).to_string();
     let head = HeadParser::new(Interner::new()).parse(json.as_bytes()).expect("a head");
     Arc::new(Object::new(head, json.into_bytes()))
 }
@@ -401,8 +412,8 @@ fn a_key_that_a_list_has_twice_counts_once() {
     assert_eq!(pop(&mut fifo), "shop/a: replaced 1, replaced 2");
 }
 
-/// In client-go's newest queue a list is one item, which is applied as a whole. Here it never exists as a whole:
-/// this is the price of a list that takes no memory.
+/// In client-go's newest queue a list is one item, which is applied as a whole. Here it never
+/// exists as a whole: this is the price of a list that takes no memory.
 #[test]
 fn a_list_does_not_come_out_as_one() {
     let mut store = cache(&[("shop/a", 1), ("shop/b", 2)]);

@@ -11,7 +11,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Unit;
 use windlass_indexer::TypeStatus;
 
-use super::{Counters, EVENTS, REASONS, Series, Shown};
+use super::series::{EVENTS, REASONS, Series, Shown};
 use crate::share::listener::HandlerStatus;
 use crate::telemetry::status::{FeedStatus, InformerStatus, Life};
 
@@ -19,191 +19,192 @@ use crate::telemetry::status::{FeedStatus, InformerStatus, Life};
 pub(super) struct Family {
     name: &'static str,
     help: &'static str,
-    unit: Option<Unit>,
+    unit: Option<&'static Unit>,
     values: Values,
 }
 
 /// Where the values of one resource come from.
 enum Values {
-    Counter(fn(&Counters) -> &Counter),
-    Histogram(fn(&Series) -> &Histogram),
+    Counter(fn(&Series) -> &Counter),
     Counters(fn(&Shown) -> Labelled<'_>),
     Gauges(fn(&Shown) -> Labelled<'_>),
     Seconds(fn(&Shown) -> Option<Duration>),
+    Histogram(fn(&Series) -> &Histogram),
 }
 
 /// Values with the label that tells them apart. A single value has none.
 type Labelled<'a> = Vec<(Option<(&'static str, &'a str)>, u64)>;
 
 /// All metrics, in the order in which they are shown.
-pub(super) fn families() -> Vec<Family> {
-    vec![
-        counter("reflector_lists", "Lists that were completed.", |counters| &counters.lists),
-        histogram("reflector_list_duration", "How long lists took.", |series| {
-            &series.list_duration
-        })
-        .in_unit(Unit::Seconds),
-        histogram("reflector_items_per_list", "Objects in a list.", |series| &series.list_items),
-        counter("reflector_watches", "Watches that were opened.", |counters| &counters.watches),
-        counter(
-            "reflector_short_watches",
-            "Watches that ended within a second and without an event.",
-            |counters| &counters.short_watches,
-        ),
-        histogram("reflector_watch_duration", "How long watches lasted.", |series| {
-            &series.watch_duration
-        })
-        .in_unit(Unit::Seconds),
-        histogram("reflector_items_per_watch", "Events in a watch.", |series| &series.watch_items),
-        gauges(
-            "reflector_last_resource_version",
-            "The version that the cache has come to.",
-            |shown| {
-                let lowest = feeds(shown).filter_map(version).min();
-                lowest.map(|version| (None, version)).into_iter().collect()
-            },
-        ),
-        gauges("windlass_informer_synced", "Whether the first list is complete.", |shown| {
-            let is_synced = |informer: &InformerStatus| informer.life == Life::Synced;
-            vec![(None, shown.informers.iter().all(is_synced).into())]
-        }),
-        histogram("windlass_informer_list_size", "Bytes of a list, as they were sent.", |series| {
-            &series.list_bytes
-        })
-        .in_unit(Unit::Bytes),
-        counters("windlass_informer_events", "Changes that watches have told of.", |shown| {
-            labelled("type", &EVENTS, &shown.series.counters.events)
-        }),
-        seconds(
-            "windlass_informer_last_event_age",
-            "How long ago the last change was told of, where that was longest ago.",
-            |shown| feeds(shown).filter_map(|feed| feed.last_event).min().map(|at| at.elapsed()),
-        ),
-        counter(
-            "windlass_informer_relists",
-            "Lists that were begun after the first was complete.",
-            |counters| &counters.relists,
-        ),
-        counters("windlass_informer_failures", "Lists and watches that failed.", |shown| {
-            labelled("reason", &REASONS, &shown.series.counters.failures)
-        }),
-        counter(
-            "windlass_informer_stale",
-            "Objects that were older than what is held, and were dropped.",
-            |counters| &counters.stale,
-        ),
-        counter(
-            "windlass_informer_swept",
-            "Objects that were deleted because a list no longer had them.",
-            |counters| &counters.swept,
-        ),
-        counter(
-            "windlass_informer_repaired",
-            "Objects that a list had and that a watch should have told of.",
-            |counters| &counters.repaired,
-        ),
-        counter(
-            "windlass_informer_restored",
-            "Times that the cluster was found restored from a backup.",
-            |counters| &counters.restored,
-        ),
-        counter(
-            "windlass_informer_quarantined",
-            "Objects that came without a readable head.",
-            |counters| &counters.quarantined,
-        ),
-        gauges(
-            "windlass_informer_quarantined_objects",
-            "Objects whose current version is left out, because its head cannot be read; a hundred \
+pub(super) static FAMILIES: &[Family] = &[
+    counter("reflector_lists", "Lists that were completed.", |s| &s.counters.lists),
+    histogram("reflector_list_duration", "How long lists took.", |s| &s.list_duration)
+        .in_unit(&SECONDS),
+    histogram("reflector_items_per_list", "Objects in a list.", |s| &s.list_items),
+    counter("reflector_watches", "Watches that were opened.", |s| &s.counters.watches),
+    counter(
+        "reflector_short_watches",
+        "Watches that ended within a second and without an event.",
+        |s| &s.counters.short_watches,
+    ),
+    histogram("reflector_watch_duration", "How long watches lasted.", |s| &s.watch_duration)
+        .in_unit(&SECONDS),
+    histogram("reflector_items_per_watch", "Events in a watch.", |s| &s.watch_items),
+    gauges("reflector_last_resource_version", "The version that the cache has come to.", |shown| {
+        let lowest = feeds(shown).filter_map(version).min();
+        lowest.map(|version| (None, version)).into_iter().collect()
+    }),
+    gauges("windlass_informer_synced", "Whether the first list is complete.", |shown| {
+        let is_synced = |informer: &InformerStatus| informer.life == Life::Synced;
+        vec![(None, shown.informers.iter().all(is_synced).into())]
+    }),
+    histogram("windlass_informer_list_size", "Bytes of a list, as they were sent.", |s| {
+        &s.list_bytes
+    })
+    .in_unit(&BYTES),
+    counters("windlass_informer_events", "Changes that watches have told of.", |s| {
+        labelled("type", &EVENTS, &s.series.counters.events)
+    }),
+    seconds(
+        "windlass_informer_last_event_age",
+        "How long ago the last change was told of, where that was longest ago.",
+        |shown| feeds(shown).filter_map(|feed| feed.last_event).min().map(|at| at.elapsed()),
+    ),
+    counter(
+        "windlass_informer_relists",
+        "Lists that were begun after the first was complete.",
+        |s| &s.counters.relists,
+    ),
+    counters("windlass_informer_failures", "Lists and watches that failed.", |s| {
+        labelled("reason", &REASONS, &s.series.counters.failures)
+    }),
+    counter(
+        "windlass_informer_stale",
+        "Objects that were older than what is held, and were dropped.",
+        |s| &s.counters.stale,
+    ),
+    counter(
+        "windlass_informer_swept",
+        "Objects that were deleted because a list no longer had them.",
+        |s| &s.counters.swept,
+    ),
+    counter(
+        "windlass_informer_repaired",
+        "Objects that a list had and that a watch should have told of.",
+        |s| &s.counters.repaired,
+    ),
+    counter(
+        "windlass_informer_restored",
+        "Times that the cluster was found restored from a backup.",
+        |s| &s.counters.restored,
+    ),
+    counter("windlass_informer_quarantined", "Objects that came without a readable head.", |s| {
+        &s.counters.quarantined
+    }),
+    gauges(
+        "windlass_informer_quarantined_objects",
+        "Objects whose current version is left out, because its head cannot be read; a hundred \
              at most.",
-            |shown| sum(shown, |informer| informer.quarantined.len()),
-        ),
-        gauges(
-            "windlass_informer_undecodable_objects",
-            "Objects that do not decode as the type that they are read or indexed as.",
-            |shown| {
-                let types = types(shown).map(|kind| (kind.name, kind.undecodable as u64));
-                let indexes = shown.informers.iter().flat_map(|informer| &informer.store.indexes);
-                let indexes = indexes.map(|index| (index.name, index.undecodable.len() as u64));
-                grouped("type", types.chain(indexes))
-            },
-        ),
-        gauges("windlass_informer_objects", "Objects in the cache.", |shown| {
-            sum(shown, |informer| informer.store.objects)
-        }),
-        gauges(
-            "windlass_informer_store",
-            "What the cache takes: objects, the structures that find them, and texts that they \
+        |s| sum(s, |informer| informer.quarantined.len()),
+    ),
+    gauges(
+        "windlass_informer_undecodable_objects",
+        "Objects that do not decode as the type that they are read or indexed as.",
+        |shown| {
+            let types = types(shown).map(|kind| (kind.name, kind.undecodable as u64));
+            let indexes = shown.informers.iter().flat_map(|informer| &informer.store.indexes);
+            let indexes = indexes.map(|index| (index.name, index.undecodable.len() as u64));
+            grouped("type", types.chain(indexes))
+        },
+    ),
+    gauges("windlass_informer_objects", "Objects in the cache.", |s| {
+        sum(s, |informer| informer.store.objects)
+    }),
+    gauges(
+        "windlass_informer_store",
+        "What the cache takes: objects, the structures that find them, and texts that they \
              share.",
-            |shown| {
-                let stores = shown.informers.iter().map(|informer| &informer.store);
-                let parts = stores.flat_map(|store| {
-                    [
-                        ("objects", store.object_bytes as u64),
-                        ("structure", store.structure_bytes as u64),
-                        ("interned", store.interned_bytes as u64),
-                    ]
-                });
-                grouped("part", parts)
-            },
-        )
-        .in_unit(Unit::Bytes),
-        gauges(
-            "windlass_informer_hot_objects",
-            "Objects that are held decoded because they were read by key.",
-            |shown| by_type(shown, |kind| kind.hot_entries as u64),
-        ),
-        gauges(
-            "windlass_informer_hot",
-            "What objects that are held decoded take, estimated.",
-            |shown| by_type(shown, |kind| kind.hot_bytes as u64),
-        )
-        .in_unit(Unit::Bytes),
-        counters("windlass_informer_hot_hits", "Reads that found the object decoded.", |shown| {
-            by_type(shown, |kind| kind.hits)
-        }),
-        counters("windlass_informer_hot_misses", "Reads that had to decode the object.", |shown| {
-            by_type(shown, |kind| kind.misses)
-        }),
-        gauges("windlass_informer_pending_events", "Events that wait for a handler.", |shown| {
-            by_handler(shown, |handler| handler.pending as u64)
-        }),
-        counters("windlass_informer_delivered", "Events that a handler was given.", |shown| {
-            by_handler(shown, |handler| handler.delivered)
-        }),
-        counters(
-            "windlass_informer_merged",
-            "Events that merged with others because the handler was slow.",
-            |shown| by_handler(shown, |handler| handler.merged),
-        ),
-        counters("windlass_informer_panics", "Events that a handler panicked on.", |shown| {
-            by_handler(shown, |handler| handler.panics)
-        }),
-    ]
-}
+        |shown| {
+            let stores = shown.informers.iter().map(|informer| &informer.store);
+            let parts = stores.flat_map(|store| {
+                [
+                    ("objects", store.object_bytes as u64),
+                    ("structure", store.structure_bytes as u64),
+                    ("interned", store.interned_bytes as u64),
+                ]
+            });
+            grouped("part", parts)
+        },
+    )
+    .in_unit(&BYTES),
+    gauges(
+        "windlass_informer_hot_objects",
+        "Objects that are held decoded because they were read by key.",
+        |s| by_type(s, |kind| kind.hot_entries as u64),
+    ),
+    gauges("windlass_informer_hot", "What objects that are held decoded take, estimated.", |s| {
+        by_type(s, |kind| kind.hot_bytes as u64)
+    })
+    .in_unit(&BYTES),
+    counters("windlass_informer_hot_hits", "Reads that found the object decoded.", |shown| {
+        by_type(shown, |kind| kind.hits)
+    }),
+    counters("windlass_informer_hot_misses", "Reads that had to decode the object.", |shown| {
+        by_type(shown, |kind| kind.misses)
+    }),
+    gauges("windlass_informer_pending_events", "Events that wait for a handler.", |s| {
+        by_handler(s, |handler| handler.pending as u64)
+    }),
+    counters("windlass_informer_delivered", "Events that a handler was given.", |s| {
+        by_handler(s, |handler| handler.delivered)
+    }),
+    counters(
+        "windlass_informer_merged",
+        "Events that merged with others because the handler was slow.",
+        |s| by_handler(s, |handler| handler.merged),
+    ),
+    counters("windlass_informer_panics", "Events that a handler panicked on.", |s| {
+        by_handler(s, |handler| handler.panics)
+    }),
+];
 
-fn counter(name: &'static str, help: &'static str, of: fn(&Counters) -> &Counter) -> Family {
+static SECONDS: Unit = Unit::Seconds;
+static BYTES: Unit = Unit::Bytes;
+
+const fn counter(name: &'static str, help: &'static str, of: fn(&Series) -> &Counter) -> Family {
     Family { name, help, unit: None, values: Values::Counter(of) }
 }
 
-fn histogram(name: &'static str, help: &'static str, of: fn(&Series) -> &Histogram) -> Family {
+const fn histogram(
+    name: &'static str,
+    help: &'static str,
+    of: fn(&Series) -> &Histogram,
+) -> Family {
     Family { name, help, unit: None, values: Values::Histogram(of) }
 }
 
-fn counters(name: &'static str, help: &'static str, of: fn(&Shown) -> Labelled<'_>) -> Family {
+const fn counters(
+    name: &'static str,
+    help: &'static str,
+    of: fn(&Shown) -> Labelled<'_>,
+) -> Family {
     Family { name, help, unit: None, values: Values::Counters(of) }
 }
 
-fn gauges(name: &'static str, help: &'static str, of: fn(&Shown) -> Labelled<'_>) -> Family {
+const fn gauges(name: &'static str, help: &'static str, of: fn(&Shown) -> Labelled<'_>) -> Family {
     Family { name, help, unit: None, values: Values::Gauges(of) }
 }
 
-fn seconds(name: &'static str, help: &'static str, of: fn(&Shown) -> Option<Duration>) -> Family {
-    Family { name, help, unit: Some(Unit::Seconds), values: Values::Seconds(of) }
+const fn seconds(
+    name: &'static str,
+    help: &'static str,
+    of: fn(&Shown) -> Option<Duration>,
+) -> Family {
+    Family { name, help, unit: Some(&SECONDS), values: Values::Seconds(of) }
 }
 
 impl Family {
-    fn in_unit(self, unit: Unit) -> Self {
+    const fn in_unit(self, unit: &'static Unit) -> Self {
         Self { unit: Some(unit), ..self }
     }
 
@@ -217,36 +218,31 @@ impl Family {
             Values::Gauges(_) | Values::Seconds(_) => MetricType::Gauge,
             Values::Histogram(_) => MetricType::Histogram,
         };
-        let unit = self.unit.as_ref();
-        let mut family = encoder.encode_descriptor(self.name, self.help, unit, kind)?;
+        let mut family = encoder.encode_descriptor(self.name, self.help, self.unit, kind)?;
         for resource in shown {
-            let name = ("resource", resource.resource.as_str());
-            let series = &resource.series;
-            match self.values {
-                Values::Counter(of) => {
-                    let count = of(&series.counters).get();
-                    family
-                        .encode_family(&[name])?
-                        .encode_counter::<NoLabelSet, _, u64>(&count, None)?;
-                }
-                Values::Histogram(of) => of(series).encode(family.encode_family(&[name])?)?,
-                Values::Counters(of) => {
-                    for (label, count) in of(resource) {
-                        let labels: Vec<_> = [name].into_iter().chain(label).collect();
-                        let mut encoder = family.encode_family(&labels)?;
-                        encoder.encode_counter::<NoLabelSet, _, u64>(&count, None)?;
-                    }
-                }
-                Values::Gauges(of) => {
-                    for (label, value) in of(resource) {
-                        let labels: Vec<_> = [name].into_iter().chain(label).collect();
-                        family.encode_family(&labels)?.encode_gauge(&value)?;
-                    }
-                }
+            let name = [("resource", resource.resource.as_str())];
+            let numbers = match self.values {
+                Values::Counter(of) => vec![(None, of(&resource.series).get())],
+                Values::Counters(of) | Values::Gauges(of) => of(resource),
                 Values::Seconds(of) => {
                     if let Some(duration) = of(resource) {
-                        family.encode_family(&[name])?.encode_gauge(&duration.as_secs_f64())?;
+                        family.encode_family(&name)?.encode_gauge(&duration.as_secs_f64())?;
                     }
+                    continue;
+                }
+                Values::Histogram(of) => {
+                    of(&resource.series).encode(family.encode_family(&name)?)?;
+                    continue;
+                }
+            };
+            for (label, number) in numbers {
+                let labels: Vec<_> = name.into_iter().chain(label).collect();
+                let mut metric = family.encode_family(&labels)?;
+                match kind {
+                    MetricType::Counter => {
+                        metric.encode_counter::<NoLabelSet, _, u64>(&number, None)?;
+                    }
+                    _ => metric.encode_gauge(&number)?,
                 }
             }
         }

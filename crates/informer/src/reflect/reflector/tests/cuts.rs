@@ -10,7 +10,8 @@ use crate::transport::source::Request;
 /// The usual timeouts begin here.
 const USUAL: Duration = Duration::from_mins(5);
 
-/// Lets a watch be silent for so many seconds and then be cut. Returns for how long the next one is asked for.
+/// Lets a watch be silent for so many seconds and then be cut. Returns for how long the next one is
+/// asked for.
 fn cut_after(driver: &mut Driver, silence: f64) -> Duration {
     driver.pass(silence);
     assert_eq!(driver.fail(&unreachable()), Reaction::Retry);

@@ -8,9 +8,7 @@ use windlass_indexer::ResourceVersion;
 use super::super::{
     Arrival, Listed, NextStep, Reaction, Reflector, ReflectorConfig, ServerTraits, State, TimedOut,
 };
-use crate::decode::frames::{
-    Bookmark, Change, FrameOptions, ListEnd, Status, WatchFrame, WatchFrames,
-};
+use crate::decode::frames::{Bookmark, Change, ListEnd, Status};
 use crate::transport::source::{ListRequest, Request, SourceError, WatchRequest};
 
 /// A complete list that is nothing special.
@@ -178,31 +176,21 @@ pub(crate) fn no_streaming() -> ServerTraits {
     server
 }
 
-/// A bookmark can only be had from a watch. Its fields can be changed then.
 pub(crate) fn bookmark(version: &str, initial_events_end: bool) -> Bookmark {
-    let mut frames = WatchFrames::new(FrameOptions::default());
-    frames.push(br#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1"}}}"#);
-    let Ok(Some(WatchFrame::Bookmark(mut bookmark))) = frames.next_frame() else {
-        panic!("it must be a bookmark")
-    };
-    bookmark.resource_version = version.into();
-    bookmark.initial_events_end = initial_events_end;
-    bookmark
+    Bookmark { resource_version: version.into(), initial_events_end }
 }
 
 pub(crate) fn list_end(version: Option<&str>, token: Option<&str>) -> ListEnd {
-    let mut end = ListEnd::default();
-    end.resource_version = version.map(str::to_owned);
-    end.continue_token = token.map(str::to_owned);
-    end
+    ListEnd {
+        resource_version: version.map(str::to_owned),
+        continue_token: token.map(str::to_owned),
+        ..ListEnd::default()
+    }
 }
 
 pub(crate) fn status(code: u16, reason: &str, message: &str) -> SourceError {
-    let mut status = Status::default();
-    status.code = code;
-    status.reason = reason.into();
-    status.message = message.into();
-    status.into()
+    let (reason, message) = (reason.into(), message.into());
+    Status { code, reason, message, ..Status::default() }.into()
 }
 
 pub(crate) fn gone() -> SourceError {
@@ -214,10 +202,8 @@ pub(crate) fn too_large() -> SourceError {
 }
 
 pub(crate) fn throttled(seconds: Option<u64>) -> SourceError {
-    let mut status = Status::default();
-    status.code = 429;
-    status.retry_after = seconds.map(Duration::from_secs);
-    status.into()
+    let retry_after = seconds.map(Duration::from_secs);
+    Status { code: 429, retry_after, ..Status::default() }.into()
 }
 
 /// As a server with the feature turned off says it.
@@ -225,8 +211,8 @@ pub(crate) fn no_streams() -> SourceError {
     status(
         422,
         "Invalid",
-        "ListOptions.meta.k8s.io \"\" is invalid: sendInitialEvents: Forbidden: sendInitialEvents is \
-         forbidden for watch unless the WatchList feature gate is enabled",
+        "ListOptions.meta.k8s.io \"\" is invalid: sendInitialEvents: Forbidden: sendInitialEvents \
+         is forbidden for watch unless the WatchList feature gate is enabled",
     )
 }
 

@@ -182,8 +182,9 @@ fn an_end_alone_is_no_outage() {
     assert!(driver.patience() > Duration::from_mins(4));
 }
 
-/// A server that is back before anybody asks was away all the same. A real one was restored and started within two
-/// seconds, in which the connection of the next watch waited to be accepted, and no request ever failed.
+/// A server that is back before anybody asks was away all the same. A real one was restored and
+/// started within two seconds, in which the connection of the next watch waited to be accepted, and
+/// no request ever failed.
 #[test]
 fn a_watch_that_breaks_and_is_resumed_in_silence_is_listed() {
     let mut driver = Driver::watching("100");

@@ -286,8 +286,8 @@ fn pages_are_followed_to_the_end_at_once() {
 
 #[test]
 fn lists_name_no_version_so_they_are_paged_however_the_server_caches() {
-    // client-go names a version (0, or the last one) and then cannot have pages, unless the server's watch cache
-    // is off. Ours are consistent, first and later, and are always paged.
+    // client-go names a version (0, or the last one) and then cannot have pages, unless the
+    // server's watch cache is off. Ours are consistent, first and later, and are always paged.
     let mut driver = Driver::paging();
     for version in ["7", "8"] {
         driver.page_request(Some(500), None);
@@ -317,7 +317,8 @@ fn a_list_that_expires_on_page_two_is_read_in_one_piece_once() {
 
 #[test]
 fn a_list_for_which_the_server_is_too_far_behind_is_read_again_in_full() {
-    // client-go drops the version that it named. We never name one; a server that says this is still catching up.
+    // client-go drops the version that it named. We never name one; a server that says this is
+    // still catching up.
     let mut driver = Driver::paging();
     driver.page_request(Some(500), None);
     assert_eq!(driver.fail(&too_large()), Reaction::Retry);

@@ -1,5 +1,5 @@
-//! Whatever a server does, and however its shell behaves: a reflector never panics, always has something to do,
-//! never goes back, and never spins.
+//! Whatever a server does, and however its caller behaves: a reflector never panics, always has
+//! something to do, never goes back, and never spins.
 //!
 //! A failure prints its input, and `PROPTEST_CASES=20000` looks longer.
 
@@ -20,7 +20,7 @@ use super::super::{
 use crate::decode::frames::Change;
 use crate::transport::source::{Request, SourceError};
 
-/// Something that a shell can do.
+/// Something that a caller can do.
 #[derive(Clone, Debug)]
 enum Input {
     Next,
@@ -246,7 +246,8 @@ proptest! {
         }
         let Model { mut reflector, mut now, .. } = model;
         let version = "999999999999999999999999999";
-        // A list, in two pages or streamed, and a watch; before each a wait, and once a request that was given up.
+        // A list, in two pages or streamed, and a watch; before each a wait, and once a request
+        // that was given up.
         for _ in 0..12 {
             match reflector.next(now) {
                 NextStep::Wait(until) => {
@@ -261,7 +262,7 @@ proptest! {
                 NextStep::Request(Request::Watch(_)) => reflector.opened(now),
             }
             reflector.bookmark(&bookmark(version, true), now);
-            if reflector.position().is_some_and(|position| *position == ResourceVersion::new(version)) {
+            if reflector.position() == Some(&ResourceVersion::new(version)) {
                 return Ok(());
             }
             now += Duration::from_secs(2);

@@ -1,5 +1,6 @@
-//! The delta fifo beside a model that is as simple as possible: a vector of keys with their changes, and lists
-//! that remember every key. Whatever is added, listed, interrupted, popped and applied, both hold the same.
+//! The delta fifo beside a model that is as simple as possible: a vector of keys with their
+//! changes, and lists that remember every key. Whatever is added, listed, interrupted, popped and
+//! applied, both hold the same.
 //!
 //! A failure prints its steps, and `PROPTEST_CASES=20000` looks longer.
 
@@ -49,9 +50,11 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 fn object(key: &str, uid: u8, version: u64) -> Arc<Object> {
     let (namespace, name) = key.split_once('/').expect("a namespace and a name");
-    let json = format!(
-        r#"{{"metadata":{{"name":"{name}","namespace":"{namespace}","uid":"{uid}","resourceVersion":"{version}"}}}}"#
-    );
+    let metadata = serde_json::json!({
+        "name": name, "namespace": namespace,
+        "uid": uid.to_string(), "resourceVersion": version.to_string(),
+    });
+    let json = serde_json::json!({ "metadata": metadata }).to_string();
     let head = HeadParser::new(Interner::new()).parse(json.as_bytes()).expect("a head");
     Arc::new(Object::new(head, json.into_bytes()))
 }
