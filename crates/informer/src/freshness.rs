@@ -20,22 +20,22 @@ pub enum Written {
     Object(Head),
     /// No object: this one was deleted.
     Gone {
-        /// Its key. Another object may have it meanwhile.
+        /// Its key. Another object may have it by now.
         key: ObjectKey,
         /// Which object it was.
         uid: Uid,
     },
 }
 
-/// Tells whether an informer's cache shows what was written. It does not keep the informer running.
+/// Tells whether an informer's cache shows a write. It does not keep the informer running.
 #[derive(Clone)]
 pub struct Freshness {
     engine: Arc<Engine>,
-    /// Which labels the informer selects.
+    /// The label selector of the informer.
     labels: Selector,
-    /// Which names and namespaces its field selector selects.
+    /// What its field selector requires of names and namespaces.
     names: Vec<NameRule>,
-    /// Whether it selects by other fields, too. Only the server knows what these are of an object.
+    /// Whether it also selects by other fields, which only the server can evaluate.
     has_other_fields: bool,
 }
 
@@ -43,7 +43,7 @@ pub struct Freshness {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct NameRule {
     is_namespace: bool,
-    /// Whether it has to be the value, or anything but that.
+    /// Whether it must be the value, or anything else.
     is_equal: bool,
     value: String,
 }
@@ -73,8 +73,8 @@ impl Freshness {
     /// Whether the cache shows what was written, or never will, because the informer does not watch
     /// it. `answered` is when the server answered the write.
     ///
-    /// Versions that are no numbers cannot be told to be older; they count as seen as soon as
-    /// anything is held. After a [restore](Self::is_restored_since), everything that was answered
+    /// Versions that are not numbers cannot be compared; they count as seen as soon as any version
+    /// is cached. After a [restore](Self::is_restored_since), everything that was answered
     /// before it counts as seen.
     pub fn has_seen(&self, written: &Written, answered: Instant) -> bool {
         if self.is_restored_since(written.key(), answered) {
@@ -83,7 +83,7 @@ impl Freshness {
         let held = self.engine.cache.reader.get(written.key());
         match (written, held) {
             (Written::Gone { uid, .. }, held) => held.is_none_or(|held| held.head().uid() != uid),
-            // One of another uid came later or went before: versions are of the whole cluster.
+            // This also holds for another uid, because versions are of the whole cluster.
             (Written::Object(wanted), Some(held)) => {
                 let is_older = held.head().resource_version() < wanted.resource_version();
                 !is_older
@@ -110,9 +110,9 @@ impl Freshness {
         self.engine.feed_of(key.namespace()).is_some_and(|feed| feed.is_restored_since(then))
     }
 
-    /// Waits until the cache [shows](Self::has_seen) what was written. That may take for ever, if
-    /// the watch is down or if it is not [certain](Self::is_certain) that the object comes: use a
-    /// timeout. Cancel safe.
+    /// Waits until the cache [shows](Self::has_seen) what was written. Use a timeout: it may take
+    /// for ever if the watch is down, or if it is not [certain](Self::is_certain) that the informer
+    /// watches the object. Cancel safe.
     pub async fn wait_until_seen(&self, written: &Written, answered: Instant) {
         loop {
             let progress = self.engine.cache.progress.notified();
@@ -155,9 +155,8 @@ impl NameRule {
     }
 }
 
-/// What a field selector asks of names, and whether it asks for anything else. No name contains a
-/// comma or anything else that is escaped by a backslash: a selector with a backslash is left to
-/// the server as a whole.
+/// What a field selector requires of names, and whether it requires anything else. No name contains
+/// a character that is escaped by a backslash, so a selector with a backslash is left to the server.
 fn name_rules(fields: &str) -> (Vec<NameRule>, bool) {
     if fields.contains('\\') {
         return (Vec::new(), true);

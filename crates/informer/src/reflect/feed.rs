@@ -86,7 +86,7 @@ impl Feed {
         }
     }
 
-    /// Runs until it is stopped. What was read of a body by then is in the cache.
+    /// Runs until it is stopped. Gathered objects of a first list are dropped then.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
         if stop.run_until_cancelled(self.list_and_watch()).await.is_none() {
             self.telemetry.report(&Observation::Stopped);
@@ -242,28 +242,23 @@ impl Feed {
         now: Instant,
     ) -> Result<ControlFlow<()>, SourceError> {
         while let Some(frame) = frames.next()? {
-            let flow = match frame {
-                Frame::List(ListFrame::Item(bytes)) => {
-                    self.item(bytes, now);
-                    ControlFlow::Continue(())
-                }
+            match frame {
+                Frame::List(ListFrame::Item(bytes)) => self.item(bytes, now),
                 Frame::List(ListFrame::End(end)) => {
                     self.flush();
                     let listed = self.reflector.page(&end, now);
                     let _ = self.listed(listed, now);
                     // The rest of the body is not needed, and may never come.
-                    ControlFlow::Break(())
+                    return Ok(ControlFlow::Break(()));
                 }
-                Frame::Watch(WatchFrame::Change(change, bytes)) => {
-                    self.change(change, bytes, now);
-                    ControlFlow::Continue(())
+                Frame::Watch(WatchFrame::Change(change, bytes)) => self.change(change, bytes, now),
+                Frame::Watch(WatchFrame::Bookmark(bookmark)) => {
+                    if self.bookmark(&bookmark, now).is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
                 }
-                Frame::Watch(WatchFrame::Bookmark(bookmark)) => self.bookmark(&bookmark, now),
                 Frame::Watch(WatchFrame::Error(status)) => return Err(SourceError::Status(status)),
-                Frame::Watch(WatchFrame::Unknown) => ControlFlow::Continue(()),
-            };
-            if flow.is_break() {
-                return Ok(flow);
+                Frame::Watch(WatchFrame::Unknown) => {}
             }
         }
         Ok(ControlFlow::Continue(()))
