@@ -45,7 +45,7 @@ fn only_the_annotated_bookmark_completes_a_list() {
     let mut driver = Driver::new();
     driver.stream();
     driver.open();
-    // Another bookmark means that the server does not know what was asked of it (fault 27).
+    // Another bookmark means that the server does not know what was asked of it.
     assert_eq!(driver.bookmark("7"), Some(Listed::Refused(ListFault::NotStreamed)));
     assert_eq!(driver.position(), None);
     assert_eq!(driver.server.streams_lists(), Some(false));
@@ -411,7 +411,7 @@ fn a_failing_watch_without_a_version_keeps_the_pace() {
     driver.page_request(Some(500), None);
 }
 
-// Lists at another's wish.
+// Audits.
 
 #[test]
 fn an_audit_ends_the_watch_and_lists() {
