@@ -1,18 +1,20 @@
-//! What can be wrong with how an informer is asked for.
+//! The errors of asking for an informer.
 
 use windlass_indexer::{IndexError, LayoutError};
 
 use crate::resource::Resource;
+use crate::transport::discovery::DiscoveryError;
 use crate::transport::source::SelectionError;
 
-/// An informer cannot be had as it was asked for.
+/// Why there is no informer with these options.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InformerError {
     /// Two users of one informer want it in different layouts.
     #[error(
-        "the informer of {resource} is {held}, and is now asked for as {wanted}: choose one of them for all users \
-         of it, or give this one a transform or a selector of its own, which makes it another informer"
+        "the informer of {resource} is {held}, and is now asked for as {wanted}: choose one of \
+         them for all users of it, or give this one a transform or a selector of its own, which \
+         makes it another informer"
     )]
     Layout {
         /// The resource.
@@ -27,7 +29,7 @@ pub enum InformerError {
     Type {
         /// The resource.
         resource: Resource,
-        /// What is wrong.
+        /// The reason.
         error: LayoutError,
     },
     /// An index cannot be added.
@@ -35,31 +37,35 @@ pub enum InformerError {
     Index {
         /// The resource.
         resource: Resource,
-        /// What is wrong.
+        /// The reason.
         error: IndexError,
     },
-    /// A namespace or a selector that no server would understand.
+    /// A namespace or a selector is invalid.
     #[error("the informer of {resource}: {error}")]
     Selection {
         /// The resource.
         resource: Resource,
-        /// What is wrong.
+        /// The reason.
         error: SelectionError,
     },
-    /// A list of namespaces was asked for that has none.
+    /// The list of namespaces is empty.
     #[error(
-        "the informer of {resource} was asked for in no namespace at all: name some, or do not call `namespaces`          to have all"
+        "the informer of {resource} was asked for with an empty list of namespaces: name some, or \
+         do not call `namespaces` to have all"
     )]
     NoNamespaces {
         /// The resource.
         resource: Resource,
     },
+    /// The server has no such kind, or does not answer.
+    #[error(transparent)]
+    Discovery(#[from] DiscoveryError),
     /// The informer, or the factory, has stopped.
     #[error(transparent)]
     Stopped(#[from] Stopped),
 }
 
-/// The informer has stopped, and does not start again: ask the factory for another.
+/// The informer has stopped, and does not start again: ask the factory for another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the informer has stopped: ask the factory for it again")]
 pub struct Stopped;

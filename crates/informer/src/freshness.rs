@@ -1,8 +1,8 @@
 //! Whether a cache is as new as something that was written.
 //!
-//! A controller that writes an object and reads the cache right after it may see the world as it was before. The
-//! server's answer says which version the write led to; a cache that has that version, or has come past it, shows
-//! the write.
+//! A controller that writes an object and reads the cache right after it may see the old state. The
+//! server's answer has the version of the write. A cache that has that version, or a later one,
+//! shows the write.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,29 +13,29 @@ use windlass_indexer::{Head, ObjectKey, ResourceVersion, Selector, Uid};
 use crate::resource::Resource;
 use crate::share::engine::Engine;
 
-/// What a write has left behind, as the server told it.
+/// The result of a write, as the server answered it.
 #[derive(Clone, Debug)]
 pub enum Written {
     /// An object, with the version that the write led to.
     Object(Head),
     /// No object: this one was deleted.
     Gone {
-        /// Its key. Another object may have it meanwhile.
+        /// Its key. Another object may have it by now.
         key: ObjectKey,
         /// Which object it was.
         uid: Uid,
     },
 }
 
-/// Tells whether an informer's cache shows what was written. It does not keep the informer running.
+/// Tells whether an informer's cache shows a write. It does not keep the informer running.
 #[derive(Clone)]
 pub struct Freshness {
     engine: Arc<Engine>,
-    /// Which labels the informer selects.
+    /// The label selector of the informer.
     labels: Selector,
-    /// Which names and namespaces its field selector selects.
+    /// What its field selector requires of names and namespaces.
     names: Vec<NameRule>,
-    /// Whether it selects by other fields, too. Only the server knows what these are of an object.
+    /// Whether it also selects by other fields, which only the server can evaluate.
     has_other_fields: bool,
 }
 
@@ -43,7 +43,7 @@ pub struct Freshness {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct NameRule {
     is_namespace: bool,
-    /// Whether it has to be the value, or anything but that.
+    /// Whether it must be the value, or anything else.
     is_equal: bool,
     value: String,
 }
@@ -55,35 +55,35 @@ impl Freshness {
         Self { engine, labels, names, has_other_fields }
     }
 
-    /// Whether both tell of the cache of one informer.
+    /// Whether both are about the cache of the same informer.
     pub fn is_of_same_cache(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.engine, &other.engine)
     }
 
-    /// What the informer is of.
+    /// The resource of the informer.
     pub fn resource(&self) -> &Resource {
-        self.engine.resource()
+        &self.engine.resource
     }
 
-    /// The version in which the cache shows an object; `None` if it does not.
+    /// The cached version of an object; `None` if it is not cached.
     pub fn version_of(&self, key: &ObjectKey) -> Option<ResourceVersion> {
-        self.engine.cache().reader().get(key).map(|held| held.head().resource_version().clone())
+        self.engine.cache.reader.get(key).map(|held| held.head().resource_version().clone())
     }
 
     /// Whether the cache shows what was written, or never will, because the informer does not watch
     /// it. `answered` is when the server answered the write.
     ///
-    /// Versions that are no numbers cannot be told to be older; they count as seen as soon as
-    /// anything is held. After a [restore](Self::is_restored_since), everything that was answered
+    /// Versions that are not numbers cannot be compared; they count as seen as soon as any version
+    /// is cached. After a [restore](Self::is_restored_since), everything that was answered
     /// before it counts as seen.
     pub fn has_seen(&self, written: &Written, answered: Instant) -> bool {
         if self.is_restored_since(written.key(), answered) {
             return true;
         }
-        let held = self.engine.cache().reader().get(written.key());
+        let held = self.engine.cache.reader.get(written.key());
         match (written, held) {
             (Written::Gone { uid, .. }, held) => held.is_none_or(|held| held.head().uid() != uid),
-            // One of another uid came later or went before: versions are of the whole cluster.
+            // This also holds for another uid, because versions are of the whole cluster.
             (Written::Object(wanted), Some(held)) => {
                 let is_older = held.head().resource_version() < wanted.resource_version();
                 !is_older
@@ -91,7 +91,7 @@ impl Freshness {
             (Written::Object(wanted), None) => {
                 !self.labels.matches(wanted.labels())
                     || !self.names.iter().all(|rule| rule.is_met(wanted.key()))
-                    || self.engine.has_passed(wanted.namespace(), wanted.resource_version())
+                    || self.has_passed(wanted)
             }
         }
     }
@@ -107,23 +107,30 @@ impl Freshness {
     /// listed everything since then. What was written before is either undone or in that list, and
     /// its version means nothing any more.
     pub fn is_restored_since(&self, key: &ObjectKey, then: Instant) -> bool {
-        self.engine.is_restored_since(key.namespace(), then)
+        self.engine.feed_of(key.namespace()).is_some_and(|feed| feed.is_restored_since(then))
     }
 
-    /// Waits until the cache [shows](Self::has_seen) what was written. That may take for ever, if
-    /// the watch is down or if it is not [certain](Self::is_certain) that the object comes: use a
-    /// timeout. Cancel safe.
+    /// Waits until the cache [shows](Self::has_seen) what was written. Use a timeout: it may take
+    /// for ever if the watch is down, or if it is not [certain](Self::is_certain) that the informer
+    /// watches the object. Cancel safe.
     pub async fn wait_until_seen(&self, written: &Written, answered: Instant) {
         loop {
-            let progress = self.engine.progress();
+            let progress = self.engine.cache.progress.notified();
             tokio::pin!(progress);
-            // Before looking, so that what comes between is not missed.
+            // Before the check, so that nothing in between is missed.
             progress.as_mut().enable();
             if self.has_seen(written, answered) {
                 return;
             }
             progress.await;
         }
+    }
+
+    /// Whether everything up to the version of an object has arrived, or never will, because its
+    /// namespace is not watched.
+    fn has_passed(&self, wanted: &Head) -> bool {
+        let feed = self.engine.feed_of(wanted.namespace());
+        feed.is_none_or(|feed| feed.has_reached(wanted.resource_version()))
     }
 }
 
@@ -148,9 +155,8 @@ impl NameRule {
     }
 }
 
-/// What a field selector asks of names, and whether it asks for anything else. No name contains a
-/// comma or anything else that is escaped by a backslash: a selector with a backslash is left to
-/// the server as a whole.
+/// What a field selector requires of names, and whether it requires anything else. No name contains
+/// a character that is escaped by a backslash, so a selector with a backslash is left to the server.
 fn name_rules(fields: &str) -> (Vec<NameRule>, bool) {
     if fields.contains('\\') {
         return (Vec::new(), true);

@@ -1,5 +1,5 @@
-//! Lists and watches of one namespace, or of all: the pure reflector decides what to ask for, and the feed around it
-//! sends requests and waits.
+//! The list and watch of one namespace, or of all: the reflector decides what to request, without
+//! any I/O, and the feed sends the requests and waits.
 
 pub(crate) mod feed;
 pub(crate) mod gathered;

@@ -1,4 +1,4 @@
-//! Which resource an informer is of: what a path needs, and what its objects call themselves.
+//! The resource of an informer: the parts of its path, and the kind of its objects.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use kube::core::{ClusterResourceScope, NamespaceResourceScope};
 /// assert_eq!(deployments.path(Some("shop")), "/apis/apps/v1/namespaces/shop/deployments");
 /// ```
 ///
-/// Cheap to clone: it goes with every error and every report.
+/// Cheap to clone: every error and every observation has one.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Resource(Arc<Parts>);
 
@@ -53,7 +53,7 @@ impl Resource {
         Self::new(&ApiResource::erase::<K>(&()), K::Scope::NAMESPACED)
     }
 
-    /// A resource that is known at run time only, as discovery tells it.
+    /// A resource that is known only at run time, from discovery.
     pub fn new(resource: &ApiResource, namespaced: bool) -> Self {
         Self(Arc::new(Parts {
             group: resource.group.clone(),
@@ -89,7 +89,7 @@ impl Resource {
         self.0.namespaced
     }
 
-    /// Group and version as objects say it: `v1`, `apps/v1`.
+    /// Group and version as in objects: `v1`, `apps/v1`.
     pub fn api_version(&self) -> String {
         match self.0.group.as_str() {
             "" => self.0.version.clone(),

@@ -1,5 +1,5 @@
-//! One watch for many users: what arrives is judged, ordered by the delta fifo, put into the store, and told to every
-//! handler at its own pace.
+//! One watch for many users: objects that arrive are judged, queued by the delta fifo, put into the
+//! store, and sent to every handler at its own pace.
 
 pub(crate) mod backlog;
 pub(crate) mod cache;
@@ -13,3 +13,4 @@ pub(crate) mod judge;
 pub(crate) mod listener;
 pub(crate) mod lock;
 pub(crate) mod options;
+pub(crate) mod registration;

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use windlass_indexer::{ByOwner, Head, Index, Selector, Uid};
 use windlass_informer::{
-    BackoffConfig, DynamicError, Event, FinalState, InformerOptions, KubeListWatch,
+    BackoffConfig, Event, FinalState, InformerError, InformerOptions, KubeListWatch,
     ReflectorConfig, Request, Resource, SharedInformer, SharedInformerFactory,
 };
 use windlass_testkit::{RealCluster, RealOptions, TestCluster, on_each_cluster};
@@ -54,8 +54,8 @@ fn names<K: serde::de::DeserializeOwned + Send + Sync + 'static>(
 
 /// Pages of three, and little patience.
 fn quick() -> ReflectorConfig {
-    let backoff = BackoffConfig::default().max(Duration::from_millis(200));
-    ReflectorConfig::default().page_size(3).backoff(backoff)
+    let backoff = BackoffConfig { max: Duration::from_millis(200), ..BackoffConfig::default() };
+    ReflectorConfig { page_size: 3, backoff, ..ReflectorConfig::default() }
 }
 
 /// Runs an informer of a source as long as `test` goes on.
@@ -237,9 +237,8 @@ async fn a_kind_that_is_defined_while_the_process_runs_has_an_informer() {
         let group = format!("{namespace}.example.dev");
         let kind = GroupVersionKind::gvk(&group, "v1", "Boat");
         let factory = SharedInformerFactory::new(client.clone());
-        let dynamic = factory.dynamic();
-        let error = dynamic.informer(&kind).await.expect_err("not defined yet");
-        assert!(matches!(error, DynamicError::Discovery(_)), "{error}");
+        let error = factory.dynamic_informer(&kind).await.expect_err("not defined yet");
+        assert!(matches!(error, InformerError::Discovery(_)), "{error}");
 
         let definition = json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -258,9 +257,9 @@ async fn a_kind_that_is_defined_while_the_process_runs_has_an_informer() {
             .await;
         // A real server serves it a moment later.
         let boats = loop {
-            match dynamic.informer(&kind).await {
+            match factory.dynamic_informer(&kind).await {
                 Ok(informer) => break informer,
-                Err(DynamicError::Discovery(_)) => tokio::task::yield_now().await,
+                Err(InformerError::Discovery(_)) => tokio::task::yield_now().await,
                 Err(error) => panic!("{error}"),
             }
         };
@@ -275,7 +274,7 @@ async fn a_kind_that_is_defined_while_the_process_runs_has_an_informer() {
             "metadata": {"name": "mary"}, "spec": {"masts": 2},
         });
         create(&client, &path, &boat).await;
-        let resource = dynamic.resource(&kind).await.expect("it is there");
+        let resource = factory.discover(&kind).await.expect("it is there");
         assert_eq!(resource, *boats.resource());
         let described = kube::api::ApiResource::from_gvk_with_plural(&kind, "boats");
         let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &namespace, &described);

@@ -19,8 +19,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use windlass_indexer::ByLabel;
 use windlass_informer::{
-    BackoffConfig, ClientStack, Handler as _, InformerOptions, Observer, ReflectorConfig,
-    Registration, Resource, SharedInformer, SharedInformerFactory, SourceError, filtered,
+    BackoffConfig, ClientStack, Handler as _, InformerOptions, Observation, Observer,
+    ReflectorConfig, Registration, Resource, SharedInformer, SharedInformerFactory, filtered,
 };
 use windlass_testkit::{RealCluster, RealOptions};
 
@@ -72,12 +72,14 @@ struct Steps {
 }
 
 impl Observer for Steps {
-    fn failed(&self, _: &Resource, _: &SourceError) {
-        self.failures.send_modify(|count| *count += 1);
-    }
-
-    fn restored(&self, _: &Resource) {
-        self.restored.send_modify(|count| *count += 1);
+    fn observe(&self, _: &Resource, observation: &Observation<'_>) {
+        match observation {
+            Observation::Failed { .. } => self.failures.send_modify(|count| *count += 1),
+            Observation::Listed { is_restored: true, .. } => {
+                self.restored.send_modify(|count| *count += 1);
+            }
+            _ => {}
+        }
     }
 }
 
@@ -159,11 +161,13 @@ impl Scene {
         let api = Api::namespaced(cluster.client().expect("a client"), NAMESPACE);
         let steps = Steps::default();
         // What takes minutes on a large scale takes seconds here.
-        let backoff = BackoffConfig::default().max(Duration::from_secs(1));
-        let reflector = ReflectorConfig::default()
-            .backoff(backoff)
-            .doubt(Duration::from_secs(1))
-            .stall(Duration::from_secs(5));
+        let backoff = BackoffConfig { max: Duration::from_secs(1), ..BackoffConfig::default() };
+        let reflector = ReflectorConfig {
+            backoff,
+            outage_silence: Duration::from_secs(1),
+            stall: Duration::from_secs(5),
+            ..ReflectorConfig::default()
+        };
         let options = InformerOptions::new()
             .namespace(NAMESPACE)
             .label_selector("team")

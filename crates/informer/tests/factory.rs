@@ -1,5 +1,5 @@
-//! Factories: who shares an informer with whom, how informers are made, started, waited for and stopped, and what
-//! happens to the others when one of them breaks.
+//! Factories: who shares an informer with whom, how informers are made, started, waited for and
+//! stopped, and what happens to the others when one of them breaks.
 
 mod support;
 
@@ -98,9 +98,9 @@ async fn typed_dynamic_and_metadata_readers_share_one_watch() {
     let factory = cluster.factory();
     let kind = GroupVersionKind::gvk("", "v1", "ConfigMap");
     let typed = factory.informer::<ConfigMap>().expect("an informer");
-    let dynamic = factory.dynamic().informer(&kind).await.expect("a kind of the server");
+    let dynamic = factory.dynamic_informer(&kind).await.expect("a kind of the server");
     let metadata = factory.metadata::<ConfigMap>().expect("an informer");
-    let dynamic_metadata = factory.dynamic().metadata(&kind).await.expect("a kind of the server");
+    let dynamic_metadata = factory.dynamic_metadata(&kind).await.expect("a kind of the server");
     let slim = factory.informer_of::<Slim>(&config_maps(), |options| options).expect("an informer");
     factory.start();
     factory.wait_for_sync().await.expect("they list");
@@ -243,7 +243,8 @@ async fn indexes_can_be_there_from_the_beginning_or_come_late() {
         found.iter().map(|object| object.key().name().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!((found("1"), found("2")), (vec!["a".to_owned()], vec!["b".to_owned()]));
-    // By another user's options, and by hand; what is there already is taken in, and twice is no error.
+    // By another user's options, and by hand; what is there already is taken in, and twice is no
+    // error.
     assert!(informer.lister().by_label("app", "web").is_err());
     let again = factory
         .informer_with::<ConfigMap>(|options| options.index(ByLabel::all()))
@@ -517,7 +518,7 @@ async fn deleted_definition_does_not_wedge_the_rest() {
     let factory = cluster.factory();
     let configs = factory.informer::<ConfigMap>().expect("an informer");
     let kind = GroupVersionKind::gvk("example.dev", "v1", "Foo");
-    let foos = factory.dynamic().informer(&kind).await.expect("a kind of the server");
+    let foos = factory.dynamic_informer(&kind).await.expect("a kind of the server");
     factory.start();
     factory.wait_for_sync().await.expect("both list");
     assert_eq!(foos.lister().reader().len(), 1);
@@ -590,7 +591,7 @@ async fn with_one_that_breaks(
     let well = factory.informer::<Secret>().expect("an informer");
     factory.start();
     let error = factory.wait_for_sync().await.expect_err("one of them breaks");
-    assert_eq!(*error.resource(), config_maps());
+    assert_eq!(error, windlass_informer::NotSynced::Stopped { resource: config_maps() });
     (factory, broken, well)
 }
 

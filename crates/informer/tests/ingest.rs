@@ -1,4 +1,5 @@
-//! What becomes of objects on their way into the cache: what lists leave out is filled in, what nobody reads is cut.
+//! What becomes of objects on their way into the cache: what lists leave out is filled in, what
+//! nobody reads is cut.
 
 mod support;
 

@@ -1,8 +1,8 @@
-//! What informers leave behind: nothing. A thousand of them are started and stopped, a hundred thousand names go
-//! through one, and memory and tasks come back.
+//! What informers leave behind: nothing. A thousand of them are started and stopped, a hundred
+//! thousand names go through one, and memory and tasks come back.
 //!
-//! The allocator of this binary counts the bytes that are live. Each test runs on one thread, and each thread
-//! counts its own, so that tests do not see each other.
+//! The allocator of this binary counts the bytes that are live. Each test runs on one thread, and
+//! each thread counts its own, so that tests do not see each other.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -20,8 +20,8 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use windlass_indexer::{ByLabel, ByOwner};
 use windlass_informer::{
-    Answer, Event, HandlerOptions, InformerOptions, ListWatch, Request, Resource, Resync,
-    SharedInformer, SharedInformerFactory,
+    Answer, Event, HandlerOptions, InformerOptions, ListWatch, Request, Resource, SharedInformer,
+    SharedInformerFactory,
 };
 use windlass_testkit::TestCluster;
 
@@ -120,7 +120,7 @@ async fn use_and_leave(factory: &SharedInformerFactory) {
 }
 
 fn use_informer(informer: &SharedInformer<ConfigMap>) {
-    let resync = HandlerOptions::new().resync(Resync::Every(Duration::from_millis(1)));
+    let resync = HandlerOptions::new().resync(Duration::from_millis(1));
     informer.add_handler_with(resync, |_: Event<ConfigMap>| ()).expect("it has not stopped");
     let removed = informer.add_handler(|_: Event<ConfigMap>| ()).expect("it has not stopped");
     removed.remove();

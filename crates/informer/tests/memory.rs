@@ -1,8 +1,8 @@
-//! Fault 26: a list of huge objects. It is taken in as it arrives, so that its peak is what one object takes, and not
-//! what the list does.
+//! Fault 26: a list of huge objects. It is taken in as it arrives, so that its peak is what one
+//! object takes, and not what the list does.
 //!
-//! The peak is one of the whole process, so this file has one test. What is sent is several times the bound, and the
-//! bound several times what is needed: it is no close call on any machine.
+//! The peak is one of the whole process, so this file has one test. What is sent is several times
+//! the bound, and the bound several times what is needed: it is no close call on any machine.
 
 #![cfg(target_os = "linux")]
 

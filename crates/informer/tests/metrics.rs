@@ -95,7 +95,8 @@ fn config_map(name: &str) -> ConfigMap {
     serde_json::from_value(json!({"metadata": {"name": name}})).expect("a config map")
 }
 
-/// Waits for a change that `is_there` sees. On the paused clock no time passes while anything can happen.
+/// Waits for a change that `is_there` sees. On the paused clock no time passes while anything can
+/// happen.
 async fn until(what: &str, mut is_there: impl FnMut() -> bool) {
     for _ in 0..1_000 {
         if is_there() {

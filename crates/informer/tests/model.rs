@@ -1,11 +1,12 @@
-//! Informers against a server that does its worst: random writes, cut watches, lost answers, compactions, restores,
-//! and handlers that come late, go early or are slow.
+//! Informers against a server that does its worst: random writes, cut watches, lost answers,
+//! compactions, restores, and handlers that come late, go early or are slow.
 //!
-//! When it is quiet again, the cache, every index and every handler's own copy are what the server has, and no
-//! handler saw a version go back, except where the cluster itself did.
+//! When it is quiet again, the cache, every index and every handler's own copy are what the server
+//! has, and no handler saw a version go back, except where the cluster itself did.
 //!
-//! A failure prints its seed. `WINDLASS_MODEL_SEED=17` runs that one alone, and `WINDLASS_MODEL_RUNS=5000` looks
-//! longer, from that one on or from the first. The clock is paused, so all waits are free.
+//! A failure prints its seed. `WINDLASS_MODEL_SEED=17` runs that one alone, and
+//! `WINDLASS_MODEL_RUNS=5000` looks longer, from that one on or from the first. The clock is
+//! paused, so all waits are free.
 
 mod replica;
 
@@ -22,8 +23,8 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use windlass_indexer::{ByLabel, ByOwner, Head, Index, ResourceVersion, Uid};
 use windlass_informer::{
-    Counts, Event, HandlerOptions, InformerOptions, ReflectorConfig, Registration, Resync,
-    SharedInformer, SharedInformerFactory, Subscription,
+    Counts, Event, HandlerOptions, InformerOptions, ReflectorConfig, Registration, SharedInformer,
+    SharedInformerFactory, Subscription,
 };
 use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule, Snapshot};
 
@@ -110,7 +111,8 @@ impl Shape {
     }
 
     fn options(&self, seed: u64) -> InformerOptions {
-        let reflector = ReflectorConfig::default().page_size(self.page_size).audit(self.audit);
+        let (page_size, audit) = (self.page_size, self.audit);
+        let reflector = ReflectorConfig { page_size, audit, ..ReflectorConfig::default() };
         let everywhere = InformerOptions::new();
         let scope = if self.namespaces.is_empty() {
             everywhere
@@ -287,8 +289,8 @@ impl Run {
 
     fn add_handler(&mut self, name: &'static str) {
         let resync = match self.random.u8(..3) {
-            0 => Resync::Every(Duration::from_secs(self.random.u64(1..120))),
-            _ => Resync::Never,
+            0 => Duration::from_secs(self.random.u64(1..120)),
+            _ => Duration::ZERO,
         };
         let replica = Replica::new(name);
         let options = HandlerOptions::new().name(name).resync(resync);

@@ -12,8 +12,8 @@ use kube::core::DynamicObject;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use windlass_informer::{
-    Answer, Event, HandlerOptions, InformerOptions, ListWatch, Observer, Request, Resource, Resync,
-    SharedInformer, SharedInformerFactory, SourceError, Status, Transform, filtered,
+    Answer, Event, HandlerOptions, InformerOptions, ListWatch, Observation, Observer, Request,
+    Resource, SharedInformer, SharedInformerFactory, SourceError, Status, Transform, filtered,
 };
 use windlass_testkit::TestCluster;
 
@@ -289,7 +289,8 @@ async fn quarantine_forgets_what_is_gone_from_a_list() {
 
 #[tokio::test(start_paused = true)]
 async fn transform_is_never_passed_by() {
-    // A number that serde_json's value does not take, and that the server may well send as it is text to it.
+    // A number that serde_json's value does not take, and that the server may well send as it is
+    // text to it.
     let secret = r#"{"type":"ADDED","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x","namespace":"a","uid":"x","resourceVersion":"4"},"odd":1e999,"data":{"password":"hunter2"}}}"#;
     let script = Script::new([Reply::Hang(vec![secret.to_owned() + "\n", listed("5")])]);
     let redact = Transform::new("redact", |object| {
@@ -339,7 +340,7 @@ async fn subscription_is_synced_when_everything_was_taken() {
 async fn resync_may_be_as_rare_as_one_likes() {
     let script = Script::default();
     let informer = informer(&script, InformerOptions::new());
-    let options = HandlerOptions::new().resync(Resync::Every(Duration::MAX));
+    let options = HandlerOptions::new().resync(Duration::MAX);
     informer.add_handler_with(options, |_: Event<DynamicObject>| {}).expect("it is added");
 }
 
@@ -445,7 +446,10 @@ async fn handler_that_was_removed_before_the_start_is_no_user() {
 struct Adds(Mutex<Option<SharedInformer<DynamicObject>>>, Mutex<mpsc::Sender<()>>);
 
 impl Observer for Adds {
-    fn synced(&self, _: &Resource) {
+    fn observe(&self, _: &Resource, observation: &Observation<'_>) {
+        if !matches!(observation, Observation::Synced) {
+            return;
+        }
         let informer = self.0.lock().expect("no panic").clone().expect("it is set");
         let added = informer.add_handler(|_: Event<DynamicObject>| {});
         drop(added);

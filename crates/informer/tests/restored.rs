@@ -1,5 +1,5 @@
-//! A cluster that was restored from a backup counts its versions from there on: what was seen can be undone, and the
-//! same version of the same object can be another one.
+//! A cluster that was restored from a backup counts its versions from there on: what was seen can
+//! be undone, and the same version of the same object can be another one.
 
 mod replica;
 

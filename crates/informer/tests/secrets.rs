@@ -1,5 +1,5 @@
-//! Data of a Secret shows nowhere: not in a log line of any level, an error, a status or an event's text, whatever
-//! is wrong with the Secret and wherever it comes.
+//! Data of a Secret shows nowhere: not in a log line of any level, an error, a status or an event's
+//! text, whatever is wrong with the Secret and wherever it comes.
 
 mod support;
 
@@ -18,8 +18,8 @@ use support::{Running, idle, pass};
 use tracing::Level;
 use windlass_indexer::{Head, Index};
 use windlass_informer::{
-    ClientStack, Event, InformerOptions, Observer, Resource, ResponseBody, SharedInformer,
-    SourceError, Transform,
+    ClientStack, Event, InformerOptions, Observation, Observer, Resource, ResponseBody,
+    SharedInformer, Transform,
 };
 
 /// What must show nowhere, as it is and in base64.
@@ -52,7 +52,8 @@ const BROKEN: [&str; 19] = [
     r#"{"metadata":{"name":"s","uid":"u","resourceVersion":"9","labels":{"a":"b"}},"data":{"p":"aHVudGVyMg=="}}"#,
 ];
 
-/// Bodies that are wrong as a whole, or break in the middle of a Secret. Each is sent as a list and as a watch.
+/// Bodies that are wrong as a whole, or break in the middle of a Secret. Each is sent as a list and
+/// as a watch.
 const BROKEN_BODIES: [&str; 14] = [
     r#"{"kind":"Secret","metadata":{"name":"s"},"data":{"p":"aHVudGVyMg=="},"stringData":{"p":"hunter2"}}"#,
     r#"[{"kind":"Secret","data":{"p":"hunter2"}}]"#,
@@ -134,9 +135,12 @@ impl io::Write for Shown {
 }
 
 impl Observer for Shown {
-    fn failed(&self, resource: &Resource, error: &SourceError) {
+    fn observe(&self, resource: &Resource, observation: &Observation<'_>) {
         self.add(resource);
-        self.add(error);
+        self.add_debug(observation);
+        if let Observation::Failed { error, .. } = observation {
+            self.add(error);
+        }
     }
 }
 

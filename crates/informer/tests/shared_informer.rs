@@ -1,4 +1,5 @@
-//! Handlers of a shared informer: who hears what, from when on, until when, and how resyncs reach them.
+//! Handlers of a shared informer: who hears what, from when on, until when, and how resyncs reach
+//! them.
 
 mod support;
 
@@ -10,7 +11,7 @@ use support::by_hand::{self, object, object_of};
 use support::{Cluster, Log, Running, content, idle, pass, text};
 use tokio_util::sync::CancellationToken;
 use windlass_informer::{
-    Event, HandlerOptions, InformerOptions, Life, Resync, Stopped, Subscription, filtered,
+    Event, HandlerOptions, InformerOptions, Life, Stopped, Subscription, filtered,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -20,7 +21,7 @@ fn options() -> InformerOptions {
 }
 
 fn every(seconds: u64) -> HandlerOptions {
-    HandlerOptions::new().resync(Resync::Every(Duration::from_secs(seconds)))
+    HandlerOptions::new().resync(Duration::from_secs(seconds))
 }
 
 /// The next so many events of a subscription.
@@ -116,7 +117,8 @@ async fn handlers_that_join_between_any_two_events_end_with_the_same_replica() {
     }
     for log in replicas {
         let told = log.take().await;
-        // Of every object it is told that it comes, before anything else of it, and as often as it goes, once more.
+        // Of every object it is told that it comes, before anything else of it, and as often as it
+        // goes, once more.
         for name in ["a", "b"] {
             let of = |sign: &str| {
                 let start = format!("{sign}{name}=");
@@ -531,9 +533,10 @@ async fn dropped_subscription_leaves_the_others_alone() {
     informer.end().await;
 }
 
-// Resync. client-go looks every so often whether somebody is due: the smallest period of all handlers that were
-// there when the informer started, and at least a second. Here everybody has an own time, so a handler that comes
-// late can have a shorter period than all others, and nobody waits for a common tick.
+// Resync. client-go looks every so often whether somebody is due: the smallest period of all
+// handlers that were there when the informer started, and at least a second. Here everybody has an
+// own time, so a handler that comes late can have a shorter period than all others, and nobody
+// waits for a common tick.
 
 #[tokio::test(start_paused = true)]
 async fn each_handler_is_shown_everything_at_its_own_times() {
@@ -597,7 +600,7 @@ async fn handler_can_do_without_the_resync_of_its_informer() {
     let cluster = Cluster::with(&["a"]).await;
     let informer = cluster.running(options().resync(SECOND));
     let log = Log::new();
-    let never = HandlerOptions::new().resync(Resync::Never);
+    let never = HandlerOptions::new().resync(Duration::ZERO);
     informer.add_handler_with(never, log.handler()).expect("it runs");
     pass(Duration::from_mins(1)).await;
     assert_eq!(log.take().await, ["+a=1 initial"]);

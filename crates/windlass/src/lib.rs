@@ -56,8 +56,8 @@ pub use windlass_workqueue as workqueue;
 pub mod prelude {
     pub use crate::indexer::{Cached, Head, Index, Lister, ObjectKey, Selector};
     pub use crate::informer::{
-        ClientStack, DynamicInformerFactory, Event, FinalState, Handler, HandlerOptions,
-        InformerOptions, Resync, SharedInformer, SharedInformerFactory, filtered,
+        ClientStack, Event, FinalState, Handler, HandlerOptions, InformerOptions, SharedInformer,
+        SharedInformerFactory, filtered,
     };
     pub use crate::reconciler::{
         Action, Controller, Error, Finalize, Finalized, Predicate, Reconcile, RunContext, Watch,

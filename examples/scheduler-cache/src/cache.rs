@@ -76,7 +76,7 @@ impl SchedulerCache {
         // Kinds that have no Rust type: the server says what they are.
         let mut custom = Vec::new();
         for kind in kinds {
-            let informer = factory.dynamic().informer(kind).await?;
+            let informer = factory.dynamic_informer(kind).await?;
             let options = HandlerOptions::new().name(format!("changes of {}", kind.kind));
             handlers.push(informer.add_handler_with(options, retry_on_change(&waiting, kind))?);
             custom.push(informer);

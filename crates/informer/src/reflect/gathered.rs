@@ -1,10 +1,9 @@
 //! Objects on their way from a feed to the cache.
 //!
-//! The cache gets them when the chunk of the body that they came in has been read.
-//! Only those of a first list may wait for more, because nobody can rely on a part of that. It makes them lie closer together: bytes that come from
-//! a network are allocated between buffers of TLS and HTTP, which go soon and leave holes that no other object fits
-//! into. So what was gathered is moved, side by side, before the cache gets it. Without that, a cache of pods took
-//! a quarter more than its pods.
+//! The cache gets the objects of a chunk as soon as the chunk is read. Only objects of a first list
+//! may wait for more, because nobody can rely on a part of that list. Waiting lets their bytes be
+//! moved together: bytes from a network are allocated between buffers of TLS and HTTP, which are
+//! freed soon and leave holes that no other object fits into.
 //!
 //! Invariant: nothing waits for longer than [`WAIT_MAX`], or when [`BYTES_MAX`] are there.
 
@@ -18,17 +17,17 @@ use crate::share::cache::Arrived;
 /// How many bytes are moved at once: about forty pods.
 const BYTES_MAX: usize = 1 << 18;
 
-/// How long an object may wait. Not long for who looks at an informer that does not get on.
+/// How long an object may wait: not noticeable to a person who looks at a slow list.
 const WAIT_MAX: Duration = Duration::from_millis(100);
 
-/// Objects that the cache has not got yet.
+/// Objects that are not in the cache yet.
 #[derive(Debug)]
 pub(crate) struct Gathered {
-    /// Whether the cache holds bytes, and not what it decodes from them.
+    /// Whether the cache holds bytes, and not decoded objects.
     is_compact: bool,
     objects: Vec<Arrived>,
     bytes: usize,
-    /// When the first one that waits has waited long enough.
+    /// When the first object has waited long enough.
     due: Option<Instant>,
 }
 
@@ -42,20 +41,21 @@ impl Gathered {
         self.objects.push(arrived);
     }
 
-    /// Whether what is here, of a first list, can wait for more.
-    pub(crate) fn waits(&mut self, now: Instant) -> bool {
+    /// Whether these objects, of a first list, can wait for more.
+    pub(crate) fn can_wait(&mut self, now: Instant) -> bool {
         self.is_compact
             && !self.objects.is_empty()
             && self.bytes < BYTES_MAX
             && now < *self.due.get_or_insert(now + WAIT_MAX)
     }
 
-    /// When what waits is due.
+    /// When the objects that wait must go to the cache.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// Moves the bytes of all objects. What they were in is to be dropped when the cache has them.
+    /// Moves the bytes of all objects next to each other. Returns the old bytes, which the caller
+    /// drops when the cache has the new ones.
     pub(crate) fn move_bytes(&mut self) -> Vec<Box<[u8]>> {
         if !self.is_compact {
             return Vec::new();

@@ -1,47 +1,51 @@
-//! The reflector: decides what to ask of a [`ListWatch`](crate::ListWatch) next, and what each answer means.
+//! The reflector: decides what to request from a [`ListWatch`](crate::ListWatch) next, and what
+//! each answer means.
 //!
-//! A pure state machine: no I/O, no task, no clock, and dice from a seed. The shell around it sends the requests,
-//! splits the bodies, and tells what came; another judges the objects. All of it is tested without either.
+//! A pure state machine: no I/O, no task, no clock, and random numbers from a seed. The feed sends
+//! the requests, splits the bodies and reports what came.
 //!
 //! ```text
 //!            ┌───────────────────────────────────────────────────────────────────────┐
-//!            │ 410, twice ahead, stuck, doubt, audit, asked; failed, refused         │
+//!            │ 410, twice ahead, stuck, silent after an outage, audit; refused       │
 //!            ▼                                                                       │
 //!  new ──▶ Resting(List) ──▶ Streaming ─────────── initial events end ────────▶ Watching
 //!            ▲      │  ▲         │ failed, closed early:                           ▲ │
 //!            │      │  └─────────┘ again, or in pages if the server cannot         │ │
-//!            │      ▼                                                              │ │ closed, failed
+//!            │      ▼                                                              │ │ ended
 //!            └── Paging ── complete ──▶ Resting(Watch) ────────────────────────────┘ │
 //!      failed,  │    ▲                       ▲                                      │
 //!      refused  ▼    │ more                  └──────────────────────────────────────┘
 //!             Resting(Page)
 //! ```
 //!
-//! Resting is both: ready at once, and backing off until some time. The rules, and why:
+//! A resting reflector is either ready at once, or backs off until some time. The rules, and why:
 //!
-//! - A list names no version, so it is consistent: a stale server cannot answer it. It is streamed as the first
-//!   part of a watch where the server can do that ([`ServerTraits`]), and read in pages elsewhere. A list that
-//!   was interrupted begins from its start, and nothing may be swept for it.
-//! - A watch that ends is resumed from the position: at once after a clean end, after a wait otherwise. A clean
-//!   end within a second that brought nothing counts as a failure, or it would be a hot loop.
-//! - Watches that are cut after the same silence, as proxies do, are asked for with a timeout below it: what the
-//!   server ends by itself has a bookmark at its end.
-//! - Everything is listed again only if the position is lost: 410, a server that has not reached it (twice), five
-//!   failures in a row right after opening, or in the answer (something at that position cannot be sent or read).
-//!   A server that is not reached says nothing about the position: after an outage a fleet resumes, and does not
-//!   stampede. If however nothing comes from the resumed watch for two minutes ([`ReflectorConfig::doubt`]), the
-//!   server may have been restored from a backup, and there is a list. The same if only the connection broke.
-//! - A consistent list that is lower than what was seen is refused once. The second time the cluster was restored:
-//!   a new epoch begins.
-//! - A watch cannot go on from a list that has no version. It starts without one: the server sends
-//!   what is there, and then changes. Nobody tells of an object that was deleted between the list
-//!   and the watch, so bookmarks give no position, and when the watch ends there is another list.
-//!   Such an object is held until then: for the timeout of a watch (5 to 10 min) and
+//! - A list names no version, so it is consistent: a stale server cannot answer it. It is streamed
+//!   as the first part of a watch where the server can do that ([`ServerTraits`]), and read in
+//!   pages elsewhere. A list that was interrupted begins from its start and deletes nothing.
+//! - A watch that ends is resumed from the position: at once after a clean end, after a wait
+//!   otherwise. A clean end within a second that brought nothing counts as a failure, or it would
+//!   be a busy loop.
+//! - Watches that are cut after the same silence, as proxies do, are requested with a shorter
+//!   timeout: a watch that the server ends itself has a bookmark at its end.
+//! - Everything is listed again only if the position is lost: 410, a server that has not reached it
+//!   (twice), or five failures in a row right after opening or in the answer (something at that
+//!   position cannot be sent or read). A server that is not reached says nothing about the
+//!   position: after an outage a fleet resumes its watches, and does not list all at once. If
+//!   however the resumed watch brings nothing for two minutes
+//!   ([`ReflectorConfig::outage_silence`]), the server may have been restored from a backup, and
+//!   there is a list. The same applies if only the connection broke.
+//! - A consistent list that is lower than what was received before is refused once. The second time
+//!   the cluster was restored: a new epoch begins.
+//! - A watch cannot resume from a list that has no version. It starts without one: the server sends
+//!   all objects, and then changes. Nobody reports an object that was deleted between the list and
+//!   the watch, so bookmarks give no position, and when the watch ends there is another list. Such
+//!   an object is cached until then: for the timeout of a watch (5 to 10 min) and
 //!   [`ReflectorConfig::idle_grace`] at most. These lists are at least 30 s apart.
 //!
-//! Invariants: within an epoch the position never goes back. After a failure there is always a wait, except once:
-//! a server that does not stream is asked for pages at once. A call that does not fit the state changes nothing
-//! that would lose data: what arrives is stale, what ends is refused.
+//! Invariants: within an epoch the position never goes back. After a failure there is always a
+//! wait, with one exception: a server that does not stream is asked for pages at once. A call that
+//! does not fit the state loses no data: a change is stale, a list is refused.
 
 mod asking;
 mod backoff;
@@ -63,8 +67,9 @@ use windlass_indexer::ResourceVersion;
 
 pub use backoff::BackoffConfig;
 pub use config::ReflectorConfig;
-pub use outcome::{Action, Arrival, Listed, Phase, Reaction, Relist, TimedOut};
-pub use server::ServerTraits;
+pub(crate) use outcome::{Arrival, Listed, NextStep, TimedOut};
+pub use outcome::{ListFault, Reaction, Relist};
+pub(crate) use server::ServerTraits;
 
 use crate::decode::frames::{Bookmark, Change, ListEnd};
 use crate::transport::source::SourceError;
@@ -73,42 +78,13 @@ use cuts::Cuts;
 use exchange::{Cadence, Exchange, later};
 use versions::Versions;
 
-/// Decides what to ask for next, and what each answer means.
+/// Decides what to request next, and what each answer means.
 ///
-/// The shell calls [`next`](Self::next), sends the request that it gets, and tells what comes of it: `opened`, then
-/// `progressed`, `changed`, `bookmark` and `page`, and at last one of `closed`, `failed` and
-/// [`timed_out`](Self::timed_out). Then it calls `next` again.
-///
-/// ```
-/// use tokio::time::Instant;
-/// use windlass_indexer::ResourceVersion;
-/// use windlass_informer::{
-///     Action, Arrival, Change, Phase, Reaction, Reflector, ReflectorConfig, Request, ServerTraits,
-/// };
-/// # use windlass_informer::{Bookmark, Listed};
-/// # let bookmark = Bookmark { resource_version: "7".into(), initial_events_end: true };
-/// let now = Instant::now();
-/// let mut reflector = Reflector::new(ReflectorConfig::default(), ServerTraits::default());
-///
-/// // The first request is a watch that first sends what is there.
-/// let Action::Request(Request::Watch(watch)) = reflector.next(now) else { panic!() };
-/// assert!(watch.wants_initial_events());
-/// reflector.opened(now);
-/// assert_eq!(reflector.changed(Change::Added, Some(&ResourceVersion::new("5")), now), Arrival::Initial);
-///
-/// // A bookmark says that this was all; from now on changes are live.
-/// let listed = reflector.bookmark(&bookmark, now);
-/// assert_eq!(listed, Some(Listed::Complete { epoch_changed: false }));
-/// assert_eq!(reflector.phase(), Phase::Watching);
-/// assert_eq!(reflector.changed(Change::Modified, Some(&ResourceVersion::new("9")), now), Arrival::Live);
-///
-/// // The server ends the watch: the next one goes on where it has ended.
-/// assert_eq!(reflector.closed(now), Reaction::Resume);
-/// let Action::Request(Request::Watch(watch)) = reflector.next(now) else { panic!() };
-/// assert_eq!(watch.from.as_deref(), Some("9"));
-/// ```
+/// The caller sends the request that [`next`](Self::next) returns and reports what happens:
+/// `opened`, then `progressed`, `changed`, `bookmark` and `page`, and in the end one of `closed`,
+/// `failed` and [`timed_out`](Self::timed_out). Then it calls `next` again.
 #[derive(Debug)]
-pub struct Reflector {
+pub(crate) struct Reflector {
     config: ReflectorConfig,
     server: ServerTraits,
     random: Rng,
@@ -117,17 +93,15 @@ pub struct Reflector {
     versions: Versions,
     cadence: Cadence,
     cuts: Cuts,
-    /// The streamed lists in a row that did not come to their end.
+    /// How many streamed lists in a row did not come to their end.
     unfinished: u32,
-    /// The watches in a row that failed at this position.
+    /// How many watches in a row failed at this position.
     stuck: u32,
-    /// The watches in a row for which the server was not far enough.
+    /// How many watches in a row the server refused because it has not reached the position.
     ahead: u32,
-    doubt: Option<Doubt>,
-    /// The next list, or every list, is read in pages, whatever the server can do.
+    /// The server had an outage, and the position has not moved since.
+    outage: Option<Outage>,
     paged: Paged,
-    /// Someone asked for a list.
-    asked: bool,
     audit_at: Option<Instant>,
     /// When a list that had no version may be repeated.
     unversioned_until: Option<Instant>,
@@ -136,9 +110,9 @@ pub struct Reflector {
 /// See the diagram in the file's header.
 #[derive(Debug)]
 enum State {
-    /// Nothing is under way. This comes next, and not before that time.
+    /// Nothing is under way. `plan` comes next, and not before `until`.
     Resting { plan: Plan, until: Option<Instant> },
-    /// A list, or one page of it, is being read.
+    /// A page of a list is being read.
     Paging { exchange: Exchange, page: Page },
     /// The initial events of a watch are being read.
     Streaming(Exchange),
@@ -149,9 +123,9 @@ enum State {
 /// What comes next.
 #[derive(Debug)]
 enum Plan {
-    /// A list from its start, by what means the server has.
+    /// A list from its start, streamed if the server can do that.
     List,
-    /// A list in one piece.
+    /// A list from its start, without pages.
     WholeList,
     /// The next page of a list.
     Page(Page),
@@ -167,30 +141,29 @@ struct Page {
     token: Option<String>,
 }
 
-/// The server was away, and the position has not moved since: it may be another than it was.
+/// After an outage the server may have another history, restored from a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Doubt {
-    /// It is still away.
-    Away,
-    /// It is back since then.
-    Back(Instant),
+enum Outage {
+    Ongoing,
+    /// A watch is open since then.
+    Over(Instant),
 }
 
-/// Which lists are read in pages though the server may know to stream them.
+/// Which lists are read in pages although the server may be able to stream them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Paged {
     None,
-    /// The server streams lists, but just now it did not.
+    /// The next one, because streamed lists were not completed.
     Next,
-    /// The resource cannot be watched.
+    /// All of them, because the resource cannot be watched.
     Every,
 }
 
 impl Reflector {
-    /// A reflector that has seen nothing yet.
-    pub fn new(config: ReflectorConfig, server: ServerTraits) -> Self {
+    /// `seed` determines jitter and timeouts. Reflectors of a fleet need different ones.
+    pub(crate) fn new(config: ReflectorConfig, server: ServerTraits, seed: u64) -> Self {
         Self {
-            random: Rng::with_seed(config.seed),
+            random: Rng::with_seed(seed),
             backoff: Backoff::new(config.backoff),
             config,
             server,
@@ -201,25 +174,24 @@ impl Reflector {
             unfinished: 0,
             stuck: 0,
             ahead: 0,
-            doubt: None,
+            outage: None,
             paged: Paged::None,
-            asked: false,
             audit_at: None,
             unversioned_until: None,
         }
     }
 
-    /// What to do now. Called when a request has ended; one that is still under way is given up with it.
-    pub fn next(&mut self, now: Instant) -> Action {
+    /// What to do next. A request that is still under way is given up.
+    pub(crate) fn next(&mut self, now: Instant) -> NextStep {
         self.abandon(now);
         let State::Resting { plan, until } = &mut self.state else {
             unreachable!("nothing must be under way after it was abandoned")
         };
         if let Some(until) = until.filter(|&until| now < until) {
-            return Action::Wait(until);
+            return NextStep::Wait(until);
         }
         let plan = mem::replace(plan, Plan::List);
-        Action::Request(match plan {
+        NextStep::Request(match plan {
             Plan::Watch if self.list_reason(now).is_some() => self.list(now),
             Plan::Watch => self.watch(now),
             Plan::Page(page) => self.page_request(page, now),
@@ -228,32 +200,31 @@ impl Reflector {
         })
     }
 
-    /// Where it is.
-    pub fn phase(&self) -> Phase {
-        match self.state {
-            State::Resting { until: Some(until), .. } => Phase::BackingOff { until },
-            State::Resting { plan: Plan::Page(_), .. }
-            | State::Paging { .. }
-            | State::Streaming(_) => Phase::Listing,
-            State::Resting { .. } => Phase::Idle,
-            State::Watching(_) => Phase::Watching,
-        }
+    /// Whether a list is under way, or its next page is to be requested.
+    pub(crate) fn is_listing(&self) -> bool {
+        matches!(
+            self.state,
+            State::Resting { plan: Plan::Page(_), until: None }
+                | State::Paging { .. }
+                | State::Streaming(_)
+        )
     }
 
-    /// By when something must come of the request that is under way, or else
-    /// [`timed_out`](Self::timed_out) says what to do. It moves with everything that is told. `None` if nothing
-    /// is under way.
+    /// When [`timed_out`](Self::timed_out) has to be called, unless something arrives before.
+    /// `None` if no request is under way.
     ///
-    /// - Until an answer begins, and within a list: [`ReflectorConfig::stall`] after something came.
-    /// - Within a watch: its timeout and [`ReflectorConfig::idle_grace`] after it has opened. When two bookmarks
-    ///   have come, on this watch or earlier ones, also three times the largest gap between bookmarks after
-    ///   something came, but at least 2 min. A half-open connection is noticed after 3 min that way.
+    /// - Until an answer begins, and within a list: [`ReflectorConfig::stall`] after something
+    ///   came.
+    /// - Within a watch: its timeout and [`ReflectorConfig::idle_grace`] after it has opened. When
+    ///   two bookmarks have come, on this watch or earlier ones, also three times the largest gap
+    ///   between bookmarks after something came, but at least 2 min. So a half-open connection is
+    ///   noticed after 3 min.
     /// - Earlier, if it is time for a list.
-    pub fn deadline(&self) -> Option<Instant> {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
         let exchange = self.exchange()?;
         let State::Watching(watch) = &self.state else {
-            // What is listed comes as additions. A server that sends only changes has ended the list, or knows
-            // nothing of it, and just does not say so.
+            // Items of a list come as additions. A server that sends only changes has ended the
+            // list, or ignores the request for one, without saying so.
             let stalled = exchange.live_since.unwrap_or(exchange.heard).min(exchange.heard);
             return Some(later(stalled, self.config.stall));
         };
@@ -263,65 +234,66 @@ impl Reflector {
         };
         let silence = self.cadence.silence_max().filter(|_| watch.opened.is_some());
         let silence = silence.map(|silence| later(watch.heard, silence));
-        // What was asked for is due since something was heard last, which is before any now.
-        let asked = self.asked.then_some(watch.heard);
         let list = self.list_due().map(|(due, _)| due);
-        [silence, asked, list].into_iter().flatten().chain([patience]).min()
+        [silence, list].into_iter().flatten().chain([patience]).min()
     }
 
-    /// After what silence something on the way to the server cuts watches, as was last known: after two were cut alike, and
-    /// until one lives through a longer silence. Watches are asked for with a shorter timeout for an hour then.
-    pub fn cut_after(&self) -> Option<Duration> {
+    /// The silence after which a proxy cuts watches, if that is known: when two were cut alike, and
+    /// until one survives a longer silence. For an hour watches are requested with a shorter
+    /// timeout.
+    pub(crate) fn cut_after(&self) -> Option<Duration> {
         self.cuts.silence()
     }
 
-    /// The deadline has passed: what to do about the request that is under way.
-    pub fn timed_out(&mut self, now: Instant) -> TimedOut {
+    /// What to do about the request that is under way when its deadline has passed.
+    pub(crate) fn timed_out(&mut self, now: Instant) -> TimedOut {
         if self.deadline().is_none_or(|deadline| now < deadline) {
             return TimedOut::NotYet;
         }
-        let due = self.list_reason(now).filter(|_| matches!(self.state, State::Watching(_)));
-        match (due, self.exchange()) {
-            // A whole fleet has met the same outage, and doubts at the same time.
-            (Some(Relist::Doubt), _) => self.back_off(Plan::List, None, now),
-            (Some(_), _) => self.rest(Plan::List),
-            (None, Some(exchange)) => {
-                return TimedOut::Silent(exchange.silence(now));
+        let reason = self.list_reason(now).filter(|_| matches!(self.state, State::Watching(_)));
+        match (reason, self.exchange()) {
+            (Some(reason), _) => {
+                match reason {
+                    // A whole fleet had the same outage, and would list at the same time.
+                    Relist::SilentAfterOutage => self.back_off(Plan::List, None, now),
+                    _ => self.rest(Plan::List),
+                }
+                TimedOut::Relist(reason)
             }
-            (None, None) => {}
+            (None, Some(exchange)) => TimedOut::Silent(exchange.silence(now)),
+            (None, None) => TimedOut::NotYet,
         }
-        due.map_or(TimedOut::NotYet, TimedOut::Relist)
     }
 
-    /// The answer has begun: the server agreed to send a body.
-    pub fn opened(&mut self, now: Instant) {
+    /// The server accepted the request, and its body follows.
+    pub(crate) fn opened(&mut self, now: Instant) {
         if let Some(exchange) = self.exchange_mut() {
             exchange.opened(now);
         }
         if matches!(self.state, State::Watching(_)) {
-            self.backoff.healthy(now);
-            if self.doubt == Some(Doubt::Away) {
-                self.doubt = Some(Doubt::Back(now));
+            self.backoff.note_healthy(now);
+            if self.outage == Some(Outage::Ongoing) {
+                self.outage = Some(Outage::Over(now));
             }
         }
     }
 
-    /// Something of the body has arrived.
-    pub fn progressed(&mut self, now: Instant) {
+    /// A part of the body has arrived.
+    pub(crate) fn progressed(&mut self, now: Instant) {
         if let State::Watching(watch) = &self.state {
-            self.cuts.survived(watch.silence(now));
+            self.cuts.note_survived(watch.silence(now));
         }
         if let Some(exchange) = self.exchange_mut() {
             exchange.heard(now);
         }
     }
 
-    /// A change of a watch has arrived, with its object's version (`None` if that could not be read): how to
-    /// judge it. Items of a list may be told as [`Change::Added`], so that the high-water mark knows of them even
-    /// if the list is interrupted.
+    /// A change has arrived, with the version of its object (`None` if that cannot be read).
+    /// Returns how to treat it. Items of a list are reported as [`Change::Added`], so that the
+    /// high-water mark includes them even if the list is interrupted.
     ///
     /// A change whose version is not above the position is stale, except for a deletion.
-    pub fn changed(
+    pub(crate) fn changed(
         &mut self,
         change: Change,
         version: Option<&ResourceVersion>,
@@ -339,9 +311,9 @@ impl Reflector {
                 Arrival::Initial
             }
             State::Watching(_) => {
-                let (arrival, advanced) = self.versions.changed(change, version);
-                if advanced {
-                    self.advanced();
+                let (arrival, has_advanced) = self.versions.changed(change, version);
+                if has_advanced {
+                    self.note_advance();
                 }
                 arrival
             }
@@ -349,49 +321,48 @@ impl Reflector {
         }
     }
 
-    /// A bookmark has arrived. Says what it means if it ends a list, for good or ill.
-    pub fn bookmark(&mut self, bookmark: &Bookmark, now: Instant) -> Option<Listed> {
+    /// A bookmark has arrived. Returns what it means for a list, if it ends one.
+    pub(crate) fn bookmark(&mut self, bookmark: &Bookmark, now: Instant) -> Option<Listed> {
         self.progressed(now);
         match self.state {
             State::Watching(_) => {
                 self.cadence.bookmark(now);
-                if self.versions.reached(&bookmark.resource_version) {
-                    self.advanced();
+                if self.versions.bookmark(&bookmark.resource_version) {
+                    self.note_advance();
                 }
                 None
             }
             State::Streaming(exchange) if bookmark.initial_events_end => {
-                self.server.streamed();
+                self.server.note_streamed_list();
                 self.unfinished = 0;
                 let listed = self.completed(Some(&bookmark.resource_version), now);
                 if let Listed::Complete { .. } = listed {
                     self.state = State::Watching(exchange);
-                    self.backoff.healthy(now);
+                    self.backoff.note_healthy(now);
                 }
                 Some(listed)
             }
             State::Streaming(_) => {
-                // A server that knows the parameter sends no bookmark before this one: it is being ignored.
-                self.server.refused();
+                // A server that knows the parameter sends no bookmark before that one.
+                self.server.note_refusal();
                 self.rest(Plan::List);
-                Some(Listed::Unsupported)
+                Some(Listed::Refused(ListFault::NotStreamed))
             }
             State::Paging { .. } | State::Resting { .. } => None,
         }
     }
 
-    /// The body of a list, or of one page, has ended: what it means.
-    pub fn page(&mut self, end: &ListEnd, now: Instant) -> Listed {
+    /// The body of a page has ended. Returns what that means for the list.
+    pub(crate) fn page(&mut self, end: &ListEnd, now: Instant) -> Listed {
         let State::Paging { page, .. } = &self.state else {
-            return Listed::Refused;
+            return Listed::Refused(ListFault::Unexpected);
         };
         let (limit, token) = (page.limit, page.token.clone());
         match &end.continue_token {
             None => self.completed(end.resource_version.as_deref(), now),
-            // The same page again, and again: this would never end.
             Some(next) if token.as_ref() == Some(next) => {
                 self.back_off(Plan::WholeList, None, now);
-                Listed::Refused
+                Listed::Refused(ListFault::RepeatedToken)
             }
             Some(next) => {
                 if let Some(version) = &end.resource_version {
@@ -403,9 +374,9 @@ impl Reflector {
         }
     }
 
-    /// The body has ended where the server ended it. A list ends with [`page`](Self::page); this says that it did
-    /// not.
-    pub fn closed(&mut self, now: Instant) -> Reaction {
+    /// The server ended the body. For a list, this means that it is incomplete: a complete one ends
+    /// with [`page`](Self::page).
+    pub(crate) fn closed(&mut self, now: Instant) -> Reaction {
         match self.state {
             State::Watching(exchange) => self.watch_closed(exchange, now),
             State::Streaming(_) => self.stream_unfinished(None, now),
@@ -417,9 +388,9 @@ impl Reflector {
         }
     }
 
-    /// The request has failed, before its answer or within its body, as an ERROR event or by its silence: what
-    /// that means.
-    pub fn failed(&mut self, error: &SourceError, now: Instant) -> Reaction {
+    /// The request has failed, before its answer or within its body, as an ERROR event or by its
+    /// silence.
+    pub(crate) fn failed(&mut self, error: &SourceError, now: Instant) -> Reaction {
         match mem::replace(&mut self.state, State::Resting { plan: Plan::List, until: None }) {
             State::Watching(exchange) => self.watch_failed(exchange, error, now),
             State::Streaming(exchange) => self.stream_failed(exchange, error, now),
@@ -431,43 +402,22 @@ impl Reflector {
         }
     }
 
-    /// Asks for a list, to compare. A watch that is under way is over its [`deadline`](Self::deadline) with it. A
-    /// list that is under way is enough.
-    pub fn relist(&mut self) {
-        self.asked =
-            matches!(self.state, State::Watching(_) | State::Resting { plan: Plan::Watch, .. });
-    }
-
-    /// The highest version of this epoch, in lists, changes and bookmarks.
-    pub fn high_water(&self) -> Option<&ResourceVersion> {
-        self.versions.high_water()
-    }
-
     /// Where a watch would resume. `None` before the first list, and after a list without a version
     /// until a list has one.
-    pub fn position(&self) -> Option<&ResourceVersion> {
-        self.versions.position()
+    pub(crate) fn position(&self) -> Option<&ResourceVersion> {
+        self.versions.position.as_ref()
     }
 
-    /// Whether a list was complete.
-    pub fn has_listed(&self) -> bool {
-        self.versions.has_listed()
+    /// Whether the last list was refused as older than what was received before. The next one
+    /// decides.
+    pub(crate) fn is_last_list_refused(&self) -> bool {
+        self.versions.is_last_list_refused
     }
 
-    /// Whether the last list was not believed, so that the next one decides.
-    pub fn is_in_doubt(&self) -> bool {
-        self.versions.is_suspicious()
-    }
-
-    /// The list that was just complete contradicts what is held: it is not believed, and asked for again.
-    pub fn doubt(&mut self, now: Instant) {
-        self.versions.suspect();
+    /// Refuses the list that was just completed, because it contradicts the cache.
+    pub(crate) fn refuse_list(&mut self, now: Instant) {
+        self.versions.is_last_list_refused = true;
         self.back_off(Plan::List, None, now);
-    }
-
-    /// How often the cluster was found to be restored.
-    pub fn epoch(&self) -> u64 {
-        self.versions.epoch()
     }
 
     fn exchange(&self) -> Option<&Exchange> {
@@ -488,3 +438,6 @@ impl Reflector {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

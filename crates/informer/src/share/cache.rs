@@ -1,18 +1,21 @@
-//! The middle of an informer: what arrives is judged, queued, applied to the store and told to the handlers,
-//! under one lock.
+//! The middle of an informer: objects that arrive are judged, queued, applied to the store and sent
+//! to the handlers, under one lock.
 //!
 //! ```text
 //! feed ─arrived→ judge → DeltaFifo → Store ─notices→ Listener of each handler
 //! ```
 //!
-//! One lock for all of it is what makes a late handler exact: it is shown the store and joins the others in one
-//! step, so that nothing is lost or doubled between. Feeds take the lock once or a few times for each
-//! chunk of a body; readers never take it.
+//! The single lock is what makes late handlers exact: a handler gets the content of the store and
+//! joins the others in one step, so that it misses nothing and gets nothing twice. Feeds take the
+//! lock once or a few times for each chunk of a body; readers never take it.
 
 mod listing;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use futures::future::BoxFuture;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use windlass_indexer::{
     HeadParser, Index, IndexError, Object, ObjectKey, Reader, ResourceVersion, Store,
@@ -28,53 +31,57 @@ use crate::share::listener::{HandlerStatus, Listener};
 use crate::share::lock::lock;
 pub(crate) use listing::Listing;
 
-/// The store of an informer, and everyone who hears of its changes.
-#[derive(Debug)]
+/// The store of an informer, and its handlers.
 pub(crate) struct Cache {
     state: Mutex<State>,
-    reader: Reader,
+    pub(crate) reader: Reader,
     pub(crate) quarantine: Quarantine,
+    /// Wakes those who wait for the cache to reach some version.
+    pub(crate) progress: Notify,
 }
 
-#[derive(Debug)]
+/// The task of a handler.
+pub(crate) type Task = BoxFuture<'static, ()>;
+
 struct State {
     store: Store,
+    reader: Reader,
     fifo: DeltaFifo,
     members: Vec<Member>,
-    /// Feeds whose first list is not complete.
+    /// How many feeds have not completed their first list.
     unlisted: usize,
     is_closed: bool,
-    /// What the handlers are to be told, reused.
+    /// What the handlers are to be told. Kept between chunks for its allocation.
     told: Vec<Told>,
 }
 
-#[derive(Debug)]
 struct Member {
     listener: Arc<Listener>,
-    /// When it is to be shown everything again.
+    /// When its next resync is due.
     due: Option<Instant>,
+    /// Its task, until that is started.
+    task: Option<Task>,
 }
 
-#[derive(Debug)]
 struct Told {
     notice: Notice,
-    /// Only for those that are due a resync.
+    /// Only for handlers whose resync is due.
     is_sync: bool,
 }
 
 /// An object from a feed.
 #[derive(Debug)]
 pub(crate) enum Arrived {
-    /// An item of a list, or what a streamed list has of an object.
+    /// An item of a list, streamed or not.
     Item(Object),
     /// A change.
     Change(Change, Object),
-    /// A deletion whose object cannot be read, but for its key.
+    /// A deletion whose object cannot be read, except for its key.
     Gone(ObjectKey),
 }
 
 impl Arrived {
-    /// How long its JSON is.
+    /// The length of its JSON.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Item(object) | Self::Change(_, object) => object.bytes().map_or(0, <[u8]>::len),
@@ -94,57 +101,49 @@ impl Arrived {
 /// How a list ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// The cache is as the list.
+    /// The cache equals the list.
     Applied {
-        outcome: Outcome,
-        /// The versions of objects went back, twice in a row.
-        is_new_epoch: bool,
+        /// How many objects were deleted because the list did not have them.
+        swept: u64,
+        /// How many objects of the list were older than the last reported version and still not in
+        /// the cache as they are: a watch should have reported them.
+        repaired: u64,
+        /// The cluster was restored from a backup: versions went back, twice in a row.
+        is_restored: bool,
     },
-    /// The version of an object went back, for the first time. Nothing was swept.
-    Doubtful,
+    /// The version of an object went back, for the first time. Nothing was deleted.
+    WentBack,
 }
 
 /// How much room for notices is kept between two chunks.
 const TOLD_KEPT: usize = 1_024;
 
-/// What came of some objects, or of a list.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Outcome {
-    pub(crate) added: u64,
-    pub(crate) updated: u64,
-    pub(crate) deleted: u64,
-    /// Older than what was held, and dropped.
-    pub(crate) stale: u64,
-    /// Deleted because a complete list no longer had them.
-    pub(crate) swept: u64,
-    /// What a list had and no watch had told, though it was older than what the watch told last.
-    pub(crate) repaired: u64,
-}
-
 impl Cache {
-    /// With `feeds` that each have to complete a list before it is synced.
+    /// It is synced when `feeds` feeds have completed a list each.
     pub(crate) fn new(store: Store, feeds: usize) -> Self {
         let reader = store.reader();
         let state = State {
             store,
-            fifo: DeltaFifo::new(),
+            reader: reader.clone(),
+            fifo: DeltaFifo::default(),
             members: Vec::new(),
             unlisted: feeds,
             is_closed: false,
             told: Vec::new(),
         };
-        Self { state: Mutex::new(state), reader, quarantine: Quarantine::default() }
-    }
-
-    pub(crate) fn reader(&self) -> &Reader {
-        &self.reader
+        Self {
+            state: Mutex::new(state),
+            reader,
+            quarantine: Quarantine::default(),
+            progress: Notify::new(),
+        }
     }
 
     pub(crate) fn head_parser(&self) -> HeadParser {
         lock(&self.state).store.head_parser()
     }
 
-    /// Adds an index, unless one of its type is there.
+    /// Adds an index, unless there is one of its type.
     pub(crate) fn add_index<I: Index>(&self, index: I) -> Result<(), IndexError> {
         let mut state = lock(&self.state);
         if state.store.has_index::<I>() { Ok(()) } else { state.store.add_index(index) }
@@ -154,59 +153,71 @@ impl Cache {
     pub(crate) fn begin_list(
         &self,
         namespace: Option<&str>,
-        high_water: Option<ResourceVersion>,
-        is_second: bool,
+        complete: Option<ResourceVersion>,
+        is_after_refused: bool,
     ) -> Listing {
-        let state = lock(&self.state);
-        let list = state.fifo.begin_replace(&self.reader, namespace);
-        Listing::new(list, high_water, is_second)
+        Listing {
+            list: lock(&self.state).fifo.begin_replace(&self.reader, namespace),
+            complete,
+            is_after_refused,
+            went_back: false,
+            held_back: BTreeMap::new(),
+            unreadable: BTreeSet::new(),
+        }
     }
 
-    /// Takes in what has arrived, in its order. What is `initial` is of a feed's first list.
+    /// Takes in what has arrived, in its order. Returns how many objects were older than the cached
+    /// ones, and were dropped.
     pub(crate) fn take(
         &self,
         arrived: impl Iterator<Item = Arrived>,
         mut listing: Option<&mut Listing>,
-        initial: bool,
-    ) -> Outcome {
-        let mut outcome = Outcome::default();
-        let Some(mut state) = self.whole() else { return outcome };
+        is_initial: bool,
+    ) -> u64 {
+        let Some(mut state) = self.lock_if_usable() else { return 0 };
+        let mut dropped = 0;
         for arrived in arrived {
-            state.judge(arrived, listing.as_deref_mut(), &self.reader, &mut outcome);
+            let is_stale = state.judge(arrived, listing.as_deref_mut());
+            dropped += u64::from(is_stale);
         }
-        state.settle(None, initial, &mut outcome);
-        outcome
+        state.settle(None, is_initial);
+        dropped
     }
 
-    /// Ends a list that is complete. If a new epoch begins with it, it is right whatever was held.
+    /// Ends a list that is complete. If a new epoch begins with it, it overrides the cache.
     ///
-    /// That an object's version went back within a consistent list is a sign of a restored cluster, too, even if
-    /// the version of the list itself has overtaken the old one meanwhile.
-    pub(crate) fn end_list(&self, listing: Listing, is_new_epoch: bool, initial: bool) -> Ended {
-        let mut outcome = Outcome::default();
-        let Some(mut state) = self.whole() else {
-            return Ended::Applied { outcome, is_new_epoch: false };
+    /// An object whose version went back within a consistent list is a sign of a restored cluster,
+    /// too, even if the version of the list is higher than the old one by now.
+    pub(crate) fn end_list(
+        &self,
+        listing: Listing,
+        epoch_changed: bool,
+        is_initial: bool,
+    ) -> Ended {
+        let Some(mut state) = self.lock_if_usable() else {
+            return Ended::Applied { swept: 0, repaired: 0, is_restored: false };
         };
         if listing.went_back {
-            return Ended::Doubtful;
+            return Ended::WentBack;
         }
         let went_back = listing.held_back.values().any(|object| {
-            let held = state.held(object.head().key(), &self.reader);
+            let held = state.held(object.head().key());
             held.is_some_and(|held| judge::goes_back(held.head(), object.head()))
         });
-        let is_new_epoch = is_new_epoch || went_back;
+        let is_restored = epoch_changed || went_back;
         let mut list = listing.list;
         self.quarantine.sweep(list.namespace(), &listing.unreadable);
+        let mut repaired = 0;
         for object in listing.held_back.into_values() {
-            if !is_new_epoch && state.holds_version_of(&object, &self.reader) {
+            if !is_restored && state.is_resident_version(&object) {
                 continue;
             }
-            outcome.repaired += u64::from(!is_new_epoch);
+            repaired += u64::from(!is_restored);
             state.fifo.replace(&mut list, object);
         }
-        outcome.swept = state.fifo.end_replace(list, &self.reader) as u64;
-        state.settle(None, initial, &mut outcome);
-        Ended::Applied { outcome, is_new_epoch }
+        let swept = state.fifo.end_replace(list, &self.reader) as u64;
+        state.settle(None, is_initial);
+        Ended::Applied { swept, repaired, is_restored }
     }
 
     /// A feed has completed its first list. Returns whether all have.
@@ -222,34 +233,47 @@ impl Cache {
         is_synced
     }
 
-    /// Shows the store to a listener, and lets it join the others.
-    pub(crate) fn join(&self, listener: Arc<Listener>, now: Instant) -> Result<(), Stopped> {
+    /// Sends the content of the store to a listener, and adds it to the others.
+    pub(crate) fn join(&self, listener: Arc<Listener>, task: Option<Task>) -> Result<(), Stopped> {
         let mut state = lock(&self.state);
         if state.is_closed {
+            // The task is code of the user, and is dropped without the lock.
+            drop(state);
             return Err(Stopped);
         }
-        let moment = self.reader.snapshot().all();
-        let replay =
-            moment.iter().map(|object| Notice::Added { object: Arc::clone(object), initial: true });
+        let snapshot = self.reader.snapshot().all();
+        let replay = snapshot
+            .iter()
+            .map(|object| Notice::Added { object: Arc::clone(object), initial: true });
         listener.push(replay.chain((state.unlisted == 0).then_some(Notice::Synced)));
-        let due = listener.resync_after(now);
-        state.members.push(Member { listener, due });
+        let due = listener.resync_after(Instant::now());
+        state.members.push(Member { listener, due, task });
         Ok(())
     }
 
-    /// A listener is told nothing any more.
+    /// Removes a listener. A task that was not started is dropped without the lock.
     pub(crate) fn forget(&self, listener: &Arc<Listener>) {
         let mut state = lock(&self.state);
-        state.members.retain(|member| !Arc::ptr_eq(&member.listener, listener));
+        let mut members = state.members.iter();
+        let place = members.position(|member| Arc::ptr_eq(&member.listener, listener));
+        let member = place.map(|place| state.members.remove(place));
+        drop(state);
+        drop(member);
     }
 
-    /// Shows everything again to those that are due. Returns when the next one is.
+    /// Takes the tasks of handlers that are not started yet.
+    pub(crate) fn take_tasks(&self) -> Vec<Task> {
+        let mut state = lock(&self.state);
+        state.members.iter_mut().filter_map(|member| member.task.take()).collect()
+    }
+
+    /// Shows everything again to handlers whose resync is due. Returns when the next one is due.
     pub(crate) fn resync(&self, now: Instant) -> Option<Instant> {
-        let mut state = self.whole()?;
+        let mut state = self.lock_if_usable()?;
         let is_due = |member: &Member| member.due.is_some_and(|due| due <= now);
         if state.members.iter().any(is_due) {
             state.fifo.resync(&self.reader);
-            state.settle(Some(now), false, &mut Outcome::default());
+            state.settle(Some(now), false);
             for member in state.members.iter_mut().filter(|member| is_due(member)) {
                 member.due = member.listener.resync_after(now);
             }
@@ -257,27 +281,28 @@ impl Cache {
         state.members.iter().filter_map(|member| member.due).min()
     }
 
-    /// The state, unless a panic has left it half changed: then nothing of it may reach a handler, and the informer
-    /// is about to end.
-    fn whole(&self) -> Option<MutexGuard<'_, State>> {
-        self.state.lock().ok()
+    /// The state, unless the cache is closed or a panic has left the state half changed. Nothing of
+    /// that may reach a handler, and the informer is about to end.
+    fn lock_if_usable(&self) -> Option<MutexGuard<'_, State>> {
+        self.state.lock().ok().filter(|state| !state.is_closed)
     }
 
-    /// Ends all handlers.
+    /// Ends all handlers. From now on nothing changes.
     pub(crate) fn close(&self) {
         let mut state = lock(&self.state);
         state.is_closed = true;
-        state.fifo.close();
-        for member in state.members.drain(..) {
+        let members = std::mem::take(&mut state.members);
+        drop(state);
+        for member in members {
             member.listener.close();
         }
     }
 
-    /// Those that have a task of their own.
+    /// The listeners that have a task of their own.
     pub(crate) fn driven_listeners(&self) -> Vec<Arc<Listener>> {
         let state = lock(&self.state);
         let listeners = state.members.iter().map(|member| &member.listener);
-        listeners.filter(|listener| listener.is_driven()).cloned().collect()
+        listeners.filter(|listener| listener.is_driven).cloned().collect()
     }
 
     pub(crate) fn handlers(&self) -> Vec<HandlerStatus> {
@@ -286,18 +311,18 @@ impl Cache {
 }
 
 impl State {
-    /// The newest that is known of a key, queued or held; `None` if it is gone.
-    fn held(&self, key: &ObjectKey, reader: &Reader) -> Option<Arc<Object>> {
+    /// The newest known state of an object, queued or stored; `None` if it is gone.
+    fn held(&self, key: &ObjectKey) -> Option<Arc<Object>> {
         match self.fifo.newest(key) {
             Some(delta) if delta.is_deleted() => None,
             Some(delta) => Some(Arc::clone(delta.object())),
-            None => reader.get(key),
+            None => self.reader.get(key),
         }
     }
 
-    /// Whether this version of an object is held, decoded and without its bytes.
-    fn holds_version_of(&self, object: &Object, reader: &Reader) -> bool {
-        self.held(object.head().key(), reader).is_some_and(|held| {
+    /// Whether this version of an object is in the cache, decoded and without its bytes.
+    fn is_resident_version(&self, object: &Object) -> bool {
+        self.held(object.head().key()).is_some_and(|held| {
             let (old, new) = (held.head(), object.head());
             held.bytes().is_none()
                 && old.uid() == new.uid()
@@ -305,66 +330,59 @@ impl State {
         })
     }
 
-    fn judge(
-        &mut self,
-        arrived: Arrived,
-        listing: Option<&mut Listing>,
-        reader: &Reader,
-        outcome: &mut Outcome,
-    ) {
+    /// Queues what is news. Returns whether it was older than the cached object.
+    fn judge(&mut self, arrived: Arrived, listing: Option<&mut Listing>) -> bool {
         match (arrived, listing) {
-            (Arrived::Item(object), Some(listing)) => self.judge_item(object, listing, reader),
-            // The end of a list was lost: without one there is nothing to mark.
-            (Arrived::Item(object), None) => {
-                self.judge_change(Change::Modified, object, reader, outcome);
+            (Arrived::Item(object), Some(listing)) => {
+                self.judge_item(object, listing);
+                false
             }
+            // The end of a list was lost. Without a list there is nothing to mark.
+            (Arrived::Item(object), None) => self.judge_change(Change::Modified, object),
             (Arrived::Change(change, object), listing) => {
                 if let Some(listing) = listing {
-                    listing.overtaken(object.head().key());
+                    listing.held_back.remove(object.head().key());
                     if change == Change::Deleted {
                         listing.list.unmark(object.head().key());
                     }
                 }
-                self.judge_change(change, object, reader, outcome);
+                self.judge_change(change, object)
             }
             (Arrived::Gone(key), listing) => {
                 if let Some(listing) = listing {
-                    listing.overtaken(&key);
+                    listing.held_back.remove(&key);
                     listing.list.unmark(&key);
                 }
-                if let Some(held) = self.held(&key, reader) {
-                    self.fifo.bury(held);
+                if let Some(held) = self.held(&key) {
+                    self.fifo.push(Delta::tombstone(held));
                 }
+                false
             }
         }
     }
 
-    fn judge_item(&mut self, object: Object, listing: &mut Listing, reader: &Reader) {
+    fn judge_item(&mut self, object: Object, listing: &mut Listing) {
         let key = object.head().key();
-        let held = self.held(key, reader);
+        let held = self.held(key);
         let held_head = held.as_ref().map(|held| held.head());
-        let verdict = judge::item(held_head, object.head(), listing.high_water.as_ref());
-        // Some servers give no versions, and then the bytes tell whether anything has changed.
-        let is_unchanged = object.head().resource_version().is_empty()
-            && held
-                .as_ref()
-                .is_some_and(|held| held.bytes().is_some() && held.bytes() == object.bytes());
-        let verdict = if is_unchanged { Verdict::Same } else { verdict };
-        listing.overtaken(key);
-        // Without bytes nobody can tell, and what may be another counts as one.
-        let is_doubtful = listing.is_second
-            && verdict == Verdict::Same
-            && held
-                .as_ref()
-                .is_some_and(|held| held.bytes().is_none_or(|bytes| Some(bytes) != object.bytes()));
-        match if is_doubtful { Verdict::Contradiction } else { verdict } {
+        let held_bytes = held.as_ref().and_then(|held| held.bytes());
+        let has_same_bytes = held_bytes.is_some() && held_bytes == object.bytes();
+        let verdict = match judge::item(held_head, object.head(), listing.complete.as_ref()) {
+            // Some servers give no versions. Then the bytes tell whether anything has changed.
+            _ if object.head().resource_version().is_empty() && has_same_bytes => Verdict::Same,
+            // After a restore the same version may be of another object.
+            Verdict::Same if listing.is_after_refused && !has_same_bytes => Verdict::Contradiction,
+            verdict => verdict,
+        };
+        listing.held_back.remove(key);
+        match verdict {
             Verdict::Apply => self.fifo.replace(&mut listing.list, Arc::new(object)),
             // The key of the held object, because the mark shares its text.
             Verdict::Same | Verdict::Stale => {
                 listing.list.mark(held_head.map_or(key, |head| head.key()));
             }
             Verdict::Contradiction
-                if !listing.is_second
+                if !listing.is_after_refused
                     && held_head.is_some_and(|held| judge::goes_back(held, object.head())) =>
             {
                 listing.went_back = true;
@@ -376,30 +394,25 @@ impl State {
         }
     }
 
-    fn judge_change(
-        &mut self,
-        change: Change,
-        object: Object,
-        reader: &Reader,
-        outcome: &mut Outcome,
-    ) {
-        let held = self.held(object.head().key(), reader);
-        match judge::change(change, held.as_ref().map(|held| held.head()), object.head()) {
-            Verdict::Apply => match change {
-                Change::Added => self.fifo.add(Arc::new(object)),
-                Change::Modified => self.fifo.update(Arc::new(object)),
-                Change::Deleted => self.fifo.delete(Arc::new(object), reader),
-            },
-            Verdict::Same => {}
-            Verdict::Stale | Verdict::Contradiction => outcome.stale += 1,
+    fn judge_change(&mut self, change: Change, object: Object) -> bool {
+        let held = self.held(object.head().key());
+        let verdict = judge::change(change, held.as_ref().map(|held| held.head()), object.head());
+        match (verdict, change) {
+            (Verdict::Apply, Change::Added) => self.fifo.push(Delta::Added(Arc::new(object))),
+            (Verdict::Apply, Change::Modified) => self.fifo.push(Delta::Updated(Arc::new(object))),
+            (Verdict::Apply, Change::Deleted) => self.fifo.delete(Arc::new(object), &self.reader),
+            (Verdict::Same, _) => {}
+            (Verdict::Stale | Verdict::Contradiction, _) => return true,
         }
+        false
     }
 
-    /// Applies what is queued and tells the handlers; of those that are due at `resync`, about syncs as well.
-    fn settle(&mut self, resync: Option<Instant>, initial: bool, outcome: &mut Outcome) {
+    /// Applies what is queued and notifies the handlers. Syncs go only to handlers whose resync is
+    /// due at `resync`.
+    fn settle(&mut self, resync: Option<Instant>, is_initial: bool) {
         while let Some(deltas) = self.fifo.pop() {
             for delta in deltas {
-                self.apply(delta, initial, outcome);
+                self.apply(delta, is_initial);
             }
         }
         for member in &self.members {
@@ -412,15 +425,14 @@ impl State {
         self.told.shrink_to(TOLD_KEPT);
     }
 
-    fn apply(&mut self, delta: Delta, initial: bool, outcome: &mut Outcome) {
+    fn apply(&mut self, delta: Delta, is_initial: bool) {
         match delta {
             Delta::Added(object) | Delta::Updated(object) | Delta::Replaced(object) => {
-                self.put(object, initial, outcome);
+                self.put(object, is_initial);
             }
             Delta::Deleted { object, state } => {
                 let Some(removed) = self.store.delete(object.head().key()) else { return };
-                outcome.deleted += 1;
-                // What went is not what was held: between them were changes that nobody told.
+                // Another uid than the stored one: the changes between them were not reported.
                 let is_held = removed.head().uid() == object.head().uid();
                 let (object, state) =
                     if is_held { (object, state) } else { (removed, FinalState::LastKnown) };
@@ -433,25 +445,19 @@ impl State {
         }
     }
 
-    fn put(&mut self, object: Arc<Object>, initial: bool, outcome: &mut Outcome) {
+    fn put(&mut self, object: Arc<Object>, is_initial: bool) {
         let put = self.store.put(object);
         let new = put.current;
         match put.previous {
             Some(old) if old.head().uid() == new.head().uid() => {
-                outcome.updated += 1;
                 self.tell(Notice::Updated { old, new });
             }
-            // Deleted, and another one made under the same name.
+            // Deleted, and another one was created under the same name.
             Some(old) => {
-                outcome.deleted += 1;
-                outcome.added += 1;
                 self.tell(Notice::Deleted { object: old, state: FinalState::LastKnown });
                 self.tell(Notice::Added { object: new, initial: false });
             }
-            None => {
-                outcome.added += 1;
-                self.tell(Notice::Added { object: new, initial });
-            }
+            None => self.tell(Notice::Added { object: new, initial: is_initial }),
         }
     }
 
@@ -462,13 +468,31 @@ impl State {
     }
 }
 
-impl std::ops::AddAssign for Outcome {
-    fn add_assign(&mut self, other: Self) {
-        self.added += other.added;
-        self.updated += other.updated;
-        self.deleted += other.deleted;
-        self.stale += other.stale;
-        self.swept += other.swept;
-        self.repaired += other.repaired;
+#[cfg(test)]
+mod tests {
+    use windlass_indexer::Interner;
+
+    use super::*;
+
+    fn item(name: &str) -> Arrived {
+        let json = format!(r#"{{"metadata":{{"name":"{name}","resourceVersion":"1"}}}}"#);
+        let head = HeadParser::new(Interner::new()).parse(json.as_bytes()).expect("a head");
+        Arrived::Item(Object::new(head, json.into_bytes()))
+    }
+
+    #[test]
+    fn a_closed_cache_does_not_change() {
+        let cache = Cache::new(Store::new(), 1);
+        let mut first = cache.begin_list(None, None, false);
+        cache.take([item("a")].into_iter(), Some(&mut first), true);
+        assert_eq!(cache.reader.len(), 1);
+        // This list would delete it.
+        let mut second = cache.begin_list(None, None, false);
+        cache.close();
+        cache.take([item("b")].into_iter(), Some(&mut second), false);
+        cache.end_list(second, false, false);
+        assert_eq!(cache.reader.len(), 1);
+        assert!(cache.reader.get("a").is_some());
+        assert_eq!(cache.resync(Instant::now()), None);
     }
 }

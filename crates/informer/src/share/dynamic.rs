@@ -1,8 +1,5 @@
-//! Informers of kinds that are known at run time only: found by asking the server what it has.
+//! Informers of kinds that are known only at run time, found by discovery.
 
-use std::fmt;
-
-use kube::Client;
 use kube::core::{DynamicObject, GroupVersionKind, PartialObjectMeta};
 
 use crate::error::InformerError;
@@ -11,19 +8,17 @@ use crate::share::factory::SharedInformerFactory;
 use crate::share::informer::SharedInformer;
 use crate::transport::discovery::DiscoveryError;
 
-/// A factory for kinds that are known at run time only. Cheap to clone.
-///
-/// On a [`SharedInformerFactory`] ([`SharedInformerFactory::dynamic`]) it shares all informers with that; one made
-/// by [`new`](Self::new) has a factory of its own. Starting, waiting and stopping are the factory's.
+/// Kinds that are known only at run time. An empty version means the preferred one.
 ///
 /// ```
 /// # async fn example(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
 /// use kube::core::GroupVersionKind;
-/// use windlass_informer::DynamicInformerFactory;
+/// use windlass_informer::SharedInformerFactory;
 ///
-/// let dynamic = DynamicInformerFactory::new(client);
-/// let foos = dynamic.informer(&GroupVersionKind::gvk("example.com", "v1", "Foo")).await?;
-/// dynamic.factory().start();
+/// let factory = SharedInformerFactory::new(client);
+/// let kind = GroupVersionKind::gvk("example.com", "v1", "Foo");
+/// let foos = factory.dynamic_informer(&kind).await?;
+/// factory.start();
 /// foos.wait_for_sync().await?;
 /// for foo in &foos.lister().list() {
 ///     println!("{}: {}", foo.key(), foo.get()?.data["spec"]);
@@ -31,74 +26,37 @@ use crate::transport::discovery::DiscoveryError;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
-pub struct DynamicInformerFactory {
-    factory: SharedInformerFactory,
-}
-
-/// Why there is no informer of a kind.
-#[derive(Clone, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum DynamicError {
-    /// The server has no such kind, or does not answer.
-    #[error(transparent)]
-    Discovery(#[from] DiscoveryError),
-    /// The informer cannot be made.
-    #[error(transparent)]
-    Informer(#[from] InformerError),
-}
-
-impl DynamicInformerFactory {
-    /// With a factory of its own.
-    pub fn new(client: Client) -> Self {
-        Self::on(SharedInformerFactory::new(client))
-    }
-
-    pub(crate) fn on(factory: SharedInformerFactory) -> Self {
-        Self { factory }
-    }
-
-    /// The factory that makes the informers.
-    pub fn factory(&self) -> &SharedInformerFactory {
-        &self.factory
-    }
-
-    /// The informer of a kind, whole objects as they are. An empty version stands for the preferred one.
+impl SharedInformerFactory {
+    /// The informer of a kind, with whole objects.
     ///
     /// # Errors
-    /// If the server has no such kind, and what it has instead.
-    pub async fn informer(
+    /// Returns an error if the server has no such kind. It names similar ones.
+    pub async fn dynamic_informer(
         &self,
         kind: &GroupVersionKind,
-    ) -> Result<SharedInformer<DynamicObject>, DynamicError> {
-        let resource = self.resource(kind).await?;
-        Ok(self.factory.informer_of(&resource, |options| options)?)
+    ) -> Result<SharedInformer<DynamicObject>, InformerError> {
+        let resource = self.discover(kind).await?;
+        self.informer_of(&resource, |options| options)
     }
 
-    /// The informer of a kind, metadata only.
+    /// The informer of a kind, with metadata only.
     ///
     /// # Errors
-    /// If the server has no such kind, and what it has instead.
-    pub async fn metadata(
+    /// As [`dynamic_informer`](Self::dynamic_informer).
+    pub async fn dynamic_metadata(
         &self,
         kind: &GroupVersionKind,
-    ) -> Result<SharedInformer<PartialObjectMeta<DynamicObject>>, DynamicError> {
-        let resource = self.resource(kind).await?;
-        Ok(self.factory.metadata_of(&resource, |options| options)?)
+    ) -> Result<SharedInformer<PartialObjectMeta<DynamicObject>>, InformerError> {
+        let resource = self.discover(kind).await?;
+        self.metadata_of(&resource, |options| options)
     }
 
-    /// The resource of a kind, for [`SharedInformerFactory::informer_of`] and its options.
+    /// The resource of a kind, for [`informer_of`](Self::informer_of) and its options.
     ///
     /// # Errors
-    /// If the server has no such kind, and what it has instead.
-    pub async fn resource(&self, kind: &GroupVersionKind) -> Result<Resource, DiscoveryError> {
+    /// As [`dynamic_informer`](Self::dynamic_informer).
+    pub async fn discover(&self, kind: &GroupVersionKind) -> Result<Resource, DiscoveryError> {
         let version = Some(kind.version.as_str()).filter(|version| !version.is_empty());
-        Resource::discover(self.factory.client(), &kind.group, version, &kind.kind).await
-    }
-}
-
-impl fmt::Debug for DynamicInformerFactory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("DynamicInformerFactory").field(&self.factory).finish()
+        Resource::discover(self.client(), &kind.group, version, &kind.kind).await
     }
 }

@@ -1,11 +1,10 @@
-//! What handlers are told, and how they are written.
+//! Events and handlers.
 //!
-//! A handler is anything that takes events: a closure, or a type that implements [`Handler`]. It runs in a task
-//! of its own, one event at a time, in the order in which the cache changed. Everything that it is given is
-//! shared and immutable by type, so there is no cache that it could corrupt, and no mutation detector.
+//! A handler is a closure, or a type that implements [`Handler`]. It runs in a task of its own, one
+//! event at a time, in the order in which the cache changed. Everything that it gets is shared and
+//! immutable by type, so it cannot corrupt the cache.
 
 use std::fmt;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
@@ -16,32 +15,33 @@ use crate::share::delta_fifo::FinalState;
 
 /// A change of the cache.
 ///
-/// Objects come as handles: their metadata is at hand, and [`Cached::get`] decodes the whole.
+/// Objects come as handles with their metadata. [`Cached::get`] decodes the whole object.
 pub enum Event<K> {
-    /// An object is there that was not there before.
+    /// An object is new.
     Added {
         /// The object.
         object: Cached<K>,
-        /// Whether it was there when the informer began, or when this handler joined.
+        /// Whether it existed when the informer began, or when this handler joined.
         initial: bool,
     },
-    /// An object changed; or, if both versions are the same, a [resync](Self::is_resync) shows it again.
+    /// An object changed. If both versions are the same, a [resync](Self::is_resync) shows it
+    /// again.
     Updated {
-        /// As it was when the handler last heard of it.
+        /// The version that the handler saw last.
         old: Cached<K>,
-        /// As it is.
+        /// The new version.
         new: Cached<K>,
     },
     /// An object is gone.
     Deleted {
-        /// As it was at the end, or when it was last seen.
+        /// Its last version, or the last one that was received.
         object: Cached<K>,
         /// Which of the two.
         state: FinalState,
     },
 }
 
-/// Hears of every change, one after the other.
+/// Handles every change, one after the other.
 ///
 /// Closures are handlers:
 ///
@@ -59,12 +59,13 @@ pub enum Event<K> {
 /// }
 /// ```
 ///
-/// A handler must be quick or at least not block its thread for long: who has to wait for something subscribes
-/// and awaits ([`SharedInformer::subscribe`](crate::SharedInformer::subscribe)), or adds to a queue. A handler
-/// that is slow slows nobody else; if more than 1,024 events wait for it, those of the same object merge. One
-/// that panics misses the event that it panicked on; that is counted and logged.
+/// A handler must not block its thread for long. Code that has to wait for something subscribes
+/// and awaits ([`SharedInformer::subscribe`](crate::SharedInformer::subscribe)), or adds to a
+/// queue. A slow handler slows no other one; if more than 1,024 events wait for it, those of the
+/// same object merge. A handler that panics misses the event that it panicked on; that is counted
+/// and logged.
 pub trait Handler<K>: Send + 'static {
-    /// Takes an event.
+    /// Handles an event.
     fn handle(&mut self, event: Event<K>);
 }
 
@@ -74,17 +75,15 @@ impl<K, F: FnMut(Event<K>) + Send + 'static> Handler<K> for F {
     }
 }
 
-/// A handler that sees only what passes a filter. See [`filtered`].
-pub struct Filtered<K, P, H> {
+struct Filtered<P, H> {
     passes: P,
     handler: H,
-    /// What the handler was told of. It cannot be found out from an event: of a slow handler they merge, and the
-    /// old object of an update, or the last state of a deletion, may be none that it was told of.
+    /// The objects that the handler knows. Events do not tell: those of a slow handler merge, so
+    /// the old object of an update, or the last state of a deletion, may be one that it never saw.
     told: HashSet<ObjectKey, RandomState>,
-    object: PhantomData<fn(K)>,
 }
 
-/// Shows `handler` only the objects for which `passes`. An object that begins to pass is added, and one that
+/// Shows `handler` only the objects that pass. An object that begins to pass is added, and one that
 /// ceases to pass is deleted, whatever happened to it.
 ///
 /// ```
@@ -94,15 +93,16 @@ pub struct Filtered<K, P, H> {
 /// filtered(|pod| pod.head().labels().get("app") == Some("web"), handler)
 /// # }
 /// ```
-pub fn filtered<K, P, H>(passes: P, handler: H) -> Filtered<K, P, H>
+pub fn filtered<K, P, H>(passes: P, handler: H) -> impl Handler<K>
 where
+    K: 'static,
     P: FnMut(&Cached<K>) -> bool + Send + 'static,
     H: Handler<K>,
 {
-    Filtered { passes, handler, told: HashSet::default(), object: PhantomData }
+    Filtered { passes, handler, told: HashSet::default() }
 }
 
-impl<K, P, H> Handler<K> for Filtered<K, P, H>
+impl<K, P, H> Handler<K> for Filtered<P, H>
 where
     K: 'static,
     P: FnMut(&Cached<K>) -> bool + Send + 'static,
@@ -129,12 +129,12 @@ where
 }
 
 impl<K> Event<K> {
-    /// Namespace and name of the object.
+    /// The key of the object.
     pub fn key(&self) -> &ObjectKey {
         self.object().key()
     }
 
-    /// The object in its newest version.
+    /// The newest version of the object.
     pub fn object(&self) -> &Cached<K> {
         match self {
             Self::Added { object, .. } | Self::Deleted { object, .. } => object,
@@ -142,17 +142,17 @@ impl<K> Event<K> {
         }
     }
 
-    /// Whether this is no change, but the same version once more: the handler asked for a resync.
+    /// Whether this is not a change, but the same version again, because a resync was due.
     pub fn is_resync(&self) -> bool {
         match self {
-            // Not by the version: in a restored cluster the same one can be of another object.
+            // Versions do not tell: in a restored cluster the same one can be of another object.
             Self::Updated { old, new } => Arc::ptr_eq(old.object(), new.object()),
             Self::Added { .. } | Self::Deleted { .. } => false,
         }
     }
 }
 
-// Not derived, because that would ask for the same of `K`.
+// Not derived, because that would require `K: Clone`.
 impl<K> Clone for Event<K> {
     fn clone(&self) -> Self {
         match self {
@@ -171,28 +171,16 @@ impl<K> fmt::Debug for Event<K> {
     /// Shows keys and versions only: the object may be a Secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key = self.key();
+        let version = |object: &Cached<K>| object.head().resource_version().clone();
         match self {
-            Self::Added { object, .. } => {
-                write!(f, "Added({key} {})", object.head().resource_version())
-            }
+            Self::Added { object, .. } => write!(f, "Added({key} {})", version(object)),
             Self::Updated { old, new } => {
-                write!(
-                    f,
-                    "Updated({key} {} → {})",
-                    old.head().resource_version(),
-                    new.head().resource_version()
-                )
+                write!(f, "Updated({key} {} → {})", version(old), version(new))
             }
             Self::Deleted { object, state } => {
-                write!(f, "Deleted({key} {}, {state:?})", object.head().resource_version())
+                write!(f, "Deleted({key} {}, {state:?})", version(object))
             }
         }
-    }
-}
-
-impl<K, P, H: fmt::Debug> fmt::Debug for Filtered<K, P, H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Filtered").field("handler", &self.handler).finish_non_exhaustive()
     }
 }
 
@@ -207,7 +195,7 @@ mod tests {
     #[test]
     fn no_two_filters_hash_names_alike() {
         let hash = || {
-            let filter = filtered(|_: &Cached<()>| true, |_: Event<()>| {});
+            let filter = Filtered { passes: (), handler: (), told: HashSet::default() };
             filter.told.hasher().hash_one("default/web-0")
         };
         assert_ne!(hash(), hash());

@@ -1,7 +1,7 @@
-//! Factories: one informer for each resource, however many ask for it.
+//! Factories: one informer for each resource, however many users ask for it.
 //!
-//! A factory knows its informers by their identity, not by the type that they are read as, so that typed, dynamic
-//! and metadata-only readers of a resource share one watch and one cache.
+//! A factory finds its informers by their identity, and not by the type that they are read as. So
+//! typed, dynamic and metadata-only readers of a resource share one watch and one cache.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,18 +11,18 @@ use kube::Client;
 use kube::core::PartialObjectMeta;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use windlass_indexer::Lister;
 
 use crate::error::{InformerError, Stopped};
 use crate::reflect::reflector::ServerTraits;
 use crate::resource::{Resource, Scope};
-use crate::share::dynamic::DynamicInformerFactory;
 use crate::share::engine::{Engine, Origin};
 use crate::share::informer::{SharedInformer, User};
 use crate::share::lock::lock;
 use crate::share::options::{Identity, InformerOptions};
+use crate::telemetry::observer::HasStatus as _;
 use crate::telemetry::status::{InformerStatus, Life};
 
 /// Makes informers, shares them, starts and stops them. Cheap to clone.
@@ -53,17 +53,15 @@ pub struct SharedInformerFactory {
 /// Settings of a factory.
 #[must_use]
 pub struct FactoryBuilder {
-    client: Client,
-    defaults: InformerOptions,
-    custom: BTreeMap<Resource, Customise>,
-    stop: CancellationToken,
+    shared: Shared,
 }
 
 type Customise = Arc<dyn Fn(InformerOptions) -> InformerOptions + Send + Sync>;
 
 struct Shared {
     client: Client,
-    /// What is known of the server, for each group: aggregated ones hide behind the same address.
+    /// What is known about the server, by API group: an aggregated API server answers for whole
+    /// groups behind the same address.
     servers: Mutex<BTreeMap<String, ServerTraits>>,
     defaults: InformerOptions,
     custom: BTreeMap<Resource, Customise>,
@@ -75,7 +73,7 @@ struct Shared {
 
 struct Entry {
     engine: Arc<Engine>,
-    user: Weak<User>,
+    user: Weak<DropGuard>,
     is_started: bool,
 }
 
@@ -86,70 +84,67 @@ struct Entry {
 pub struct InformerFailure {
     /// Its resource.
     pub resource: Resource,
-    /// How.
+    /// What happened.
     pub message: String,
 }
 
 impl FactoryBuilder {
-    /// What informers are like, unless who asks for one says otherwise: resync, namespaces, selectors, observer.
+    /// The options of informers, unless the caller who asks for one changes them: resync,
+    /// namespaces, selectors, observer.
     pub fn defaults(mut self, options: InformerOptions) -> Self {
-        self.defaults = options;
+        self.shared.defaults = options;
         self
     }
 
-    /// How the informer of one resource is made, whoever asks for it: with a selector, an index, a resync of its
-    /// own. Called with the defaults.
+    /// Changes the defaults for the informer of one resource: a selector, an index, a resync of its
+    /// own.
     pub fn customise(
         mut self,
         resource: Resource,
         customise: impl Fn(InformerOptions) -> InformerOptions + Send + Sync + 'static,
     ) -> Self {
-        self.custom.insert(resource, Arc::new(customise));
+        self.shared.custom.insert(resource, Arc::new(customise));
         self
     }
 
-    /// Stops everything when `stop` is cancelled, beside [`shut_down`](SharedInformerFactory::shut_down).
+    /// Stops everything when `stop` is cancelled, as
+    /// [`shut_down`](SharedInformerFactory::shut_down) does.
     pub fn stop_on(mut self, stop: &CancellationToken) -> Self {
-        self.stop = stop.child_token();
+        self.shared.stop = stop.child_token();
         self
     }
 
     /// The factory.
     pub fn build(self) -> SharedInformerFactory {
-        let shared = Shared {
-            client: self.client,
-            servers: Mutex::default(),
-            defaults: self.defaults,
-            custom: self.custom,
-            stop: self.stop,
-            tasks: TaskTracker::new(),
-            informers: Mutex::default(),
-            failed: watch::Sender::new(None),
-        };
-        SharedInformerFactory { shared: Arc::new(shared) }
+        SharedInformerFactory { shared: Arc::new(self.shared) }
     }
 }
 
 impl SharedInformerFactory {
-    /// A factory without settings.
+    /// A factory with default settings.
     pub fn new(client: Client) -> Self {
         Self::builder(client).build()
     }
 
-    /// Settings first.
+    /// A factory with settings.
     pub fn builder(client: Client) -> FactoryBuilder {
-        FactoryBuilder {
+        let shared = Shared {
             client,
+            servers: Mutex::default(),
             defaults: InformerOptions::new(),
             custom: BTreeMap::new(),
             stop: CancellationToken::new(),
-        }
+            tasks: TaskTracker::new(),
+            informers: Mutex::default(),
+            failed: watch::Sender::new(None),
+        };
+        FactoryBuilder { shared }
     }
 
     /// The informer of a type.
     ///
     /// # Errors
-    /// If the options cannot be, or do not fit those of its other users.
+    /// Returns an error if the options are invalid, or do not fit those of its other users.
     pub fn informer<K>(&self) -> Result<SharedInformer<K>, InformerError>
     where
         K: kube::Resource<DynamicType = (), Scope: Scope>
@@ -161,10 +156,10 @@ impl SharedInformerFactory {
         self.informer_with(|options| options)
     }
 
-    /// The informer of a type, made otherwise than the factory's settings say: `change` is given those.
+    /// The informer of a type, with changed options: `change` gets those of the factory.
     ///
     /// # Errors
-    /// If the options cannot be, or do not fit those of its other users.
+    /// Returns an error if the options are invalid, or do not fit those of its other users.
     pub fn informer_with<K>(
         &self,
         change: impl FnOnce(InformerOptions) -> InformerOptions,
@@ -179,10 +174,11 @@ impl SharedInformerFactory {
         self.informer_of(&Resource::of::<K>(), change)
     }
 
-    /// The informer of any resource, read as `K`: a type with the few fields that matter, or a dynamic one.
+    /// The informer of any resource, read as `K`: a type of your own with a few fields, or a
+    /// dynamic one.
     ///
     /// # Errors
-    /// If the options cannot be, or do not fit those of its other users.
+    /// Returns an error if the options are invalid, or do not fit those of its other users.
     pub fn informer_of<K>(
         &self,
         resource: &Resource,
@@ -191,13 +187,13 @@ impl SharedInformerFactory {
     where
         K: DeserializeOwned + Send + Sync + 'static,
     {
-        self.ask(resource, change, false)
+        self.get_or_create(resource, change, false)
     }
 
-    /// The lister of a type. Its informer is registered, and runs as long as the lister is there.
+    /// The lister of a type. Its informer runs as long as the lister is used.
     ///
     /// # Errors
-    /// If the options cannot be, or do not fit those of its other users.
+    /// Returns an error if the options are invalid, or do not fit those of its other users.
     pub fn lister<K>(&self) -> Result<Lister<K>, InformerError>
     where
         K: kube::Resource<DynamicType = (), Scope: Scope>
@@ -209,11 +205,11 @@ impl SharedInformerFactory {
         Ok(self.informer::<K>()?.lister().clone())
     }
 
-    /// An informer that needs no more of the objects than their metadata. If somebody else has asked for whole
-    /// objects it is the same one; otherwise the server sends nothing but metadata.
+    /// An informer of which only the metadata is read. If another user asks for whole objects, it
+    /// is the same informer; otherwise the server sends nothing but metadata.
     ///
     /// # Errors
-    /// If the options cannot be, or do not fit those of its other users.
+    /// Returns an error if the options are invalid, or do not fit those of its other users.
     pub fn metadata<K>(&self) -> Result<SharedInformer<PartialObjectMeta<K>>, InformerError>
     where
         K: kube::Resource<DynamicType = (), Scope: Scope> + Send + Sync + 'static,
@@ -221,10 +217,10 @@ impl SharedInformerFactory {
         self.metadata_of(&Resource::of::<K>(), |options| options)
     }
 
-    /// As [`metadata`](Self::metadata), of any resource, made otherwise.
+    /// As [`metadata`](Self::metadata), of any resource, with changed options.
     ///
     /// # Errors
-    /// If the options cannot be, or do not fit those of its other users.
+    /// Returns an error if the options are invalid, or do not fit those of its other users.
     pub fn metadata_of<K>(
         &self,
         resource: &Resource,
@@ -233,18 +229,13 @@ impl SharedInformerFactory {
     where
         K: DeserializeOwned + Send + Sync + 'static,
     {
-        self.ask(resource, change, true)
+        self.get_or_create(resource, change, true)
     }
 
-    /// Informers of resources that are known at run time only, shared with those of this factory.
-    pub fn dynamic(&self) -> DynamicInformerFactory {
-        DynamicInformerFactory::on(self.clone())
-    }
-
-    /// Runs every informer that does not run yet. Call it again when there are more.
+    /// Starts every informer that does not run yet. Call it again when there are more.
     ///
     /// # Panics
-    /// If it is not called within a tokio runtime.
+    /// Panics if it is not called within a tokio runtime.
     pub fn start(&self) {
         let mut informers = lock(&self.shared.informers);
         informers.retain(|_, entry| entry.is_used());
@@ -261,46 +252,47 @@ impl SharedInformerFactory {
     /// Waits until every informer's cache is complete. Cancel safe.
     ///
     /// # Errors
-    /// If one of them was not started, or stops or breaks before, with its resource.
+    /// Returns an error if one of them was not started, or stops or breaks before.
     pub async fn wait_for_cache_sync(&self) -> Result<(), NotSynced> {
         if let Some(resource) = self.never_started() {
             return Err(NotSynced::NotStarted { resource });
         }
         let stopped = |resource: &Resource| NotSynced::Stopped { resource: resource.clone() };
         let engines = self.engines();
-        // One that broke may not be among them any more.
+        // One that broke may be removed by now.
         if let Some(failure) = &*self.shared.failed.borrow() {
             return Err(stopped(&failure.resource));
         }
         for engine in engines {
-            engine.wait_for_sync().await.map_err(|_| stopped(engine.resource()))?;
+            engine.wait_for_sync().await.map_err(|_| stopped(&engine.resource))?;
         }
         Ok(())
     }
 
-    /// Waits until every informer's cache is complete and every handler has seen all of it. Subscriptions are not
-    /// waited for, since who takes their events may be the one who waits here. Cancel safe.
+    /// Waits until every informer's cache is complete and every handler has seen all of it. It does
+    /// not wait for subscriptions, because the task that takes their events may be the one that
+    /// waits here. Cancel safe.
     ///
     /// # Errors
-    /// If one of them stops or breaks before, with its resource.
+    /// As [`wait_for_cache_sync`](Self::wait_for_cache_sync).
     pub async fn wait_for_sync(&self) -> Result<(), NotSynced> {
         self.wait_for_cache_sync().await?;
         for engine in self.engines() {
-            for listener in engine.cache().driven_listeners() {
-                // One that was removed meanwhile is not waited for.
+            for listener in engine.cache.driven_listeners() {
+                // This returns also if the handler is removed.
                 listener.wait_for_sync().await;
             }
         }
         Ok(())
     }
 
-    /// What every informer is at.
+    /// The status of every informer.
     pub fn status(&self) -> Vec<InformerStatus> {
         self.engines().iter().map(|engine| engine.status()).collect()
     }
 
-    /// Waits for an informer to break, which none does but for a bug, or a transform or index that panics: a
-    /// process should end then. Never returns otherwise. Cancel safe.
+    /// Waits until an informer breaks. That is a bug, or a transform or index that panics, and the
+    /// process should end. Never returns otherwise. Cancel safe.
     pub async fn wait_for_failure(&self) -> InformerFailure {
         let mut failed = self.shared.failed.subscribe();
         match failed.wait_for(Option::is_some).await.map(|failure| failure.clone()) {
@@ -309,7 +301,8 @@ impl SharedInformerFactory {
         }
     }
 
-    /// Stops all informers and waits for their handlers to finish what they are at. The factory starts no others.
+    /// Stops all informers, and waits until their handlers have finished the current event. The
+    /// factory starts no others.
     pub async fn shut_down(&self) {
         self.shared.stop.cancel();
         for engine in self.engines() {
@@ -324,23 +317,23 @@ impl SharedInformerFactory {
         &self.shared.client
     }
 
-    /// Those that somebody uses.
+    /// The informers that have a user.
     fn engines(&self) -> Vec<Arc<Engine>> {
         let informers = lock(&self.shared.informers);
         let used = informers.values().filter(|entry| entry.is_used());
         used.map(|entry| Arc::clone(&entry.engine)).collect()
     }
 
-    /// One that would be waited for in vain. Who runs an informer himself is not among them.
+    /// An informer that nobody has started, neither this factory nor its user.
     fn never_started(&self) -> Option<Resource> {
         let informers = lock(&self.shared.informers);
         let mut idle = informers
             .values()
             .filter(|entry| entry.is_used() && !entry.is_started && entry.engine.is_new());
-        idle.next().map(|entry| entry.engine.resource().clone())
+        idle.next().map(|entry| entry.engine.resource.clone())
     }
 
-    fn ask<K>(
+    fn get_or_create<K>(
         &self,
         resource: &Resource,
         change: impl FnOnce(InformerOptions) -> InformerOptions,
@@ -353,73 +346,58 @@ impl SharedInformerFactory {
         if shared.stop.is_cancelled() {
             return Err(Stopped.into());
         }
-        let mut defaults = shared.defaults.clone();
+        let mut options = shared.defaults.clone();
         if !resource.is_namespaced() {
-            // A factory for some namespaces may be asked for nodes as well.
-            defaults.namespaces.clear();
-            defaults.is_nowhere = false;
+            // A factory for some namespaces can also be asked for nodes.
+            options.namespaces = None;
         }
-        let made = match shared.custom.get(resource) {
-            Some(customise) => customise(defaults),
-            None => defaults,
-        };
-        let mut options = change(made);
+        if let Some(customise) = shared.custom.get(resource) {
+            options = customise(options);
+        }
+        let mut options = change(options);
         options.metadata_only = metadata_only;
+        let identity = options.identity(resource);
         let mut informers = lock(&shared.informers);
-        upgrade(&mut informers, resource, &options);
-        if let Some((engine, user)) = find(&informers, resource, &options) {
-            // Indexes are the users' code, and may take their time with a full cache.
+        if let Some((engine, user)) = find(&mut informers, &identity) {
+            // Indexes are code of the user, and may take long with a full cache.
             drop(informers);
-            engine.require_same_options(&options)?;
-            return SharedInformer::face(engine, user, options.resync);
+            engine.add_user(&options)?;
+            return SharedInformer::with_engine(engine, user, options.resync);
         }
         let group = resource.group().to_owned();
         let server = lock(&shared.servers).entry(group).or_default().clone();
         let origin = Origin::Server(shared.client.clone(), server);
         let stop = shared.stop.child_token();
-        let engine = Engine::new(resource.clone(), origin, options.clone(), stop)?;
-        let informer = SharedInformer::on(engine, options.resync)?;
-        let (engine, user) = informer.parts();
-        let entry =
-            Entry { engine: Arc::clone(engine), user: Arc::downgrade(user), is_started: false };
-        informers.insert(options.identity(resource), entry);
+        let informer = SharedInformer::with_origin(origin, resource.clone(), options, stop)?;
+        let (engine, user) = (Arc::clone(&informer.engine), Arc::downgrade(&informer.user));
+        let entry = Entry { engine, user, is_started: false };
+        informers.insert(identity, entry);
         Ok(informer)
     }
 }
 
-/// If whole objects are wanted of an informer that has metadata only and does not run yet, it is to have both.
-fn upgrade(
-    informers: &mut BTreeMap<Identity, Entry>,
-    resource: &Resource,
-    options: &InformerOptions,
-) {
-    let whole = options.identity(resource);
-    let partial = whole.clone().metadata_only(true);
-    if whole != partial
-        && !informers.contains_key(&whole)
-        && informers.get(&partial).is_some_and(|entry| entry.engine.wants_whole_objects())
-        && let Some(entry) = informers.remove(&partial)
-    {
-        informers.insert(whole, entry);
-    }
-}
-
-/// An informer that is there and does what is asked for.
+/// An informer that fits. One of metadata only that does not run yet is changed to whole objects if
+/// these are wanted.
 fn find(
-    informers: &BTreeMap<Identity, Entry>,
-    resource: &Resource,
-    options: &InformerOptions,
-) -> Option<(Arc<Engine>, Arc<User>)> {
-    let living = |metadata_only: bool| {
-        let identity = options.identity(resource).metadata_only(metadata_only);
-        let entry = informers.get(&identity)?;
-        if entry.engine.token().is_cancelled() {
-            return None;
-        }
-        Some((Arc::clone(&entry.engine), entry.user.upgrade()?))
-    };
-    // Whole objects have metadata as well.
-    living(false).or_else(|| options.metadata_only.then(|| living(true)).flatten())
+    informers: &mut BTreeMap<Identity, Entry>,
+    wanted: &Identity,
+) -> Option<(Arc<Engine>, User)> {
+    let whole = Identity { metadata_only: false, ..wanted.clone() };
+    if let Some(found) = informers.get(&whole).and_then(Entry::use_again) {
+        // Whole objects include the metadata.
+        return Some(found);
+    }
+    let partial = Identity { metadata_only: true, ..wanted.clone() };
+    let found = informers.get(&partial)?.use_again()?;
+    if wanted.metadata_only {
+        return Some(found);
+    }
+    if !found.0.want_whole_objects() {
+        return None;
+    }
+    let entry = informers.remove(&partial)?;
+    informers.insert(whole, entry);
+    Some(found)
 }
 
 impl Entry {
@@ -427,25 +405,31 @@ impl Entry {
     fn is_used(&self) -> bool {
         self.user.strong_count() > 0 && *self.engine.life().borrow() != Life::Stopped
     }
+
+    /// Its parts for another user, unless it stops.
+    fn use_again(&self) -> Option<(Arc<Engine>, User)> {
+        let user = self.user.upgrade()?;
+        (!self.engine.stop.is_cancelled()).then(|| (Arc::clone(&self.engine), user))
+    }
 }
 
 impl Shared {
-    /// Runs an informer, and forgets it when it has ended.
+    /// Runs an informer, and removes it when it has ended.
     async fn run(&self, engine: &Arc<Engine>) {
         if engine.run().await.is_err() {
-            // Somebody else runs it.
+            // Its user runs it.
             return;
         }
         if let Life::Failed(message) = &*engine.life().borrow() {
-            let resource = engine.resource().clone();
+            let resource = engine.resource.clone();
             self.failed.send_replace(Some(InformerFailure { resource, message: message.clone() }));
         }
-        // By itself, because its identity may have changed: metadata only, and then whole objects.
+        // Not by its identity, which may have changed from metadata only to whole objects.
         lock(&self.informers).retain(|_, entry| !Arc::ptr_eq(&entry.engine, engine));
     }
 }
 
-/// A cache that is not complete, and will not be.
+/// Why a cache will not be complete.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotSynced {
@@ -457,7 +441,8 @@ pub enum NotSynced {
     },
     /// Nobody has started it.
     #[error(
-        "the informer of {resource} was not started: call `start` after asking for it, as often as there are more"
+        "the informer of {resource} was not started: call `start` again after asking for more \
+         informers"
     )]
     NotStarted {
         /// Its resource.
@@ -465,24 +450,17 @@ pub enum NotSynced {
     },
 }
 
-impl NotSynced {
-    /// Whose cache it is.
-    pub fn resource(&self) -> &Resource {
-        match self {
-            Self::Stopped { resource } | Self::NotStarted { resource } => resource,
-        }
-    }
-}
-
 impl fmt::Debug for SharedInformerFactory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let resources = self.engines().into_iter().map(|engine| engine.resource().clone());
+        let resources = self.engines().into_iter().map(|engine| engine.resource.clone());
         f.debug_tuple("SharedInformerFactory").field(&resources.collect::<Vec<_>>()).finish()
     }
 }
 
 impl fmt::Debug for FactoryBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FactoryBuilder").field("defaults", &self.defaults).finish_non_exhaustive()
+        f.debug_struct("FactoryBuilder")
+            .field("defaults", &self.shared.defaults)
+            .finish_non_exhaustive()
     }
 }

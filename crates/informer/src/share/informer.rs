@@ -1,4 +1,4 @@
-//! The informer that users hold: a typed face on an engine that knows no types.
+//! The informer that users hold: a typed view of an engine, which knows no types.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kube::Client;
 use serde::de::DeserializeOwned;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use windlass_indexer::{Index, Lister};
 
 use crate::error::{InformerError, Stopped};
@@ -15,21 +15,24 @@ use crate::reflect::reflector::ServerTraits;
 use crate::resource::{Resource, Scope};
 use crate::share::engine::{Engine, Origin};
 use crate::share::event::Handler;
-use crate::share::listener::{HandlerOptions, Registration, Subscription, drive};
+use crate::share::listener::{HandlerOptions, drive};
 use crate::share::options::InformerOptions;
+use crate::share::registration::{Registration, Subscription};
+use crate::telemetry::observer::HasStatus as _;
 use crate::telemetry::status::{InformerStatus, Life};
 use crate::transport::source::ListWatch;
 
-/// A cache of one resource that keeps itself up to date, and tells any number of handlers what changes.
+/// A cache of one resource that keeps itself up to date and notifies any number of handlers.
 ///
-/// Cheap to clone; all clones, and all that a factory gives for the same, are one informer: one watch, one cache.
-/// It runs as long as somebody uses it: a clone of this, a handler, a subscription, a lister or an object from it.
-/// When the last one leaves, it stops.
+/// Cheap to clone. All clones, and all informers that a factory returns for the same options, are
+/// one informer: one watch, one cache. It runs as long as somebody uses it: a clone of this, a
+/// handler, a subscription, a lister or an object from it. It stops when the last of them is
+/// dropped.
 ///
 /// ```
 /// # async fn example(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
 /// use k8s_openapi::api::core::v1::Pod;
-/// use tokio_util::sync::CancellationToken;
+/// use tokio_util::sync::{CancellationToken, DropGuard};
 /// use windlass_informer::{Event, InformerOptions, SharedInformer};
 ///
 /// let pods = SharedInformer::<Pod>::new(client, InformerOptions::new().namespace("shop"))?;
@@ -50,38 +53,36 @@ use crate::transport::source::ListWatch;
 /// # }
 /// ```
 ///
-/// Objects are shared and immutable by type: nobody can change what is in the cache, so there is nothing like
+/// Objects are shared and immutable by type: nobody can change the cache, so there is nothing like
 /// client-go's mutation detector.
 pub struct SharedInformer<K> {
-    engine: Arc<Engine>,
+    pub(crate) engine: Arc<Engine>,
     lister: Lister<K>,
-    user: Arc<User>,
-    /// How often handlers are shown everything again that are added by this one.
-    resync: Option<Duration>,
+    pub(crate) user: User,
+    /// How often handlers that are added by this one are shown everything again. Zero for never.
+    resync: Duration,
 }
 
-/// Somebody who uses an informer. When the last one is dropped, it stops.
-#[derive(Debug)]
-pub(crate) struct User {
-    stop: CancellationToken,
-}
+/// Stops the informer when its last user is dropped.
+pub(crate) type User = Arc<DropGuard>;
 
 impl<K> SharedInformer<K>
 where
     K: kube::Resource<DynamicType = (), Scope: Scope> + DeserializeOwned + Send + Sync + 'static,
 {
-    /// An informer that runs alone. Those that share are made by a
-    /// [`SharedInformerFactory`](crate::SharedInformerFactory).
+    /// An informer of its own. A [`SharedInformerFactory`](crate::SharedInformerFactory) makes
+    /// informers that are shared.
     ///
     /// # Errors
-    /// If the options cannot be: a selector that is none, a layout of another type.
+    /// Returns an error if a selector is invalid or the layout is of another type.
     pub fn new(client: Client, options: InformerOptions) -> Result<Self, InformerError> {
         Self::of(client, Resource::of::<K>(), options)
     }
 }
 
 impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
-    /// An informer of any resource, read as `K`: a type with the few fields that matter, or a dynamic one.
+    /// An informer of any resource, read as `K`: a type of your own with a few fields, or a dynamic
+    /// one.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -90,11 +91,11 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
         resource: Resource,
         options: InformerOptions,
     ) -> Result<Self, InformerError> {
-        let (origin, resync) = (Origin::Server(client, ServerTraits::default()), options.resync);
-        Self::on(Engine::new(resource, origin, options, CancellationToken::new())?, resync)
+        let origin = Origin::Server(client, ServerTraits::default());
+        Self::with_origin(origin, resource, options, CancellationToken::new())
     }
 
-    /// An informer of any source. Namespaces and selectors are the source's affair.
+    /// An informer of any source. The source is responsible for namespaces and selectors.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -103,45 +104,47 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
         resource: Resource,
         options: InformerOptions,
     ) -> Result<Self, InformerError> {
-        let (origin, resync) = (Origin::Source(Arc::new(source)), options.resync);
-        Self::on(Engine::new(resource, origin, options, CancellationToken::new())?, resync)
+        let origin = Origin::Source(Arc::new(source));
+        Self::with_origin(origin, resource, options, CancellationToken::new())
     }
 
-    /// The first face of an engine.
-    pub(crate) fn on(engine: Arc<Engine>, resync: Option<Duration>) -> Result<Self, InformerError> {
-        let user = Arc::new(User { stop: engine.token().clone() });
-        Self::face(engine, user, resync)
+    pub(crate) fn with_origin(
+        origin: Origin,
+        resource: Resource,
+        options: InformerOptions,
+        stop: CancellationToken,
+    ) -> Result<Self, InformerError> {
+        let resync = options.resync;
+        let engine = Engine::new(resource, origin, options, stop)?;
+        let user = Arc::new(engine.stop.clone().drop_guard());
+        Self::with_engine(engine, user, resync)
     }
 
-    /// One more face of an engine.
-    pub(crate) fn face(
+    /// One more view of an engine.
+    pub(crate) fn with_engine(
         engine: Arc<Engine>,
-        user: Arc<User>,
-        resync: Option<Duration>,
+        user: User,
+        resync: Duration,
     ) -> Result<Self, InformerError> {
         let lister = engine
-            .cache()
-            .reader()
+            .cache
+            .reader
             .lister::<K>()
-            .map_err(|error| InformerError::Type { resource: engine.resource().clone(), error })?;
-        // Who reads is a user, too, even if nothing else is left of the informer.
+            .map_err(|error| InformerError::Type { resource: engine.resource.clone(), error })?;
+        // A lister is a user, too, even if nothing else is left of the informer.
         let lister = lister.keeping(Arc::clone(&user) as _);
         Ok(Self { engine, lister, user, resync })
-    }
-
-    pub(crate) fn parts(&self) -> (&Arc<Engine>, &Arc<User>) {
-        (&self.engine, &self.user)
     }
 
     /// The same informer, read as another type.
     ///
     /// # Errors
-    /// If it is resident as another type.
+    /// Returns an error if it is resident as another type.
     pub fn read_as<T>(&self) -> Result<SharedInformer<T>, InformerError>
     where
         T: DeserializeOwned + Send + Sync + 'static,
     {
-        SharedInformer::face(Arc::clone(&self.engine), Arc::clone(&self.user), self.resync)
+        SharedInformer::with_engine(Arc::clone(&self.engine), Arc::clone(&self.user), self.resync)
     }
 
     /// Reads the cache. It can be read at any time; it is complete once the informer is
@@ -150,16 +153,16 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
         &self.lister
     }
 
-    /// What it is of.
+    /// Its resource.
     pub fn resource(&self) -> &Resource {
-        self.engine.resource()
+        &self.engine.resource
     }
 
-    /// Adds a handler. What is there already it is shown first, each object as added; nothing is lost or doubled
-    /// on the way from that to what changes.
+    /// Adds a handler. It is first shown every cached object as added, and then every change: it
+    /// misses nothing and gets nothing twice.
     ///
     /// # Errors
-    /// If the informer has stopped.
+    /// Returns an error if the informer has stopped.
     pub fn add_handler(&self, handler: impl Handler<K>) -> Result<Registration, Stopped> {
         self.add_handler_with(HandlerOptions::new(), handler)
     }
@@ -167,29 +170,24 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
     /// As [`add_handler`](Self::add_handler), with a name or a resync of its own.
     ///
     /// # Errors
-    /// If the informer has stopped.
+    /// Returns an error if the informer has stopped.
     pub fn add_handler_with<H: Handler<K>>(
         &self,
-        options: HandlerOptions,
+        mut options: HandlerOptions,
         handler: H,
     ) -> Result<Registration, Stopped> {
-        let name = std::any::type_name::<H>();
-        let listener = self.engine.listener(options, name, self.resync, true);
-        let registration = Registration::new(Arc::clone(&listener), &self.engine);
-        // A handler is a user until it is removed: its lister is.
-        let driven = drive(Arc::clone(&listener), self.lister.clone(), handler);
-        self.engine.spawn(Arc::clone(&listener), Box::pin(driven))?;
-        self.engine.join(Arc::clone(&listener)).inspect_err(|_| {
-            // It stopped in between, and its end waits for the task.
-            listener.close();
-        })?;
-        Ok(registration)
+        options.resync.get_or_insert(self.resync);
+        let listener = self.engine.new_listener(options, std::any::type_name::<H>(), true);
+        // The lister in the task makes the handler a user of the informer until it is removed.
+        let task = drive(Arc::clone(&listener), self.lister.clone(), handler);
+        self.engine.join(Arc::clone(&listener), Some(Box::pin(task)))?;
+        Ok(Registration::new(listener, &self.engine.cache))
     }
 
-    /// Events to be awaited one by one, from what is there now on.
+    /// Events to await one by one, beginning with every cached object.
     ///
     /// # Errors
-    /// If the informer has stopped.
+    /// Returns an error if the informer has stopped.
     pub fn subscribe(&self) -> Result<Subscription<K>, Stopped> {
         self.subscribe_with(HandlerOptions::new())
     }
@@ -197,28 +195,28 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
     /// As [`subscribe`](Self::subscribe), with a name or a resync of its own.
     ///
     /// # Errors
-    /// If the informer has stopped.
-    pub fn subscribe_with(&self, options: HandlerOptions) -> Result<Subscription<K>, Stopped> {
-        let listener = self.engine.listener(options, "subscription", self.resync, false);
-        self.engine.join(Arc::clone(&listener))?;
-        let registration = Registration::new(listener, &self.engine);
+    /// Returns an error if the informer has stopped.
+    pub fn subscribe_with(&self, mut options: HandlerOptions) -> Result<Subscription<K>, Stopped> {
+        options.resync.get_or_insert(self.resync);
+        let listener = self.engine.new_listener(options, "subscription", false);
+        self.engine.join(Arc::clone(&listener), None)?;
+        let registration = Registration::new(listener, &self.engine.cache);
         Ok(Subscription::new(registration, self.lister.clone()))
     }
 
-    /// Adds an index, now or later; what is there is taken in before this returns. One of the same type that is
-    /// there already stays.
+    /// Adds an index, at any time. It has every cached object when this returns. If there is one of
+    /// the same type, that one stays.
     ///
     /// # Errors
-    /// If it needs the bytes of objects and the informer is resident.
+    /// Returns an error if it needs the bytes of objects and the informer is resident.
     pub fn add_index<I: Index>(&self, index: I) -> Result<(), InformerError> {
         self.engine
-            .cache()
+            .cache
             .add_index(index)
             .map_err(|error| InformerError::Index { resource: self.resource().clone(), error })
     }
 
-    /// Whether the cache has everything that was there when the informer began, and is kept up to date: not any
-    /// more when it has stopped.
+    /// Whether the cache is complete and kept up to date. It is not when the informer has stopped.
     pub fn has_synced(&self) -> bool {
         *self.engine.life().borrow() == Life::Synced
     }
@@ -226,16 +224,16 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
     /// Waits until [`has_synced`](Self::has_synced). Cancel safe.
     ///
     /// # Errors
-    /// If the informer stops or breaks before.
+    /// Returns an error if the informer stops or breaks before.
     pub async fn wait_for_sync(&self) -> Result<(), Stopped> {
         self.engine.wait_for_sync().await
     }
 
-    /// Runs it until `stop` is cancelled, or [`stop`](Self::stop) is called; handlers have finished then. An
-    /// informer of a factory is run by that, and any informer runs once.
+    /// Runs it until `stop` is cancelled or [`stop`](Self::stop) is called, and until its handlers
+    /// have finished. A factory runs its informers itself. An informer runs only once.
     ///
     /// # Errors
-    /// If it runs already, or did.
+    /// Returns an error if it runs already, or did.
     pub async fn run(&self, stop: CancellationToken) -> Result<(), Stopped> {
         let run = self.engine.run();
         tokio::pin!(run);
@@ -248,29 +246,23 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
         }
     }
 
-    /// Stops it for all of its users. What is in the cache stays readable.
+    /// Stops it for all of its users. The cache stays readable.
     pub fn stop(&self) {
         self.engine.stop();
     }
 
-    /// Tells whether the cache shows what somebody wrote.
+    /// Tells whether the cache shows a write.
     pub fn freshness(&self) -> Freshness {
         Freshness::new(Arc::clone(&self.engine))
     }
 
-    /// How far it is, what went wrong, who is slow.
+    /// How far it is, what went wrong, which handler is slow.
     pub fn status(&self) -> InformerStatus {
         self.engine.status()
     }
 }
 
-impl Drop for User {
-    fn drop(&mut self) {
-        self.stop.cancel();
-    }
-}
-
-// Not derived, because that would ask for the same of `K`.
+// Not derived, because that would require `K: Clone`.
 impl<K> Clone for SharedInformer<K> {
     fn clone(&self) -> Self {
         let (engine, user) = (Arc::clone(&self.engine), Arc::clone(&self.user));
@@ -280,6 +272,6 @@ impl<K> Clone for SharedInformer<K> {
 
 impl<K> fmt::Debug for SharedInformer<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SharedInformer({}, {:?})", self.engine.resource(), self.lister)
+        write!(f, "SharedInformer({}, {:?})", self.engine.resource, self.lister)
     }
 }

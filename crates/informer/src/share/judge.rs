@@ -1,8 +1,8 @@
-//! Is this object news? Versions judged, by uid, before anything changes.
+//! Decides whether an object is news, by comparing versions of the same uid.
 //!
-//! Invariants: the version held for a uid never goes back within an epoch; an object of one uid never takes the
-//! place of a newer one of another. Versions that are not decimal have no order, and count as newer unless they
-//! are equal; without a version, everything does.
+//! Invariants: within an epoch, the cached version of a uid never goes back, and an object never
+//! replaces a newer one of another uid. Versions that are not decimal have no order and count as
+//! newer unless they are equal. An object without a version always counts as newer.
 
 use std::cmp::Ordering;
 
@@ -10,25 +10,25 @@ use windlass_indexer::{Head, ResourceVersion};
 
 use crate::decode::frames::Change;
 
-/// What is to become of an object that arrived.
+/// What to do with an object that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// It is news.
     Apply,
-    /// It is what is held.
+    /// It equals the cached one.
     Same,
-    /// It is older than what is held, or than what is known to be gone.
+    /// It is older than the cached one, or than a deletion.
     Stale,
-    /// It contradicts what is known. That it can only be a restored cluster, a stale server or a lost event is
-    /// told apart by the version of the whole list, which comes at its end.
+    /// It contradicts what is known: the cluster was restored, the server is stale, or an event was
+    /// lost. The version of the whole list, which comes at its end, decides which.
     Contradiction,
 }
 
-/// Judges an item of a list, or an initial event. `high_water` is the highest version that was seen before.
+/// Judges an item of a list. Everything up to the version `complete` is in the cache.
 pub(crate) fn item(
     held: Option<&Head>,
     arrived: &Head,
-    high_water: Option<&ResourceVersion>,
+    complete: Option<&ResourceVersion>,
 ) -> Verdict {
     match held {
         Some(held) if held.uid() == arrived.uid() => match order(held, arrived) {
@@ -36,16 +36,17 @@ pub(crate) fn item(
             Some(Ordering::Less) => Verdict::Contradiction,
             Some(Ordering::Greater) | None => Verdict::Apply,
         },
-        // All that there was at the high-water mark is held, so it should be younger.
-        Some(_) | None => match high_water.map(|mark| arrived.resource_version().partial_cmp(mark))
+        // An object that is not in the cache must be newer than what is.
+        Some(_) | None
+            if complete.is_some_and(|complete| arrived.resource_version() <= complete) =>
         {
-            Some(Some(Ordering::Less | Ordering::Equal)) => Verdict::Contradiction,
-            Some(Some(Ordering::Greater) | None) | None => Verdict::Apply,
-        },
+            Verdict::Contradiction
+        }
+        Some(_) | None => Verdict::Apply,
     }
 }
 
-/// Judges a change. Whether it is older than the whole watch was judged before, by the reflector.
+/// Judges a change. The reflector has already compared it with the position of the watch.
 pub(crate) fn change(change: Change, held: Option<&Head>, arrived: &Head) -> Verdict {
     let Some(held) = held else {
         return if change == Change::Deleted { Verdict::Same } else { Verdict::Apply };
@@ -53,19 +54,19 @@ pub(crate) fn change(change: Change, held: Option<&Head>, arrived: &Head) -> Ver
     let order = order(held, arrived);
     let is_same_object = held.uid() == arrived.uid();
     match (change, order) {
-        // Some servers give the last version of the object with its deletion.
+        // Some servers send a deletion with the last version of the object.
         (Change::Deleted, Some(Ordering::Equal)) if is_same_object => Verdict::Apply,
         (_, Some(Ordering::Less | Ordering::Equal)) => Verdict::Stale,
         (_, Some(Ordering::Greater) | None) => Verdict::Apply,
     }
 }
 
-/// Whether the version of an object went back, which only that of a restored cluster does.
+/// Whether the version of an object went back, as only in a restored cluster.
 pub(crate) fn goes_back(held: &Head, arrived: &Head) -> bool {
     held.uid() == arrived.uid() && order(held, arrived) == Some(Ordering::Less)
 }
 
-/// How the version of what arrived compares. An object without a version is neither older nor newer, nor the same.
+/// Compares the version that arrived with the held one. No version cannot be compared.
 fn order(held: &Head, arrived: &Head) -> Option<Ordering> {
     let (held, arrived) = (held.resource_version(), arrived.resource_version());
     if arrived.is_empty() { None } else { arrived.partial_cmp(held) }
@@ -79,7 +80,7 @@ mod tests {
 
     fn head(uid: &str, version: &str) -> Head {
         let object = serde_json::json!({
-            "metadata": {"name": "web", "namespace": "shop", "uid": uid, "resourceVersion": version},
+            "metadata": {"name": "web", "uid": uid, "resourceVersion": version},
         });
         let parser = HeadParser::new(Interner::new());
         parser.parse(object.to_string().as_bytes()).expect("a head")

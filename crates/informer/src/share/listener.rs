@@ -1,12 +1,12 @@
-//! One handler's end of an informer: what waits for it, whether it is synced, and the task that feeds it.
+//! One handler's end of an informer: what waits for it, whether it is synced, and its task.
 //!
-//! The cache pushes, the handler's task pops; between them is a [`Backlog`], so that neither waits for the
-//! other. A listener knows no types; [`Subscription`] and [`drive`] give what comes out its type.
+//! The cache pushes and the handler's task pops. Between them is a [`Backlog`], so that neither
+//! waits for the other. A listener knows no types; [`typed`] and [`drive`] add them.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -15,35 +15,25 @@ use tokio::time::Instant;
 use windlass_indexer::Lister;
 
 use crate::share::backlog::{Backlog, Notice};
-use crate::share::engine::Engine;
 use crate::share::event::{Event, Handler};
 use crate::share::lock::lock;
 
-/// What a handler asks for beside events.
+/// Settings of a handler.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct HandlerOptions {
     pub(crate) name: Option<String>,
-    pub(crate) resync: Option<Resync>,
+    pub(crate) resync: Option<Duration>,
 }
 
-/// How often a handler is shown everything again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resync {
-    /// Never.
-    Never,
-    /// Each time after so long.
-    Every(Duration),
-}
-
-/// The shortest time between two resyncs, as client-go has it: each walks over the whole cache.
+/// The shortest time between two resyncs, as in client-go: each walks over the whole cache.
 const RESYNC_MIN: Duration = Duration::from_secs(1);
 
 /// The untyped part of a handler.
 pub(crate) struct Listener {
-    name: Box<str>,
-    /// Whether a task of its own takes the events, or somebody who may also never come.
-    is_driven: bool,
+    pub(crate) name: Box<str>,
+    /// Whether a task of its own takes the events, and not a subscriber.
+    pub(crate) is_driven: bool,
     resync: Option<Duration>,
     backlog: Mutex<Backlog>,
     wake: Notify,
@@ -53,28 +43,13 @@ pub(crate) struct Listener {
     panics: AtomicU64,
 }
 
-/// A handler that was added to an informer. Dropping this changes nothing; the handler stays until it is
-/// [removed](Self::remove) or the informer stops.
-pub struct Registration {
-    listener: Arc<Listener>,
-    engine: Weak<Engine>,
-}
-
-/// Events to be awaited, for those who have to wait between them. Dropping it ends it.
-///
-/// What is not taken merges, as it does for a slow handler.
-pub struct Subscription<K> {
-    registration: Registration,
-    lister: Lister<K>,
-}
-
-/// A handler, as a person wants to see it.
+/// The status of a handler.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct HandlerStatus {
     /// Its name, or its type.
     pub name: String,
-    /// Whether it has seen all that was there when it joined.
+    /// Whether it has seen everything that was cached when it joined.
     pub synced: bool,
     /// Events that wait for it.
     pub pending: usize,
@@ -98,25 +73,20 @@ impl HandlerOptions {
         self
     }
 
-    /// Shows everything again each time after `period`, from the cache: the server is asked for nothing.
-    /// Default: as the informer says.
-    pub fn resync(mut self, resync: Resync) -> Self {
-        self.resync = Some(resync);
+    /// Shows everything again after each `period`, from the cache: no request is sent. Zero means
+    /// never. Default: [the informer's](crate::InformerOptions::resync).
+    pub fn resync(mut self, period: Duration) -> Self {
+        self.resync = Some(period);
         self
     }
 }
 
 impl Listener {
-    pub(crate) fn new(
-        name: String,
-        is_driven: bool,
-        resync: Option<Duration>,
-        merge_above: usize,
-    ) -> Self {
+    pub(crate) fn new(name: String, is_driven: bool, resync: Duration, merge_above: usize) -> Self {
         Self {
             name: name.into(),
             is_driven,
-            resync: resync.filter(|period| !period.is_zero()).map(|period| period.max(RESYNC_MIN)),
+            resync: (!resync.is_zero()).then(|| resync.max(RESYNC_MIN)),
             backlog: Mutex::new(Backlog::new(merge_above)),
             wake: Notify::new(),
             closed: AtomicBool::new(false),
@@ -126,20 +96,12 @@ impl Listener {
         }
     }
 
-    pub(crate) fn is_driven(&self) -> bool {
-        self.is_driven
-    }
-
-    pub(crate) fn has_resync(&self) -> bool {
-        self.resync.is_some()
-    }
-
-    /// When it is to be shown everything again; `None` for never, or for later than any clock.
+    /// When its next resync is due; `None` for never.
     pub(crate) fn resync_after(&self, now: Instant) -> Option<Instant> {
         self.resync.and_then(|period| now.checked_add(period))
     }
 
-    /// Hands over notices, in order, and wakes the handler.
+    /// Adds notices, in order, and wakes the handler.
     pub(crate) fn push(&self, notices: impl Iterator<Item = Notice>) {
         let mut backlog = lock(&self.backlog);
         let was_empty = backlog.is_empty();
@@ -149,13 +111,14 @@ impl Listener {
         self.pass_mark(&mut backlog);
         let has_news = was_empty && !backlog.is_empty();
         drop(backlog);
-        // Who has something left to take does not sleep.
+        // A handler that still has notices is awake.
         if has_news {
             self.wake.notify_one();
         }
     }
 
-    /// The next notice; `None` when the handler was removed or the informer has stopped. Cancel safe.
+    /// The next notice; `None` when the handler was removed or the informer has stopped. Cancel
+    /// safe.
     pub(crate) async fn next(&self) -> Option<Notice> {
         loop {
             if self.is_closed() {
@@ -178,25 +141,26 @@ impl Listener {
         }
     }
 
-    /// Who takes events by himself has seen all of the initial list when he has taken the last of it. For a handler
-    /// that is so when it comes back for more.
+    /// A subscriber has seen the initial list when it has taken the last object of it. A handler
+    /// has when it comes back for the next event.
     fn pass_mark(&self, backlog: &mut Backlog) {
         if !self.is_driven && backlog.pop_synced() {
             self.synced.send_replace(true);
         }
     }
 
-    /// Waits until it has seen everything that was there when it joined, or is closed. Returns which.
+    /// Waits until it has seen everything that was cached when it joined, or is closed. Returns
+    /// whether it has.
     pub(crate) async fn wait_for_sync(&self) -> bool {
         let mut synced = self.synced.subscribe();
         let settled = synced.wait_for(|synced| *synced || self.is_closed()).await;
         settled.is_ok_and(|synced| *synced)
     }
 
-    /// Ends it: what is pending is dropped.
+    /// Ends it. Pending events are dropped.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        // A permit stays for a handler that is busy now.
+        // The permit stays for a handler that is busy now.
         self.wake.notify_one();
         self.synced.send_modify(|_| {});
     }
@@ -205,11 +169,15 @@ impl Listener {
         self.closed.load(Ordering::Acquire)
     }
 
+    pub(crate) fn has_synced(&self) -> bool {
+        *self.synced.borrow()
+    }
+
     pub(crate) fn status(&self) -> HandlerStatus {
         let backlog = lock(&self.backlog);
         HandlerStatus {
             name: self.name.to_string(),
-            synced: *self.synced.borrow(),
+            synced: self.has_synced(),
             pending: backlog.len(),
             delivered: self.delivered.load(Ordering::Relaxed),
             merged: backlog.merged(),
@@ -227,18 +195,19 @@ where
     while let Some(notice) = listener.next().await {
         let Some(event) = typed(notice, &lister) else { continue };
         let key = event.key().clone();
-        // The handler's state after a panic is the handler's affair, as with any retained `&mut`.
+        // After a panic the handler is responsible for its own state.
         if catch_unwind(AssertUnwindSafe(|| handler.handle(event))).is_err() {
             listener.panics.fetch_add(1, Ordering::Relaxed);
-            tracing::error!(handler = &*listener.name, %key, "a handler panicked and has missed an event");
+            let handler = &*listener.name;
+            tracing::error!(handler, %key, "a handler panicked and has missed an event");
         }
-        // A backlog that never ends must not keep the thread from others.
+        // A backlog that never ends must not block the thread.
         tokio::task::coop::consume_budget().await;
     }
 }
 
-/// A notice as an event of one type; `None` for the marks among them.
-fn typed<K>(notice: Notice, lister: &Lister<K>) -> Option<Event<K>>
+/// Makes an event of a notice; `None` if it is none.
+pub(crate) fn typed<K>(notice: Notice, lister: &Lister<K>) -> Option<Event<K>>
 where
     K: DeserializeOwned + Send + Sync + 'static,
 {
@@ -254,85 +223,6 @@ where
         }
         Notice::Synced => return None,
     })
-}
-
-impl Registration {
-    pub(crate) fn new(listener: Arc<Listener>, engine: &Arc<Engine>) -> Self {
-        Self { listener, engine: Arc::downgrade(engine) }
-    }
-
-    /// Whether the handler was given everything that was there when it joined.
-    pub fn has_synced(&self) -> bool {
-        *self.listener.synced.borrow()
-    }
-
-    /// Waits until [`has_synced`](Self::has_synced). Returns whether it is; it will not be if the handler is
-    /// removed or the informer stops before. Cancel safe.
-    pub async fn wait_for_sync(&self) -> bool {
-        self.listener.wait_for_sync().await
-    }
-
-    /// Takes the handler away. It finishes the event that it is at, if it is at one, and gets no other.
-    pub fn remove(&self) {
-        self.leave();
-    }
-
-    /// What the handler is at.
-    pub fn status(&self) -> HandlerStatus {
-        self.listener.status()
-    }
-
-    fn leave(&self) {
-        self.listener.close();
-        if let Some(engine) = self.engine.upgrade() {
-            engine.forget(&self.listener);
-        }
-    }
-}
-
-impl<K: DeserializeOwned + Send + Sync + 'static> Subscription<K> {
-    pub(crate) fn new(registration: Registration, lister: Lister<K>) -> Self {
-        Self { registration, lister }
-    }
-
-    /// The next event; `None` when the informer has stopped. Cancel safe.
-    pub async fn next(&mut self) -> Option<Event<K>> {
-        typed(self.registration.listener.next().await?, &self.lister)
-    }
-
-    /// Whether everything was taken that was there in the beginning.
-    pub fn has_synced(&self) -> bool {
-        self.registration.has_synced()
-    }
-
-    /// Waits until the cache is complete, if nothing of it is left to take. Whoever takes events looks at
-    /// [`has_synced`](Self::has_synced) between them. Cancel safe.
-    pub async fn wait_for_sync(&self) -> bool {
-        self.registration.wait_for_sync().await
-    }
-
-    /// What is pending.
-    pub fn status(&self) -> HandlerStatus {
-        self.registration.status()
-    }
-}
-
-impl<K> Drop for Subscription<K> {
-    fn drop(&mut self) {
-        self.registration.leave();
-    }
-}
-
-impl fmt::Debug for Registration {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Registration").field(&self.listener.name).finish()
-    }
-}
-
-impl<K> fmt::Debug for Subscription<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Subscription").field(&self.registration.listener.name).finish()
-    }
 }
 
 impl fmt::Debug for Listener {

@@ -1,4 +1,4 @@
-//! Locks that a panic elsewhere does not poison: what they guard is whole whenever nobody holds them.
+//! Locks that ignore poisoning: what they guard is consistent whenever nobody holds them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,143 +1,150 @@
-//! What an informer tells of itself while it runs: the seam between it and any metrics system.
+//! What an informer reports while it runs: the interface between it and any metrics system.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use tokio::time::Instant;
+use windlass_indexer::{HeadError, ResourceVersion};
+
 use crate::decode::frames::Change;
+use crate::reflect::reflector::{ListFault, Reaction, Relist};
 use crate::resource::Resource;
-use crate::share::engine::Engine;
-use crate::telemetry::status::InformerStatus;
+use crate::telemetry::status::{InformerStatus, Progress};
 use crate::transport::source::SourceError;
 
-/// Hears of every step of an informer. Every method does nothing unless implemented; the `prometheus` feature has
-/// a ready implementation.
+/// Is called for everything that an informer does. The `prometheus` feature has an implementation,
+/// and a closure is one as well.
 ///
-/// They are called in between of what the informer does, so they must be quick. What is a state and not a step
-/// (sizes, pending events, the age of the last one) is in the [status](crate::InformerStatus), which a [`Probe`]
-/// asks for.
+/// The informer calls it between its own steps, so it must be quick. If it panics, the informer
+/// logs that and goes on. What is a state and not a step (sizes, pending events, the age of the
+/// last one) is in the [status](crate::InformerStatus), which a [`StatusHandle`] returns.
 pub trait Observer: Send + Sync + 'static {
-    /// The informer is made; it does not run yet. Keep the probe to ask for its state.
-    fn attached(&self, resource: &Resource, probe: Probe) {
-        let _ = (resource, probe);
-    }
+    /// Something happened in the informer of `resource`.
+    fn observe(&self, resource: &Resource, observation: &Observation<'_>);
+}
 
-    /// A list is complete, streamed or in pages.
-    fn listed(&self, resource: &Resource, list: &ListReport) {
-        let _ = (resource, list);
-    }
-
-    /// The first list of all namespaces is complete.
-    fn synced(&self, resource: &Resource) {
-        let _ = resource;
-    }
-
-    /// A watch was opened.
-    fn watch_opened(&self, resource: &Resource) {
-        let _ = resource;
-    }
-
-    /// A watch ended, cleanly or not, with so many events.
-    fn watch_closed(&self, resource: &Resource, lasted: Duration, events: u64) {
-        let _ = (resource, lasted, events);
-    }
-
-    /// Changes of a watch have arrived.
-    fn changed(&self, resource: &Resource, change: Change, count: u64) {
-        let _ = (resource, change, count);
-    }
-
-    /// A list or a watch failed, and what follows.
-    fn failed(&self, resource: &Resource, error: &SourceError) {
-        let _ = (resource, error);
-    }
-
-    /// All has to be listed anew.
-    fn relisting(&self, resource: &Resource) {
-        let _ = resource;
-    }
-
-    /// Objects came that were older than what is held, and were dropped.
-    fn stale(&self, resource: &Resource, count: u64) {
-        let _ = (resource, count);
-    }
-
-    /// An object came whose head cannot be read.
-    fn quarantined(&self, resource: &Resource) {
-        let _ = resource;
-    }
-
-    /// The versions of the cluster went back: it was restored.
-    fn restored(&self, resource: &Resource) {
-        let _ = resource;
+impl<F: Fn(&Resource, &Observation<'_>) + Send + Sync + 'static> Observer for F {
+    fn observe(&self, resource: &Resource, observation: &Observation<'_>) {
+        self(resource, observation);
     }
 }
 
-/// Asks an informer for its state at this moment, without keeping the informer alive.
-#[derive(Clone)]
-pub struct Probe {
-    engine: Weak<Engine>,
-}
-
-/// A list that is complete.
-#[derive(Clone, Copy, Debug)]
+/// One thing that happened in an informer. All but [`Created`](Self::Created) and
+/// [`Synced`](Self::Synced) are about one of its watched namespaces.
+#[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct ListReport {
-    /// How many objects it had.
-    pub objects: u64,
-    /// How many bytes it had, as they were sent.
-    pub bytes: u64,
-    /// How long it took.
-    pub took: Duration,
-    /// Objects that were deleted because it no longer had them.
-    pub swept: u64,
-    /// Objects that it had and that a watch should have told of.
-    pub repaired: u64,
+pub enum Observation<'a> {
+    /// The informer exists, but does not run yet. Keep the handle to ask for its status.
+    Created(StatusHandle),
+    /// A list begins, streamed or in pages.
+    ListBegun {
+        /// Whether a list was complete before.
+        is_relist: bool,
+    },
+    /// A part of a list arrived. These are the sums so far.
+    ListGrew(Progress),
+    /// A list is complete, and the cache equals it.
+    Listed {
+        /// Its size and how long it took.
+        list: Progress,
+        /// Objects that were deleted from the cache because the list did not have them.
+        swept: u64,
+        /// Objects that the list had and that an earlier watch should have reported.
+        repaired: u64,
+        /// The versions of the cluster went back: it was restored from a backup.
+        is_restored: bool,
+    },
+    /// A list is not used, and there will be another one.
+    ListRefused(ListFault),
+    /// The first lists of all namespaces are complete.
+    Synced,
+    /// A watch is requested that continues from a version.
+    WatchBegun,
+    /// The server accepted a watch. A streamed list is a watch, too.
+    WatchOpened,
+    /// A watch ended, cleanly or not.
+    WatchClosed {
+        /// How long it took from the request to the end.
+        lasted: Duration,
+        /// How many changes it brought, without those that are part of a list.
+        events: u64,
+    },
+    /// A watch is ended for a list.
+    WatchEndedForList(Relist),
+    /// A watch brought a change.
+    Changed(Change),
+    /// A watch brought a bookmark.
+    Bookmark,
+    /// What arrived is in the cache. This is the version up to which everything has arrived.
+    Advanced(Option<&'a ResourceVersion>),
+    /// So many objects arrived that were older than the cached ones. They were dropped.
+    Stale(u64),
+    /// An object arrived whose metadata cannot be read.
+    Quarantined(&'a HeadError),
+    /// A list or a watch failed.
+    Failed {
+        /// Why.
+        error: &'a SourceError,
+        /// What the informer does about it.
+        reaction: Reaction,
+    },
+    /// Something between here and the server closes watches that are silent for so long.
+    IdleCutsFound(Duration),
+    /// No request is sent before this time.
+    Waiting(Instant),
+    /// The informer was stopped.
+    Stopped,
 }
 
-impl Probe {
-    pub(crate) fn new(engine: &Arc<Engine>) -> Self {
-        Self { engine: Arc::downgrade(engine) }
+/// Returns the current status of an informer, without keeping the informer alive.
+#[derive(Clone)]
+pub struct StatusHandle(Weak<dyn HasStatus>);
+
+/// Something that has a status. It keeps this file independent of the informer's.
+pub(crate) trait HasStatus: Send + Sync {
+    fn status(&self) -> InformerStatus;
+}
+
+impl StatusHandle {
+    pub(crate) fn new(informer: Weak<dyn HasStatus>) -> Self {
+        Self(informer)
     }
 
-    /// Whether the informer is gone.
+    /// Whether the informer was dropped.
     pub fn is_gone(&self) -> bool {
-        self.engine.strong_count() == 0
+        self.0.strong_count() == 0
     }
 
-    /// The state at this moment, or `None` if the informer is gone.
+    /// The current status, or `None` if the informer was dropped.
     pub fn status(&self) -> Option<InformerStatus> {
-        Some(self.engine.upgrade()?.status())
+        Some(self.0.upgrade()?.status())
     }
 }
 
-impl fmt::Debug for Probe {
+impl fmt::Debug for StatusHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Probe").finish_non_exhaustive()
+        f.debug_struct("StatusHandle").finish_non_exhaustive()
     }
 }
 
-/// Nobody, or one.
+/// The observers of an informer.
 #[derive(Clone, Default)]
-pub(crate) struct Observers(Option<Arc<dyn Observer>>);
+pub(crate) struct Observers(Vec<Arc<dyn Observer>>);
 
 impl Observers {
-    pub(crate) fn of(observer: Arc<dyn Observer>) -> Self {
-        Self(Some(observer))
+    pub(crate) fn push(&mut self, observer: Arc<dyn Observer>) {
+        self.0.push(observer);
     }
 
-    /// Tells the observer. Should it panic, the informer goes on.
-    pub(crate) fn tell(&self, event: impl FnOnce(&dyn Observer)) {
-        let Some(observer) = &self.0 else { return };
-        if catch_unwind(AssertUnwindSafe(|| event(&**observer))).is_err() {
-            tracing::error!("the observer of an informer panicked and has missed an event");
+    /// Calls the observers. The caller must hold no lock, because they may use the informer.
+    pub(crate) fn notify(&self, resource: &Resource, observation: &Observation<'_>) {
+        for observer in &self.0 {
+            let call = AssertUnwindSafe(|| observer.observe(resource, observation));
+            if catch_unwind(call).is_err() {
+                tracing::error!(%resource, "an observer or error handler of an informer panicked");
+            }
         }
-    }
-}
-
-impl fmt::Debug for Observers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Observers({})", if self.0.is_some() { "one" } else { "none" })
     }
 }

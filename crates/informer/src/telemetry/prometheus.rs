@@ -1,44 +1,43 @@
-//! The informers' metrics on a `prometheus-client` registry, under client-go's names where it has one.
+//! The informers' metrics on a `prometheus-client` registry, under client-go's names where it has
+//! one.
 //!
-//! Counters and histograms are pushed by informers, through [`Observer`]. What is a state is read from them while
-//! a scrape is under way, through [`Probe`]: sizes, pending events, the age of the last event, which grows without
-//! anything happening. So no task ticks, and no gauge is older than its scrape.
+//! Counters and histograms are updated by [`Observation`]s. States (sizes, pending events, the age
+//! of the last event) are read from the informers during a scrape, through [`StatusHandle`]. So
+//! there is no periodic task, and no gauge is older than its scrape.
 //!
-//! `families` is the table of what is shown. Here is who counts: one [`Series`] for each resource, from when its
-//! first informer is made until its last one is gone.
-//! Invariant: a scrape holds no lock of this module while it asks an informer, since an informer whose last owner
-//! leaves during a scrape is dropped by that scrape.
+//! `series` counts for one resource, from when its first informer is made until its last one is
+//! gone. `families` is the table of the metrics.
+//!
+//! Invariant: a scrape holds no lock of this module while it asks an informer for its status. An
+//! informer whose last user leaves meanwhile is dropped by the scrape, and that needs the locks.
 
 mod families;
+mod series;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use crate::decode::frames::Change;
 use crate::resource::Resource;
-use crate::telemetry::observer::{ListReport, Observer, Probe};
-use crate::telemetry::status::InformerStatus;
-use crate::transport::source::SourceError;
+use crate::share::lock::lock;
+use crate::telemetry::observer::{Observation, Observer, StatusHandle};
 use families::FAMILIES;
+use series::{Series, Shown};
 
-/// Shows any number of informers on one `prometheus_client` registry. All have the label `resource`, as in
-/// `pods.v1`. Those that client-go's reflectors have, under their names:
+/// Shows any number of informers on one `prometheus_client` registry. All metrics have the label
+/// `resource`, as in `pods.v1`. Those of client-go's reflectors, under their names:
 ///
 /// | metric | type | of each resource |
 /// |---|---|---|
 /// | `reflector_lists_total` | counter | lists that were completed, streamed or in pages |
 /// | `reflector_list_duration_seconds` | histogram | how long they took |
 /// | `reflector_items_per_list` | histogram | objects in them |
-/// | `reflector_watches_total` | counter | watches that were opened, those that stream a list included |
-/// | `reflector_short_watches_total` | counter | those that ended within a second and without an event |
+/// | `reflector_watches_total` | counter | watches that were opened, also for streamed lists |
+/// | `reflector_short_watches_total` | counter | watches that ended within 1 s, without an event |
 /// | `reflector_watch_duration_seconds` | histogram | how long watches lasted |
 /// | `reflector_items_per_watch` | histogram | events in them |
 /// | `reflector_last_resource_version` | gauge | the version that the cache has come to |
@@ -50,24 +49,27 @@ use families::FAMILIES;
 /// | `synced` | gauge | 1 once the first list is complete |
 /// | `list_size_bytes` | histogram | bytes of a list, as they were sent |
 /// | `events_total` | counter | changes of watches, by `type`: `added`, `modified`, `deleted` |
-/// | `last_event_age_seconds` | gauge | since the last change, of the feed where it was longest ago |
+/// | `last_event_age_seconds` | gauge | since the last change, of the feed that waits longest |
 /// | `relists_total` | counter | lists after the first |
-/// | `failures_total` | counter | lists and watches that failed, by `reason`: `gone` (410), `throttled` (429), `unauthorized` (401), `silent`, `other` |
+/// | `failures_total` | counter | lists and watches that failed, by `reason` (see below) |
 /// | `stale_total` | counter | objects that were older than what is held, and were dropped |
 /// | `swept_total` | counter | objects that were deleted because a list no longer had them |
 /// | `repaired_total` | counter | objects that a list had and that a watch should have told of |
 /// | `restored_total` | counter | times that the cluster was found restored |
 /// | `quarantined_total` | counter | objects that came without a readable head |
 /// | `quarantined_objects` | gauge | those whose current version is left out, a hundred at most |
-/// | `undecodable_objects` | gauge | objects that do not decode as a `type` that they are read or indexed as |
+/// | `undecodable_objects` | gauge | objects that do not decode as a `type` that they are read as |
 /// | `objects` | gauge | objects in the cache |
 /// | `store_bytes` | gauge | what it takes, by `part`: `objects`, `structure`, `interned` |
 /// | `hot_objects`, `hot_bytes` | gauge | objects that are held decoded, by `type` |
-/// | `hot_hits_total`, `hot_misses_total` | counter | reads that found the object decoded, or not, by `type` |
+/// | `hot_hits_total`, `hot_misses_total` | counter | reads of decoded objects, or others, by `type` |
 /// | `pending_events` | gauge | events that wait for a handler, by `handler` |
 /// | `delivered_total` | counter | events that a handler was given |
 /// | `merged_total` | counter | events that merged with others because the handler was slow |
 /// | `panics_total` | counter | events that a handler panicked on |
+///
+/// The reasons of failures are `gone` (410), `throttled` (429), `unauthorized` (401), `silent` and
+/// `other`.
 ///
 /// ```
 /// use prometheus_client::{encoding::text, registry::Registry};
@@ -88,88 +90,22 @@ use families::FAMILIES;
 /// # }
 /// ```
 ///
-/// The registry is the caller's, and so are its prefix and labels; there is no global one. Clones are the same
-/// metrics.
+/// The caller owns the registry, its prefix and its labels; there is no global one. Clones are the
+/// same metrics.
 ///
-/// A resource is shown from when its first informer is made until its last one is gone; it starts at zero again
-/// after that, like a process that was restarted. Informers of one resource, as with different selectors, are
-/// shown as one: numbers are added up, and it is synced when all of them are. So are handlers of one name, which
-/// is the handler's type unless [`HandlerOptions::name`](crate::HandlerOptions::name) says otherwise.
+/// A resource is shown from when its first informer is made until its last one is gone. After that
+/// it starts at zero, like a process that was restarted. Several informers of one resource, as with
+/// different selectors, are shown as one: numbers are added up, and it is synced when all of them
+/// are. The same applies to handlers of one name, which is the handler's type unless
+/// [`HandlerOptions::name`](crate::HandlerOptions::name) is set.
 #[derive(Clone, Debug)]
 pub struct InformerMetrics {
     resources: Arc<Resources>,
 }
 
-/// What is shown, by resource. Ordered, so that a scrape is.
+/// What is shown, by resource. Ordered, so that a scrape is ordered.
 #[derive(Debug, Default)]
-struct Resources(RwLock<BTreeMap<Resource, Arc<Series>>>);
-
-/// What is counted for one resource, and whom to ask for the rest.
-#[derive(Debug)]
-struct Series {
-    lists: Counter,
-    list_duration: Histogram,
-    list_items: Histogram,
-    list_bytes: Histogram,
-    watches: Counter,
-    short_watches: Counter,
-    watch_duration: Histogram,
-    watch_items: Histogram,
-    /// In the order of [`EVENTS`].
-    events: [Counter; EVENTS.len()],
-    /// In the order of [`REASONS`].
-    failures: [Counter; REASONS.len()],
-    relists: Counter,
-    stale: Counter,
-    swept: Counter,
-    repaired: Counter,
-    restored: Counter,
-    quarantined: Counter,
-    /// The informers of this resource.
-    probes: Mutex<Vec<Probe>>,
-}
-
-/// One resource in one scrape.
-struct Shown {
-    resource: String,
-    series: Arc<Series>,
-    informers: Vec<InformerStatus>,
-}
-
-/// What changes are called.
-const EVENTS: [&str; 3] = ["added", "modified", "deleted"];
-
-/// What failures are called.
-const REASONS: [&str; 5] = ["gone", "throttled", "unauthorized", "silent", "other"];
-
-/// A watch that ends sooner than this, and without an event, is short: client-go's bound.
-const SHORT_WATCH: Duration = Duration::from_secs(1);
-
-/// Seconds of a list: from a small one nearby to a million objects far away.
-const LIST_SECONDS: [f64; 12] =
-    [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0];
-
-/// Seconds of a watch: a healthy one lasts five to ten minutes.
-const WATCH_SECONDS: [f64; 9] = [0.1, 1.0, 5.0, 15.0, 60.0, 180.0, 300.0, 600.0, 1_800.0];
-
-/// Objects of a list and events of a watch.
-const ITEMS: [f64; 8] = [0.0, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6];
-
-/// Bytes of a list: 1 KiB to 4 GiB.
-const BYTES: [f64; 12] = [
-    1_024.0,
-    4_096.0,
-    16_384.0,
-    65_536.0,
-    262_144.0,
-    1_048_576.0,
-    4_194_304.0,
-    16_777_216.0,
-    67_108_864.0,
-    268_435_456.0,
-    1_073_741_824.0,
-    4_294_967_296.0,
-];
+struct Resources(Mutex<BTreeMap<Resource, Arc<Series>>>);
 
 impl InformerMetrics {
     /// Enters the metrics into a registry, once for all informers.
@@ -180,35 +116,30 @@ impl InformerMetrics {
         Self { resources }
     }
 
-    /// What to give to [`InformerOptions::observer`](crate::InformerOptions::observer), of a factory's defaults or
-    /// of single informers. All are the same.
+    /// An observer for [`InformerOptions::observer`](crate::InformerOptions::observer), of a
+    /// factory's defaults or of single informers.
     pub fn observer(&self) -> Arc<dyn Observer> {
         Arc::new(self.clone())
-    }
-
-    fn count(&self, resource: &Resource, count: impl FnOnce(&Series)) {
-        count(&self.resources.series(resource));
     }
 }
 
 impl Resources {
-    /// The series of a resource, which may be new.
-    fn series(&self, resource: &Resource) -> Arc<Series> {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner).get(resource).cloned();
-        known.unwrap_or_else(|| {
-            let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
-            // Resources that come and go must not pile up, even if nobody ever scrapes.
-            all.retain(|_, series| !series.live_probes().is_empty());
-            Arc::clone(all.entry(resource.clone()).or_insert_with(|| Arc::new(Series::new())))
-        })
+    /// Adds an informer. Nobody can remove its series before it is in there.
+    fn add(&self, resource: &Resource, informer: StatusHandle) {
+        let mut all = lock(&self.0);
+        // Resources that come and go must not pile up, even if nobody ever scrapes.
+        all.retain(|_, series| !series.live_informers().is_empty());
+        let series = all.entry(resource.clone()).or_insert_with(|| Arc::new(Series::new()));
+        series.live_informers().push(informer);
     }
 
     /// The resources that have an informer at this moment, in order.
     fn shown(&self) -> Vec<Shown> {
-        let all = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
+        // Unlocked before informers are asked.
+        let all = lock(&self.0).clone();
         let shown = all.into_iter().filter_map(|(resource, series)| {
-            let probes = series.live_probes().clone();
-            let informers: Vec<_> = probes.iter().filter_map(Probe::status).collect();
+            let handles = series.live_informers().clone();
+            let informers: Vec<_> = handles.iter().filter_map(StatusHandle::status).collect();
             let resource = resource.to_string();
             (!informers.is_empty()).then_some(Shown { resource, series, informers })
         });
@@ -226,110 +157,15 @@ impl Collector for Resources {
     }
 }
 
-impl Series {
-    fn new() -> Self {
-        Self {
-            lists: Counter::default(),
-            list_duration: Histogram::new(LIST_SECONDS),
-            list_items: Histogram::new(ITEMS),
-            list_bytes: Histogram::new(BYTES),
-            watches: Counter::default(),
-            short_watches: Counter::default(),
-            watch_duration: Histogram::new(WATCH_SECONDS),
-            watch_items: Histogram::new(ITEMS),
-            events: Default::default(),
-            failures: Default::default(),
-            relists: Counter::default(),
-            stale: Counter::default(),
-            swept: Counter::default(),
-            repaired: Counter::default(),
-            restored: Counter::default(),
-            quarantined: Counter::default(),
-            probes: Mutex::default(),
+impl Observer for InformerMetrics {
+    fn observe(&self, resource: &Resource, observation: &Observation<'_>) {
+        if let Observation::Created(informer) = observation {
+            self.resources.add(resource, informer.clone());
+            return;
+        }
+        let all = lock(&self.resources.0);
+        if let Some(series) = all.get(resource) {
+            series.count(observation);
         }
     }
-
-    fn live_probes(&self) -> MutexGuard<'_, Vec<Probe>> {
-        let mut probes = self.probes.lock().unwrap_or_else(PoisonError::into_inner);
-        probes.retain(|probe| !probe.is_gone());
-        probes
-    }
-}
-
-/// Every method is a look-up by resource, and then an atomic addition or a histogram's lock around a few.
-impl Observer for InformerMetrics {
-    fn attached(&self, resource: &Resource, probe: Probe) {
-        let mut all = self.resources.0.write().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|_, series| !series.live_probes().is_empty());
-        // Under the lock, so that nobody takes the series for one that is over.
-        let series = all.entry(resource.clone()).or_insert_with(|| Arc::new(Series::new()));
-        series.live_probes().push(probe);
-    }
-
-    fn listed(&self, resource: &Resource, list: &ListReport) {
-        self.count(resource, |series| {
-            series.lists.inc();
-            series.list_duration.observe(list.took.as_secs_f64());
-            series.list_items.observe(float(list.objects));
-            series.list_bytes.observe(float(list.bytes));
-            series.swept.inc_by(list.swept);
-            series.repaired.inc_by(list.repaired);
-        });
-    }
-
-    fn watch_opened(&self, resource: &Resource) {
-        self.count(resource, |series| _ = series.watches.inc());
-    }
-
-    fn watch_closed(&self, resource: &Resource, lasted: Duration, events: u64) {
-        self.count(resource, |series| {
-            series.watch_duration.observe(lasted.as_secs_f64());
-            series.watch_items.observe(float(events));
-            if lasted < SHORT_WATCH && events == 0 {
-                series.short_watches.inc();
-            }
-        });
-    }
-
-    fn changed(&self, resource: &Resource, change: Change, count: u64) {
-        let event = match change {
-            Change::Added => 0,
-            Change::Modified => 1,
-            Change::Deleted => 2,
-        };
-        self.count(resource, |series| _ = series.events[event].inc_by(count));
-    }
-
-    fn failed(&self, resource: &Resource, error: &SourceError) {
-        let reason = match error {
-            error if error.is_gone() => 0,
-            error if error.is_throttled() => 1,
-            error if error.is_unauthorized() => 2,
-            SourceError::Silent(_) => 3,
-            _ => 4,
-        };
-        self.count(resource, |series| _ = series.failures[reason].inc());
-    }
-
-    fn relisting(&self, resource: &Resource) {
-        self.count(resource, |series| _ = series.relists.inc());
-    }
-
-    fn stale(&self, resource: &Resource, count: u64) {
-        self.count(resource, |series| _ = series.stale.inc_by(count));
-    }
-
-    fn quarantined(&self, resource: &Resource) {
-        self.count(resource, |series| _ = series.quarantined.inc());
-    }
-
-    fn restored(&self, resource: &Resource) {
-        self.count(resource, |series| _ = series.restored.inc());
-    }
-}
-
-/// Metrics are floating point numbers; a count that is not exact as one is beyond anything that happens.
-#[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
-fn float(count: u64) -> f64 {
-    count as f64
 }

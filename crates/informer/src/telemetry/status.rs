@@ -1,21 +1,23 @@
-//! What an informer tells of itself, at any time: how far it is, what went wrong, who is slow.
+//! The status of an informer: how far it is, what went wrong, which handler is slow.
 //!
-//! Invariant: keys, numbers and errors that show no content; nothing of an object.
+//! Invariant: it holds keys, numbers and errors without content, and nothing else of an object.
 
 use std::fmt;
 use std::time::Duration;
 
+use tokio::sync::watch;
+use tokio::time::Instant;
 use windlass_indexer::{HeadError, ResourceVersion, StoreStatus};
 
 use crate::resource::Resource;
 use crate::share::listener::HandlerStatus;
 use crate::transport::source::SourceError;
 
-/// An informer, as a person wants to see it.
+/// The status of an informer.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct InformerStatus {
-    /// What it is of.
+    /// Its resource.
     pub resource: Resource,
     /// Whether it runs, and how far it is.
     pub life: Life,
@@ -23,22 +25,23 @@ pub struct InformerStatus {
     pub feeds: Vec<FeedStatus>,
     /// Its handlers and subscriptions.
     pub handlers: Vec<HandlerStatus>,
-    /// Objects whose current version is not in the cache, because its head cannot be read: the first hundred.
+    /// Objects whose current version is not in the cache, because its metadata cannot be read. At
+    /// most a hundred.
     pub quarantined: Vec<HeadError>,
-    /// How often one came.
+    /// How often such an object arrived.
     pub quarantined_total: u64,
-    /// What it holds.
+    /// The size of the cache.
     pub store: StoreStatus,
 }
 
-/// The way of an informer, from beginning to end.
+/// The states of an informer, in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Life {
     /// It does not run yet.
     New,
     /// Its first list is under way.
     Listing,
-    /// Its cache is complete, and kept so.
+    /// Its cache is complete and kept up to date.
     Synced,
     /// It was stopped.
     Stopped,
@@ -46,7 +49,20 @@ pub enum Life {
     Failed(String),
 }
 
-/// One list and watch.
+impl Life {
+    /// Changes the state if it is `from`. Returns whether it was.
+    pub(crate) fn change(life: &watch::Sender<Self>, from: &Self, to: Self) -> bool {
+        life.send_if_modified(|life| {
+            let is_from = life == from;
+            if is_from {
+                *life = to;
+            }
+            is_from
+        })
+    }
+}
+
+/// The status of one list and watch.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FeedStatus {
@@ -54,16 +70,16 @@ pub struct FeedStatus {
     pub namespace: Option<String>,
     /// What it does.
     pub activity: Activity,
-    /// For how long.
-    pub since: Duration,
+    /// Since when.
+    pub since: Instant,
     /// The list that is under way, or the last one.
     pub list: Progress,
-    /// The version that it has come to.
+    /// The version up to which everything is in the cache.
     pub version: Option<ResourceVersion>,
-    /// How long ago the last change arrived.
-    pub last_event: Option<Duration>,
-    /// What went wrong last, and how long ago.
-    pub last_error: Option<(SourceError, Duration)>,
+    /// When the last change arrived.
+    pub last_event: Option<Instant>,
+    /// The last failure, and when it happened.
+    pub last_error: Option<(SourceError, Instant)>,
     /// What it has done so far.
     pub counts: Counts,
 }
@@ -77,8 +93,8 @@ pub enum Activity {
     Listing,
     /// It watches.
     Watching,
-    /// It waits before it tries again, for so long.
-    Waiting(Duration),
+    /// It waits until this time before it tries again.
+    Waiting(Instant),
     /// It has ended.
     Stopped,
 }
@@ -115,28 +131,20 @@ pub struct Counts {
     pub errors: u64,
     /// Versions that the server no longer had: 410.
     pub gone: u64,
-    /// Objects that were older than what was held.
+    /// Objects that were older than the cached ones.
     pub stale: u64,
-    /// Objects that were gone from a list.
+    /// Objects that were deleted because a list did not have them.
     pub swept: u64,
-    /// Objects that a list had and that a watch should have told of.
+    /// Objects that a list had and that an earlier watch should have reported.
     pub repaired: u64,
-    /// Times that the cluster was found restored.
+    /// Times that the cluster was found to be restored from a backup.
     pub restored: u64,
-}
-
-impl Progress {
-    /// Objects for each second.
-    pub fn objects_per_second(&self) -> u64 {
-        let millis = u64::try_from(self.elapsed.as_millis()).unwrap_or(u64::MAX).max(1);
-        self.objects.saturating_mul(1_000) / millis
-    }
 }
 
 impl fmt::Display for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (mib, seconds) = (self.bytes >> 20, self.elapsed.as_secs());
-        let rate = self.objects_per_second();
+        let rate = self.objects / seconds.max(1);
         write!(f, "{} objects, {mib} MiB in {seconds} s, {rate} objects/s", self.objects)
     }
 }

@@ -1,5 +1,5 @@
-//! A source in front of a server that can be shut, and that remembers what was asked: watches are cut on any
-//! cluster, and lists are streamed or not as a test wants it.
+//! A source in front of a server that can be shut, and that remembers what was asked: watches are
+//! cut on any cluster, and lists are streamed or not as a test wants it.
 
 #![allow(dead_code, reason = "no test file uses all of it")]
 

@@ -1,5 +1,6 @@
-//! What the tests of whole informers share: a handler that keeps a copy of its own of everything that it is told,
-//! and notes what it should not have been told; and what a server has, to compare with.
+//! What the tests of whole informers share: a handler that keeps a copy of its own of everything
+//! that it is told, and notes what it should not have been told; and what a server has, to compare
+//! with.
 
 #![allow(dead_code, reason = "no test file uses all of it")]
 

@@ -81,7 +81,8 @@ impl Server {
         self.asked.try_recv().ok()
     }
 
-    /// Answers the next request, which must be for a list that is streamed, with these objects and the version.
+    /// Answers the next request, which must be for a list that is streamed, with these objects and
+    /// the version.
     pub(crate) async fn lists(&mut self, objects: &[Value], version: &str) -> Wire {
         let wire = self.asked().await.streams();
         for object in objects {

@@ -1,5 +1,5 @@
-//! What the tests of informers share: a cluster whose requests are counted, informers that run, events as short
-//! texts, and (in `by_hand`) servers whose every word a test says itself.
+//! What the tests of informers share: a cluster whose requests are counted, informers that run,
+//! events as short texts, and (in `by_hand`) servers whose every word a test says itself.
 
 #![allow(dead_code, reason = "no test file uses all of it")]
 
@@ -22,7 +22,8 @@ use windlass_informer::{
 };
 use windlass_testkit::apiserver::{ApiServer, Fault, FaultId, FaultRule};
 
-/// An embedded server, a client of it with all layers, and what was asked of it through that client.
+/// An embedded server, a client of it with all layers, and what was asked of it through that
+/// client.
 pub(crate) struct Cluster {
     pub(crate) server: ApiServer,
     pub(crate) client: kube::Client,
@@ -228,8 +229,8 @@ pub(crate) fn content(lister: &Lister<ConfigMap>) -> String {
     objects.join(" ")
 }
 
-/// Waits until nobody has anything left to do but to wait for time to pass: on the paused clock it passes only
-/// then.
+/// Waits until nobody has anything left to do but to wait for time to pass: on the paused clock it
+/// passes only then.
 pub(crate) async fn idle() {
     pass(Duration::from_millis(1)).await;
 }

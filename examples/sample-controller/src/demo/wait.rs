@@ -8,7 +8,7 @@ use kube::Resource;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 use windlass::indexer::{DecodeError, Lister};
-use windlass::informer::{HandlerOptions, Resync, Scope};
+use windlass::informer::{HandlerOptions, Scope};
 
 use super::Demo;
 
@@ -29,7 +29,7 @@ impl Demo {
         let informer = self.factory.informer::<K>()?;
         // It may be the first to ask for this type.
         self.factory.start();
-        let mut events = informer.subscribe_with(HandlerOptions::new().resync(Resync::Never))?;
+        let mut events = informer.subscribe_with(HandlerOptions::new().resync(Duration::ZERO))?;
         let wait = async {
             informer.wait_for_sync().await?;
             while !is_so(informer.lister())? {

@@ -1,4 +1,4 @@
-//! What is asked next, and not before when: the left half of the diagram.
+//! What is requested next, and when: the left half of the diagram.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::backoff::jitter;
 use super::exchange::{Exchange, later};
-use super::{Doubt, Page, Paged, Plan, Reflector, Relist, State};
+use super::{Outage, Page, Paged, Plan, Reflector, Relist, State};
 use crate::transport::source::{ListRequest, Request, WatchRequest};
 
 impl Reflector {
@@ -14,21 +14,17 @@ impl Reflector {
         self.state = State::Resting { plan, until: None };
     }
 
-    fn rest_until(&mut self, plan: Plan, until: Instant) {
+    /// Waits for the backoff, after the time that the server asks for.
+    pub(super) fn back_off(&mut self, plan: Plan, at_least: Option<Duration>, now: Instant) {
+        let wait = self.backoff.failed(now, &mut self.random);
+        let until = later(later(now, at_least.unwrap_or_default()), wait);
         self.state = State::Resting { plan, until: Some(until) };
     }
 
-    /// Waits, and at least as long as the server asks for.
-    pub(super) fn back_off(&mut self, plan: Plan, at_least: Option<Duration>, now: Instant) {
-        let wait = self.backoff.failed(now, &mut self.random);
-        self.rest_until(plan, later(later(now, at_least.unwrap_or_default()), wait));
-    }
-
-    /// Gives up what is under way, if the shell has.
+    /// Gives up the request that is under way, if any.
     pub(super) fn abandon(&mut self, now: Instant) {
         match self.state {
             State::Resting { .. } => {}
-            State::Watching(_) if self.asked => self.rest(Plan::List),
             State::Watching(_) if self.position().is_none() => {
                 self.relist_unversioned(None, now);
             }
@@ -37,29 +33,25 @@ impl Reflector {
         }
     }
 
+    /// A list, streamed or in pages.
     pub(super) fn list(&mut self, now: Instant) -> Request {
-        let paged = self.paged != Paged::None || self.server.streams_lists() == Some(false);
+        let is_paged = self.paged != Paged::None || self.server.streams_lists() == Some(false);
         if self.paged == Paged::Next {
             self.paged = Paged::None;
         }
-        if paged {
+        if is_paged {
             let limit = Some(self.config.page_size).filter(|&size| size > 0);
             return self.first_page(limit, now);
         }
-        self.begin_list();
+        self.versions.begin_list();
         let timeout = self.draw_timeout();
         self.state = State::Streaming(Exchange::new(now, timeout));
         Request::Watch(WatchRequest { from: None, timeout })
     }
 
     pub(super) fn first_page(&mut self, limit: Option<u32>, now: Instant) -> Request {
-        self.begin_list();
-        self.page_request(Page { limit, token: None }, now)
-    }
-
-    fn begin_list(&mut self) {
-        self.asked = false;
         self.versions.begin_list();
+        self.page_request(Page { limit, token: None }, now)
     }
 
     pub(super) fn page_request(&mut self, page: Page, now: Instant) -> Request {
@@ -72,11 +64,11 @@ impl Reflector {
         let mut timeout = self.draw_timeout();
         if let Some(most) = self.cuts.timeout_max(now) {
             let uncut = most.saturating_sub(jitter(most / 4, &mut self.random));
-            // A server is told whole seconds, and is to be expected to end it then.
+            // Requests carry whole seconds, and the deadline must match what the server was asked.
             timeout = timeout.min(Duration::from_secs(uncut.as_secs()));
         }
         self.state = State::Watching(Exchange::new(now, timeout));
-        // Without a version an empty one: the server sends what is there, and then changes.
+        // With an empty version the server sends all objects first, and then changes.
         let from = self.position().map(ToString::to_string).unwrap_or_default();
         Request::Watch(WatchRequest { from: Some(from), timeout })
     }
@@ -86,21 +78,20 @@ impl Reflector {
         least.saturating_add(jitter(most.saturating_sub(least), &mut self.random))
     }
 
-    /// When a watch has to give way to a list, beside when someone asks, and why.
+    /// When a watch has to be replaced by a list, and why.
     pub(super) fn list_due(&self) -> Option<(Instant, Relist)> {
         let audit = self.audit_at.map(|at| (at, Relist::Audit));
-        let doubt = match self.doubt {
-            Some(Doubt::Back(since)) => Some((later(since, self.config.doubt), Relist::Doubt)),
-            Some(Doubt::Away) | None => None,
+        let silence = match self.outage {
+            Some(Outage::Over(since)) => {
+                Some((later(since, self.config.outage_silence), Relist::SilentAfterOutage))
+            }
+            Some(Outage::Ongoing) | None => None,
         };
-        [audit, doubt].into_iter().flatten().min_by_key(|&(due, _)| due)
+        [audit, silence].into_iter().flatten().min_by_key(|&(due, _)| due)
     }
 
     /// Why a list has to be next, if it has.
     pub(super) fn list_reason(&self, now: Instant) -> Option<Relist> {
-        if self.asked {
-            return Some(Relist::Asked);
-        }
         self.list_due().filter(|&(due, _)| due <= now).map(|(_, reason)| reason)
     }
 }

@@ -1,56 +1,37 @@
-//! How long a reflector waits after a failure: exponential, with full jitter, one per reflector, so that one
-//! failing watch slows no other.
+//! How long a reflector waits after a failure: exponential, with full jitter. Each reflector has
+//! its own, so that one failing watch slows no other.
 //!
-//! Invariant: a wait is never zero, whatever the settings and the dice say, so that no failure loops hotly.
+//! Invariant: a wait is never zero, whatever the settings and the random numbers are, so that no
+//! failure becomes a busy loop.
 
 use std::time::Duration;
 
 use fastrand::Rng;
 use tokio::time::Instant;
 
-/// The shortest wait. Full jitter may come out at nothing; this is enough to not spin.
+/// The shortest wait. Full jitter may be zero.
 const WAIT_MIN: Duration = Duration::from_millis(10);
 
 /// How a reflector backs off.
 ///
-/// The first failure waits between nothing and 800 ms, each further one up to twice as long, up to 30 s. The
-/// count begins anew after 30 s of health: from the opening of the first watch after a failure to the next
-/// failure, however often the watch was closed and resumed in between. A list alone is no health, or a server
-/// that lists well and watches badly would be listed without end.
+/// It waits for up to 800 ms after the first failure, and for up to twice as long after each
+/// further one, at most 30 s. The count begins anew after 30 s of health: from the opening of the
+/// first watch after a failure to the next failure, however often the watch was closed and resumed
+/// in between. A list alone is no health, or a server that lists well and watches badly would be
+/// listed without end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackoffConfig {
-    first: Duration,
-    factor: u32,
-    max: Duration,
-    reset_after: Duration,
-}
-
-impl BackoffConfig {
-    /// The longest wait after a first failure. By default 800 ms, as client-go has it.
-    #[must_use]
-    pub fn first(self, first: Duration) -> Self {
-        Self { first, ..self }
-    }
-
-    /// By what the longest wait grows with each failure. By default 2.
-    #[must_use]
-    pub fn factor(self, factor: u32) -> Self {
-        Self { factor, ..self }
-    }
-
-    /// The longest wait of all. By default 30 s, as client-go has it.
-    #[must_use]
-    pub fn max(self, max: Duration) -> Self {
-        Self { max, ..self }
-    }
-
-    /// After how long a time of health the next failure is a first one again. By default 30 s: proxies before API servers are
-    /// often told to cut what is silent for 35 s, just above client-go's pings, and HTTP/1.1 has none. client-go's 2 min
-    /// would have a quiet watch wait ever longer there.
-    #[must_use]
-    pub fn reset_after(self, reset_after: Duration) -> Self {
-        Self { reset_after, ..self }
-    }
+    /// The longest wait after a first failure. Default: 800 ms, as in client-go.
+    pub first: Duration,
+    /// The factor by which the longest wait grows with each failure. Default: 2.
+    pub factor: u32,
+    /// The longest wait of all. Default: 30 s, as in client-go.
+    pub max: Duration,
+    /// After how much time of health the next failure counts as a first one. Default: 30 s.
+    /// Proxies before API servers often cut what is silent for 35 s, just above client-go's pings,
+    /// and HTTP/1.1 has no pings. With client-go's 2 min a quiet watch would wait ever longer
+    /// there.
+    pub reset_after: Duration,
 }
 
 impl Default for BackoffConfig {
@@ -79,11 +60,11 @@ impl Backoff {
     }
 
     /// A watch is open.
-    pub(super) fn healthy(&mut self, now: Instant) {
+    pub(super) fn note_healthy(&mut self, now: Instant) {
         self.healthy_since.get_or_insert(now);
     }
 
-    /// How long to wait after a failure that is noticed now.
+    /// Returns how long to wait after a failure that is noticed now.
     pub(super) fn failed(&mut self, now: Instant, random: &mut Rng) -> Duration {
         let healthy = self.healthy_since.take().map(|since| now.saturating_duration_since(since));
         if healthy.is_some_and(|healthy| healthy >= self.config.reset_after) {
@@ -100,7 +81,7 @@ impl Backoff {
     }
 }
 
-/// Anything from nothing to this long, each as likely.
+/// A random duration up to `longest`, uniformly distributed.
 pub(super) fn jitter(longest: Duration, random: &mut Rng) -> Duration {
     let longest = u64::try_from(longest.as_millis()).unwrap_or(u64::MAX);
     Duration::from_millis(random.u64(0..=longest))
@@ -140,9 +121,10 @@ mod tests {
         assert!(waits.iter().all(|wait| (WAIT_MIN..=Duration::from_millis(800)).contains(wait)));
         assert!(waits.iter().any(|&wait| wait < Duration::from_millis(80)));
         assert!(waits.iter().any(|&wait| wait > Duration::from_millis(720)));
-        let none = BackoffConfig::default().first(Duration::ZERO);
+        let none = BackoffConfig { first: Duration::ZERO, ..BackoffConfig::default() };
         assert_eq!(Backoff::new(none).failed(now, &mut random), WAIT_MIN);
-        let endless = BackoffConfig::default().first(Duration::MAX).max(Duration::MAX);
+        let (first, max) = (Duration::MAX, Duration::MAX);
+        let endless = BackoffConfig { first, max, ..BackoffConfig::default() };
         Backoff::new(endless).failed(now, &mut random);
     }
 
@@ -152,13 +134,13 @@ mod tests {
         let mut random = Rng::with_seed(1);
         let mut backoff = Backoff::new(BackoffConfig::default());
         longest_of(&mut backoff, 4, now);
-        backoff.healthy(now);
+        backoff.note_healthy(now);
         let soon = now + Duration::from_secs(29);
         backoff.failed(soon, &mut random);
         assert_eq!(backoff.longest(), Duration::from_millis(25_600));
-        backoff.healthy(soon);
+        backoff.note_healthy(soon);
         // A watch that was resumed in between is still the same time of health.
-        backoff.healthy(soon + Duration::from_secs(15));
+        backoff.note_healthy(soon + Duration::from_secs(15));
         backoff.failed(soon + Duration::from_secs(30), &mut random);
         assert_eq!(backoff.longest(), Duration::from_millis(1_600));
     }

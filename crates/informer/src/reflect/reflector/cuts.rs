@@ -1,14 +1,14 @@
-//! What stands between us and the server, and cuts connections that are silent for some time.
+//! Detects proxies that cut connections which are silent for some time.
 //!
-//! Proxies and load balancers do that, many after less than the minute in which a server sends a bookmark. A quiet watch
-//! that is cut each time before its bookmark is resumed, but from a position that only grows older, until the server
-//! does not know it any more and everything is listed. So when watches are cut after the same silence, the
-//! server is asked to end the next ones before it would come to that. Two seconds before its cache ends a watch, it sends
-//! a bookmark.
+//! Many proxies and load balancers cut after less than the minute in which a server sends a
+//! bookmark. A quiet watch that is cut each time before its bookmark is resumed, but from a
+//! position that only grows older, until the server no longer has it and everything is listed. So
+//! when watches are cut after the same silence, the server is asked to end the next ones earlier:
+//! it sends a bookmark two seconds before its cache ends a watch.
 //!
-//! A single cut says nothing: a server that restarts cuts as well. And whoever has lived through a longer silence, as
-//! every quiet watch does whose bookmark comes, was not cut for it: then all of it is forgotten. Otherwise it is tried again
-//! after an hour.
+//! A single cut says nothing, because a server that restarts cuts as well. A watch that survives a
+//! longer silence, as every quiet watch does whose bookmark arrives, disproves the cuts. Otherwise
+//! they are believed for an hour.
 
 use std::time::Duration;
 
@@ -16,51 +16,52 @@ use tokio::time::Instant;
 
 use super::exchange::later;
 
-/// What is cut after a shorter silence is not cut for its silence.
+/// A cut after a shorter silence has another reason.
 const SILENCE_MIN: Duration = Duration::from_secs(10);
 
-/// How long it is known after the last cut.
+/// How long cuts are expected after the last one.
 const KNOWN_FOR: Duration = Duration::from_hours(1);
 
 /// After what silence watches are cut.
 #[derive(Debug, Default)]
 pub(super) struct Cuts {
-    /// After so long, and that is believed until then.
+    /// The silence after which watches are cut, and until when that is believed.
     known: Option<(Duration, Instant)>,
-    /// After so long the last one was cut.
+    /// The silence after which the last watch was cut.
     last: Option<Duration>,
 }
 
 impl Cuts {
-    /// A watch has ended before its time, after so long a silence. Returns whether that is how watches are cut here.
-    pub(super) fn cut(&mut self, silence: Duration, now: Instant) -> bool {
+    /// A watch ended before its time, after such a silence. Returns whether watches are known to be
+    /// cut after that silence.
+    pub(super) fn note_cut(&mut self, silence: Duration, now: Instant) -> bool {
         if silence < SILENCE_MIN {
             return false;
         }
         let is_about = |other: &Duration| silence.abs_diff(*other) < silence.max(*other) / 5;
-        let alike = self.last.replace(silence).into_iter().chain(self.silence()).filter(is_about);
-        let Some(least) = alike.min() else { return false };
+        let similar = self.last.replace(silence).into_iter().chain(self.silence()).filter(is_about);
+        let Some(least) = similar.min() else { return false };
         self.known = Some((least.min(silence), later(now, KNOWN_FOR)));
         true
     }
 
-    /// Something came after so long a silence.
-    pub(super) fn survived(&mut self, silence: Duration) {
-        let is_refuted = |cut: &Duration| *cut < silence;
-        if self.last.as_ref().is_some_and(is_refuted) {
+    /// Something arrived after such a silence.
+    pub(super) fn note_survived(&mut self, silence: Duration) {
+        let is_disproved = |cut: &Duration| *cut < silence;
+        if self.last.as_ref().is_some_and(is_disproved) {
             self.last = None;
         }
-        if self.silence().as_ref().is_some_and(is_refuted) {
+        if self.silence().as_ref().is_some_and(is_disproved) {
             self.known = None;
         }
     }
 
-    /// After what silence watches are cut, as was last known.
+    /// The silence after which watches are cut, as far as known.
     pub(super) fn silence(&self) -> Option<Duration> {
         self.known.map(|(silence, _)| silence)
     }
 
-    /// The longest that a watch should last; `None` for as long as it likes.
+    /// The longest timeout of a watch that is not cut; `None` for any.
     pub(super) fn timeout_max(&self, now: Instant) -> Option<Duration> {
         let (silence, _) = self.known.filter(|&(_, until)| now < until)?;
         Some(silence / 10 * 9)

@@ -1,4 +1,4 @@
-//! What the end of a request means, and what follows from it: the right half of the diagram.
+//! How a request ended, and what follows from that: the right half of the diagram.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use tokio::time::Instant;
 use super::backoff::jitter;
 use super::exchange::{Exchange, later};
 use super::failure::{Failure, Refusal, refuses_streams};
-use super::{Doubt, Listed, Page, Paged, Plan, Reaction, Reflector, Relist, State};
+use super::{Listed, Outage, Page, Paged, Plan, Reaction, Reflector, Relist, State};
 use crate::transport::source::SourceError;
 
-/// A watch that ended sooner, and brought nothing, has failed. As client-go has it.
+/// A watch that ended sooner, and brought nothing, has failed. The same as in client-go.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
 
-/// A watch that was open for longer before it failed has no trouble with its position.
+/// A watch that failed after a longer time did not fail because of its position.
 const STUCK_WITHIN: Duration = Duration::from_secs(30);
 
 /// How often a watch may fail at the same position.
@@ -32,26 +32,26 @@ impl Reflector {
     /// A list has arrived in full.
     pub(super) fn completed(&mut self, version: Option<&str>, now: Instant) -> Listed {
         let listed = self.versions.listed(version);
-        if listed == Listed::Refused {
+        if let Listed::Refused(_) = listed {
             self.back_off(Plan::List, None, now);
             return listed;
         }
-        (self.stuck, self.ahead, self.doubt) = (0, 0, None);
+        (self.stuck, self.ahead, self.outage) = (0, 0, None);
         self.audit_at = self.config.audit.map(|audit| {
             let spread = jitter(audit / 10, &mut self.random);
             later(later(now, audit), spread)
         });
-        let versioned = self.position().is_some();
-        self.unversioned_until = (!versioned).then(|| later(now, UNVERSIONED_PACE));
+        let is_versioned = self.position().is_some();
+        self.unversioned_until = (!is_versioned).then(|| later(now, UNVERSIONED_PACE));
         self.rest(Plan::Watch);
         listed
     }
 
-    /// The position has moved, so the server is well, and is the one that it was.
-    pub(super) fn advanced(&mut self) {
-        (self.stuck, self.ahead, self.doubt) = (0, 0, None);
+    /// The position has moved, so the server works, and its history is still the same.
+    pub(super) fn note_advance(&mut self) {
+        (self.stuck, self.ahead, self.outage) = (0, 0, None);
         if let Some(exchange) = self.exchange_mut() {
-            exchange.brought = true;
+            exchange.has_advanced = true;
         }
     }
 
@@ -60,11 +60,11 @@ impl Reflector {
             return self.relist_unversioned(None, now);
         }
         if exchange.lasted(now) < exchange.timeout / 10 * 9 {
-            self.cuts.cut(exchange.silence(now), now);
+            self.cuts.note_cut(exchange.silence(now), now);
         }
-        if !exchange.brought && exchange.lasted(now) < SHORT_WATCH {
-            // This is also how a server ends watches while it reads its storage anew.
-            self.doubt = Some(Doubt::Away);
+        if !exchange.has_advanced && exchange.lasted(now) < SHORT_WATCH {
+            // A server that reads its storage again ends watches like this, too.
+            self.outage = Some(Outage::Ongoing);
             let (plan, reaction) = self.watch_broke(exchange, Failure::Other, now);
             self.back_off(plan, None, now);
             return reaction;
@@ -83,14 +83,14 @@ impl Reflector {
         if failure != Failure::Silent {
             self.cadence.interrupt();
         }
-        // An open watch that is silent may only have been given up too early: that is no absence. Nor is it one if
-        // something on the way cuts what is silent.
+        // Not an outage: an open watch that is silent, because the reflector may have been too
+        // impatient, and a watch that a proxy cut for its silence.
         let was_open = exchange.opened.is_some();
         let was_given_up = failure == Failure::Silent && was_open;
         let was_cut =
-            failure == Failure::Away && was_open && self.cuts.cut(exchange.silence(now), now);
-        if failure.is_absence(error) && !was_given_up && !was_cut {
-            self.doubt = Some(Doubt::Away);
+            failure == Failure::Away && was_open && self.cuts.note_cut(exchange.silence(now), now);
+        if failure.is_outage(error) && !was_given_up && !was_cut {
+            self.outage = Some(Outage::Ongoing);
         }
         let (plan, reaction) = match failure {
             Failure::Gone => (Plan::List, Reaction::Relist(Relist::Expired)),
@@ -98,7 +98,7 @@ impl Reflector {
             Failure::Throttled => (Plan::Watch, Reaction::Throttled),
             Failure::Unauthorized => (Plan::Watch, Reaction::Unauthorized),
             Failure::Forbidden => (Plan::Watch, Reaction::Forbidden),
-            // What was deleted with its definition, and came back, is another history.
+            // A definition that is deleted and comes back has another history.
             Failure::NotFound => (Plan::List, Reaction::NotFound),
             Failure::Ahead => self.server_behind(),
             Failure::Silent | Failure::Away | Failure::Other => {
@@ -122,18 +122,18 @@ impl Reflector {
     }
 
     fn watch_broke(&mut self, watch: Exchange, failure: Failure, now: Instant) -> (Plan, Reaction) {
-        let position_is_at_fault = match watch.opened {
-            Some(_) => !watch.brought && watch.lasted(now) < STUCK_WITHIN,
+        let is_position_at_fault = match watch.opened {
+            Some(_) => !watch.has_advanced && watch.lasted(now) < STUCK_WITHIN,
             None => failure == Failure::Other,
         };
-        self.stuck += u32::from(position_is_at_fault);
+        self.stuck += u32::from(is_position_at_fault);
         match self.stuck {
             STUCK_MAX.. => (Plan::List, Reaction::Relist(Relist::Stuck)),
             _ => (Plan::Watch, Reaction::Retry),
         }
     }
 
-    /// A watch has ended that cannot be resumed.
+    /// A watch without a position has ended. It cannot be resumed.
     pub(super) fn relist_unversioned(
         &mut self,
         at_least: Option<Duration>,
@@ -156,7 +156,7 @@ impl Reflector {
     ) -> Reaction {
         if let Some(refusal) = refuses_streams(error) {
             match refusal {
-                Refusal::Server => self.server.refused(),
+                Refusal::Server => self.server.note_refusal(),
                 Refusal::Resource => self.paged = Paged::Every,
             }
             self.rest(Plan::List);
@@ -170,7 +170,7 @@ impl Reflector {
         list_reaction(failure)
     }
 
-    /// A streamed list has ended, or fell silent, without the bookmark that completes it.
+    /// A streamed list ended, or became silent, before the bookmark that completes it.
     pub(super) fn stream_unfinished(
         &mut self,
         at_least: Option<Duration>,
@@ -182,7 +182,7 @@ impl Reflector {
             return Reaction::Retry;
         }
         self.unfinished = 0;
-        self.server.unfinished();
+        self.server.note_unfinished_list();
         self.paged = Paged::Next;
         Reaction::Fallback
     }
@@ -194,16 +194,16 @@ impl Reflector {
         now: Instant,
     ) -> Reaction {
         let failure = Failure::of(error);
-        // The pages took longer than the server remembers: in one piece they do not have to wait for us. If that
-        // fails as well, the next list is in pages again.
-        let continued = page.token.is_some();
-        let plan = if failure == Failure::Gone && continued { Plan::WholeList } else { Plan::List };
+        // The list took longer than the server keeps its version. Without pages it does not wait
+        // for us. If that fails as well, the next list is in pages again.
+        let has_expired = failure == Failure::Gone && page.token.is_some();
+        let plan = if has_expired { Plan::WholeList } else { Plan::List };
         self.back_off(plan, error.retry_after(), now);
         list_reaction(failure)
     }
 }
 
-/// What the failure of a list means: whatever it was, the list begins from its start.
+/// The reaction to the failure of a list, which always begins from its start.
 fn list_reaction(failure: Failure) -> Reaction {
     match failure {
         Failure::Gone => Reaction::Relist(Relist::Expired),

@@ -1,4 +1,4 @@
-//! A request that is under way: when it was sent, when something came, and how long it may last.
+//! A request that is under way: when it was sent, when something arrived, and how long it may last.
 
 use std::time::Duration;
 
@@ -6,13 +6,14 @@ use tokio::time::Instant;
 
 use crate::decode::frames::Change;
 
-/// Half a lifetime: what is added to a clock instead of a duration that would overflow it.
+/// What is added to a clock instead of a duration that would overflow it.
 const FAR: Duration = Duration::from_hours(24 * 365 * 30);
 
-/// How many times the largest gap between bookmarks a watch may be silent.
+/// A watch may be silent for so many times the largest gap between bookmarks.
 const GAPS: u32 = 3;
 
-/// The least silence that gives a watch up before its time. Bookmarks of a real server come every minute.
+/// The shortest silence after which a watch is given up before its timeout. A real server sends a
+/// bookmark every minute.
 const SILENCE_MIN: Duration = Duration::from_mins(2);
 
 /// A request that is under way.
@@ -20,19 +21,19 @@ const SILENCE_MIN: Duration = Duration::from_mins(2);
 pub(super) struct Exchange {
     /// When the answer began.
     pub(super) opened: Option<Instant>,
-    /// When something came last; when it was asked, before that.
+    /// When something arrived last, or when the request was sent.
     pub(super) heard: Instant,
-    /// When the server is to end it, from when it has opened. Of watches only.
+    /// After what time the server is asked to end it. Of watches only.
     pub(super) timeout: Duration,
     /// Whether the position has moved.
-    pub(super) brought: bool,
-    /// Since when changes come, and nothing that belongs to a list. Of streamed lists only.
+    pub(super) has_advanced: bool,
+    /// Since when only changes arrive, and no items. Of streamed lists only.
     pub(super) live_since: Option<Instant>,
 }
 
 impl Exchange {
     pub(super) fn new(now: Instant, timeout: Duration) -> Self {
-        Self { opened: None, heard: now, timeout, brought: false, live_since: None }
+        Self { opened: None, heard: now, timeout, has_advanced: false, live_since: None }
     }
 
     pub(super) fn opened(&mut self, now: Instant) {
@@ -40,13 +41,13 @@ impl Exchange {
         self.heard(now);
     }
 
-    /// Something came. A body cannot come before its answer, so that is there as well.
+    /// Something arrived. That implies that the answer has begun.
     pub(super) fn heard(&mut self, now: Instant) {
         self.opened.get_or_insert(now);
         self.heard = self.heard.max(now);
     }
 
-    /// A part of a list has come, or a change before its end.
+    /// An item of a list arrived, or a change before the end of the list.
     pub(super) fn listed(&mut self, change: Change, now: Instant) {
         self.live_since = match change {
             Change::Added => None,
@@ -54,7 +55,7 @@ impl Exchange {
         };
     }
 
-    /// How long nothing has come.
+    /// How long nothing has arrived.
     pub(super) fn silence(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.heard)
     }
@@ -67,9 +68,9 @@ impl Exchange {
 
 /// How often bookmarks come, over all watches of a reflector.
 ///
-/// A server sends one about every minute, but only if its version has moved, so on an idle cluster some are left
-/// out. Hence the largest gap is what counts, and gaps reach over watches that were given up as silent: a
-/// reflector that was too impatient learns to wait longer.
+/// A server sends one about every minute, but only if its version has moved, so an idle cluster
+/// sends fewer. That is why the largest gap counts, and why gaps span watches that were given up as
+/// silent: a reflector that was too impatient learns to wait longer.
 #[derive(Debug, Default)]
 pub(super) struct Cadence {
     last: Option<Instant>,
@@ -84,7 +85,7 @@ impl Cadence {
         }
     }
 
-    /// The server is not to blame for the gap that follows.
+    /// The gap that follows has another reason, and is not counted.
     pub(super) fn interrupt(&mut self) {
         self.last = None;
     }
@@ -95,7 +96,7 @@ impl Cadence {
     }
 }
 
-/// A time after another. Durations that are too long for a clock are decades.
+/// `time + duration`, or a time decades later if that overflows.
 pub(super) fn later(time: Instant, duration: Duration) -> Instant {
     time.checked_add(duration).unwrap_or_else(|| time + FAR)
 }

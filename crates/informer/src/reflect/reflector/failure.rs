@@ -6,35 +6,36 @@ use crate::transport::source::SourceError;
 /// What a failure says about the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// The version, or the page, is no longer known.
+    /// It no longer has the version, or the page: 410.
     Gone,
-    /// The version is not yet known.
+    /// It has not reached the version yet.
     Ahead,
-    /// It wants to be left alone.
+    /// It has too much to do: 429.
     Throttled,
-    /// It does not know who asks.
+    /// It does not accept the credentials: 401.
     Unauthorized,
-    /// It knows who asks, and says no.
+    /// The credentials lack the rights: 403.
     Forbidden,
-    /// It has no such resource.
+    /// It has no such resource: 404.
     NotFound,
-    /// It cannot read from its storage what it would have to send.
+    /// It cannot read from its storage what it has to send.
     Unreadable,
     /// Nothing came.
     Silent,
-    /// It was not there: not reached, or another one answered for it.
+    /// It was not reached, or a proxy answered for it.
     Away,
-    /// It was there, and something went wrong.
+    /// It was reached, and something else went wrong.
     Other,
 }
 
-/// The reason of an ERROR event in place of the deletion of an object that the server could not read.
+/// The reason of the ERROR event that replaces the deletion of an object which the server could not
+/// read.
 const STORAGE_READ_ERROR: &str = "StorageReadError";
 
-/// How far a refusal to stream a list reaches.
+/// What a refusal to stream a list is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// The server does not know how to.
+    /// The server streams no lists.
     Server,
     /// This resource cannot be watched at all.
     Resource,
@@ -53,46 +54,47 @@ impl Failure {
             error => error.status().map_or(Self::Other, |status| match status.code {
                 _ if status.reason == STORAGE_READ_ERROR => Self::Unreadable,
                 403 => Self::Forbidden,
-                // What a proxy says for a server that it does not reach, and a server for its storage.
+                // From a proxy that does not reach the server, or a server without its storage.
                 502..=504 => Self::Away,
                 _ => Self::Other,
             }),
         }
     }
 
-    /// Whether the server was away, so that another one may be there by now. That a body broke off is enough: a
-    /// server that is back soon only lets the next connection wait, and refuses none.
-    pub(super) fn is_absence(self, error: &SourceError) -> bool {
+    /// Whether the server had an outage, after which its history may be another one. A broken body
+    /// is enough: a server that is back soon lets the next connection wait, and refuses none.
+    pub(super) fn is_outage(self, error: &SourceError) -> bool {
         match self {
             Self::Silent | Self::Away => true,
-            // With this the server says that it has lost its storage, and reads it anew.
+            // The server has lost its storage and reads it again.
             Self::Throttled => mentions(error, "initializing"),
             _ => false,
         }
     }
 }
 
-/// Whether this error, of a streamed list, says that there is no such thing.
+/// Whether this error of a streamed list says that the server does not stream lists.
 ///
-/// - 422 from a server that knows the parameters and has the feature turned off (`sendInitialEvents is forbidden
-///   for watch unless …`), or that is older (`resourceVersionMatch is forbidden for watch`); both name
-///   `ListOptions` as what is invalid, so no other mention is asked for. A watch has nothing else to validate.
-/// - 400 that names one of the parameters: servers that are strict about those that they do not know.
-/// - 500 that names a storage feature, as an ERROR event: the server's etcd is too old. It will not get younger.
+/// - 422 from a server that knows the parameters and has the feature turned off (`sendInitialEvents
+///   is forbidden for watch unless …`), or that is older (`resourceVersionMatch is forbidden for
+///   watch`). Both name `ListOptions` as invalid, so nothing else is checked: a watch has nothing
+///   else to validate.
+/// - 400 that names one of the parameters: servers that reject unknown parameters.
+/// - 500 that names a storage feature, as an ERROR event: the server's etcd is too old.
 /// - 405, or a list instead of a watch: the resource has no watch. A list still works.
 pub(super) fn refuses_streams(error: &SourceError) -> Option<Refusal> {
     if let SourceError::Frame(FrameError::Kind { kind: Some(kind), .. }) = error {
         return kind.ends_with("List").then_some(Refusal::Resource);
     }
     let status = error.status()?;
-    let refused = match status.code {
+    let is_refused = match status.code {
         405 => return Some(Refusal::Resource),
         422 => true,
         400 => names_parameter(status),
         500 => status.message.contains("required storage feature"),
         _ => status.reason == "Invalid",
     };
-    refused.then_some(Refusal::Server)
+    is_refused.then_some(Refusal::Server)
 }
 
 fn names_parameter(status: &Status) -> bool {

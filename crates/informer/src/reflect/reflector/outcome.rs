@@ -1,4 +1,4 @@
-//! What a reflector answers: what to do next, and what something that arrived means.
+//! What a reflector returns: what to do next, and what something that arrived means.
 
 use std::time::Duration;
 
@@ -6,80 +6,80 @@ use tokio::time::Instant;
 
 use crate::transport::source::Request;
 
-/// What to do now.
+/// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Nothing before this time; then ask again.
+pub(crate) enum NextStep {
+    /// Nothing before this time.
     Wait(Instant),
     /// Send this.
     Request(Request),
 }
 
-/// Where a reflector is.
+/// How the cache has to treat a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// A list is under way, or the beginning of a watch that lists.
-    Listing,
-    /// Changes are awaited.
-    Watching,
-    /// After a failure, nothing is asked before this time.
-    BackingOff {
-        /// The time.
-        until: Instant,
-    },
-    /// The next request can be asked for.
-    Idle,
-}
-
-/// How a change is to be judged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
-    /// It is part of a list: what is there, or what changed while it was listed.
+pub(crate) enum Arrival {
+    /// It is part of a list: an object of it, or a change while it is read.
     Initial,
-    /// It changed.
+    /// It is a change after the list.
     Live,
-    /// It is not newer than what was received before: to be dropped, and counted.
+    /// It is not newer than what was received before. It is dropped and counted.
     Stale,
 }
 
 /// What the end of a list, or of a page, means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Listed {
+pub(crate) enum Listed {
     /// There are more pages.
     More,
-    /// The list is complete: what it did not have is gone. If a watch brought it, that watch goes on.
+    /// The list is complete: objects that it did not have are gone. If the list was streamed, its
+    /// watch goes on.
     Complete {
-        /// Whether its version is lower than those before, and is believed: the cluster was restored.
+        /// Whether its version is lower than earlier ones, for the second time: the cluster was
+        /// restored from a backup.
         epoch_changed: bool,
     },
-    /// The list is not to be believed: it is lower than what was received before, the first time, or its pages
-    /// do not come to an end. Nothing may be swept, and the request is to be given up; there will be another
-    /// list.
-    Refused,
-    /// The server does not stream a list, though it did not say so: its bookmarks begin before the list has
-    /// ended. Nothing may be swept, and the request is to be given up; a list in pages is next.
-    Unsupported,
+    /// The list is not used: nothing is deleted because of it, and there will be another one.
+    Refused(ListFault),
 }
 
-/// What the end of a request means, for counters and logs. What follows from it is already decided.
+/// Why a list is not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ListFault {
+    /// The list, or an object in it, is older than what was received before. A stale server answers
+    /// like this, and so does a cluster that was restored from a backup: the next list decides.
+    #[error("it is older than what was received before, so it is requested again")]
+    WentBack,
+    /// A page names itself as the next one.
+    #[error("the server repeats a continue token, so its pages would never end")]
+    RepeatedToken,
+    /// The server ignores that the list is to be streamed: a bookmark came before the end of it.
+    #[error("the server does not stream it, so it is requested in pages")]
+    NotStreamed,
+    /// No list was requested.
+    #[error("it was not requested")]
+    Unexpected,
+}
+
+/// How an informer reacts to the end of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reaction {
-    /// It has come to its end, and is resumed at once.
+    /// The watch ended normally and is resumed at once.
     Resume,
-    /// The same again, after a wait: a watch from its position, a list from its start.
+    /// It sends the same request after a wait: a watch from its position, a list from its start.
     Retry,
-    /// Everything is listed again, after a wait.
+    /// It lists everything again, after a wait.
     Relist(Relist),
-    /// The server wants to be left alone, and is. Nothing is lost.
+    /// The server has too much to do. It retries after a wait, and nothing is lost.
     Throttled,
-    /// The server does not know us: the same again after a wait, perhaps with another token.
+    /// The server does not accept the credentials. It retries after a wait, perhaps with new ones.
     Unauthorized,
-    /// The server knows us, and does not let us: the same again after a wait, perhaps with other rights.
+    /// The credentials lack the rights. It retries after a wait, perhaps with other rights.
     Forbidden,
-    /// The server has no such resource: everything is listed when it comes back.
+    /// The server has no such resource. It lists everything when the resource comes back.
     NotFound,
-    /// The server cannot stream this list: a list in pages is next.
+    /// The server cannot stream this list. It requests the list in pages.
     Fallback,
 }
 
@@ -87,32 +87,30 @@ pub enum Reaction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Relist {
-    /// The server no longer knows the version, or the page: 410.
+    /// The server no longer has the version, or the page: 410.
     Expired,
     /// The server has not reached the version, twice in a row.
     Ahead,
-    /// The server cannot read a change that it would have to send: the object was corrupt, and was removed.
+    /// The server cannot read a change that it has to send: a corrupt object was removed.
     Unreadable,
-    /// The watch fails over and over at the same position.
+    /// The watch fails again and again at the same position.
     Stuck,
-    /// Nothing came since the server was away: it may be another than it was.
-    Doubt,
+    /// Nothing came since an outage of the server: it may have been restored from a backup.
+    SilentAfterOutage,
     /// There is no version to resume from.
     Unversioned,
-    /// The time for an audit has come.
+    /// An audit is due.
     Audit,
-    /// Someone asked for it.
-    Asked,
 }
 
 /// What it means that a deadline has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimedOut {
+pub(crate) enum TimedOut {
     /// The deadline has moved, or nothing is under way.
     NotYet,
-    /// Nothing came for this long: to be told by [`failed`](super::Reflector::failed), as
+    /// Nothing came for so long. The caller reports it by [`failed`](super::Reflector::failed), as
     /// [`SourceError::Silent`](crate::SourceError::Silent).
     Silent(Duration),
-    /// Time for a list: the request is to be given up, and the next one to be asked for.
+    /// It is time for a list: the caller drops the request and asks for the next one.
     Relist(Relist),
 }

@@ -1,4 +1,4 @@
-//! Where a reflector is in the history of its resource, and which lists it believes.
+//! Where a reflector is in the history of its resource, and which lists it accepts.
 //!
 //! Invariants, within an epoch:
 //! - neither the position nor the high-water mark goes back;
@@ -10,39 +10,23 @@ use std::cmp::Ordering;
 
 use windlass_indexer::ResourceVersion;
 
-use super::{Arrival, Listed};
+use super::outcome::{Arrival, ListFault, Listed};
 use crate::decode::frames::Change;
 
 /// The versions that a reflector remembers.
 #[derive(Debug, Default)]
 pub(super) struct Versions {
-    position: Option<ResourceVersion>,
-    high_water: Option<ResourceVersion>,
+    /// Where a watch resumes.
+    pub(super) position: Option<ResourceVersion>,
+    /// The highest version of lists, changes and bookmarks.
+    pub(super) high_water: Option<ResourceVersion>,
     /// The highest version among the items of a list that is not complete.
     items: Option<ResourceVersion>,
-    /// The last list was refused, as it was lower than the high-water mark.
-    suspicious: bool,
-    epoch: u64,
-    has_listed: bool,
+    /// The last list was refused, because it was older than what was received before.
+    pub(super) is_last_list_refused: bool,
 }
 
 impl Versions {
-    pub(super) fn position(&self) -> Option<&ResourceVersion> {
-        self.position.as_ref()
-    }
-
-    pub(super) fn high_water(&self) -> Option<&ResourceVersion> {
-        self.high_water.as_ref()
-    }
-
-    pub(super) fn epoch(&self) -> u64 {
-        self.epoch
-    }
-
-    pub(super) fn has_listed(&self) -> bool {
-        self.has_listed
-    }
-
     /// A list begins. If the one before was interrupted, its items were received all the same.
     pub(super) fn begin_list(&mut self) {
         if let Some(version) = self.items.take() {
@@ -50,55 +34,45 @@ impl Versions {
         }
     }
 
-    /// An item of a list, or its page, has this version. It counts if the list is interrupted; the version of a
-    /// complete list says more.
+    /// An item of a list, or a page, has this version. It counts if the list is interrupted;
+    /// otherwise the version of the list counts.
     pub(super) fn item(&mut self, version: &ResourceVersion) {
         raise(&mut self.items, version);
     }
 
-    pub(super) fn is_suspicious(&self) -> bool {
-        self.suspicious
-    }
-
-    pub(super) fn suspect(&mut self) {
-        self.suspicious = true;
-    }
-
-    /// Judges a list that has arrived in full.
+    /// Accepts or refuses a list that has arrived in full.
     pub(super) fn listed(&mut self, version: Option<&str>) -> Listed {
         let version = version.filter(|text| is_position(text)).map(ResourceVersion::new);
-        let lower = version.as_ref().is_some_and(|version| self.is_behind(version));
-        if lower && !self.suspicious {
-            self.suspicious = true;
-            return Listed::Refused;
+        let is_lower = version.as_ref().is_some_and(|version| self.is_behind(version));
+        if is_lower && !self.is_last_list_refused {
+            self.is_last_list_refused = true;
+            return Listed::Refused(ListFault::WentBack);
         }
-        if lower {
-            self.epoch += 1;
+        if is_lower {
             self.high_water.clone_from(&version);
         } else if let Some(version) = &version {
             raise(&mut self.high_water, version);
         }
         self.items = None;
-        self.suspicious = false;
-        self.has_listed = true;
+        self.is_last_list_refused = false;
         self.position = version;
-        Listed::Complete { epoch_changed: lower }
+        Listed::Complete { epoch_changed: is_lower }
     }
 
-    /// Judges a change of a watch that has listed. Says whether it brought the position forward.
+    /// Judges a change after a list. Returns also whether it moved the position.
     pub(super) fn changed(
         &mut self,
         change: Change,
         version: Option<&ResourceVersion>,
     ) -> (Arrival, bool) {
-        // Without a position the watch began with what is there, in any order: nothing in it is late.
+        // A watch without a position began with all objects, in any order: nothing in it is late.
         let (Some(version), Some(_)) = (version.filter(|v| !v.is_empty()), &self.position) else {
             return (Arrival::Live, false);
         };
-        let advanced = self.advance(version);
-        // A deletion may carry the version that the object had. Dropping it would leave a ghost.
-        let live = advanced || change == Change::Deleted;
-        (if live { Arrival::Live } else { Arrival::Stale }, advanced)
+        let has_advanced = self.advance(version);
+        // A deletion may carry the version that the object had. Without it the object would stay.
+        let is_live = has_advanced || change == Change::Deleted;
+        (if is_live { Arrival::Live } else { Arrival::Stale }, has_advanced)
     }
 
     /// A bookmark: all changes up to this version were received. Returns whether the position
@@ -106,16 +80,16 @@ impl Versions {
     ///
     /// After a list without a version, a bookmark gives no position. Such a list and its watch
     /// leave a gap between them: what was deleted there is in neither, and a watch that resumes
-    /// would never tell of it.
-    pub(super) fn reached(&mut self, version: &str) -> bool {
+    /// would never report it.
+    pub(super) fn bookmark(&mut self, version: &str) -> bool {
         !version.is_empty()
             && self.position.is_some()
             && self.advance(&ResourceVersion::new(version))
     }
 
     fn advance(&mut self, version: &ResourceVersion) -> bool {
-        let known = self.position.as_ref().is_some_and(|held| version <= held);
-        if known || self.is_behind(version) {
+        let is_known = self.position.as_ref().is_some_and(|held| version <= held);
+        if is_known || self.is_behind(version) {
             return false;
         }
         raise(&mut self.high_water, version);
@@ -128,12 +102,12 @@ impl Versions {
     }
 }
 
-/// Whether a watch can go on from this version of a list. To a server, 0 means "whatever you have".
+/// Whether a watch can resume from this version of a list. To a server, 0 means "any version".
 fn is_position(version: &str) -> bool {
     !matches!(version, "" | "0")
 }
 
-/// Keeps the higher of two versions. A decimal is worth more than what cannot be compared.
+/// Keeps the higher of two versions. A decimal replaces a version that cannot be compared.
 fn raise(mark: &mut Option<ResourceVersion>, version: &ResourceVersion) {
     let is_higher = match mark {
         _ if version.is_empty() => false,

@@ -1,16 +1,17 @@
-//! The table of the metrics: name, help, type, and where the numbers of a resource come from.
+//! The table of the metrics: name, help, and where the values of a resource come from.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Unit;
+use windlass_indexer::TypeStatus;
 
-use super::{EVENTS, REASONS, Shown};
+use super::series::{EVENTS, REASONS, Series, Shown};
 use crate::share::listener::HandlerStatus;
 use crate::telemetry::status::{FeedStatus, InformerStatus, Life};
 
@@ -18,363 +19,273 @@ use crate::telemetry::status::{FeedStatus, InformerStatus, Life};
 pub(super) struct Family {
     name: &'static str,
     help: &'static str,
-    unit: Option<Unit>,
-    kind: MetricType,
-    values: fn(&Shown) -> Values<'_>,
+    unit: Option<&'static Unit>,
+    values: Values,
 }
 
-/// What is shown of one resource, each with one more label where there are several.
-type Values<'a> = Vec<(Option<(&'static str, &'a str)>, Value<'a>)>;
-
-enum Value<'a> {
-    Counter(u64),
-    Gauge(u64),
-    Seconds(Duration),
-    Histogram(&'a Histogram),
+/// Where the values of one resource come from.
+enum Values {
+    Counter(fn(&Series) -> &Counter),
+    Counters(fn(&Shown) -> Labelled<'_>),
+    Gauges(fn(&Shown) -> Labelled<'_>),
+    Seconds(fn(&Shown) -> Option<Duration>),
+    Histogram(fn(&Series) -> &Histogram),
 }
 
-use MetricType::{Counter as COUNTER, Gauge as GAUGE, Histogram as HISTOGRAM};
+/// Values with the label that tells them apart. A single value has none.
+type Labelled<'a> = Vec<(Option<(&'static str, &'a str)>, u64)>;
 
+/// All metrics, in the order in which they are shown.
 pub(super) static FAMILIES: &[Family] = &[
-    Family {
-        name: "reflector_lists",
-        help: "Lists that were completed.",
-        unit: None,
-        kind: COUNTER,
-        values: |shown| count(&shown.series.lists),
-    },
-    Family {
-        name: "reflector_list_duration",
-        help: "How long lists took.",
-        unit: Some(Unit::Seconds),
-        kind: HISTOGRAM,
-        values: |shown| one(Value::Histogram(&shown.series.list_duration)),
-    },
-    Family {
-        name: "reflector_items_per_list",
-        help: "Objects in a list.",
-        unit: None,
-        kind: HISTOGRAM,
-        values: |shown| one(Value::Histogram(&shown.series.list_items)),
-    },
-    Family {
-        name: "reflector_watches",
-        help: "Watches that were opened.",
-        unit: None,
-        kind: COUNTER,
-        values: |shown| count(&shown.series.watches),
-    },
-    Family {
-        name: "reflector_short_watches",
-        help: "Watches that ended within a second and without an event.",
-        unit: None,
-        kind: COUNTER,
-        values: |shown| count(&shown.series.short_watches),
-    },
-    Family {
-        name: "reflector_watch_duration",
-        help: "How long watches lasted.",
-        unit: Some(Unit::Seconds),
-        kind: HISTOGRAM,
-        values: |shown| one(Value::Histogram(&shown.series.watch_duration)),
-    },
-    Family {
-        name: "reflector_items_per_watch",
-        help: "Events in a watch.",
-        unit: None,
-        kind: HISTOGRAM,
-        values: |shown| one(Value::Histogram(&shown.series.watch_items)),
-    },
-    Family {
-        name: "reflector_last_resource_version",
-        help: "The version that the cache has come to.",
-        unit: None,
-        kind: GAUGE,
-        values: |shown| optional(feeds(shown).filter_map(version).min().map(Value::Gauge)),
-    },
-    Family {
-        name: "windlass_informer_synced",
-        help: "Whether the first list is complete.",
-        unit: None,
-        kind: GAUGE,
-        values: |shown| {
-            let is_synced = |informer: &InformerStatus| informer.life == Life::Synced;
-            one(Value::Gauge(shown.informers.iter().all(is_synced).into()))
+    counter("reflector_lists", "Lists that were completed.", |s| &s.counters.lists),
+    histogram("reflector_list_duration", "How long lists took.", |s| &s.list_duration)
+        .in_unit(&SECONDS),
+    histogram("reflector_items_per_list", "Objects in a list.", |s| &s.list_items),
+    counter("reflector_watches", "Watches that were opened.", |s| &s.counters.watches),
+    counter(
+        "reflector_short_watches",
+        "Watches that ended within a second and without an event.",
+        |s| &s.counters.short_watches,
+    ),
+    histogram("reflector_watch_duration", "How long watches lasted.", |s| &s.watch_duration)
+        .in_unit(&SECONDS),
+    histogram("reflector_items_per_watch", "Events in a watch.", |s| &s.watch_items),
+    gauges("reflector_last_resource_version", "The version that the cache has come to.", |shown| {
+        let lowest = feeds(shown).filter_map(version).min();
+        lowest.map(|version| (None, version)).into_iter().collect()
+    }),
+    gauges("windlass_informer_synced", "Whether the first list is complete.", |shown| {
+        let is_synced = |informer: &InformerStatus| informer.life == Life::Synced;
+        vec![(None, shown.informers.iter().all(is_synced).into())]
+    }),
+    histogram("windlass_informer_list_size", "Bytes of a list, as they were sent.", |s| {
+        &s.list_bytes
+    })
+    .in_unit(&BYTES),
+    counters("windlass_informer_events", "Changes that watches have told of.", |s| {
+        labelled("type", &EVENTS, &s.series.counters.events)
+    }),
+    seconds(
+        "windlass_informer_last_event_age",
+        "How long ago the last change was told of, where that was longest ago.",
+        |shown| feeds(shown).filter_map(|feed| feed.last_event).min().map(|at| at.elapsed()),
+    ),
+    counter(
+        "windlass_informer_relists",
+        "Lists that were begun after the first was complete.",
+        |s| &s.counters.relists,
+    ),
+    counters("windlass_informer_failures", "Lists and watches that failed.", |s| {
+        labelled("reason", &REASONS, &s.series.counters.failures)
+    }),
+    counter(
+        "windlass_informer_stale",
+        "Objects that were older than what is held, and were dropped.",
+        |s| &s.counters.stale,
+    ),
+    counter(
+        "windlass_informer_swept",
+        "Objects that were deleted because a list no longer had them.",
+        |s| &s.counters.swept,
+    ),
+    counter(
+        "windlass_informer_repaired",
+        "Objects that a list had and that a watch should have told of.",
+        |s| &s.counters.repaired,
+    ),
+    counter(
+        "windlass_informer_restored",
+        "Times that the cluster was found restored from a backup.",
+        |s| &s.counters.restored,
+    ),
+    counter("windlass_informer_quarantined", "Objects that came without a readable head.", |s| {
+        &s.counters.quarantined
+    }),
+    gauges(
+        "windlass_informer_quarantined_objects",
+        "Objects whose current version is left out, because its head cannot be read; a hundred \
+             at most.",
+        |s| sum(s, |informer| informer.quarantined.len()),
+    ),
+    gauges(
+        "windlass_informer_undecodable_objects",
+        "Objects that do not decode as the type that they are read or indexed as.",
+        |shown| {
+            let types = types(shown).map(|kind| (kind.name, kind.undecodable as u64));
+            let indexes = shown.informers.iter().flat_map(|informer| &informer.store.indexes);
+            let indexes = indexes.map(|index| (index.name, index.undecodable.len() as u64));
+            grouped("type", types.chain(indexes))
         },
-    },
-    Family {
-        name: "windlass_informer_list_size",
-        help: "Bytes of a list, as they were sent.",
-        unit: Some(Unit::Bytes),
-        kind: HISTOGRAM,
-        values: |shown| one(Value::Histogram(&shown.series.list_bytes)),
-    },
-    Family {
-        name: "windlass_informer_events",
-        help: "Changes that watches have told of.",
-        unit: None,
-        kind: COUNTER,
-        values: |shown| labelled("type", &EVENTS, &shown.series.events),
-    },
-    Family {
-        name: "windlass_informer_last_event_age",
-        help: "How long ago the last change was told of, where that was longest ago.",
-        unit: Some(Unit::Seconds),
-        kind: GAUGE,
-        values: |shown| {
-            let ages = feeds(shown).filter_map(|feed| feed.last_event);
-            optional(ages.max().map(Value::Seconds))
-        },
-    },
-    Family {
-        name: "windlass_informer_relists",
-        help: "Lists that were begun after the first was complete.",
-        unit: None,
-        kind: COUNTER,
-        values: |shown| count(&shown.series.relists),
-    },
-    Family {
-        name: "windlass_informer_failures",
-        help: "Lists and watches that failed.",
-        unit: None,
-        kind: COUNTER,
-        values: |shown| labelled("reason", &REASONS, &shown.series.failures),
-    },
-    Family {
-        name: "windlass_informer_stale",
-        help: "Objects that were older than what is held, and were dropped.",
-        unit: None,
-        kind: COUNTER,
-        values: |shown| count(&shown.series.stale),
-    },
-    Family {
-        name: "windlass_informer_swept",
-        help: "Objects that were deleted because a list no longer had them.",
-        unit: None,
-        kind: COUNTER,
-        values: |shown| count(&shown.series.swept),
-    },
-    Family {
-        name: "windlass_informer_repaired",
-        help: "Objects that a list had and that a watch should have told of.",
-        unit: None,
-        kind: COUNTER,
-        values: |shown| count(&shown.series.repaired),
-    },
-    Family {
-        name: "windlass_informer_restored",
-        help: "Times that the cluster was found restored from a backup.",
-        unit: None,
-        kind: COUNTER,
-        values: |shown| count(&shown.series.restored),
-    },
-    Family {
-        name: "windlass_informer_quarantined",
-        help: "Objects that came without a readable head.",
-        unit: None,
-        kind: COUNTER,
-        values: |shown| count(&shown.series.quarantined),
-    },
-    Family {
-        name: "windlass_informer_quarantined_objects",
-        help: "Objects whose current version is left out, because its head cannot be read; a hundred at most.",
-        unit: None,
-        kind: GAUGE,
-        values: |shown| sum(shown, |informer| informer.quarantined.len()),
-    },
-    Family {
-        name: "windlass_informer_undecodable_objects",
-        help: "Objects that do not decode as the type that they are read or indexed as.",
-        unit: None,
-        kind: GAUGE,
-        values: |shown| {
-            let informers = || shown.informers.iter().map(|informer| &informer.store);
-            let types = informers().flat_map(|store| &store.types);
-            let types = types.map(|kind| (kind.name, kind.undecodable));
-            let indexes = informers().flat_map(|store| &store.indexes);
-            let indexes = indexes.map(|index| (index.name, index.undecodable.len()));
-            grouped("type", types.chain(indexes), gauge)
-        },
-    },
-    Family {
-        name: "windlass_informer_objects",
-        help: "Objects in the cache.",
-        unit: None,
-        kind: GAUGE,
-        values: |shown| sum(shown, |informer| informer.store.objects),
-    },
-    Family {
-        name: "windlass_informer_store",
-        help: "What the cache takes: objects, the structures that find them, and texts that they share.",
-        unit: Some(Unit::Bytes),
-        kind: GAUGE,
-        values: |shown| {
-            let parts = shown.informers.iter().map(|informer| &informer.store).flat_map(|store| {
+    ),
+    gauges("windlass_informer_objects", "Objects in the cache.", |s| {
+        sum(s, |informer| informer.store.objects)
+    }),
+    gauges(
+        "windlass_informer_store",
+        "What the cache takes: objects, the structures that find them, and texts that they \
+             share.",
+        |shown| {
+            let stores = shown.informers.iter().map(|informer| &informer.store);
+            let parts = stores.flat_map(|store| {
                 [
-                    ("objects", store.object_bytes),
-                    ("structure", store.structure_bytes),
-                    ("interned", store.interned_bytes),
+                    ("objects", store.object_bytes as u64),
+                    ("structure", store.structure_bytes as u64),
+                    ("interned", store.interned_bytes as u64),
                 ]
             });
-            grouped("part", parts, gauge)
+            grouped("part", parts)
         },
-    },
-    Family {
-        name: "windlass_informer_hot_objects",
-        help: "Objects that are held decoded because they were read by key.",
-        unit: None,
-        kind: GAUGE,
-        values: |shown| {
-            let types = shown.informers.iter().flat_map(|informer| &informer.store.types);
-            grouped("type", types.map(|kind| (kind.name, kind.hot_entries)), gauge)
-        },
-    },
-    Family {
-        name: "windlass_informer_hot",
-        help: "What objects that are held decoded take, estimated.",
-        unit: Some(Unit::Bytes),
-        kind: GAUGE,
-        values: |shown| {
-            let types = shown.informers.iter().flat_map(|informer| &informer.store.types);
-            grouped("type", types.map(|kind| (kind.name, kind.hot_bytes)), gauge)
-        },
-    },
-    Family {
-        name: "windlass_informer_hot_hits",
-        help: "Reads that found the object decoded.",
-        unit: None,
-        kind: COUNTER,
-        values: |shown| {
-            let types = shown.informers.iter().flat_map(|informer| &informer.store.types);
-            grouped("type", types.map(|kind| (kind.name, kind.hits)), Value::Counter)
-        },
-    },
-    Family {
-        name: "windlass_informer_hot_misses",
-        help: "Reads that had to decode the object.",
-        unit: None,
-        kind: COUNTER,
-        values: |shown| {
-            let types = shown.informers.iter().flat_map(|informer| &informer.store.types);
-            grouped("type", types.map(|kind| (kind.name, kind.misses)), Value::Counter)
-        },
-    },
-    Family {
-        name: "windlass_informer_pending_events",
-        help: "Events that wait for a handler.",
-        unit: None,
-        kind: GAUGE,
-        values: |shown| handlers(shown, |handler| handler.pending, gauge),
-    },
-    Family {
-        name: "windlass_informer_delivered",
-        help: "Events that a handler was given.",
-        unit: None,
-        kind: COUNTER,
-        values: |shown| handlers(shown, |handler| handler.delivered, Value::Counter),
-    },
-    Family {
-        name: "windlass_informer_merged",
-        help: "Events that merged with others because the handler was slow.",
-        unit: None,
-        kind: COUNTER,
-        values: |shown| handlers(shown, |handler| handler.merged, Value::Counter),
-    },
-    Family {
-        name: "windlass_informer_panics",
-        help: "Events that a handler panicked on.",
-        unit: None,
-        kind: COUNTER,
-        values: |shown| handlers(shown, |handler| handler.panics, Value::Counter),
-    },
+    )
+    .in_unit(&BYTES),
+    gauges(
+        "windlass_informer_hot_objects",
+        "Objects that are held decoded because they were read by key.",
+        |s| by_type(s, |kind| kind.hot_entries as u64),
+    ),
+    gauges("windlass_informer_hot", "What objects that are held decoded take, estimated.", |s| {
+        by_type(s, |kind| kind.hot_bytes as u64)
+    })
+    .in_unit(&BYTES),
+    counters("windlass_informer_hot_hits", "Reads that found the object decoded.", |shown| {
+        by_type(shown, |kind| kind.hits)
+    }),
+    counters("windlass_informer_hot_misses", "Reads that had to decode the object.", |shown| {
+        by_type(shown, |kind| kind.misses)
+    }),
+    gauges("windlass_informer_pending_events", "Events that wait for a handler.", |s| {
+        by_handler(s, |handler| handler.pending as u64)
+    }),
+    counters("windlass_informer_delivered", "Events that a handler was given.", |s| {
+        by_handler(s, |handler| handler.delivered)
+    }),
+    counters(
+        "windlass_informer_merged",
+        "Events that merged with others because the handler was slow.",
+        |s| by_handler(s, |handler| handler.merged),
+    ),
+    counters("windlass_informer_panics", "Events that a handler panicked on.", |s| {
+        by_handler(s, |handler| handler.panics)
+    }),
 ];
 
+static SECONDS: Unit = Unit::Seconds;
+static BYTES: Unit = Unit::Bytes;
+
+const fn counter(name: &'static str, help: &'static str, of: fn(&Series) -> &Counter) -> Family {
+    Family { name, help, unit: None, values: Values::Counter(of) }
+}
+
+const fn histogram(
+    name: &'static str,
+    help: &'static str,
+    of: fn(&Series) -> &Histogram,
+) -> Family {
+    Family { name, help, unit: None, values: Values::Histogram(of) }
+}
+
+const fn counters(
+    name: &'static str,
+    help: &'static str,
+    of: fn(&Shown) -> Labelled<'_>,
+) -> Family {
+    Family { name, help, unit: None, values: Values::Counters(of) }
+}
+
+const fn gauges(name: &'static str, help: &'static str, of: fn(&Shown) -> Labelled<'_>) -> Family {
+    Family { name, help, unit: None, values: Values::Gauges(of) }
+}
+
+const fn seconds(
+    name: &'static str,
+    help: &'static str,
+    of: fn(&Shown) -> Option<Duration>,
+) -> Family {
+    Family { name, help, unit: Some(&SECONDS), values: Values::Seconds(of) }
+}
+
 impl Family {
+    const fn in_unit(self, unit: &'static Unit) -> Self {
+        Self { unit: Some(unit), ..self }
+    }
+
     pub(super) fn encode(
         &self,
         encoder: &mut DescriptorEncoder<'_>,
         shown: &[Shown],
     ) -> fmt::Result {
-        let Self { name, help, unit, kind, values } = self;
-        let mut family = encoder.encode_descriptor(name, help, unit.as_ref(), *kind)?;
+        let kind = match self.values {
+            Values::Counter(_) | Values::Counters(_) => MetricType::Counter,
+            Values::Gauges(_) | Values::Seconds(_) => MetricType::Gauge,
+            Values::Histogram(_) => MetricType::Histogram,
+        };
+        let mut family = encoder.encode_descriptor(self.name, self.help, self.unit, kind)?;
         for resource in shown {
-            for (label, value) in values(resource) {
-                let name = ("resource", resource.resource.as_str());
-                let labels: Vec<_> = std::iter::once(name).chain(label).collect();
-                value.encode(family.encode_family(&labels)?)?;
+            let name = [("resource", resource.resource.as_str())];
+            let numbers = match self.values {
+                Values::Counter(of) => vec![(None, of(&resource.series).get())],
+                Values::Counters(of) | Values::Gauges(of) => of(resource),
+                Values::Seconds(of) => {
+                    if let Some(duration) = of(resource) {
+                        family.encode_family(&name)?.encode_gauge(&duration.as_secs_f64())?;
+                    }
+                    continue;
+                }
+                Values::Histogram(of) => {
+                    of(&resource.series).encode(family.encode_family(&name)?)?;
+                    continue;
+                }
+            };
+            for (label, number) in numbers {
+                let labels: Vec<_> = name.into_iter().chain(label).collect();
+                let mut metric = family.encode_family(&labels)?;
+                match kind {
+                    MetricType::Counter => {
+                        metric.encode_counter::<NoLabelSet, _, u64>(&number, None)?;
+                    }
+                    _ => metric.encode_gauge(&number)?,
+                }
             }
         }
         Ok(())
     }
 }
 
-impl Value<'_> {
-    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
-        match self {
-            Self::Counter(value) => encoder.encode_counter::<NoLabelSet, _, u64>(value, None),
-            Self::Gauge(value) => encoder.encode_gauge(value),
-            Self::Seconds(value) => encoder.encode_gauge(&value.as_secs_f64()),
-            Self::Histogram(histogram) => histogram.encode(encoder),
-        }
-    }
-}
-
-fn one(value: Value<'_>) -> Values<'_> {
-    vec![(None, value)]
-}
-
-fn optional(value: Option<Value<'_>>) -> Values<'_> {
-    value.into_iter().map(|value| (None, value)).collect()
-}
-
-fn count(counter: &Counter) -> Values<'_> {
-    one(Value::Counter(counter.get()))
-}
-
-fn gauge(value: usize) -> Value<'static> {
-    Value::Gauge(value as u64)
-}
-
-fn labelled<'a>(
-    label: &'static str,
-    names: &[&'static str],
-    counters: &'a [Counter],
-) -> Values<'a> {
+fn labelled<'a>(label: &'static str, names: &[&'static str], counters: &[Counter]) -> Labelled<'a> {
     let pairs = names.iter().zip(counters);
-    pairs.map(|(name, counter)| (Some((label, *name)), Value::Counter(counter.get()))).collect()
+    pairs.map(|(name, counter)| (Some((label, *name)), counter.get())).collect()
 }
 
-fn sum(shown: &Shown, number: fn(&InformerStatus) -> usize) -> Values<'_> {
-    one(gauge(shown.informers.iter().map(number).sum()))
+fn sum(shown: &Shown, number: fn(&InformerStatus) -> usize) -> Labelled<'_> {
+    vec![(None, shown.informers.iter().map(number).sum::<usize>() as u64)]
 }
 
-/// Numbers of one name are added up: a series must not be shown twice.
-fn grouped<'a, N: Default + std::ops::AddAssign>(
-    label: &'static str,
-    numbers: impl Iterator<Item = (&'a str, N)>,
-    value: fn(N) -> Value<'a>,
-) -> Values<'a> {
-    let mut sums = BTreeMap::<&str, N>::new();
+/// Adds up numbers of the same name, because a series must not be shown twice.
+fn grouped<'a>(label: &'static str, numbers: impl Iterator<Item = (&'a str, u64)>) -> Labelled<'a> {
+    let mut sums = BTreeMap::<&str, u64>::new();
     for (name, number) in numbers {
         *sums.entry(name).or_default() += number;
     }
-    sums.into_iter().map(|(name, number)| (Some((label, name)), value(number))).collect()
+    sums.into_iter().map(|(name, number)| (Some((label, name)), number)).collect()
 }
 
-fn handlers<'a, N: Default + std::ops::AddAssign>(
-    shown: &'a Shown,
-    number: fn(&HandlerStatus) -> N,
-    value: fn(N) -> Value<'a>,
-) -> Values<'a> {
+fn types(shown: &Shown) -> impl Iterator<Item = &TypeStatus> {
+    shown.informers.iter().flat_map(|informer| &informer.store.types)
+}
+
+fn by_type(shown: &Shown, number: fn(&TypeStatus) -> u64) -> Labelled<'_> {
+    grouped("type", types(shown).map(|kind| (kind.name, number(kind))))
+}
+
+fn by_handler(shown: &Shown, number: fn(&HandlerStatus) -> u64) -> Labelled<'_> {
     let handlers = shown.informers.iter().flat_map(|informer| &informer.handlers);
-    grouped("handler", handlers.map(|handler| (handler.name.as_str(), number(handler))), value)
+    grouped("handler", handlers.map(|handler| (handler.name.as_str(), number(handler))))
 }
 
 fn feeds(shown: &Shown) -> impl Iterator<Item = &FeedStatus> {
     shown.informers.iter().flat_map(|informer| &informer.feeds)
 }
 
-/// As a number, if the server's versions are numbers.
+/// The version as a number, if it is one.
 fn version(feed: &FeedStatus) -> Option<u64> {
     feed.version.as_ref()?.to_string().parse().ok()
 }

@@ -1,14 +1,14 @@
 //! Servers that are behind, clusters that were restored, and versions that are odd.
 
-mod driver;
-
 use std::time::Duration;
 
-use driver::{COMPLETE, Driver, gone, internal, status, unreachable};
-use windlass_informer::{
-    Arrival, Change, Listed, Phase, Reaction, ReflectorConfig, Relist, ServerTraits, TimedOut,
+use super::super::{
+    Arrival, ListFault, Listed, Reaction, ReflectorConfig, Relist, ServerTraits, TimedOut,
 };
+use super::driver::{COMPLETE, Driver, gone, internal, status, unreachable};
+use crate::decode::frames::Change;
 
+const WENT_BACK: Listed = Listed::Refused(ListFault::WentBack);
 const RESTORED: Listed = Listed::Complete { epoch_changed: true };
 
 /// Makes the watch end so that a list is next.
@@ -28,13 +28,11 @@ fn a_list_from_a_stale_server_is_refused_and_asked_for_again() {
     let mut driver = Driver::watching("100");
     driver.changed(Change::Modified, "120");
     expire(&mut driver);
-    assert_eq!(list_at(&mut driver, "110"), Some(Listed::Refused));
+    assert_eq!(list_at(&mut driver, "110"), Some(WENT_BACK));
     assert_eq!(driver.position().as_deref(), Some("120"));
-    assert_eq!(driver.reflector.epoch(), 0);
     driver.wait();
     // Another server answers.
     assert_eq!(list_at(&mut driver, "130"), Some(COMPLETE));
-    assert_eq!(driver.reflector.epoch(), 0);
     assert_eq!(driver.position().as_deref(), Some("130"));
 }
 
@@ -42,11 +40,10 @@ fn a_list_from_a_stale_server_is_refused_and_asked_for_again() {
 fn a_list_that_is_lower_twice_begins_an_epoch() {
     let mut driver = Driver::watching("100");
     expire(&mut driver);
-    assert_eq!(list_at(&mut driver, "50"), Some(Listed::Refused));
+    assert_eq!(list_at(&mut driver, "50"), Some(WENT_BACK));
     driver.wait();
     assert_eq!(list_at(&mut driver, "51"), Some(RESTORED));
-    assert_eq!(driver.reflector.epoch(), 1);
-    assert_eq!(driver.reflector.phase(), Phase::Watching);
+    assert!(driver.is_watching());
     assert_eq!(driver.high_water().as_deref(), Some("51"));
     assert_eq!(driver.changed(Change::Modified, "52"), Arrival::Live);
     // And from here on as ever.
@@ -59,18 +56,17 @@ fn a_list_that_is_not_lower_ends_the_suspicion() {
     let mut driver = Driver::watching("100");
     for _ in 0..3 {
         expire(&mut driver);
-        assert_eq!(list_at(&mut driver, "50"), Some(Listed::Refused));
+        assert_eq!(list_at(&mut driver, "50"), Some(WENT_BACK));
         driver.wait();
         assert_eq!(list_at(&mut driver, "100"), Some(COMPLETE), "equal is not lower");
     }
-    assert_eq!(driver.reflector.epoch(), 0);
 }
 
 #[test]
 fn a_failure_between_two_lower_lists_does_not_end_the_suspicion() {
     let mut driver = Driver::watching("100");
     expire(&mut driver);
-    assert_eq!(list_at(&mut driver, "50"), Some(Listed::Refused));
+    assert_eq!(list_at(&mut driver, "50"), Some(WENT_BACK));
     driver.wait();
     driver.stream();
     driver.fail(&internal());
@@ -85,12 +81,12 @@ fn lists_in_pages_are_judged_the_same() {
     assert_eq!(driver.page(Some("100"), None), COMPLETE);
     driver.watch_from("100");
     expire(&mut driver);
-    for expected in [Listed::Refused, RESTORED] {
+    for expected in [WENT_BACK, RESTORED] {
         driver.page_request(Some(500), None);
         assert_eq!(driver.page(Some("50"), Some("a")), Listed::More);
         driver.page_request(Some(500), Some("a"));
         assert_eq!(driver.page(Some("50"), None), expected);
-        if expected == Listed::Refused {
+        if expected == WENT_BACK {
             driver.wait();
         }
     }
@@ -107,7 +103,7 @@ fn what_an_interrupted_list_has_brought_counts() {
     driver.changed(Change::Added, "120");
     driver.close();
     driver.wait();
-    assert_eq!(list_at(&mut driver, "110"), Some(Listed::Refused));
+    assert_eq!(list_at(&mut driver, "110"), Some(WENT_BACK));
 }
 
 #[test]
@@ -145,9 +141,9 @@ fn a_server_that_was_away_and_then_says_nothing_is_listed() {
         driver.open();
         assert_eq!(driver.patience(), Duration::from_mins(1), "{absence}");
         driver.pass(60.0);
-        assert_eq!(driver.time_out(), TimedOut::Relist(Relist::Doubt));
+        assert_eq!(driver.time_out(), TimedOut::Relist(Relist::SilentAfterOutage));
         driver.wait();
-        assert_eq!(list_at(&mut driver, "50"), Some(Listed::Refused));
+        assert_eq!(list_at(&mut driver, "50"), Some(WENT_BACK));
         driver.wait();
         assert_eq!(list_at(&mut driver, "50"), Some(RESTORED));
         assert!(driver.patience() > Duration::from_mins(4));
@@ -177,7 +173,7 @@ fn a_server_that_was_away_and_goes_on_is_believed() {
 }
 
 #[test]
-fn an_end_alone_raises_no_doubt() {
+fn an_end_alone_is_no_outage() {
     let mut driver = Driver::watching("100");
     driver.pass(30.0);
     driver.close();
@@ -186,8 +182,9 @@ fn an_end_alone_raises_no_doubt() {
     assert!(driver.patience() > Duration::from_mins(4));
 }
 
-/// A server that is back before anybody asks was away all the same. A real one was restored and started within two
-/// seconds, in which the connection of the next watch waited to be accepted, and no request ever failed.
+/// A server that is back before anybody asks was away all the same. A real one was restored and
+/// started within two seconds, in which the connection of the next watch waited to be accepted, and
+/// no request ever failed.
 #[test]
 fn a_watch_that_breaks_and_is_resumed_in_silence_is_listed() {
     let mut driver = Driver::watching("100");
@@ -198,12 +195,13 @@ fn a_watch_that_breaks_and_is_resumed_in_silence_is_listed() {
     driver.open();
     assert_eq!(driver.patience(), Duration::from_mins(2));
     driver.pass(120.0);
-    assert_eq!(driver.time_out(), TimedOut::Relist(Relist::Doubt));
+    assert_eq!(driver.time_out(), TimedOut::Relist(Relist::SilentAfterOutage));
 }
 
 #[test]
-fn how_long_to_doubt_can_be_set() {
-    let config = ReflectorConfig::default().doubt(Duration::from_secs(5));
+fn how_long_to_wait_after_an_outage_can_be_set() {
+    let outage_silence = Duration::from_secs(5);
+    let config = ReflectorConfig { outage_silence, ..ReflectorConfig::default() };
     let mut driver = Driver::with(config, ServerTraits::default());
     driver.list("100");
     driver.pass(30.0);
@@ -225,7 +223,7 @@ fn decimals_of_any_length_compare() {
     assert_eq!(driver.changed(Change::Modified, "18446744073709551615"), Arrival::Stale);
     assert_eq!(driver.changed(Change::Modified, "100000000000000000000000"), Arrival::Live);
     expire(&mut driver);
-    assert_eq!(list_at(&mut driver, "7"), Some(Listed::Refused));
+    assert_eq!(list_at(&mut driver, "7"), Some(WENT_BACK));
 }
 
 #[test]

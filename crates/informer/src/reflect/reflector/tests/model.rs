@@ -1,25 +1,26 @@
-//! Whatever a server does, and however its shell behaves: a reflector never panics, always has something to do,
-//! never goes back, and never spins.
+//! Whatever a server does, and however its caller behaves: a reflector never panics, always has
+//! something to do, never goes back, and never spins.
 //!
 //! A failure prints its input, and `PROPTEST_CASES=20000` looks longer.
 
-mod driver;
-
 use std::time::Duration;
 
-use driver::{
+use super::driver::{
     bookmark, gone, internal, list_end, no_streams, silent, status, throttled, too_large,
     unreachable,
 };
 use proptest::prelude::*;
 use tokio::time::Instant;
 use windlass_indexer::ResourceVersion;
-use windlass_informer::{
-    Action, Arrival, Change, Listed, Phase, Reaction, Reflector, ReflectorConfig, Request,
-    ServerTraits, SourceError, TimedOut,
-};
 
-/// Something that a shell can do.
+use super::super::{
+    Arrival, ListFault, Listed, NextStep, Reaction, Reflector, ReflectorConfig, ServerTraits,
+    TimedOut,
+};
+use crate::decode::frames::Change;
+use crate::transport::source::{Request, SourceError};
+
+/// Something that a caller can do.
 #[derive(Clone, Debug)]
 enum Input {
     Next,
@@ -34,7 +35,6 @@ enum Input {
     Closed,
     Failed(usize),
     TimedOut,
-    Relist,
 }
 
 /// One of each kind.
@@ -81,7 +81,6 @@ fn input() -> impl Strategy<Value = Input> {
         2 => Just(Input::Closed),
         3 => (0..errors().len()).prop_map(Input::Failed),
         2 => Just(Input::TimedOut),
-        1 => Just(Input::Relist),
     ]
 }
 
@@ -92,7 +91,6 @@ struct Model {
     errors: Vec<SourceError>,
     /// The highest decimal position of this epoch.
     highest: Option<ResourceVersion>,
-    epoch: u64,
     /// A failure was told, and no request was made since.
     failed_at: Option<Instant>,
 }
@@ -100,20 +98,19 @@ struct Model {
 impl Model {
     fn new(seed: u64, audit: bool) -> Self {
         let audit = audit.then_some(Duration::from_mins(1));
-        let config = ReflectorConfig::default().seed(seed).audit(audit);
+        let config = ReflectorConfig { audit, ..ReflectorConfig::default() };
         Self {
-            reflector: Reflector::new(config, ServerTraits::default()),
+            reflector: Reflector::new(config, ServerTraits::default(), seed),
             now: Instant::now(),
             errors: errors(),
             highest: None,
-            epoch: 0,
             failed_at: None,
         }
     }
 
     fn step(&mut self, input: &Input) {
         let Self { reflector, now, .. } = self;
-        let listing = reflector.deadline().is_some() && reflector.phase() == Phase::Listing;
+        let listing = reflector.deadline().is_some() && reflector.is_listing();
         match input {
             Input::Next => self.next(),
             Input::Pass(duration) => *now += *duration,
@@ -148,7 +145,6 @@ impl Model {
                 self.failed_at = (reaction != Reaction::Fallback).then_some(*now);
             }
             Input::TimedOut => self.time_out(),
-            Input::Relist => reflector.relist(),
         }
         self.check();
     }
@@ -156,8 +152,8 @@ impl Model {
     fn next(&mut self) {
         let action = self.reflector.next(self.now);
         match action {
-            Action::Wait(until) => assert!(until > self.now, "a wait must have an end"),
-            Action::Request(request) => {
+            NextStep::Wait(until) => assert!(until > self.now, "a wait must have an end"),
+            NextStep::Request(request) => {
                 assert_ne!(self.failed_at.take(), Some(self.now), "a failure must be waited for");
                 assert!(self.reflector.deadline().is_some_and(|deadline| deadline >= self.now));
                 if let Request::Watch(watch) = &request
@@ -173,7 +169,7 @@ impl Model {
     fn sleep(&mut self) {
         if let Some(deadline) = self.reflector.deadline() {
             self.now = self.now.max(deadline);
-        } else if let Action::Wait(until) = self.reflector.next(self.now) {
+        } else if let NextStep::Wait(until) = self.reflector.next(self.now) {
             self.now = until;
         }
     }
@@ -192,28 +188,28 @@ impl Model {
     fn listed(&mut self, listed: Option<Listed>, listing: bool) {
         match listed {
             Some(Listed::Complete { epoch_changed }) => {
-                assert!(self.reflector.has_listed());
-                assert_eq!(self.reflector.epoch(), self.epoch + u64::from(epoch_changed));
                 if epoch_changed {
-                    self.epoch += 1;
                     self.highest = None;
                 }
             }
             // Where it was the end of something.
-            Some(Listed::Refused) if listing && self.reflector.deadline().is_none() => {
+            Some(Listed::Refused(fault))
+                if fault != ListFault::NotStreamed
+                    && listing
+                    && self.reflector.deadline().is_none() =>
+            {
                 self.failed_at = Some(self.now);
             }
-            Some(Listed::Refused | Listed::Unsupported | Listed::More) | None => {}
+            Some(Listed::Refused(_) | Listed::More) | None => {}
         }
     }
 
     fn check(&mut self) {
-        assert_eq!(self.reflector.epoch(), self.epoch);
         let Some(position) = self.reflector.position() else { return };
         if let Some(highest) = &self.highest {
             assert!(!is_older(position, highest), "{position:?} is behind {highest:?}");
         }
-        let high_water = self.reflector.high_water();
+        let high_water = self.reflector.versions.high_water.as_ref();
         assert!(high_water.is_some_and(|high_water| !is_older(high_water, position)));
         if position.is_decimal() {
             self.highest = Some(position.clone());
@@ -250,22 +246,23 @@ proptest! {
         }
         let Model { mut reflector, mut now, .. } = model;
         let version = "999999999999999999999999999";
-        // A list, in two pages or streamed, and a watch; before each a wait, and once a request that was given up.
+        // A list, in two pages or streamed, and a watch; before each a wait, and once a request
+        // that was given up.
         for _ in 0..12 {
             match reflector.next(now) {
-                Action::Wait(until) => {
+                NextStep::Wait(until) => {
                     now = until;
                     continue;
                 }
-                Action::Request(Request::List(_)) => {
+                NextStep::Request(Request::List(_)) => {
                     reflector.opened(now);
                     reflector.page(&list_end(Some(version), None), now);
                     continue;
                 }
-                Action::Request(Request::Watch(_)) => reflector.opened(now),
+                NextStep::Request(Request::Watch(_)) => reflector.opened(now),
             }
             reflector.bookmark(&bookmark(version, true), now);
-            if reflector.position().is_some_and(|position| *position == ResourceVersion::new(version)) {
+            if reflector.position() == Some(&ResourceVersion::new(version)) {
                 return Ok(());
             }
             now += Duration::from_secs(2);

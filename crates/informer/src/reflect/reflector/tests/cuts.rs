@@ -1,17 +1,17 @@
 //! Watches that something on the way cuts when they are silent.
 
-mod driver;
-
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use driver::{Driver, gone, unreachable};
-use windlass_informer::{Action, Reaction, Request};
+use super::super::{NextStep, Reaction};
+use super::driver::{Driver, gone, unreachable};
+use crate::transport::source::Request;
 
 /// The usual timeouts begin here.
 const USUAL: Duration = Duration::from_mins(5);
 
-/// Lets a watch be silent for so many seconds and then be cut. Returns for how long the next one is asked for.
+/// Lets a watch be silent for so many seconds and then be cut. Returns for how long the next one is
+/// asked for.
 fn cut_after(driver: &mut Driver, silence: f64) -> Duration {
     driver.pass(silence);
     assert_eq!(driver.fail(&unreachable()), Reaction::Retry);
@@ -190,8 +190,8 @@ fn idle_cluster_behind_a_proxy_is_not_listed_over_and_over() {
             driver.fail(&unreachable());
         }
         let request = match driver.next() {
-            Action::Request(request) => request,
-            Action::Wait(until) => {
+            NextStep::Request(request) => request,
+            NextStep::Wait(until) => {
                 driver.now = until;
                 driver.request()
             }

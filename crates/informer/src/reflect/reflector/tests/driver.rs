@@ -1,15 +1,15 @@
-//! Drives a reflector as its shell would, on a clock that is a variable.
-
-#![allow(dead_code, reason = "each test file uses a part")]
+//! Drives a reflector as a feed does, on a clock that is a variable.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 use windlass_indexer::ResourceVersion;
-use windlass_informer::{
-    Action, Arrival, Bookmark, Change, ListEnd, ListRequest, Listed, Phase, Reaction, Reflector,
-    ReflectorConfig, Request, ServerTraits, SourceError, Status, TimedOut, WatchRequest,
+
+use super::super::{
+    Arrival, Listed, NextStep, Reaction, Reflector, ReflectorConfig, ServerTraits, State, TimedOut,
 };
+use crate::decode::frames::{Bookmark, Change, ListEnd, Status};
+use crate::transport::source::{ListRequest, Request, SourceError, WatchRequest};
 
 /// A complete list that is nothing special.
 pub(crate) const COMPLETE: Listed = Listed::Complete { epoch_changed: false };
@@ -28,11 +28,22 @@ impl Driver {
 
     /// Of a server that does not stream lists.
     pub(crate) fn paging() -> Self {
-        Self::with(ReflectorConfig::default(), ServerTraits::without_streamed_lists())
+        Self::with(ReflectorConfig::default(), no_streaming())
     }
 
     pub(crate) fn with(config: ReflectorConfig, server: ServerTraits) -> Self {
-        let reflector = Reflector::new(config, server.clone());
+        Self::with_reflector(Reflector::new(config, server.clone(), 0), server)
+    }
+
+    pub(crate) fn with_seed(seed: u64) -> Self {
+        let server = ServerTraits::default();
+        Self::with_reflector(
+            Reflector::new(ReflectorConfig::default(), server.clone(), seed),
+            server,
+        )
+    }
+
+    fn with_reflector(reflector: Reflector, server: ServerTraits) -> Self {
         Self { reflector, server, now: Instant::now() }
     }
 
@@ -47,7 +58,7 @@ impl Driver {
         self.now += Duration::from_secs_f64(seconds);
     }
 
-    pub(crate) fn next(&mut self) -> Action {
+    pub(crate) fn next(&mut self) -> NextStep {
         self.reflector.next(self.now)
     }
 
@@ -55,17 +66,17 @@ impl Driver {
     #[track_caller]
     pub(crate) fn request(&mut self) -> Request {
         match self.next() {
-            Action::Request(request) => request,
-            Action::Wait(until) => panic!("it waits for {:?}", until - self.now),
+            NextStep::Request(request) => request,
+            NextStep::Wait(until) => panic!("it waits for {:?}", until - self.now),
         }
     }
 
     /// How long it waits. Then it has waited.
     #[track_caller]
     pub(crate) fn wait(&mut self) -> Duration {
-        let Action::Wait(until) = self.next() else { panic!("it does not wait") };
+        let NextStep::Wait(until) = self.next() else { panic!("it does not wait") };
         assert!(until > self.now, "the wait must be in the future");
-        assert_eq!(self.reflector.phase(), Phase::BackingOff { until });
+        assert!(self.reflector.deadline().is_none() && !self.reflector.is_listing());
         let waited = until - self.now;
         self.now = until;
         waited
@@ -121,14 +132,6 @@ impl Driver {
         self.reflector.closed(self.now)
     }
 
-    /// What follows a clean end after a while.
-    #[track_caller]
-    pub(crate) fn request_after_close(&mut self) -> Request {
-        self.pass(2.0);
-        self.close();
-        self.request()
-    }
-
     pub(crate) fn fail(&mut self, error: &SourceError) -> Reaction {
         self.reflector.failed(error, self.now)
     }
@@ -150,7 +153,11 @@ impl Driver {
         self.stream();
         self.open();
         assert_eq!(self.initial_events_end(version), Some(COMPLETE));
-        assert_eq!(self.reflector.phase(), Phase::Watching);
+        assert!(self.is_watching());
+    }
+
+    pub(crate) fn is_watching(&self) -> bool {
+        matches!(self.reflector.state, State::Watching(_))
     }
 
     pub(crate) fn position(&self) -> Option<String> {
@@ -158,8 +165,15 @@ impl Driver {
     }
 
     pub(crate) fn high_water(&self) -> Option<String> {
-        self.reflector.high_water().map(ToString::to_string)
+        self.reflector.versions.high_water.as_ref().map(ToString::to_string)
     }
+}
+
+/// A server that is known not to stream lists.
+pub(crate) fn no_streaming() -> ServerTraits {
+    let server = ServerTraits::default();
+    server.note_refusal();
+    server
 }
 
 pub(crate) fn bookmark(version: &str, initial_events_end: bool) -> Bookmark {
@@ -167,18 +181,16 @@ pub(crate) fn bookmark(version: &str, initial_events_end: bool) -> Bookmark {
 }
 
 pub(crate) fn list_end(version: Option<&str>, token: Option<&str>) -> ListEnd {
-    let mut end = ListEnd::default();
-    end.resource_version = version.map(str::to_owned);
-    end.continue_token = token.map(str::to_owned);
-    end
+    ListEnd {
+        resource_version: version.map(str::to_owned),
+        continue_token: token.map(str::to_owned),
+        ..ListEnd::default()
+    }
 }
 
 pub(crate) fn status(code: u16, reason: &str, message: &str) -> SourceError {
-    let mut status = Status::default();
-    status.code = code;
-    status.reason = reason.into();
-    status.message = message.into();
-    status.into()
+    let (reason, message) = (reason.into(), message.into());
+    Status { code, reason, message, ..Status::default() }.into()
 }
 
 pub(crate) fn gone() -> SourceError {
@@ -190,10 +202,8 @@ pub(crate) fn too_large() -> SourceError {
 }
 
 pub(crate) fn throttled(seconds: Option<u64>) -> SourceError {
-    let mut status = Status::default();
-    status.code = 429;
-    status.retry_after = seconds.map(Duration::from_secs);
-    status.into()
+    let retry_after = seconds.map(Duration::from_secs);
+    Status { code: 429, retry_after, ..Status::default() }.into()
 }
 
 /// As a server with the feature turned off says it.
@@ -201,8 +211,8 @@ pub(crate) fn no_streams() -> SourceError {
     status(
         422,
         "Invalid",
-        "ListOptions.meta.k8s.io \"\" is invalid: sendInitialEvents: Forbidden: sendInitialEvents is \
-         forbidden for watch unless the WatchList feature gate is enabled",
+        "ListOptions.meta.k8s.io \"\" is invalid: sendInitialEvents: Forbidden: sendInitialEvents \
+         is forbidden for watch unless the WatchList feature gate is enabled",
     )
 }
 

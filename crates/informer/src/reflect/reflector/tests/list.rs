@@ -1,32 +1,31 @@
 //! How a reflector lists: streamed, in pages, and when it changes from one to the other.
 
-mod driver;
-
 use std::time::Duration;
 
-use driver::{
-    COMPLETE, Driver, gone, internal, no_streams, silent, status, throttled, too_large, unreachable,
+use super::super::{
+    Arrival, ListFault, Listed, Reaction, ReflectorConfig, Relist, ServerTraits, TimedOut,
 };
-use windlass_informer::{
-    Arrival, Change, FrameError, Listed, Phase, Reaction, ReflectorConfig, Relist, Request,
-    ServerTraits, SourceError, TimedOut,
+use super::driver::{
+    COMPLETE, Driver, gone, internal, no_streaming, no_streams, silent, status, throttled,
+    too_large, unreachable,
 };
+use crate::decode::frames::{Change, FrameError};
+use crate::transport::source::SourceError;
 
 // The streamed list. These are the cases that client-go tests its watch-list with, in our words.
 
 #[test]
 fn a_streamed_list_is_complete_with_its_bookmark_and_goes_on_as_a_watch() {
     let mut driver = Driver::new();
-    assert_eq!(driver.reflector.phase(), Phase::Idle);
+    assert!(driver.reflector.deadline().is_none() && !driver.reflector.is_listing());
     driver.stream();
     driver.open();
     assert_eq!(driver.changed(Change::Added, "3"), Arrival::Initial);
     assert_eq!(driver.changed(Change::Added, "2"), Arrival::Initial);
-    assert!(!driver.reflector.has_listed());
-    assert_eq!(driver.reflector.phase(), Phase::Listing);
+    assert_eq!(driver.position(), None);
+    assert!(driver.reflector.is_listing());
     assert_eq!(driver.initial_events_end("7"), Some(COMPLETE));
-    assert!(driver.reflector.has_listed());
-    assert_eq!(driver.reflector.phase(), Phase::Watching);
+    assert!(driver.is_watching());
     assert_eq!(driver.position().as_deref(), Some("7"));
     assert_eq!(driver.server.streams_lists(), Some(true));
     assert_eq!(driver.changed(Change::Added, "8"), Arrival::Live);
@@ -38,7 +37,6 @@ fn without_its_bookmark_a_streamed_list_is_never_complete() {
     driver.stream();
     driver.open();
     driver.changed(Change::Added, "3");
-    assert!(!driver.reflector.has_listed());
     assert_eq!(driver.position(), None, "an item is no position");
 }
 
@@ -47,9 +45,9 @@ fn only_the_annotated_bookmark_completes_a_list() {
     let mut driver = Driver::new();
     driver.stream();
     driver.open();
-    // Another bookmark means that the server does not know what was asked of it (fault 27).
-    assert_eq!(driver.bookmark("7"), Some(Listed::Unsupported));
-    assert!(!driver.reflector.has_listed());
+    // Another bookmark means that the server does not know what was asked of it.
+    assert_eq!(driver.bookmark("7"), Some(Listed::Refused(ListFault::NotStreamed)));
+    assert_eq!(driver.position(), None);
     assert_eq!(driver.server.streams_lists(), Some(false));
     driver.page_request(Some(500), None);
 }
@@ -277,19 +275,19 @@ fn pages_are_followed_to_the_end_at_once() {
     driver.open();
     assert_eq!(driver.changed(Change::Added, "3"), Arrival::Initial);
     assert_eq!(driver.page(Some("7"), Some("a")), Listed::More);
-    assert_eq!(driver.reflector.phase(), Phase::Listing);
+    assert!(driver.reflector.is_listing());
     driver.page_request(Some(500), Some("a"));
     assert_eq!(driver.page(Some("7"), Some("b")), Listed::More);
     driver.page_request(Some(500), Some("b"));
-    assert!(!driver.reflector.has_listed());
+    assert_eq!(driver.position(), None);
     assert_eq!(driver.page(Some("7"), None), COMPLETE);
     driver.watch_from("7");
 }
 
 #[test]
 fn lists_name_no_version_so_they_are_paged_however_the_server_caches() {
-    // client-go names a version (0, or the last one) and then cannot have pages, unless the server's watch cache
-    // is off. Ours are consistent, first and later, and are always paged.
+    // client-go names a version (0, or the last one) and then cannot have pages, unless the
+    // server's watch cache is off. Ours are consistent, first and later, and are always paged.
     let mut driver = Driver::paging();
     for version in ["7", "8"] {
         driver.page_request(Some(500), None);
@@ -298,8 +296,8 @@ fn lists_name_no_version_so_they_are_paged_however_the_server_caches() {
         driver.fail(&gone());
         driver.wait();
     }
-    let config = ReflectorConfig::default().page_size(0);
-    let mut driver = Driver::with(config, ServerTraits::without_streamed_lists());
+    let config = ReflectorConfig { page_size: 0, ..ReflectorConfig::default() };
+    let mut driver = Driver::with(config, no_streaming());
     driver.page_request(None, None);
 }
 
@@ -319,7 +317,8 @@ fn a_list_that_expires_on_page_two_is_read_in_one_piece_once() {
 
 #[test]
 fn a_list_for_which_the_server_is_too_far_behind_is_read_again_in_full() {
-    // client-go drops the version that it named. We never name one; a server that says this is still catching up.
+    // client-go drops the version that it named. We never name one; a server that says this is
+    // still catching up.
     let mut driver = Driver::paging();
     driver.page_request(Some(500), None);
     assert_eq!(driver.fail(&too_large()), Reaction::Retry);
@@ -347,7 +346,7 @@ fn pages_that_do_not_move_on_are_given_up() {
     driver.page_request(Some(500), None);
     driver.page(Some("7"), Some("a"));
     driver.page_request(Some(500), Some("a"));
-    assert_eq!(driver.page(Some("7"), Some("a")), Listed::Refused);
+    assert_eq!(driver.page(Some("7"), Some("a")), Listed::Refused(ListFault::RepeatedToken));
     driver.wait();
     driver.page_request(None, None);
 }
@@ -412,12 +411,12 @@ fn a_failing_watch_without_a_version_keeps_the_pace() {
     driver.page_request(Some(500), None);
 }
 
-// Lists at another's wish.
+// Audits.
 
 #[test]
 fn an_audit_ends_the_watch_and_lists() {
     let hour = Duration::from_hours(1);
-    let config = ReflectorConfig::default().audit(Some(hour));
+    let config = ReflectorConfig { audit: Some(hour), ..ReflectorConfig::default() };
     let mut driver = Driver::with(config, ServerTraits::default());
     driver.list("7");
     let start = driver.now;
@@ -443,43 +442,11 @@ fn an_audit_ends_the_watch_and_lists() {
 
 #[test]
 fn an_audit_that_falls_between_two_watches_lists() {
-    let config = ReflectorConfig::default().audit(Some(Duration::from_mins(1)));
+    let audit = Some(Duration::from_mins(1));
+    let config = ReflectorConfig { audit, ..ReflectorConfig::default() };
     let mut driver = Driver::with(config, ServerTraits::default());
     driver.list("7");
     driver.pass(70.0);
     driver.close();
     driver.stream();
-}
-
-#[test]
-fn a_list_that_was_asked_for_ends_the_watch() {
-    for opened in [true, false] {
-        let mut driver = Driver::watching("7");
-        driver.pass(2.0);
-        driver.close();
-        driver.watch_from("7");
-        if opened {
-            driver.open();
-        }
-        driver.reflector.relist();
-        assert_eq!(driver.patience(), Duration::ZERO);
-        assert_eq!(driver.time_out(), TimedOut::Relist(Relist::Asked));
-        driver.list("7");
-        assert_eq!(driver.time_out(), TimedOut::NotYet);
-    }
-}
-
-#[test]
-fn a_list_that_was_asked_for_waits_for_the_backoff() {
-    let mut driver = Driver::watching("7");
-    driver.fail(&internal());
-    driver.reflector.relist();
-    driver.wait();
-    driver.stream();
-    // One that is under way is enough.
-    driver.reflector.relist();
-    driver.open();
-    assert_eq!(driver.initial_events_end("9"), Some(COMPLETE));
-    assert_eq!(driver.time_out(), TimedOut::NotYet);
-    assert!(matches!(driver.request_after_close(), Request::Watch(watch) if watch.from.is_some()));
 }

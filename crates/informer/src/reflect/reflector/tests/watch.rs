@@ -1,15 +1,14 @@
 //! How a reflector watches: what is stale, how a watch ends, and what follows.
 
-mod driver;
-
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use driver::{Driver, gone, internal, silent, status, throttled, too_large, unreachable};
-use windlass_informer::{
-    Arrival, BackoffConfig, Change, FrameError, Reaction, ReflectorConfig, Relist, ServerTraits,
-    SourceError, TimedOut,
+use super::super::{
+    Arrival, BackoffConfig, Reaction, ReflectorConfig, Relist, ServerTraits, TimedOut,
 };
+use super::driver::{Driver, gone, internal, silent, status, throttled, too_large, unreachable};
+use crate::decode::frames::{Change, FrameError};
+use crate::transport::source::SourceError;
 
 /// The errors of a body that was cut, or that is something else.
 fn broken_bodies() -> Vec<FrameError> {
@@ -168,8 +167,7 @@ fn gone_is_understood_as_an_answer_and_as_an_event() {
 fn a_fleet_that_expires_together_does_not_list_together() {
     let waits: BTreeSet<_> = (0..100)
         .map(|seed| {
-            let config = ReflectorConfig::default().seed(seed);
-            let mut driver = Driver::with(config, ServerTraits::default());
+            let mut driver = Driver::with_seed(seed);
             driver.list("7");
             driver.fail(&gone());
             driver.wait()
@@ -344,8 +342,7 @@ fn failures_wait_longer_each_and_half_a_minute_of_health_ends_that() {
     // Full jitter hides the growth of a single wait, so many reflectors are asked.
     let longest = |healthy: f64| {
         let wait = |seed| {
-            let config = ReflectorConfig::default().seed(seed);
-            let mut driver = Driver::with(config, ServerTraits::default());
+            let mut driver = Driver::with_seed(seed);
             driver.list("7");
             for _ in 0..10 {
                 driver.fail(&unreachable());
@@ -366,9 +363,9 @@ fn failures_wait_longer_each_and_half_a_minute_of_health_ends_that() {
 
 #[test]
 fn the_waits_can_be_set() {
-    let backoff =
-        BackoffConfig::default().first(Duration::from_millis(50)).max(Duration::from_millis(60));
-    let config = ReflectorConfig::default().backoff(backoff.factor(3));
+    let (first, max) = (Duration::from_millis(50), Duration::from_millis(60));
+    let backoff = BackoffConfig { first, max, factor: 3, ..BackoffConfig::default() };
+    let config = ReflectorConfig { backoff, ..ReflectorConfig::default() };
     let mut driver = Driver::with(config, ServerTraits::default());
     for _ in 0..20 {
         driver.stream();
@@ -380,8 +377,7 @@ fn the_waits_can_be_set() {
 #[test]
 fn the_same_seed_gives_the_same_waits() {
     let waits = |seed| {
-        let config = ReflectorConfig::default().seed(seed);
-        let mut driver = Driver::with(config, ServerTraits::default());
+        let mut driver = Driver::with_seed(seed);
         (0..10)
             .map(|_| {
                 driver.stream();
@@ -411,7 +407,8 @@ fn the_timeout_of_a_watch_is_drawn_from_five_to_ten_minutes() {
     let range = Duration::from_mins(5)..=Duration::from_mins(10);
     assert!(timeouts.iter().all(|timeout| range.contains(timeout)));
     assert!(timeouts.len() > 90);
-    let odd = ReflectorConfig::default().watch_timeout(Duration::MAX..=Duration::ZERO);
+    let watch_timeout = Duration::MAX..=Duration::ZERO;
+    let odd = ReflectorConfig { watch_timeout, ..ReflectorConfig::default() };
     assert_eq!(Driver::with(odd, ServerTraits::default()).stream().timeout, Duration::MAX);
 }
 

@@ -1,0 +1,193 @@
+//! The telemetry of one feed: the feed reports each step once, and this updates the status, calls
+//! the observers and writes the log line.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use windlass_indexer::ResourceVersion;
+
+use crate::decode::frames::Change;
+use crate::resource::Resource;
+use crate::share::lock::lock;
+use crate::telemetry::observer::{Observation, Observers};
+use crate::telemetry::status::{Activity, Counts, FeedStatus, Progress};
+
+/// Written by one feed, read by everyone who asks for the status.
+pub(crate) struct FeedTelemetry {
+    resource: Resource,
+    namespace: Option<String>,
+    observers: Observers,
+    notes: Mutex<Notes>,
+}
+
+struct Notes {
+    status: FeedStatus,
+    /// When the list began that last found the cluster to be restored.
+    restored: Option<Instant>,
+    /// When the list that is under way was last logged.
+    list_logged: Instant,
+}
+
+/// How often a long list is logged.
+const LIST_LOG_PERIOD: Duration = Duration::from_secs(5);
+
+impl FeedTelemetry {
+    pub(crate) fn new(
+        resource: Resource,
+        namespace: Option<String>,
+        observers: Observers,
+        now: Instant,
+    ) -> Self {
+        let status = FeedStatus {
+            namespace: namespace.clone(),
+            activity: Activity::Starting,
+            since: now,
+            list: Progress::default(),
+            version: None,
+            last_event: None,
+            last_error: None,
+            counts: Counts::default(),
+        };
+        let notes = Notes { status, restored: None, list_logged: now };
+        Self { resource, namespace, observers, notes: Mutex::new(notes) }
+    }
+
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+
+    /// Reports a step of the feed.
+    pub(crate) fn report(&self, step: &Observation<'_>) {
+        let is_long_list = lock(&self.notes).update(step, Instant::now());
+        self.log(step, is_long_list);
+        self.observers.notify(&self.resource, step);
+    }
+
+    pub(crate) fn status(&self) -> FeedStatus {
+        let mut status = lock(&self.notes).status.clone();
+        if status.activity == Activity::Listing {
+            status.list.elapsed = status.since.elapsed();
+        }
+        status
+    }
+
+    /// Whether everything up to a version is in the cache.
+    pub(crate) fn has_reached(&self, version: &ResourceVersion) -> bool {
+        lock(&self.notes).status.version.as_ref().is_some_and(|reached| reached >= version)
+    }
+
+    /// Whether a list that began after `then` found the cluster to be restored. It is complete.
+    pub(crate) fn is_restored_since(&self, then: Instant) -> bool {
+        lock(&self.notes).restored.is_some_and(|restored| restored > then)
+    }
+
+    fn log(&self, step: &Observation<'_>, is_long_list: bool) {
+        let (resource, namespace) = (&self.resource, self.namespace());
+        match step {
+            Observation::ListGrew(list) if is_long_list => {
+                tracing::info!(%resource, namespace, "listing: {list}");
+            }
+            Observation::Listed { list, .. } if is_long_list => {
+                tracing::info!(%resource, namespace, "listed: {list}");
+            }
+            Observation::Listed { .. } => tracing::debug!(%resource, namespace, ?step, "listed"),
+            Observation::ListRefused(fault) => {
+                tracing::warn!(%resource, namespace, "a list is not used: {fault}");
+            }
+            Observation::WatchEndedForList(reason) => {
+                tracing::info!(%resource, namespace, ?reason, "everything is listed again");
+            }
+            Observation::Quarantined(error) => {
+                tracing::warn!(
+                    %resource, namespace, %error,
+                    "an object is left out: its metadata cannot be read"
+                );
+            }
+            Observation::Failed { error, reaction } => {
+                tracing::warn!(%resource, namespace, %error, ?reaction, "a list or watch failed");
+            }
+            Observation::IdleCutsFound(silence) => {
+                let silence = silence.as_secs();
+                tracing::info!(
+                    %resource, namespace,
+                    "something between here and the server closes watches that are silent for \
+                     {silence} s: the server is asked to end them earlier"
+                );
+            }
+            _ => {}
+        }
+        if let Observation::Listed { is_restored: true, .. } = step {
+            tracing::warn!(
+                %resource, namespace,
+                "the versions of two lists went back: the cluster was restored from a backup, and \
+                 the cache follows it"
+            );
+        }
+    }
+}
+
+impl Notes {
+    /// Returns whether a list grew or ended that takes long enough to be logged.
+    fn update(&mut self, step: &Observation<'_>, now: Instant) -> bool {
+        let Self { status, restored, list_logged } = self;
+        let counts = &mut status.counts;
+        match step {
+            Observation::ListBegun { .. } => {
+                (status.list, *list_logged) = (Progress::default(), now);
+                (status.activity, status.since) = (Activity::Listing, now);
+            }
+            Observation::ListGrew(list) => {
+                status.list = *list;
+                let is_due = now.saturating_duration_since(*list_logged) >= LIST_LOG_PERIOD;
+                if is_due {
+                    *list_logged = now;
+                }
+                return is_due;
+            }
+            Observation::Listed { list, swept, repaired, is_restored } => {
+                counts.lists += 1;
+                counts.swept += swept;
+                counts.repaired += repaired;
+                let list_began = status.since;
+                if *is_restored {
+                    counts.restored += 1;
+                    *restored = Some(list_began);
+                }
+                status.list = *list;
+                (status.activity, status.since) = (Activity::Watching, now);
+                return *list_logged > list_began;
+            }
+            Observation::WatchBegun => status.set_activity(Activity::Watching, now),
+            Observation::WatchOpened => counts.watches += 1,
+            Observation::Changed(change) => {
+                status.last_event = Some(now);
+                match change {
+                    Change::Added => counts.added += 1,
+                    Change::Modified => counts.modified += 1,
+                    Change::Deleted => counts.deleted += 1,
+                }
+            }
+            Observation::Bookmark => counts.bookmarks += 1,
+            Observation::Advanced(version) => status.version = version.cloned(),
+            Observation::Stale(count) => counts.stale += count,
+            Observation::Failed { error, .. } => {
+                status.last_error = Some(((*error).clone(), now));
+                counts.errors += 1;
+                counts.gone += u64::from(error.is_gone());
+            }
+            Observation::Waiting(until) => status.set_activity(Activity::Waiting(*until), now),
+            Observation::Stopped => status.set_activity(Activity::Stopped, now),
+            _ => {}
+        }
+        false
+    }
+}
+
+impl FeedStatus {
+    fn set_activity(&mut self, activity: Activity, now: Instant) {
+        if self.activity != activity {
+            (self.activity, self.since) = (activity, now);
+        }
+    }
+}
