@@ -517,7 +517,8 @@ async fn object_of_somebody_else_is_not_taken_over() {
         let told = within_a_run(&cluster, |cx| Box::pin(apply_owned(cx))).await.expect("everything goes");
         assert_eq!(
             told,
-            "the ConfigMap \"not-ours\" is there already, and belongs to somebody else: delete it, or choose another name"
+            "the ConfigMap \"not-ours\" exists already, and belongs to somebody else: delete it, or \
+             choose another name"
         );
     })
     .await;

@@ -205,7 +205,7 @@ async fn runs_tell_what_they_wrote_and_that_they_were_woken_by_it() {
     }
     let told = running.controller.runs(&key);
     let write = told[0].writes[0].to_string();
-    let version = told[0].writes[0].version().expect("a version").to_string();
+    let version = told[0].writes[0].version.as_ref().expect("a version").to_string();
     assert_eq!(write, format!("patch configmaps default/one at {version}"));
     assert_eq!(
         told[1].causes.iter().map(ToString::to_string).collect::<Vec<_>>(),

@@ -116,10 +116,8 @@ where
     ///
     /// # Errors
     /// Returns an error if the queue is shut down. The failure is counted anyway.
-    pub fn retry(self) -> Result<Duration, AddError<K>> {
-        let delay = self.shared().charges.charge(&self.key);
-        self.add_retry(delay)?;
-        Ok(delay)
+    pub fn retry(mut self) -> Result<Duration, AddError<K>> {
+        self.schedule_retry(None)
     }
 
     /// The run failed, and the caller knows when to try again. Charges the key with a failure, and
@@ -128,10 +126,29 @@ where
     ///
     /// # Errors
     /// Returns an error if the queue is shut down or the delay is longer than [`MAX_DELAY`].
-    pub fn retry_after(self, delay: Duration) -> Result<(), AddError<K>> {
-        self.check_delay(delay)?;
-        self.shared().charges.charge_for(&self.key, delay);
-        self.add_retry(delay)
+    pub fn retry_after(mut self, delay: Duration) -> Result<(), AddError<K>> {
+        self.schedule_retry(Some(delay)).map(drop)
+    }
+
+    /// Does the same as [`retry`](Self::retry), or with a delay as
+    /// [`retry_after`](Self::retry_after), but does not end the lease: the key cannot run before
+    /// the lease is dropped. So the caller can record the delay, which is returned, before another
+    /// worker takes the key.
+    ///
+    /// # Errors
+    /// Returns an error if the queue is shut down or the delay is longer than [`MAX_DELAY`].
+    pub fn schedule_retry(&mut self, delay: Option<Duration>) -> Result<Duration, AddError<K>> {
+        let delay = match delay {
+            None => self.shared().charges.charge(&self.key),
+            Some(delay) => {
+                self.check_delay(delay)?;
+                self.shared().charges.charge_for(&self.key, delay);
+                delay
+            }
+        };
+        self.repeat_with_causes(delay)?;
+        self.shared().tell(Observer::retried);
+        Ok(delay)
     }
 
     /// The run succeeded. Forgets the failures of the key, adds it again after `delay` with the
@@ -154,12 +171,6 @@ where
     pub fn defer(mut self, delay: Duration) -> Result<(), AddError<K>> {
         self.check_delay(delay)?;
         self.repeat_with_causes(delay)
-    }
-
-    fn add_retry(mut self, delay: Duration) -> Result<(), AddError<K>> {
-        self.repeat_with_causes(delay)?;
-        self.shared().tell(Observer::retried);
-        Ok(())
     }
 
     fn repeat_with_causes(&mut self, delay: Duration) -> Result<(), AddError<K>> {

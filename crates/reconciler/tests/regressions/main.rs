@@ -33,7 +33,7 @@ use windlass_indexer::{Cached, ObjectKey};
 use windlass_informer::{Resource, SharedInformerFactory};
 use windlass_reconciler::{
     Action, Cause, Change, Class, Controller, Delay, Error, Finalize, Finalized, Outcome,
-    Predicate, Reconcile, RunContext, Watch,
+    Predicate, Reconcile, Run, RunContext, Watch,
 };
 use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule, WallClock};
 use windlass_testkit::{TestCluster, on_each_cluster};

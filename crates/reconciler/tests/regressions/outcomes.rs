@@ -106,7 +106,7 @@ impl fmt::Display for Unspeakable {
 
 impl StdError for Unspeakable {}
 
-/// worker.rs `settle` calls the error's `Display` and `Drop` out of reach of `catch_unwind`: the panic ends the worker,
+/// worker.rs `schedule` calls the error's `Display` and `Drop` out of reach of `catch_unwind`: the panic ends the worker,
 /// and `Controller::run` goes on with it (fault 19: caught, backed off, counted).
 #[tokio::test(start_paused = true)]
 async fn error_that_panics_when_it_is_shown_is_a_panic_of_the_run() {
@@ -143,7 +143,7 @@ async fn run_that_panics_while_it_is_cancelled_does_not_end_the_controller() {
     assert!(counts.timed_out > 1 && counts.panicked == 0, "{counts:?}");
 }
 
-/// worker.rs `settle` ignores that the queue refuses a delay of more than a hundred years: `retry_after(MAX)` is
+/// worker.rs `schedule` ignores that the queue refuses a delay of more than a hundred years: `retry_after(MAX)` is
 /// neither retried nor charged, and told as tried again "in 0ns"; a slip of units silences a key for ever.
 #[tokio::test(start_paused = true)]
 async fn delay_that_is_too_long_still_counts_as_a_failure() {

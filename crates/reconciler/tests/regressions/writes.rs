@@ -192,7 +192,7 @@ async fn journal_keeps_the_first_and_the_last_writes_of_a_run_and_counts_the_oth
     let run = running.controller.runs(&key("default/one")).remove(0);
     running.end().await.expect("it stops");
     let kept: Vec<_> =
-        run.writes.iter().map(|write| write.version().map(ToString::to_string)).collect();
+        run.writes.iter().map(|write| write.version.as_ref().map(ToString::to_string)).collect();
     assert_eq!((kept.len(), run.writes_omitted), (16, 9_984));
     assert_eq!(kept, [&versions[..8], &versions[WRITES - 8..]].concat());
 }
