@@ -8,9 +8,9 @@
 //!   write has changed the object if, and only if, the answer has another version. Every update and
 //!   every modification by [`Live`](crate::Live) names one.
 //! - A version that a cache showed before the request was sent was not made by the write.
-//! - `metadata.managedFields` says who changed fields of the object, and when, to the second. If the
-//!   controller was the last, and nobody else changed a field in the same second, the version is
-//!   the controller's. Deletions and removed fields do not appear there.
+//! - `metadata.managedFields` says who changed fields of the object, and when, to the second. If
+//!   the controller was the last, and nobody else changed a field in the same second, the version
+//!   is the controller's. Deletions and removed fields do not appear there.
 //!
 //! In all other cases the version counts as somebody else's: a cause that says less is better than
 //! one that is wrong.

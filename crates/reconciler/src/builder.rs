@@ -30,10 +30,13 @@ use crate::worker::Work;
 /// # use std::sync::Arc;
 /// # use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 /// # use windlass_informer::SharedInformerFactory;
-/// # use windlass_reconciler::{Action, BuildError, RunContext, Controller, Error, Reconcile, Watch};
+/// # use windlass_reconciler::{Action, BuildError, Controller, Error, Reconcile, RunContext};
+/// # use windlass_reconciler::Watch;
 /// # struct Scaler;
 /// # impl Reconcile<Deployment> for Scaler {
-/// #     async fn reconcile(&self, _: Arc<Deployment>, _: &RunContext) -> Result<Action, Error> { Ok(Action::Done) }
+/// #     async fn reconcile(&self, _: Arc<Deployment>, _: &RunContext) -> Result<Action, Error> {
+/// #         Ok(Action::Done)
+/// #     }
 /// # }
 /// fn controller(factory: &SharedInformerFactory) -> Result<Controller<Deployment>, BuildError> {
 ///     Controller::of(Watch::<Deployment>::new())

@@ -1,8 +1,8 @@
 //! Kubernetes events (`events.k8s.io/v1`), recorded in the background.
 //!
 //! Recording only takes a short lock: `correlation.rs` decides what is written, and the task of
-//! `writer.rs` writes it. The task exists only while there is something to write. So a recorder that
-//! is not used costs nothing, and one that is dropped leaves nothing behind.
+//! `writer.rs` writes it. The task exists only while there is something to write. So a recorder
+//! that is not used costs nothing, and one that is dropped leaves nothing behind.
 //!
 //! Invariants: there is at most one writer at a time. Only the writer and [`Recorder::flush`] wait
 //! for the server. Everything is bounded: the queue, what is remembered, tries, and their time.

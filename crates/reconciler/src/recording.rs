@@ -3,7 +3,8 @@
 //! It wraps another client. Requests and answers pass unchanged. It reads the metadata in the
 //! answer to a write, and the version that the request names. So it notes everything that a
 //! reconciler writes, whichever API it uses, and costs nothing for reads. If the answer to a write
-//! was lost, or the request was cancelled, nobody knows whether it was made: it is noted as unknown.
+//! was lost, or the request was cancelled, nobody knows whether it was made: it is noted as
+//! unknown.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

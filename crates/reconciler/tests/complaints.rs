@@ -1,4 +1,5 @@
-//! What a controller says when something is wrong: one line, with the object, the trouble and what to do.
+//! What a controller says when something is wrong: one line, with the object, the trouble and what
+//! to do.
 
 mod stage;
 

@@ -88,7 +88,8 @@ fn namespaces_have_to_fit() {
     assert!(matches!(error, OwnershipError::OtherNamespace { .. }));
     assert_eq!(
         error.to_string(),
-        "ConfigMap bank/settings cannot be owned by Deployment shop/web: both have to be in the same namespace"
+        "ConfigMap bank/settings cannot be owned by Deployment shop/web: both have to be in the \
+         same namespace"
     );
     let mut node: Node = object("", "n1", "");
     let error = set_owner(&mut node, &owner).expect_err("no namespace");

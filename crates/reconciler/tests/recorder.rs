@@ -1,4 +1,5 @@
-//! Events on their way to a server: what arrives, what is merged, and what becomes of it when the server has trouble.
+//! Events on their way to a server: what arrives, what is merged, and what becomes of it when the
+//! server has trouble.
 
 use std::io;
 use std::sync::{Arc, Mutex};

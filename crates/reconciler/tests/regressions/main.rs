@@ -1,4 +1,5 @@
-//! What once was wrong: each comment tells what the code did, and where, before the test was written.
+//! What once was wrong: each comment tells what the code did, and where, before the test was
+//! written.
 
 mod causes;
 mod outcomes;

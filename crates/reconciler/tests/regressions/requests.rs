@@ -47,8 +47,9 @@ async fn failure(way: &'static str, fault: Fault, stacked: bool) -> Run {
     first
 }
 
-/// worker.rs: the error of a run that makes several writes had neither verb nor kind nor name. Every error of a request
-/// has them, and the code, however the request was made and however it failed.
+/// worker.rs: the error of a run that makes several writes had neither verb nor kind nor name.
+/// Every error of a request has them, and the code, however the request was made and however it
+/// failed.
 #[tokio::test(start_paused = true)]
 async fn failed_request_is_named() {
     let fail = |code| Fault::Fail { code, retry_after: None };
@@ -72,8 +73,8 @@ async fn failed_request_is_named() {
     assert!(message.contains(expected), "{message}");
 }
 
-/// error.rs `server_delay`: the 429 of an overloaded kube-apiserver is text with a Retry-After header, and kube drops
-/// headers. So the run was tried again after 5, 10 and 20 ms.
+/// error.rs `server_delay`: the 429 of an overloaded kube-apiserver is text with a Retry-After
+/// header, and kube drops headers. So the run was tried again after 5, 10 and 20 ms.
 #[tokio::test(start_paused = true)]
 async fn overloaded_server_is_left_alone_for_as_long_as_it_says() {
     for stacked in [true, false] {
@@ -109,17 +110,19 @@ async fn overloaded_server_is_left_alone_for_longer_each_time() {
 /// What must appear nowhere.
 const SECRET: &str = "hunter2";
 
-/// kube's own client whose exec plugin fails once the client is made, with a secret in its arguments, its environment and
-/// its output.
+/// kube's own client whose exec plugin fails once the client is made, with a secret in its
+/// arguments, its environment and its output.
 fn client_with_a_broken_plugin(folder: &std::path::Path) -> kube::Client {
     let file = folder.join("has-run");
-    // The token is about to expire, so that the plugin is run for each request. kube runs it to make a client, too.
+    // The token is about to expire, so that the plugin is run for each request. kube runs it to
+    // make a client, too.
     let credential = json!({
         "apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
         "status": {"token": SECRET, "expirationTimestamp": "2020-01-01T00:00:00Z"},
     });
     let script = format!(
-        "if [ -e {file} ]; then echo $PASSWORD; echo $PASSWORD >&2; exit 3; fi; echo '{credential}'",
+        "if [ -e {file} ]; then echo $PASSWORD; echo $PASSWORD >&2; exit 3; fi; \
+         echo '{credential}'",
         file = file.display()
     );
     let mut config = kube::Config::new("http://127.0.0.1:1".parse().expect("a URL"));
@@ -140,7 +143,8 @@ fn client_with_a_broken_plugin(folder: &std::path::Path) -> kube::Client {
     client
 }
 
-/// error.rs showed kube's `AuthExecRun` as it is: with the command of the plugin, its arguments and what it wrote.
+/// error.rs showed kube's `AuthExecRun` as it is: with the command of the plugin, its arguments and
+/// what it wrote.
 #[tokio::test(start_paused = true)]
 async fn secrets_of_an_exec_plugin_are_shown_nowhere() {
     #[derive(Debug, thiserror::Error)]

@@ -16,8 +16,9 @@ impl Finalize<Deployment> for Told {
     }
 }
 
-/// finalizer.rs relies on the event of its own patch for the first real run. A finalizer does not change the generation,
-/// so with the most common predicate that event is passed over: the object is never reconciled.
+/// finalizer.rs relies on the event of its own patch for the first real run. A finalizer does not
+/// change the generation, so with the most common predicate that event is passed over: the object
+/// is never reconciled.
 #[tokio::test(start_paused = true)]
 async fn finalized_object_is_reconciled_whatever_the_predicate() {
     let cluster = TestCluster::embedded();
@@ -98,8 +99,8 @@ impl kube::Resource for Poor {
     }
 }
 
-/// difference.rs: a merge patch replaces a list as a whole, and the list is a typed one. A field of a container that
-/// the type does not know is erased by a change of the image (fault 28: never).
+/// difference.rs: a merge patch replaces a list as a whole, and the list is a typed one. A field of
+/// a container that the type does not know is erased by a change of the image (fault 28: never).
 #[tokio::test(start_paused = true)]
 async fn unknown_fields_within_lists_are_not_erased() {
     let (_cluster, client) = cluster().await;
@@ -134,8 +135,9 @@ async fn unknown_fields_within_lists_are_not_erased() {
     assert_eq!(command(&after), expected);
 }
 
-/// live.rs `update_status` sends all that differs to /status, and not "the status alone": kinds whose status takes
-/// metadata (pods do) would be relabelled, and here a request is made though the status is the same.
+/// live.rs `update_status` sends all that differs to /status, and not "the status alone": kinds
+/// whose status takes metadata (pods do) would be relabelled, and here a request is made though the
+/// status is the same.
 #[tokio::test(start_paused = true)]
 async fn status_that_is_the_same_is_not_written() {
     let (_cluster, client) = cluster().await;
