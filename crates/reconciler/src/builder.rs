@@ -17,7 +17,7 @@ use crate::expectations::Expectations;
 use crate::journal::Journal;
 use crate::reconcile::Reconcile;
 use crate::recorder::Recorder;
-use crate::running::Running;
+use crate::running::{LONG, Running};
 use crate::source::{Source, Sources};
 use crate::tools::Tools;
 use crate::watch::Watch;
@@ -255,7 +255,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
             objects,
             enqueuer,
             timeout: self.timeout,
-            running: Running::new(),
+            running: Running::new(LONG),
             journal: Journal::new(),
         };
         Ok(Controller {

@@ -229,7 +229,9 @@ impl<K: ObjectType> Controller<K> {
                 Ok(true) => {}
                 // It was removed meanwhile, so nobody waits for it.
                 Ok(false) if source.is_removed() => {}
-                Ok(false) => return Err(RunError::stopped(source.resource())),
+                Ok(false) => {
+                    return Err(RunError::Stopped { resource: source.resource().clone() });
+                }
                 Err(_) => return Err(RunError::not_synced(&source.status(), self.sync_timeout)),
             }
         }

@@ -204,8 +204,9 @@ fn not_established(definition: &CustomResourceDefinition) -> Option<Obstacle> {
         return None;
     }
     let message = established.filter(|condition| !is_true(condition));
-    let message = message.and_then(|condition| condition.message.clone());
-    Some(Obstacle::NotEstablished { message: message.unwrap_or_default() })
+    let message = message.and_then(|condition| condition.message.as_deref());
+    let message = message.unwrap_or("the server gives no reason").to_owned();
+    Some(Obstacle::NotEstablished { message })
 }
 
 fn condition<'a>(

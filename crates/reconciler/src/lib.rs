@@ -36,9 +36,9 @@
 //!
 //! # What a reconciler can rely on
 //!
-//! - It gets the object as it is now, not the change that caused the run. Many changes may be merged
-//!   into one run, and a run may have no change at all: after a restart, a resync, a failure. So it
-//!   looks at the current state, and makes what is missing.
+//! - It gets the object as it is now, not the change that caused the run. Many changes may be
+//!   merged into one run, and a run may have no change at all: after a restart, a resync, a failure.
+//!   So it looks at the current state, and makes what is missing.
 //! - No two runs of a key overlap. Runs of different keys do, as many as there are
 //!   [workers](ControllerBuilder::workers).
 //! - Before the first run, the caches of all sources are complete.
@@ -65,8 +65,8 @@
 //!   its cache does not have the object, only the server knows whether it ever will. The key waits
 //!   100 ms for such a source.
 //! - For other sources the key waits until 5 seconds after the write. Other keys run meanwhile.
-//! - If the cluster is restored from a backup, earlier writes are forgotten as soon as the informers
-//!   have noticed it.
+//! - If the cluster is restored from a backup, earlier writes are forgotten as soon as the
+//!   informers have noticed it.
 //!
 //! Then the run begins, and [`RunContext::cache_behind`] says whether a cache may still lack
 //! something: because it is late, because only the server knows, or because the answer to a write
@@ -88,7 +88,8 @@
 //! runtime nothing else can run then, so there is no warning.
 //!
 //! [`Controller::runs`] returns the last runs of a key: why each ran, what it wrote (the first and
-//! the last writes, if there are more than [`WRITES_PER_RUN`]), how it ended and when it is retried.
+//! the last writes, if there are more than [`WRITES_PER_RUN`]), how it ended, and when it is
+//! retried.
 //! [`Controller::status`] has counts and the state of the informers; [`Controller::queue`] knows
 //! what every key waits for. A key that its own writes wake again and again is logged with the
 //! write.
@@ -120,7 +121,7 @@
 //!
 //! | there | here |
 //! |---|---|
-//! | `Controller::new(api, config)` | `Controller::of(Watch::<Foo>::new())`, with a shared factory |
+//! | `Controller::new(api, config)` | `Controller::of(Watch::<Foo>::new())` |
 //! | `.run(reconcile, error_policy, context)` | `.build(&factory, reconciler)?.run(stop)` |
 //! | `context` | the fields of the reconciler |
 //! | `error_policy` | the limiter, and the methods of [`Error`]: `terminal`, `retry_after` |

@@ -167,37 +167,6 @@ impl<T: StaticResource + Serialize + DeserializeOwned> Live<'_, T> {
         self.write_difference(old, new, Some(STATUS), None).await
     }
 
-    /// Reads the object, changes it, and writes the difference. Repeats this if somebody else has
-    /// written meanwhile. Returns `None` if the object does not exist.
-    ///
-    /// # Errors
-    /// As for [`update`](Self::update); a conflict, if others keep writing.
-    pub async fn modify(
-        self,
-        key: &ObjectKey,
-        change: impl FnMut(&mut T) + Send,
-    ) -> Result<Option<T>, Error>
-    where
-        T: Clone,
-    {
-        self.modify_part(key, change, None).await
-    }
-
-    /// Like [`modify`](Self::modify), but writes the status and nothing else.
-    ///
-    /// # Errors
-    /// As for [`modify`](Self::modify).
-    pub async fn modify_status(
-        self,
-        key: &ObjectKey,
-        change: impl FnMut(&mut T) + Send,
-    ) -> Result<Option<T>, Error>
-    where
-        T: Clone,
-    {
-        self.modify_part(key, change, Some(STATUS)).await
-    }
-
     /// Deletes this object, and not another one that has the same name by now. It is fine if the
     /// object is gone already.
     ///
@@ -227,33 +196,6 @@ impl<T: StaticResource + Serialize + DeserializeOwned> Live<'_, T> {
             && error.class() == Class::Conflict
             && self.find(namespace, name).await?.is_none_or(|o| o.meta().uid != object.meta().uid);
         if is_gone { Ok(()) } else { Err(error) }
-    }
-
-    async fn modify_part(
-        self,
-        key: &ObjectKey,
-        mut change: impl FnMut(&mut T) + Send,
-        part: Option<&'static str>,
-    ) -> Result<Option<T>, Error>
-    where
-        T: Clone,
-    {
-        let mut conflicts = 0;
-        loop {
-            let read = self.read(key.namespace(), key.name()).await?;
-            let Some(text) = read else { return Ok(None) };
-            let old: T = decode(&text)?;
-            let mut new = old.clone();
-            change(&mut new);
-            match self.write_difference(&old, &new, part, Some(text)).await {
-                Ok(object) => return Ok(Some(object)),
-                Err(error) if is_not_found(&error) => return Ok(None),
-                Err(error) if error.class() == Class::Conflict && conflicts < CONFLICTS_MAX => {
-                    conflicts += 1;
-                }
-                Err(error) => return Err(error),
-            }
-        }
     }
 
     /// Writes the difference of whole objects, or of a part of them. `text` is what `old` was
@@ -351,6 +293,57 @@ impl<T: StaticResource + Serialize + DeserializeOwned> Live<'_, T> {
     fn name<'o>(object: &'o T, done: &str) -> Result<&'o str, Error> {
         let name = object.meta().name.as_deref();
         name.ok_or_else(|| lacks::<T>(done, "a name", "set metadata.name"))
+    }
+}
+
+impl<T: StaticResource + Serialize + DeserializeOwned + Clone> Live<'_, T> {
+    /// Reads the object, changes it, and writes the difference. Repeats this if somebody else has
+    /// written meanwhile. Returns `None` if the object does not exist.
+    ///
+    /// # Errors
+    /// As for [`update`](Self::update); a conflict, if others keep writing.
+    pub async fn modify(
+        self,
+        key: &ObjectKey,
+        change: impl FnMut(&mut T) + Send,
+    ) -> Result<Option<T>, Error> {
+        self.modify_part(key, change, None).await
+    }
+
+    /// Like [`modify`](Self::modify), but writes the status and nothing else.
+    ///
+    /// # Errors
+    /// As for [`modify`](Self::modify).
+    pub async fn modify_status(
+        self,
+        key: &ObjectKey,
+        change: impl FnMut(&mut T) + Send,
+    ) -> Result<Option<T>, Error> {
+        self.modify_part(key, change, Some(STATUS)).await
+    }
+
+    async fn modify_part(
+        self,
+        key: &ObjectKey,
+        mut change: impl FnMut(&mut T) + Send,
+        part: Option<&'static str>,
+    ) -> Result<Option<T>, Error> {
+        let mut conflicts = 0;
+        loop {
+            let read = self.read(key.namespace(), key.name()).await?;
+            let Some(text) = read else { return Ok(None) };
+            let old: T = decode(&text)?;
+            let mut new = old.clone();
+            change(&mut new);
+            match self.write_difference(&old, &new, part, Some(text)).await {
+                Ok(object) => return Ok(Some(object)),
+                Err(error) if is_not_found(&error) => return Ok(None),
+                Err(error) if error.class() == Class::Conflict && conflicts < CONFLICTS_MAX => {
+                    conflicts += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
     }
 }
 

@@ -109,7 +109,16 @@ where
     O: Resource<DynamicType = ()>,
 {
     let reference = owner_reference(owner)?;
-    check_namespaces(child, owner)?;
+    let (of_child, of_owner) = (namespace(child.meta()), namespace(owner.meta()));
+    if of_owner.is_some() && of_child != of_owner {
+        let is_elsewhere = of_child.is_some();
+        let (child, owner) = (describe(child), describe(owner));
+        return Err(if is_elsewhere {
+            OwnershipError::OtherNamespace { child, owner }
+        } else {
+            OwnershipError::NoNamespace { child, owner }
+        });
+    }
     let mut references = child.meta().owner_references.clone().unwrap_or_default();
     let other = references.iter().find(|other| is_controller(other) && other.uid != reference.uid);
     if let Some(other) = other {
@@ -165,22 +174,6 @@ fn group_of(api_version: &str) -> &str {
 
 fn is_controller(reference: &OwnerReference) -> bool {
     reference.controller == Some(true)
-}
-
-fn check_namespaces<C, O>(child: &C, owner: &O) -> Result<(), OwnershipError>
-where
-    C: Resource<DynamicType = ()>,
-    O: Resource<DynamicType = ()>,
-{
-    let (of_child, of_owner) = (namespace(child.meta()), namespace(owner.meta()));
-    if of_owner.is_none() || of_child == of_owner {
-        return Ok(());
-    }
-    let (child, owner) = (describe(child), describe(owner));
-    Err(match of_child {
-        Some(_) => OwnershipError::OtherNamespace { child, owner },
-        None => OwnershipError::NoNamespace { child, owner },
-    })
 }
 
 fn namespace(meta: &ObjectMeta) -> Option<&str> {

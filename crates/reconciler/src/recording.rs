@@ -49,12 +49,9 @@ impl KeptWrites {
 /// However many writes a run makes, the log holds a few of them for the journal, and those that the
 /// caches do not show yet.
 #[derive(Clone, Debug)]
-pub(crate) struct WriteLog(Arc<Log>);
-
-#[derive(Debug)]
-struct Log {
+pub(crate) struct WriteLog {
     key: ObjectKey,
-    entries: Mutex<Entries>,
+    entries: Arc<Mutex<Entries>>,
     /// Weak, so that a client that outlives its controller does not keep it.
     tools: Weak<Tools>,
 }
@@ -68,18 +65,18 @@ struct Entries {
 
 impl WriteLog {
     pub(crate) fn new(key: ObjectKey, tools: &Arc<Tools>) -> Self {
-        Self(Arc::new(Log { key, entries: Mutex::default(), tools: Arc::downgrade(tools) }))
+        Self { key, entries: Arc::default(), tools: Arc::downgrade(tools) }
     }
 
     /// Notes a write; `None` for one that may have been made.
     fn note(&self, recorded: Option<Recorded>) {
-        let Some(tools) = self.0.tools.upgrade() else { return };
+        let Some(tools) = self.tools.upgrade() else { return };
         let mut entries = self.lock();
         if entries.is_closed {
             drop(entries);
             let mut late = Pending::default();
             late.note(recorded, |_| false);
-            tools.expect_writes(&self.0.key, late);
+            tools.expect_writes(&self.key, late);
             return;
         }
         if let Some(recorded) = &recorded {
@@ -98,11 +95,11 @@ impl WriteLog {
 
     /// The newest version of the target of a request that a cache shows.
     fn shown(&self, target: &RequestTarget) -> Option<ResourceVersion> {
-        self.0.tools.upgrade()?.sources.shown(target)
+        self.tools.upgrade()?.sources.shown(target)
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries> {
-        self.0.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -45,10 +45,6 @@ impl RunError {
         Self::NotSynced { resource: status.resource.clone(), after, last_error }
     }
 
-    pub(crate) fn stopped(resource: &Resource) -> Self {
-        Self::Stopped { resource: resource.clone() }
-    }
-
     /// Why a cache cannot sync; `None` if it only needs more time.
     pub(crate) fn trouble(status: &InformerStatus) -> Option<String> {
         let error = last_error(status)?;

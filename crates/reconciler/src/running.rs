@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep_until};
 use windlass_indexer::ObjectKey;
 
 /// A run that takes longer is logged, then again after twice the time, and so on.
-const LONG: Duration = Duration::from_mins(1);
+pub(crate) const LONG: Duration = Duration::from_mins(1);
 
 /// The runs of a controller that are under way.
 #[derive(Debug)]
@@ -60,11 +60,8 @@ pub(crate) struct UnderWay<'r> {
 }
 
 impl Running {
-    pub(crate) fn new() -> Self {
-        Self::warning_after(LONG)
-    }
-
-    fn warning_after(warn_after: Duration) -> Self {
+    /// `warn_after` is the duration of a run that leads to the first warning.
+    pub(crate) fn new(warn_after: Duration) -> Self {
         Self { runs: Mutex::default(), warn_after, wake: Arc::default() }
     }
 
@@ -158,7 +155,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn run_is_mentioned_after_a_minute_and_each_time_its_duration_doubles() {
-        let running = Arc::new(Running::new());
+        let running = Arc::new(Running::new(LONG));
         let (_watchdog, warned) = watch(&running);
         // It has looked when the run begins.
         tokio::time::sleep(Duration::from_secs(7)).await;
@@ -176,7 +173,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn short_runs_wake_the_watchdog_once_a_minute_at_most() {
-        let running = Running::new();
+        let running = Running::new(LONG);
         let (key, now) = (key(), Instant::now());
         let under_way = running.enter(&key, 1, now);
         let soon = now + Duration::from_secs(1);
@@ -189,7 +186,7 @@ mod tests {
     /// timers. It ends when it was mentioned.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn run_that_blocks_its_thread_is_mentioned() {
-        let running = Arc::new(Running::warning_after(Duration::from_millis(20)));
+        let running = Arc::new(Running::new(Duration::from_millis(20)));
         let (_watchdog, warned) = watch(&running);
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {

@@ -85,8 +85,8 @@ pub enum Obstacle {
     },
     /// The server has not established it yet.
     #[error(
-        "it is not established{}; check its conditions, and whether the API server is healthy",
-        after_colon(.message)
+        "it is not established: {message}; check its conditions, and whether the API server is \
+         healthy"
     )]
     NotEstablished {
         /// What the server says about it.
@@ -98,8 +98,4 @@ pub enum Obstacle {
         /// The group and version.
         api_version: String,
     },
-}
-
-fn after_colon(message: &str) -> String {
-    if message.is_empty() { String::new() } else { format!(": {message}") }
 }
