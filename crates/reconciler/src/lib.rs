@@ -37,8 +37,8 @@
 //! # What a reconciler can rely on
 //!
 //! - It gets the object as it is now, not the change that caused the run. Many changes may be
-//!   merged into one run, and a run may have no change at all: after a restart, a resync, a failure.
-//!   So it looks at the current state, and makes what is missing.
+//!   merged into one run, and a run may have no change at all: after a restart, a resync, a
+//!   failure. So it looks at the current state, and makes what is missing.
 //! - No two runs of a key overlap. Runs of different keys do, as many as there are
 //!   [workers](ControllerBuilder::workers).
 //! - Before the first run, the caches of all sources are complete.
@@ -76,12 +76,12 @@
 //! # When something goes wrong
 //!
 //! `?` makes an [`Error`] of any error. (An error of `anyhow` needs `Error::boxed(error.into())`,
-//! because it does not implement `std::error::Error`; beside the prelude, import its trait as
-//! `use anyhow::Context as _`.) The [`Class`] of an error follows from its causes: after a conflict
-//! the run starts again, an overloaded server is left alone for as long as it asks for, and an
-//! object that does not decode is not retried until it changes. Panics, and runs that exceed the
-//! [timeout](ControllerBuilder::timeout), if there is one, are caught and retried. Every failure is
-//! one log line with the controller, the key, what is wrong and what to do.
+//! because it does not implement `std::error::Error`; together with the prelude, import its trait
+//! as `use anyhow::Context as _`.) The [`Class`] of an error follows from its causes: after a
+//! conflict the run starts again, an overloaded server is left alone for as long as it asks for,
+//! and an object that does not decode is not retried until it changes. Panics, and runs that exceed
+//! the [timeout](ControllerBuilder::timeout), if there is one, are caught and retried. Every
+//! failure is one log line with the controller, the key, what is wrong and what to do.
 //!
 //! A run that takes a minute is logged, and again each time that its duration has doubled. That
 //! includes a run that blocks its thread, if the runtime has another one. On a `current_thread`

@@ -103,14 +103,14 @@ impl WriteLog {
     }
 }
 
-/// A write under way. If it ends without an answer, nobody knows whether it was made.
-struct UnderWay<'a> {
+/// A write that was sent. If it ends without an answer, nobody knows whether it was made.
+struct OpenWrite<'a> {
     log: &'a WriteLog,
     /// Whether the result is known: the write was answered, or never sent.
     is_settled: bool,
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for OpenWrite<'_> {
     fn drop(&mut self) {
         if !self.is_settled {
             self.log.note(None);
@@ -152,19 +152,19 @@ async fn send(
     // A streamed body is not read.
     let body = request.body().try_clone().unwrap_or_else(Body::empty).collect_bytes().await?;
     let before = Before::of(&body, field_manager(&request), log.shown(&target));
-    let mut under_way = UnderWay { log, is_settled: false };
+    let mut open_write = OpenWrite { log, is_settled: false };
     let answer = inner.send(request).await.inspect_err(|error| {
-        under_way.is_settled = error_chain(error).any(is_not_sent);
+        open_write.is_settled = error_chain(error).any(is_not_sent);
     })?;
     let status = answer.status();
     if !status.is_success() {
         // After a 5xx nobody knows whether the write was made.
-        under_way.is_settled = !status.is_server_error();
+        open_write.is_settled = !status.is_server_error();
         return Ok(answer);
     }
     let (parts, body) = answer.into_parts();
     let bytes = body.collect().await?.to_bytes();
-    under_way.is_settled = true;
+    open_write.is_settled = true;
     if let Some(recorded) = Recorded::of(verb, target, &before, status, &bytes) {
         log.note(Some(recorded));
     }

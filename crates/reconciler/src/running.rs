@@ -29,14 +29,14 @@ pub(crate) const LONG: Duration = Duration::from_mins(1);
 #[derive(Debug)]
 pub(crate) struct Running {
     /// By key: no two runs of a key overlap.
-    runs: Mutex<HashMap<ObjectKey, Run, RandomState>>,
+    runs: Mutex<HashMap<ObjectKey, RunEntry, RandomState>>,
     warn_after: Duration,
     /// Wakes the watchdog from a thread.
     wake: Arc<Notify>,
 }
 
 #[derive(Debug)]
-struct Run {
+struct RunEntry {
     started: Instant,
     attempt: u32,
     /// The duration at which the next warning is due.
@@ -54,7 +54,7 @@ pub(crate) struct LongRun {
 
 /// A run is under way until this is dropped.
 #[derive(Debug)]
-pub(crate) struct UnderWay<'r> {
+pub(crate) struct ActiveRun<'r> {
     running: &'r Running,
     key: &'r ObjectKey,
 }
@@ -71,9 +71,9 @@ impl Running {
         key: &'r ObjectKey,
         attempt: u32,
         started: Instant,
-    ) -> UnderWay<'r> {
-        self.lock().insert(key.clone(), Run { started, attempt, warn_at: self.warn_after });
-        UnderWay { running: self, key }
+    ) -> ActiveRun<'r> {
+        self.lock().insert(key.clone(), RunEntry { started, attempt, warn_at: self.warn_after });
+        ActiveRun { running: self, key }
     }
 
     /// Warns of every run that takes long, and again when its duration has doubled. Never returns.
@@ -122,12 +122,12 @@ impl Running {
         Some(sender)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ObjectKey, Run, RandomState>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ObjectKey, RunEntry, RandomState>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for ActiveRun<'_> {
     fn drop(&mut self) {
         self.running.lock().remove(self.key);
     }

@@ -140,7 +140,7 @@ impl<K: ObjectType> Work<K> {
         let started = Instant::now();
         let cx = self.context(&lease, started, is_behind);
         let (outcome, delay) = {
-            let _under_way = self.running.enter(&cx.key, cx.attempt, started);
+            let _active = self.running.enter(&cx.key, cx.attempt, started);
             let called = pin!(self.call(&cx));
             let span = span_of(&cx);
             // Entering a disabled span would cost for nothing.

@@ -12,7 +12,7 @@ pub(super) const BURST: u32 = 25;
 /// After them, one write passes in this time. As in client-go.
 pub(super) const REFILL: Duration = Duration::from_mins(5);
 
-/// Objects that are remembered. Beyond that, the least recently used one starts anew.
+/// Objects that are remembered. Beyond that, the least recently used one starts with a full bucket.
 const OBJECTS_MAX: usize = 4096;
 
 /// A token bucket for each object.

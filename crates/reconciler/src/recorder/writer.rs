@@ -68,11 +68,11 @@ enum Failure {
     Permanent(Trouble),
 }
 
-/// A write under way. If it is dropped by a panic or with its runtime, the write is lost, and
-/// another writer can start.
-struct UnderWay<'a>(&'a Shared);
+/// A job that was taken and not settled. If it is dropped by a panic or with its runtime, the write
+/// is lost, and another writer can start.
+struct OpenJob<'a>(&'a Shared);
 
-impl Drop for UnderWay<'_> {
+impl Drop for OpenJob<'_> {
     fn drop(&mut self) {
         {
             let mut state = self.0.state();
@@ -132,16 +132,16 @@ async fn write_all(shared: Arc<Shared>) {
     // tried only once, so that a full queue does not take hours.
     let mut is_down = false;
     while let Some(mut job) = shared.take() {
-        let under_way = UnderWay(&shared);
+        let open_job = OpenJob(&shared);
         let written = write(&shared, &mut job, is_down).await;
-        std::mem::forget(under_way);
         let was_down = std::mem::replace(&mut is_down, matches!(written, Err(Trouble::Unanswered)));
-        shared.state().correlator.settle(&job, written.is_ok());
-        if let Err(trouble) = written
+        if let Err(trouble) = &written
             && !(was_down && is_down)
         {
-            shared.warn(&trouble, namespace_of(&job));
+            shared.warn(trouble, namespace_of(&job));
         }
+        std::mem::forget(open_job);
+        shared.state().correlator.settle(&job, written.is_ok());
         shared.settled.send_modify(|settled| *settled += 1);
     }
 }

@@ -244,7 +244,7 @@ fn applies_in_vain(
     })
 }
 
-/// write.rs `led_to` credits a write with the version of its answer, also if the write changed
+/// cause.rs `mark_if_own` credits a write with the version of its answer, also if the write changed
 /// nothing and somebody else had made that version. The next run is told that it was woken by a run
 /// before, and after ten of them the controller is blamed for a hot loop.
 #[tokio::test]

@@ -12,7 +12,7 @@ impl Reconcile<Deployment> for Teller {
     }
 }
 
-/// owner.rs passes over children of a namesake that was there before. If the new owner met the old
+/// wiring.rs passes over children of a namesake that was there before. If the new owner met the old
 /// child ("exists, and is not mine") and rests, nothing tells it that the old child is gone;
 /// controller-runtime maps by name for that reason.
 #[tokio::test(start_paused = true)]
