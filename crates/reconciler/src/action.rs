@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-/// What is to follow on a run that went well.
+/// What follows a successful run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Nothing, until something changes.
     Done,
-    /// Another run after a while, even if nothing changes. It counts as a success, and is not rate limited.
+    /// Another run after this time, even if nothing changes. The run counts as a success, and the
+    /// next one is not rate limited.
     RequeueAfter(Duration),
 }

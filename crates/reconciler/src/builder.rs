@@ -1,42 +1,42 @@
-//! How a controller is put together.
+//! The builder of controllers.
 
 use std::fmt;
-use std::marker::PhantomData;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::Stream;
-use serde::de::DeserializeOwned;
 use windlass_indexer::{Cached, ObjectKey};
 use windlass_informer::{InformerError, SharedInformerFactory};
 use windlass_workqueue::{Group, InvalidConfig, Priority, RateLimiter, WorkQueue};
 
-use crate::Reconcile;
+use crate::bounds::ObjectType;
 use crate::cause::Cause;
-use crate::context::Tools;
 use crate::controller::{Controller, KeyStream};
+use crate::enqueue::{Enqueuer, PriorityPolicy, default_priority};
 use crate::expectations::Expectations;
 use crate::journal::Journal;
-use crate::priority::PriorityPolicy;
+use crate::reconcile::Reconcile;
 use crate::recorder::Recorder;
-use crate::running::Running;
+use crate::running::{LONG, Running};
 use crate::source::{Source, Sources};
-use crate::tally::Tally;
+use crate::tools::Tools;
 use crate::watch::Watch;
-use crate::wiring::{LooksBack, Wiring};
+use crate::wiring::Wiring;
 use crate::worker::Work;
 
-/// Puts a controller together.
+/// Builds a controller.
 ///
 /// ```
 /// # use std::sync::Arc;
 /// # use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 /// # use windlass_informer::SharedInformerFactory;
-/// # use windlass_reconciler::{Action, BuildError, RunContext, Controller, Error, Reconcile, Watch};
+/// # use windlass_reconciler::{Action, BuildError, Controller, Error, Reconcile, RunContext};
+/// # use windlass_reconciler::Watch;
 /// # struct Scaler;
 /// # impl Reconcile<Deployment> for Scaler {
-/// #     async fn reconcile(&self, _: Arc<Deployment>, _: &RunContext) -> Result<Action, Error> { Ok(Action::Done) }
+/// #     async fn reconcile(&self, _: Arc<Deployment>, _: &RunContext) -> Result<Action, Error> {
+/// #         Ok(Action::Done)
+/// #     }
 /// # }
 /// fn controller(factory: &SharedInformerFactory) -> Result<Controller<Deployment>, BuildError> {
 ///     Controller::of(Watch::<Deployment>::new())
@@ -57,17 +57,16 @@ pub struct ControllerBuilder<K> {
     is_fair: bool,
     timeout: Option<Duration>,
     sync_timeout: Duration,
-    object: PhantomData<fn() -> K>,
 }
 
-/// Makes a source once the informers are there.
+/// Makes a source when the controller is built.
 type Attach = Box<dyn FnOnce(&Wiring) -> Result<Source, InformerError> + Send>;
 
-/// A controller cannot be put together like this.
+/// A controller cannot be built.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// An informer cannot be made.
+    /// An informer cannot be created.
     #[error("controller {controller:?}: {error}")]
     Informer {
         /// The controller.
@@ -75,7 +74,7 @@ pub enum BuildError {
         /// What is wrong.
         error: InformerError,
     },
-    /// The queue cannot be made.
+    /// The queue cannot be created.
     #[error("controller {controller:?}: {error}")]
     Queue {
         /// The controller.
@@ -83,18 +82,18 @@ pub enum BuildError {
         /// What is wrong.
         error: InvalidConfig,
     },
-    /// Nobody would work.
-    #[error("controller {controller:?} has no workers: ask for one at least")]
+    /// The number of workers is zero.
+    #[error("controller {controller:?} has no workers: it needs at least one")]
     NoWorkers {
         /// The controller.
         controller: String,
     },
 }
 
-/// How long caches may take to be complete, unless the builder says otherwise: as controller-runtime has it.
+/// How long caches may take to sync by default. As in controller-runtime.
 const SYNC_TIMEOUT: Duration = Duration::from_mins(2);
 
-impl<K: DeserializeOwned + Send + Sync + 'static> Controller<K> {
+impl<K: ObjectType> Controller<K> {
     /// A controller of the objects that `primary` watches.
     pub fn of(primary: Watch<K>) -> ControllerBuilder<K> {
         ControllerBuilder {
@@ -102,55 +101,51 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Controller<K> {
             primary,
             sources: Vec::new(),
             streams: Vec::new(),
-            priority: PriorityPolicy::default(),
+            priority: Arc::new(default_priority),
             workers: 1,
             limiter: None,
             is_fair: false,
             timeout: None,
             sync_timeout: SYNC_TIMEOUT,
-            object: PhantomData,
         }
     }
 }
 
-impl<K: DeserializeOwned + Send + Sync + 'static> ControllerBuilder<K> {
-    /// For logs, metrics and the queue. Default: the kind, in lower case.
+impl<K: ObjectType> ControllerBuilder<K> {
+    /// The name of the controller, for logs, metrics and the queue. Default: the kind, in lower
+    /// case.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Runs an object when one changes that it owns, as its controller.
-    pub fn owns<T: DeserializeOwned + Send + Sync + 'static>(mut self, watch: Watch<T>) -> Self {
+    /// Runs an object when another object changes that it owns as its controller.
+    pub fn owns<T: ObjectType>(mut self, watch: Watch<T>) -> Self {
         self.sources.push(Box::new(move |wiring| wiring.owns(watch)));
         self
     }
 
-    /// Runs the objects that `keys` names when an object of another kind changes: for an update, those of what it
-    /// was and of what it is.
-    pub fn watches<T, I>(
+    /// Runs the objects whose keys `keys` returns when an object of another kind changes. For an
+    /// update, it is called with the old and the new version.
+    pub fn watches<T: ObjectType, I: IntoIterator<Item = ObjectKey>>(
         mut self,
         watch: Watch<T>,
         keys: impl Fn(&Cached<T>) -> I + Send + Sync + 'static,
-    ) -> Self
-    where
-        T: DeserializeOwned + Send + Sync + 'static,
-        I: IntoIterator<Item = ObjectKey>,
-    {
+    ) -> Self {
         self.sources.push(Box::new(move |wiring| wiring.watches(watch, keys)));
         self
     }
 
-    /// Reads a cache beside: it is complete before the first run, and [`RunContext::lister`](crate::RunContext::lister)
-    /// gives it. Its changes run nothing.
-    pub fn reads<T: DeserializeOwned + Send + Sync + 'static>(mut self, watch: Watch<T>) -> Self {
+    /// Adds a cache that is only read. It is complete before the first run, and
+    /// [`RunContext::lister`](crate::RunContext::lister) returns it. Its events run nothing.
+    pub fn reads<T: ObjectType>(mut self, watch: Watch<T>) -> Self {
         self.sources.push(Box::new(move |wiring| wiring.reads(watch)));
         self
     }
 
-    /// Runs the objects whose keys come from a stream: from outside of the cluster, say. The name is what a run is
-    /// told as its cause. A channel of `tokio` is a stream by
-    /// `futures::stream::poll_fn(move |cx| receiver.poll_recv(cx))`.
+    /// Runs the objects whose keys the stream yields, for example from outside of the cluster. The
+    /// name appears in the [cause](Cause::Source) of a run. A receiver of `tokio` becomes a stream
+    /// by `futures::stream::poll_fn(move |cx| receiver.poll_recv(cx))`.
     pub fn stream(
         mut self,
         name: impl Into<Arc<str>>,
@@ -160,55 +155,57 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ControllerBuilder<K> {
         self
     }
 
-    /// How urgent a key is, by what woke it. Default: [`Priority::Low`] for what was there when the
-    /// controller began and for resyncs, [`Priority::Normal`] for the rest. A policy that panics is
-    /// logged, and the key is of [`Priority::Normal`].
+    /// How urgent a key is, depending on the cause. Default: [`Priority::Low`] for objects that
+    /// existed when the controller started and for resyncs, [`Priority::Normal`] for the rest. If
+    /// the policy panics, that is logged, and the key gets [`Priority::Normal`].
     pub fn priority(
         mut self,
         policy: impl Fn(&ObjectKey, &Cause) -> Priority + Send + Sync + 'static,
     ) -> Self {
-        self.priority = PriorityPolicy::new(policy);
+        self.priority = Arc::new(policy);
         self
     }
 
-    /// How many keys are worked on at once. Default: 1.
+    /// How many keys run at once. Default: 1.
     ///
-    /// As everywhere in tokio, a run must not block its thread: other keys could wait for it. Blocking
-    /// work belongs into [`spawn_blocking`](tokio::task::spawn_blocking).
+    /// As everywhere in tokio, a run must not block its thread, or other keys may have to wait for
+    /// it. Blocking work belongs into [`spawn_blocking`](tokio::task::spawn_blocking).
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
         self
     }
 
-    /// How long a key that failed waits. Default: from 5 ms to 1000 s, doubling, and ten a second over all keys.
+    /// How long a key that failed waits. Default: from 5 ms to 1000 s, doubling, and ten keys a
+    /// second in total.
     pub fn limiter(mut self, limiter: impl RateLimiter<ObjectKey> + 'static) -> Self {
         self.limiter = Some(Box::new(limiter));
         self
     }
 
-    /// Namespaces take turns, so that a busy one does not keep the others waiting.
+    /// Lets namespaces take turns, so that a busy one does not keep the others waiting. Default:
+    /// they do not.
     pub fn fair(mut self) -> Self {
         self.is_fair = true;
         self
     }
 
-    /// Cancels a run that takes longer, when it awaits something: one that blocks its thread cannot
-    /// be cancelled. Default: never.
+    /// Cancels a run that takes longer, when it awaits something: a run that blocks its thread
+    /// cannot be cancelled. Default: no timeout.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// How long caches may take to be complete before [`Controller::run`] gives up. Default: 2 minutes.
+    /// How long caches may take to sync before [`Controller::run`] gives up. Default: 2 minutes.
     pub fn sync_timeout(mut self, timeout: Duration) -> Self {
         self.sync_timeout = timeout;
         self
     }
 
-    /// The controller, with informers from `factory`.
+    /// Builds the controller, with informers from `factory`.
     ///
     /// # Errors
-    /// If something does not fit together; the error says what, and for which controller.
+    /// Returns an error if an option is invalid. The error says which, and for which controller.
     pub fn build<R: Reconcile<K>>(
         self,
         factory: &SharedInformerFactory,
@@ -231,43 +228,40 @@ impl<K: DeserializeOwned + Send + Sync + 'static> ControllerBuilder<K> {
             .build()
             .map_err(|error| BuildError::Queue { controller: controller.clone(), error })?;
         let (primary, predicate) = self.primary.open(factory).map_err(informer_error)?;
+        let enqueuer =
+            Enqueuer { queue, controller: controller.as_str().into(), priority: self.priority };
         let wiring = Wiring {
             factory: factory.clone(),
-            queue: queue.clone(),
-            controller: controller.as_str().into(),
-            priority: self.priority.clone(),
+            enqueuer: enqueuer.clone(),
             primary: (primary.resource().clone(), primary.lister().reader().clone()),
         };
         let sources = Sources::default();
-        let own = |object: &Cached<K>| Some(object.key().clone());
-        let connected = wiring.connect(primary.clone(), predicate, own, LooksBack::No);
-        sources.add(connected.map_err(informer_error)?);
+        let objects = primary.lister().clone();
+        let attached = wiring.attach(primary, predicate, |_, object| Some(object.key().clone()));
+        sources.add(attached.map_err(informer_error)?);
         for attach in self.sources {
             sources.add(attach(&wiring).map_err(informer_error)?);
         }
         let tools = Tools {
-            controller: Arc::clone(&wiring.controller),
+            controller: Arc::clone(&enqueuer.controller),
             client: factory.client().clone(),
             sources,
             expectations: Expectations::new(),
-            recorder: Recorder::new(factory.client().clone(), Arc::clone(&wiring.controller)),
+            recorder: Recorder::new(factory.client().clone(), Arc::clone(&enqueuer.controller)),
         };
         let work = Work {
             tools: Arc::new(tools),
             reconciler: Box::new(reconciler),
-            objects: primary.lister().clone(),
-            queue,
-            priority: self.priority,
+            objects,
+            enqueuer,
             timeout: self.timeout,
-            running: Running::new(),
-            journal: Journal::default(),
-            tally: Tally::default(),
+            running: Running::new(LONG),
+            journal: Journal::new(),
         };
         Ok(Controller {
             work: Arc::new(work),
             wiring,
-            streams: Mutex::new(self.streams),
-            has_run: AtomicBool::new(false),
+            streams: Mutex::new(Some(self.streams)),
             workers: self.workers,
             sync_timeout: self.sync_timeout,
         })

@@ -1,55 +1,57 @@
-//! Why a key runs. A run that failed is repeated with the causes that it had; its number says that it is one.
+//! Why a key runs. A retry has the causes of the run that failed; its attempt number shows that it
+//! is a retry.
 
 use std::fmt;
 use std::sync::Arc;
 
-use windlass_indexer::{Cached, ObjectKey, ResourceVersion, Uid};
+use windlass_indexer::{ObjectKey, ResourceVersion, Uid};
 use windlass_informer::{Event, Resource};
 
 use crate::write::Write;
 
-/// One reason for a run. Those of a run are merged, the oldest and the newest kept.
+/// One reason for a run. A run can have several; if there are many, the oldest and the newest are
+/// kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {
-    /// An object changed: the one that is reconciled, or another that leads to it.
+    /// An object changed: the reconciled one, or another one that leads to it.
     Changed {
-        /// Its resource.
+        /// The resource of the object.
         resource: Resource,
-        /// Which object.
+        /// The key of the object.
         object: ObjectKey,
-        /// How.
+        /// How it changed.
         change: Change,
-        /// The version that it has now, or had last.
+        /// Its version after the change; the last one, if it was deleted.
         version: ResourceVersion,
-        /// Which object of that name.
+        /// Its uid, which tells it from other objects of the same name.
         uid: Uid,
         /// Whether a run of the same key is known to have changed it: see [`Write::has_changed`].
         by_us: bool,
     },
-    /// A resync shows everything again.
+    /// A resync.
     Resync,
-    /// The run before asked for it.
+    /// The last run asked for it with `RequeueAfter`.
     Timer,
-    /// A source of the user's, by its name.
+    /// A [stream](crate::ControllerBuilder::stream) of this name.
     Source(Arc<str>),
 }
 
 /// How an object changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It was there when the controller began.
+    /// It existed when the controller started.
     Initial,
-    /// It is new.
+    /// It was created.
     Added,
-    /// It has another version.
+    /// It has a new version.
     Updated,
-    /// It is gone.
+    /// It was deleted.
     Deleted,
 }
 
 impl Cause {
-    /// The cause that an event is.
+    /// The cause for an event of an informer.
     pub(crate) fn of<K>(resource: &Resource, event: &Event<K>) -> Self {
         if event.is_resync() {
             return Self::Resync;
@@ -60,13 +62,13 @@ impl Cause {
             Event::Updated { .. } => Change::Updated,
             Event::Deleted { .. } => Change::Deleted,
         };
-        let object: &Cached<K> = event.object();
+        let head = event.object().head();
         Self::Changed {
             resource: resource.clone(),
-            object: object.key().clone(),
+            object: event.key().clone(),
             change,
-            version: object.head().resource_version().clone(),
-            uid: object.head().uid().clone(),
+            version: head.resource_version().clone(),
+            uid: head.uid().clone(),
             by_us: false,
         }
     }
@@ -76,25 +78,29 @@ impl Cause {
         matches!(self, Self::Changed { by_us: true, .. })
     }
 
-    /// Marks it if one of `writes` led to it, and is valid.
-    pub(crate) fn ascribe<'w>(
+    /// Sets `by_us` if one of `writes` led to the change, and is still valid.
+    ///
+    /// A deletion leads to a version that its answer does not contain, so it is recognized by the
+    /// uid.
+    pub(crate) fn mark_if_own<'w>(
         &mut self,
         mut writes: impl Iterator<Item = &'w Write>,
         is_valid: impl Fn(&Write) -> bool,
     ) {
-        if let Self::Changed { resource, object, change, version, uid, by_us } = self {
-            *by_us = writes.any(|write| {
-                write.is_of(resource)
-                    && write.key() == object
-                    && write.led_to(*change, version, uid)
-                    && is_valid(write)
-            });
-        }
+        let Self::Changed { resource, object, change, version, uid, by_us } = self else { return };
+        *by_us = writes.any(|write| {
+            let led_to_it = match &write.version {
+                Some(made) => made == version,
+                None => *change == Change::Deleted && write.uid == *uid,
+            };
+            let is_of_object = write.is_of(resource) && write.key == *object;
+            is_of_object && write.has_changed && led_to_it && is_valid(write)
+        });
     }
 
-    /// Whether it can wait for others: nothing has happened, or not just now.
-    pub(crate) fn is_patient(&self) -> bool {
-        matches!(self, Self::Resync | Self::Changed { change: Change::Initial, .. })
+    /// Whether something has just happened.
+    pub(crate) fn is_urgent(&self) -> bool {
+        !matches!(self, Self::Resync | Self::Changed { change: Change::Initial, .. })
     }
 }
 

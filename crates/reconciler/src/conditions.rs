@@ -1,19 +1,19 @@
 //! Conditions in the status of an object: one of each type, with the time of its last transition.
 //!
-//! The time is what is easily done wrong: it tells since when the status is what it is, so it changes with the status
-//! and with nothing else. A controller that set it on every run would wake itself by its own write.
+//! The time says since when the status has its value, so it changes with the status and with
+//! nothing else. A controller that set it in every run would wake itself by its own write.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-/// A condition whose time is left to [`set_condition`].
+/// A condition without a time, which [`set_condition`] sets.
 ///
 /// ```
 /// use windlass_reconciler::{condition, is_condition_true, set_condition};
 ///
 /// let mut conditions = Vec::new();
 /// assert!(set_condition(&mut conditions, condition("Ready", "True", "AllUp", "3 of 3 are up")));
-/// // The same again is no change, so there is nothing to write.
+/// // The same again changes nothing, so there is nothing to write.
 /// assert!(!set_condition(&mut conditions, condition("Ready", "True", "AllUp", "3 of 3 are up")));
 /// assert!(is_condition_true(&conditions, "Ready"));
 /// ```
@@ -33,15 +33,15 @@ pub fn condition(
     }
 }
 
-/// Puts a condition in, in place of the one of its type. Says whether that changed anything.
+/// Sets a condition, and replaces the one of its type. Returns whether that changed anything.
 ///
-/// `lastTransitionTime` stays as it is, unless the status changes; then it is that of the new condition, or now if that
-/// has none (the epoch counts as none, since the field cannot be left out).
+/// `lastTransitionTime` stays unless the status changes. Then it is that of the new condition, or
+/// now if that has none (the epoch counts as none, since the field cannot be left out).
 pub fn set_condition(conditions: &mut Vec<Condition>, condition: Condition) -> bool {
     set_condition_at(conditions, condition, Timestamp::now())
 }
 
-/// As [`set_condition`], for those who have a clock of their own.
+/// Like [`set_condition`], with a time instead of now.
 pub fn set_condition_at(
     conditions: &mut Vec<Condition>,
     mut condition: Condition,
@@ -63,7 +63,7 @@ pub fn set_condition_at(
     is_changed
 }
 
-/// Takes the condition of a type out. Says whether there was one.
+/// Removes the condition of a type. Returns whether there was one.
 pub fn remove_condition(conditions: &mut Vec<Condition>, type_: &str) -> bool {
     let before = conditions.len();
     conditions.retain(|condition| condition.type_ != type_);
@@ -75,12 +75,13 @@ pub fn find_condition<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'
     conditions.iter().find(|condition| condition.type_ == type_)
 }
 
-/// Whether the condition of a type is there, and `True`.
+/// Whether the condition of a type exists and is `True`.
 pub fn is_condition_true(conditions: &[Condition], type_: &str) -> bool {
     find_condition(conditions, type_).is_some_and(|condition| condition.status == "True")
 }
 
-/// The server stores whole seconds. What was written must equal what is read, or each run would see a change.
+/// The server stores whole seconds. The written time must equal the one that is read later, or each
+/// run would see a change.
 fn whole_seconds(moment: Timestamp) -> Timestamp {
     Timestamp::from_second(moment.as_second()).unwrap_or(moment)
 }

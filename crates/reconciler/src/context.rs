@@ -1,5 +1,6 @@
-//! What a run is given beside its object.
+//! What a run is given besides its object.
 
+use std::any::type_name;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -7,21 +8,22 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use tokio::time::Instant;
 use windlass_indexer::{Lister, ObjectKey};
-use windlass_informer::{Resource, Scope};
+use windlass_informer::Resource;
 
-use crate::Error;
+use crate::bounds::StaticResource;
 use crate::cause::Cause;
-use crate::expectations::{Expectations, Pending};
+use crate::error::Error;
 use crate::live::Live;
-use crate::recorder::Recorder;
+use crate::recorder::{Occurrence, Recorder};
 use crate::recording::{WriteLog, recording};
-use crate::source::{NoLister, Sources};
-use crate::write::Recorded;
+use crate::source::NoLister;
+use crate::tools::Tools;
 
-/// One run: which key, why, which attempt it is, and until when; and what it reads and writes with.
+/// One run: its key, its causes, its attempt number and its deadline; and what it reads and writes
+/// with.
 ///
-/// There are two ways to read, and the name says which it is: a [lister](Self::lister) reads a cache, which costs
-/// nothing and may be a moment behind; [`live`](Self::live) asks the server. The cache shows what the *last* run of
+/// There are two ways to read: a [lister](Self::lister) reads a cache, which costs nothing and may
+/// be a moment behind; [`live`](Self::live) asks the server. The cache shows what the *last* run of
 /// this key has written, unless it is [behind](Self::cache_behind).
 pub struct RunContext {
     pub(crate) tools: Arc<Tools>,
@@ -31,11 +33,14 @@ pub struct RunContext {
     pub(crate) attempt: u32,
     pub(crate) deadline: Option<Instant>,
     pub(crate) is_behind: bool,
-    /// A client, and what is written through it. Made when it is first asked for: most runs write nothing.
+    /// A client, and the log of what is written through it. Created on first use, because most runs
+    /// write nothing.
     pub(crate) recording: OnceLock<(Client, WriteLog)>,
 }
 
-/// An event about an object, to be published as [`normal`](Self::normal) or [`warning`](Self::warning).
+/// An event about an object, to be published as [`normal`](Self::normal) or
+/// [`warning`](Self::warning).
+#[derive(Debug)]
 #[must_use = "nothing is published before `normal` or `warning` is called"]
 pub struct EventAbout<'a> {
     recorder: &'a Recorder,
@@ -43,41 +48,14 @@ pub struct EventAbout<'a> {
 }
 
 impl EventAbout<'_> {
-    /// Something went as it should.
+    /// Publishes that something went well.
     pub fn normal(self, reason: &str, note: impl Into<String>) {
-        self.recorder.normal(self.object, reason, note);
+        self.recorder.record(Occurrence::normal(self.object, reason, note));
     }
 
-    /// Something is wrong.
+    /// Publishes that something is wrong.
     pub fn warning(self, reason: &str, note: impl Into<String>) {
-        self.recorder.warning(self.object, reason, note);
-    }
-}
-
-impl fmt::Debug for EventAbout<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EventAbout").field("object", &self.object).finish_non_exhaustive()
-    }
-}
-
-/// What all runs of a controller have.
-pub(crate) struct Tools {
-    pub(crate) controller: Arc<str>,
-    pub(crate) client: Client,
-    pub(crate) sources: Sources,
-    pub(crate) expectations: Expectations,
-    pub(crate) recorder: Recorder,
-}
-
-impl Tools {
-    /// Whether no cache is waited for that should show this write.
-    pub(crate) fn is_seen(&self, recorded: &Recorded) -> bool {
-        self.sources.behind(recorded).is_empty()
-    }
-
-    /// Runs of a key have written this.
-    pub(crate) fn expect_writes(&self, key: &ObjectKey, pending: Pending) {
-        self.expectations.put(key, pending, |recorded| self.is_seen(recorded));
+        self.recorder.record(Occurrence::warning(self.object, reason, note));
     }
 }
 
@@ -87,69 +65,63 @@ impl RunContext {
         &self.tools.controller
     }
 
-    /// Asks the server, and writes to it. What this run writes through it, the next run of this key sees.
+    /// A client. The next run of this key sees what this run writes through it.
     pub fn client(&self) -> &Client {
-        let make = || {
+        let create = || {
             let log = WriteLog::new(self.key.clone(), &self.tools);
             (recording(self.tools.client.clone(), log.clone()), log)
         };
-        &self.recording.get_or_init(make).0
+        &self.recording.get_or_init(create).0
     }
 
-    /// Reads and writes objects of a type at the server, by the rules of a controller.
-    pub fn live<T>(&self) -> Live<'_, T>
-    where
-        T: kube::Resource<DynamicType = (), Scope: Scope>,
-    {
-        Live::new(self)
+    /// Reads and writes objects of a type at the server, in the safe ways of a controller.
+    pub fn live<T: StaticResource>(&self) -> Live<'_, T> {
+        Live::new(self.client(), self.controller())
     }
 
-    /// Reads the cache of a type that the controller watches, owns or reads.
+    /// The cache of a type that the controller watches, owns or reads.
     ///
     /// # Errors
-    /// If it does none of these, or has several caches of the type; the error says what to do.
+    /// Returns an error if the controller has no cache of the type, or several different ones. The
+    /// error says what to do.
     pub fn lister<T: 'static>(&self) -> Result<Lister<T>, Error> {
         self.tools.sources.lister(None).map_err(|why| self.no_lister::<T>(&why))
     }
 
-    /// Reads the cache of a resource that the controller watches, owns or reads as a type: for one that fits several,
-    /// as a dynamic one does.
+    /// The cache of a resource that the controller watches, owns or reads as this type. For types
+    /// that fit several resources, such as a dynamic one.
     ///
     /// # Errors
-    /// If it does none of these, or has several caches of both; the error says what to do.
+    /// Returns an error if the controller has no such cache, or several different ones. The error
+    /// says what to do.
     pub fn lister_of<T: 'static>(&self, resource: &Resource) -> Result<Lister<T>, Error> {
         self.tools.sources.lister(Some(resource)).map_err(|why| self.no_lister::<T>(&why))
     }
 
     fn no_lister<T>(&self, why: &NoLister) -> Error {
-        let (controller, name) = (self.controller(), short_name(std::any::type_name::<T>()));
+        let (controller, name) = (self.controller(), short_name(type_name::<T>()));
         Error::msg(match why {
             NoLister::Missing => format!(
-                "the controller {controller:?} has no cache of {name}: add .reads({}) to its builder, \
-                 or .owns or .watches",
+                "the controller {controller:?} has no cache of {name}: add .reads({}) to its \
+                 builder, or .owns or .watches",
                 watch_of(&name)
             ),
-            NoLister::Several(of) if of.len() > 1 => {
-                let of: Vec<_> = of.iter().map(Resource::to_string).collect();
-                format!(
-                    "the controller {controller:?} has caches of several resources as {name} ({}): say which, by \
-                     lister_of",
-                    of.join(", ")
-                )
-            }
-            NoLister::Several(_) => format!(
-                "the controller {controller:?} has several caches of {name}, with different options: watch it once, \
-                 or give the reconciler the lister that it is to read, from SharedInformerFactory::informer_with"
+            NoLister::SeveralResources(of) => format!(
+                "the controller {controller:?} has caches of several resources as {name} ({of}): \
+                 choose one with lister_of"
+            ),
+            NoLister::SeveralOptions => format!(
+                "the controller {controller:?} has several caches of {name}, with different \
+                 options: watch it once, or give the reconciler the lister that it should read, \
+                 from SharedInformerFactory::informer_with"
             ),
         })
     }
 
     /// Publishes a Kubernetes event about an object, as `kubectl describe` shows it:
-    /// `cx.event(&*object).normal("Synced", "…")`. Events are written in the background, and may be lost.
-    pub fn event<T>(&self, object: &T) -> EventAbout<'_>
-    where
-        T: kube::Resource<DynamicType = ()>,
-    {
+    /// `cx.event(&*object).normal("Synced", "…")`. Events are written in the background, and may be
+    /// lost.
+    pub fn event<T: kube::Resource<DynamicType = ()>>(&self, object: &T) -> EventAbout<'_> {
         EventAbout { recorder: &self.tools.recorder, object: object.object_ref(&()) }
     }
 
@@ -158,12 +130,12 @@ impl RunContext {
         &self.key
     }
 
-    /// Why it runs: the oldest and the newest reasons.
+    /// Why it runs: the oldest and the newest causes.
     pub fn causes(&self) -> &[Cause] {
         &self.causes
     }
 
-    /// How many reasons between them were left out.
+    /// How many causes between them were left out.
     pub fn causes_omitted(&self) -> u64 {
         self.causes_omitted
     }
@@ -178,12 +150,13 @@ impl RunContext {
         self.deadline
     }
 
-    /// Whether a cache may not show yet what the last run of this key has written, though that was
-    /// waited for. Then read [live](Self::live) before you create something that may exist already.
+    /// Whether a cache may not show yet what the last run of this key has written, although the
+    /// controller waited for it. Then read [live](Self::live) before you create something that may
+    /// exist already.
     ///
-    /// It is `true` in every run until the cache has caught up. What cannot be known is told once:
-    /// whether a write was made whose answer was lost, and whether a source will ever show an
-    /// object that it selects by a field other than its name.
+    /// It is `true` in every run until the cache has caught up. What cannot be known is reported in
+    /// one run only: whether a write was made whose answer was lost, and whether a source will ever
+    /// show an object that it selects by a field other than its name.
     pub fn cache_behind(&self) -> bool {
         self.is_behind
     }
@@ -200,25 +173,18 @@ impl fmt::Debug for RunContext {
     }
 }
 
-/// The name of a type without the paths in it, also of those in its brackets.
+/// The name of a type without paths, also within its brackets.
 fn short_name(name: &str) -> String {
-    let is_of_path = |char: char| char.is_alphanumeric() || matches!(char, '_' | ':');
-    let mut short = String::new();
-    let mut rest = name;
-    while let Some(first) = rest.chars().next() {
-        let path = rest.find(|char| !is_of_path(char)).unwrap_or(rest.len());
-        let (part, after) = rest.split_at(path.max(first.len_utf8()));
-        short.push_str(part.rsplit("::").next().unwrap_or(part));
-        rest = after;
-    }
-    short
+    let is_path = |char: char| char.is_alphanumeric() || matches!(char, '_' | ':');
+    let parts = name.split_inclusive(|char| !is_path(char));
+    parts.map(|part| part.rsplit("::").next().unwrap_or(part)).collect()
 }
 
-/// How a type is watched, as it is written.
+/// The code that makes a watch of a type.
 fn watch_of(name: &str) -> String {
     let metadata = name.strip_prefix("PartialObjectMeta<").and_then(|name| name.strip_suffix('>'));
     match (name, metadata) {
-        // What it is of is not known from the type.
+        // The resource is not known from the type.
         ("DynamicObject", _) | (_, Some("DynamicObject")) => {
             format!("Watch::<{name}>::of(resource)")
         }
@@ -232,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn watches_are_told_as_they_are_written() {
+    fn missing_watch_is_named_as_it_is_written() {
         let cases = [
             ("k8s_openapi::api::core::v1::Secret", "Watch::<Secret>::new()"),
             ("Foo", "Watch::<Foo>::new()"),

@@ -1,102 +1,109 @@
 //! A controller: informers whose events become keys in a queue, and workers that drain it.
 
+use std::convert::Infallible;
 use std::fmt;
+use std::panic::resume_unwind;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::{Stream, StreamExt as _};
-use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use windlass_indexer::{Cached, Lister, ObjectKey};
 use windlass_informer::{InformerError, InformerStatus};
-use windlass_workqueue::WorkQueue;
+use windlass_workqueue::{Add, WorkQueue};
 
+use crate::bounds::ObjectType;
 use crate::cause::Cause;
+use crate::counts::Counts;
+use crate::enqueue::Enqueuer;
 use crate::journal::Run;
 use crate::recorder::RecorderStatus;
 use crate::run_error::RunError;
 use crate::source::{Source, SourceId};
-use crate::tally::Counts;
 use crate::watch::Watch;
 use crate::wiring::Wiring;
 use crate::worker::Work;
 
-/// The queue of a controller.
-pub(crate) type Queue = WorkQueue<ObjectKey, Cause>;
-
-/// How often a controller that waits for its caches says what it waits for, if there is trouble.
+/// How often a controller that waits for a cache repeats why the cache cannot sync.
 const TROUBLE_EVERY: Duration = Duration::from_secs(10);
 
-/// How long the end waits for events to be written.
+/// How long a controller that stops waits for its events to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A controller, ready to run. Made by [`Controller::of`](crate::ControllerBuilder).
+/// A controller, ready to run. Built by [`Controller::of`](crate::ControllerBuilder).
 pub struct Controller<K> {
     pub(crate) work: Arc<Work<K>>,
     pub(crate) wiring: Wiring,
-    pub(crate) streams: Mutex<Vec<KeyStream>>,
-    pub(crate) has_run: AtomicBool,
+    /// `None` once the controller runs, or has run.
+    pub(crate) streams: Mutex<Option<Vec<KeyStream>>>,
     pub(crate) workers: usize,
     pub(crate) sync_timeout: Duration,
 }
 
-/// Keys from elsewhere.
+/// A stream of keys, with its name.
 pub(crate) struct KeyStream {
     pub(crate) name: Arc<str>,
     pub(crate) keys: Pin<Box<dyn Stream<Item = ObjectKey> + Send>>,
 }
 
-/// What a controller is at.
+/// The state of a controller.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ControllerStatus {
     /// Its name.
     pub controller: Arc<str>,
-    /// How many keys it works on at once.
+    /// How many keys run at once.
     pub workers: usize,
     /// Keys that are ready and wait for a worker.
     pub ready: usize,
-    /// What it has done.
+    /// Counts of its runs.
     pub counts: Counts,
-    /// What became of the Kubernetes events that its runs recorded.
+    /// Counts of the Kubernetes events that its runs recorded.
     pub events: RecorderStatus,
-    /// What its informers are at.
+    /// The state of its informers.
     pub sources: Vec<InformerStatus>,
 }
 
-impl<K: DeserializeOwned + Send + Sync + 'static> Controller<K> {
-    /// Runs it until `stop` is cancelled; runs that are under way are finished. Its informers are started if
-    /// nobody has, and all of their caches and handlers are synced before the first run.
+impl<K: ObjectType> Controller<K> {
+    /// Runs the controller until `stop` is cancelled, and then waits for the runs that are under
+    /// way. It starts its informers, and waits until all of their caches and handlers are synced
+    /// before the first run.
     ///
     /// A controller runs once.
     ///
     /// # Errors
-    /// If a cache is not complete in time, or an informer or a stream breaks; if it ran before.
+    /// Returns an error if a cache does not sync in time, if an informer or a stream breaks, or if
+    /// the controller ran before.
+    ///
+    /// # Cancel safety
+    /// If it is dropped, the runs that are under way are cancelled.
     pub async fn run(&self, stop: CancellationToken) -> Result<(), RunError> {
-        if self.has_run.swap(true, Ordering::Relaxed) {
-            return Err(RunError::AlreadyRan);
-        }
+        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let streams = streams.ok_or(RunError::AlreadyRan)?;
         self.wiring.factory.start();
         let ran = tokio::select! {
             () = stop.cancelled() => Ok(()),
             synced = self.wait_for_sync() => match synced {
-                Ok(()) => self.work_until(&stop).await,
+                Ok(()) => self.work_until(&stop, streams).await,
                 Err(error) => Err(error),
             },
         };
-        self.work.queue.shut_down();
-        // Events are best effort: a server that is away does not keep a process from ending.
+        self.queue().shut_down();
+        // Events are best effort: an unreachable server does not keep a process from ending.
         let _ = timeout(FLUSH_TIMEOUT, self.work.tools.recorder.flush()).await;
         ran
     }
 
-    /// Runs the workers until they are to stop, or something breaks that they depend on.
-    async fn work_until(&self, stop: &CancellationToken) -> Result<(), RunError> {
-        // Cancelled also if something breaks: no key is begun on caches that nobody keeps up to date.
+    /// Runs the workers until `stop` is cancelled, or something breaks that they depend on.
+    async fn work_until(
+        &self,
+        stop: &CancellationToken,
+        key_streams: Vec<KeyStream>,
+    ) -> Result<(), RunError> {
+        // Also cancelled if something breaks, so that no run begins with stale caches.
         let stop = &stop.child_token();
         let mut workers = JoinSet::new();
         for _ in 0..self.workers {
@@ -107,22 +114,22 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Controller<K> {
         let work = Arc::clone(&self.work);
         watchdog.spawn(async move { work.warn_while_running().await });
         let mut streams = JoinSet::new();
-        let taken =
-            std::mem::take(&mut *self.streams.lock().unwrap_or_else(PoisonError::into_inner));
-        for stream in taken {
-            let wiring = self.wiring.clone();
-            streams.spawn(async move { pump(stream, &wiring).await });
+        for stream in key_streams {
+            streams.spawn(enqueue_all(stream, self.work.enqueuer.clone()));
         }
-        // The panic of a worker, which is a bug in here: other runs are finished before it goes on.
+        // Workers catch the panics of reconcilers, so a panic of a worker is a bug of this crate.
+        // It is passed on after the other runs have ended.
         let mut bug = None;
         let ended = loop {
             tokio::select! {
                 () = stop.cancelled() => break Ok(()),
-                failure = self.wiring.factory.wait_for_failure() => break Err(RunError::Broke(failure)),
+                failure = self.wiring.factory.wait_for_failure() => {
+                    break Err(RunError::Broke(failure));
+                }
                 Some(ended) = streams.join_next() => if ended.is_err() {
                     break Err(RunError::StreamPanicked);
                 },
-                // Or the queue was shut down by somebody else.
+                // Without a bug: the user has shut the queue down.
                 Some(ended) = workers.join_next() => {
                     bug = ended.err();
                     break Ok(());
@@ -134,14 +141,14 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Controller<K> {
             }
         };
         stop.cancel();
-        self.work.queue.shut_down();
+        self.queue().shut_down();
         streams.shutdown().await;
         // The watchdog goes on until the last run has ended.
         while let Some(ended) = workers.join_next().await {
             bug = bug.or(ended.err());
         }
-        if let Some(error) = bug {
-            resume(error);
+        if let Some(Ok(panic)) = bug.map(tokio::task::JoinError::try_into_panic) {
+            resume_unwind(panic);
         }
         watchdog.shutdown().await;
         ended
@@ -149,62 +156,56 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Controller<K> {
 
     /// The last runs of a key, the oldest first: when, why, how long, how it ended, what it wrote.
     pub fn runs(&self, key: &ObjectKey) -> Vec<Run> {
-        self.work.journal.read(key)
+        self.work.journal.runs(key)
     }
 
-    /// Reads the objects that are reconciled.
+    /// The cache of the objects that are reconciled.
     pub fn lister(&self) -> &Lister<K> {
         &self.work.objects
     }
 
-    /// The queue: what every key is at.
+    /// The queue, which knows the state of every key.
     pub fn queue(&self) -> &WorkQueue<ObjectKey, Cause> {
-        &self.work.queue
+        &self.work.enqueuer.queue
     }
 
-    /// What it has done, and what its informers are at.
+    /// What it has done, and the state of its informers.
     pub fn status(&self) -> ControllerStatus {
+        let tools = &self.work.tools;
         ControllerStatus {
-            controller: Arc::clone(&self.work.tools.controller),
+            controller: Arc::clone(&tools.controller),
             workers: self.workers,
-            ready: self.work.queue.len(),
-            counts: self.work.tally.read(),
-            events: self.work.tools.recorder.status(),
-            sources: self.work.tools.sources.all().iter().map(|source| source.status()).collect(),
+            ready: self.queue().len(),
+            counts: self.work.journal.counts(),
+            events: tools.recorder.status(),
+            sources: tools.sources.all().iter().map(|source| source.status()).collect(),
         }
     }
 
-    /// Adds a source to a controller that may run already, as for a definition that was installed later: as
-    /// [`owns`](crate::ControllerBuilder::owns). Nothing waits for its cache.
+    /// Adds a source like [`owns`](crate::ControllerBuilder::owns) to a controller that may already
+    /// run, for example for a definition that was installed later. Runs do not wait for its cache.
     ///
     /// # Errors
-    /// If its informer cannot be made.
-    pub fn add_owned<T>(&self, watch: Watch<T>) -> Result<SourceId, InformerError>
-    where
-        T: DeserializeOwned + Send + Sync + 'static,
-    {
+    /// Returns an error if the informer cannot be created.
+    pub fn add_owned<T: ObjectType>(&self, watch: Watch<T>) -> Result<SourceId, InformerError> {
         Ok(self.add(self.wiring.owns(watch)?))
     }
 
-    /// Adds a source to a controller that may run already: as [`watches`](crate::ControllerBuilder::watches).
-    /// Nothing waits for its cache.
+    /// Adds a source like [`watches`](crate::ControllerBuilder::watches) to a controller that may
+    /// already run. Runs do not wait for its cache.
     ///
     /// # Errors
-    /// If its informer cannot be made.
-    pub fn add_watched<T, I>(
+    /// Returns an error if the informer cannot be created.
+    pub fn add_watched<T: ObjectType, I: IntoIterator<Item = ObjectKey>>(
         &self,
         watch: Watch<T>,
         keys: impl Fn(&Cached<T>) -> I + Send + Sync + 'static,
-    ) -> Result<SourceId, InformerError>
-    where
-        T: DeserializeOwned + Send + Sync + 'static,
-        I: IntoIterator<Item = ObjectKey>,
-    {
+    ) -> Result<SourceId, InformerError> {
         Ok(self.add(self.wiring.watches(watch, keys)?))
     }
 
-    /// Removes a source that was added, as when its definition goes. Its informer stops if nobody else uses it.
-    /// Returns whether it was there.
+    /// Removes a source that was added. Its informer stops if nobody else uses it. Returns whether
+    /// the source was there.
     pub fn remove(&self, source: SourceId) -> bool {
         self.work.tools.sources.remove(source)
     }
@@ -221,22 +222,24 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Controller<K> {
             let synced = async {
                 tokio::select! {
                     synced = source.wait_for_sync() => synced,
-                    never = self.tell_trouble(&source) => match never {},
+                    never = self.warn_of_trouble(&source) => match never {},
                 }
             };
             match timeout_at(deadline, synced).await {
                 Ok(true) => {}
-                // Somebody took it away meanwhile, and so nobody waits for it.
+                // It was removed meanwhile, so nobody waits for it.
                 Ok(false) if source.is_removed() => {}
-                Ok(false) => return Err(RunError::stopped(source.resource())),
+                Ok(false) => {
+                    return Err(RunError::Stopped { resource: source.resource().clone() });
+                }
                 Err(_) => return Err(RunError::not_synced(&source.status(), self.sync_timeout)),
             }
         }
         Ok(())
     }
 
-    /// Says what a cache waits for, if the server refuses it: a definition that is missing, a right.
-    async fn tell_trouble(&self, source: &Source) -> std::convert::Infallible {
+    /// Warns while the server refuses to list or watch a source. Never returns.
+    async fn warn_of_trouble(&self, source: &Source) -> Infallible {
         let mut pause = Duration::from_secs(1);
         loop {
             sleep(pause).await;
@@ -249,23 +252,13 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Controller<K> {
     }
 }
 
-/// Wakes what a stream names, until it ends.
-async fn pump(mut stream: KeyStream, wiring: &Wiring) {
+/// Enqueues every key that the stream yields.
+async fn enqueue_all(mut stream: KeyStream, enqueuer: Enqueuer) {
     while let Some(key) = stream.keys.next().await {
-        wiring.wake(key, Cause::Source(Arc::clone(&stream.name)));
+        enqueuer.add(key, Add::now(), Cause::Source(Arc::clone(&stream.name)));
     }
-    tracing::debug!(
-        controller = &*wiring.controller,
-        stream = &*stream.name,
-        "a stream of keys has ended"
-    );
-}
-
-/// Workers catch what reconcilers do, so a panic of their own is a bug here.
-fn resume(error: tokio::task::JoinError) {
-    if error.is_panic() {
-        std::panic::resume_unwind(error.into_panic());
-    }
+    let controller = &*enqueuer.controller;
+    tracing::debug!(controller, stream = &*stream.name, "a stream of keys has ended");
 }
 
 impl<K> fmt::Debug for Controller<K> {

@@ -1,8 +1,8 @@
-//! Installing a `CustomResourceDefinition`, and waiting until its objects can be made.
+//! Installing a `CustomResourceDefinition`, and waiting until objects of it can be created.
 //!
-//! What is there is read, and brought one step further: created, changed by a patch of the difference, waited for.
-//! Then it is read again, until the server serves it or time is up. So it does not matter who else installs the same
-//! definition meanwhile, or at which step a request fails.
+//! Each step reads the definition and brings it one step further: creates it, patches the
+//! difference, or waits. This repeats until the server serves it or time is up. So it does not
+//! matter who else installs the same definition meanwhile, or at which step a request fails.
 
 mod change;
 mod error;
@@ -18,30 +18,34 @@ use tokio::time::{sleep, timeout};
 
 pub use error::{InstallError, Obstacle};
 
-/// How long [`install_crd`] waits. A real server takes a second or two; after a restart it may take longer.
+/// How long [`install_crd`] waits. A real server takes a second or two, and longer after a restart.
 pub const INSTALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a look at the server may take.
+/// How long a step may take.
 const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The first pause between two looks; it doubles with each.
+/// The first pause between two steps; it doubles with each.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// Installs a definition, or brings the one that is there up to date, and waits until its objects can be made: until
-/// its names are accepted, it is established, and discovery has all its versions. At most [`INSTALL_TIMEOUT`].
+/// Installs a definition, or updates the existing one, and waits until objects of it can be
+/// created: until its names are accepted, it is established, and discovery has all its versions. At
+/// most [`INSTALL_TIMEOUT`].
 ///
-/// Labels, annotations and finalizers that others have put on it stay. A definition that is as it should be is not
+/// Labels, annotations and finalizers that others have added stay. If nothing differs, nothing is
 /// written. It needs the verbs `get`, `create` and `patch` on `customresourcedefinitions`.
 ///
 /// ```no_run
-/// # use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+/// # use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as extensions;
 /// use windlass_reconciler::install_crd;
 /// # use windlass_reconciler::InstallError;
 ///
-/// # async fn example(client: kube::Client, foo_crd: CustomResourceDefinition) -> Result<(), InstallError> {
+/// # async fn example(
+/// #     client: kube::Client,
+/// #     foo_crd: extensions::CustomResourceDefinition,
+/// # ) -> Result<(), InstallError> {
 /// // With `kube`'s derive: `Foo::crd()` of `kube::CustomResourceExt`.
 /// install_crd(&client, &foo_crd).await?;
 /// # Ok(())
@@ -49,10 +53,11 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// ```
 ///
 /// # Errors
-/// If the server refuses it, or it cannot be used in time. The error says why, and what to do.
+/// Returns an error if the server refuses the definition, or it cannot be used in time. The error
+/// says why, and what to do.
 ///
 /// # Cancel safety
-/// Dropping it half-way leaves the definition as far as it was brought; calling it again goes on from there.
+/// If it is dropped half-way, the definition stays as it is; another call continues from there.
 pub async fn install_crd(
     client: &Client,
     definition: &CustomResourceDefinition,
@@ -60,13 +65,13 @@ pub async fn install_crd(
     install_crd_within(client, definition, INSTALL_TIMEOUT).await
 }
 
-/// As [`install_crd`], with a limit of your own.
+/// Like [`install_crd`], with your own limit.
 ///
 /// # Errors
-/// If the server refuses it, or it cannot be used in time. The error says why, and what to do.
+/// As for [`install_crd`].
 ///
 /// # Cancel safety
-/// As that of [`install_crd`].
+/// As for [`install_crd`].
 pub async fn install_crd_within(
     client: &Client,
     definition: &CustomResourceDefinition,
@@ -91,21 +96,23 @@ struct Install<'a> {
     wanted: &'a CustomResourceDefinition,
 }
 
-/// How far it is.
-enum Step {
-    Ready(Box<CustomResourceDefinition>),
-    Waiting(Obstacle),
+/// Why the definition cannot be used after a step.
+enum Unready {
+    /// Another step may help.
+    Wait(Obstacle),
+    /// No further step helps.
+    Fail(InstallError),
 }
 
 impl Install<'_> {
-    /// Goes on until it is ready. What it waits for is always in `obstacle`.
+    /// Repeats the step until the definition can be used. `obstacle` is what it waits for.
     async fn run(&self, obstacle: &mut Obstacle) -> Result<CustomResourceDefinition, InstallError> {
         let mut pause = PAUSE;
         loop {
             *obstacle = match timeout(STEP_TIMEOUT, self.step()).await {
-                Ok(Ok(Step::Ready(definition))) => return Ok(*definition),
-                Ok(Ok(Step::Waiting(obstacle))) => obstacle,
-                Ok(Err((verb, error))) => Obstacle::of(error, verb, self.name)?,
+                Ok(Ok(definition)) => return Ok(definition),
+                Ok(Err(Unready::Wait(obstacle))) => obstacle,
+                Ok(Err(Unready::Fail(error))) => return Err(error),
                 Err(_) => Obstacle::NoAnswer,
             };
             sleep(pause).await;
@@ -113,88 +120,93 @@ impl Install<'_> {
         }
     }
 
-    /// One look at the server, and what follows. A request that fails is told with its verb.
-    async fn step(&self) -> Result<Step, (&'static str, kube::Error)> {
-        let present = self.definitions.get_opt(self.name).await.map_err(|error| ("get", error))?;
-        let definition = match present {
-            None => self.create().await?,
-            Some(present) if present.metadata.deletion_timestamp.is_some() => {
-                return Ok(Step::Waiting(Obstacle::Deleting));
+    async fn step(&self) -> Result<CustomResourceDefinition, Unready> {
+        let present = self.definitions.get_opt(self.name).await;
+        let definition = match present.map_err(|error| self.failed("get", error))? {
+            None => {
+                let created = self.definitions.create(&PostParams::default(), self.wanted).await;
+                created.map_err(|error| self.failed("create", error))?
             }
-            Some(present) => self.update(present).await?,
+            Some(present) if present.metadata.deletion_timestamp.is_some() => {
+                return Err(Unready::Wait(Obstacle::Deleting));
+            }
+            Some(present) => {
+                let updated = self.update(present).await;
+                updated.map_err(|error| self.failed("patch", error))?
+            }
         };
         if let Some(obstacle) = not_established(&definition) {
-            return Ok(Step::Waiting(obstacle));
+            return Err(Unready::Wait(obstacle));
         }
-        Ok(match self.not_served(&definition).await? {
-            Some(obstacle) => Step::Waiting(obstacle),
-            None => Step::Ready(Box::new(definition)),
-        })
+        self.check_discovery(&definition).await?;
+        Ok(definition)
     }
 
-    async fn create(&self) -> Result<CustomResourceDefinition, (&'static str, kube::Error)> {
-        let created = self.definitions.create(&PostParams::default(), self.wanted).await;
-        created.map_err(|error| ("create", error))
-    }
-
-    /// Never by PUT: what this version of the types does not know would be erased.
+    /// Not by PUT, which would erase what this version of the types does not know.
     async fn update(
         &self,
         present: CustomResourceDefinition,
-    ) -> Result<CustomResourceDefinition, (&'static str, kube::Error)> {
-        let failed = |error| ("patch", error);
-        let change = change::between(&present, self.wanted);
-        match change.map_err(|error| failed(kube::Error::SerdeError(error)))? {
-            None => Ok(present),
-            Some(patch) => {
-                let patch = Patch::Merge(patch);
-                let params = PatchParams::default();
-                self.definitions.patch(self.name, &params, &patch).await.map_err(failed)
-            }
-        }
+    ) -> Result<CustomResourceDefinition, kube::Error> {
+        let change = change::between(&present, self.wanted).map_err(kube::Error::SerdeError)?;
+        let Some(patch) = change else { return Ok(present) };
+        self.definitions.patch(self.name, &PatchParams::default(), &Patch::Merge(patch)).await
     }
 
-    /// The first version that discovery does not have yet.
-    async fn not_served(
-        &self,
-        definition: &CustomResourceDefinition,
-    ) -> Result<Option<Obstacle>, (&'static str, kube::Error)> {
+    /// Checks that discovery has all versions that are served.
+    async fn check_discovery(&self, definition: &CustomResourceDefinition) -> Result<(), Unready> {
         let spec = &definition.spec;
         for version in spec.versions.iter().filter(|version| version.served) {
             let api_version = format!("{}/{}", spec.group, version.name);
             let is_served = match self.client.list_api_group_resources(&api_version).await {
                 Ok(list) => list.resources.iter().any(|one| one.name == spec.names.plural),
                 Err(kube::Error::Api(status)) if status.code == 404 => false,
-                Err(error) => return Err(("discover", error)),
+                Err(error) => return Err(self.failed("discover", error)),
             };
             if !is_served {
-                return Ok(Some(Obstacle::NotServed { api_version }));
+                return Err(Unready::Wait(Obstacle::NotServed { api_version }));
             }
         }
-        Ok(None)
+        Ok(())
+    }
+
+    /// Decides whether a request that failed is worth another try.
+    fn failed(&self, verb: &'static str, error: kube::Error) -> Unready {
+        let code = match &error {
+            kube::Error::Api(status) => status.code,
+            kube::Error::HyperError(_) | kube::Error::Service(_) => 503,
+            _ => 400,
+        };
+        let (definition, error) = (self.name.to_owned(), error.into());
+        match code {
+            403 => Unready::Fail(InstallError::Forbidden { definition, verb, error }),
+            // Somebody else created, changed or deleted it first, and the next step sees that; or a
+            // token is about to be renewed; or the server is busy or has trouble.
+            401 | 409 | 429 | 500.. => Unready::Wait(Obstacle::Failed { verb, error }),
+            404 if verb == "patch" => Unready::Wait(Obstacle::Failed { verb, error }),
+            _ => Unready::Fail(InstallError::Refused { definition, verb, error }),
+        }
     }
 }
 
 fn not_established(definition: &CustomResourceDefinition) -> Option<Obstacle> {
+    let is_true = |condition: &CustomResourceDefinitionCondition| condition.status == "True";
     let accepted = condition(definition, "NamesAccepted");
     if let Some(refused) = accepted.filter(|condition| condition.status == "False") {
         let message = refused.message.clone().unwrap_or_default();
         return Some(Obstacle::NamesNotAccepted { message });
     }
     let established = condition(definition, "Established");
-    let is_true = |condition: Option<&CustomResourceDefinitionCondition>| {
-        condition.is_some_and(|condition| condition.status == "True")
-    };
-    // Names that were changed just now are not judged yet, whatever the condition still says.
+    // After a change of its names, the conditions are still about the old ones.
     let status = definition.status.as_ref();
     let judged = status.and_then(|status| status.accepted_names.as_ref());
     let is_judged = judged.is_some_and(|names| change::is_same(names, &definition.spec.names));
-    if is_judged && is_true(accepted) && is_true(established) {
+    if is_judged && accepted.is_some_and(is_true) && established.is_some_and(is_true) {
         return None;
     }
-    let message = established.filter(|condition| condition.status != "True");
-    let message = message.and_then(|condition| condition.message.clone());
-    Some(Obstacle::NotEstablished { message: message.unwrap_or_default() })
+    let message = established.filter(|condition| !is_true(condition));
+    let message = message.and_then(|condition| condition.message.as_deref());
+    let message = message.unwrap_or("the server gives no reason").to_owned();
+    Some(Obstacle::NotEstablished { message })
 }
 
 fn condition<'a>(

@@ -1,10 +1,10 @@
-//! What a reconciler fails with, and what that means for the next run.
+//! The error of a reconciler, and what it means for the next run.
 //!
-//! An [`Error`] is made of any error by `?`. What it means is told by its chain of causes: a conflict, a server
-//! that wants to be left alone, missing rights. Who knows better says so, by [`Error::terminal`] and
-//! [`Error::retry_after`].
+//! `?` makes an [`Error`] of any error. Its chain of causes says what it means: a conflict, an
+//! overloaded server, missing rights. A reconciler that knows better says so with
+//! [`Error::terminal`] and [`Error::retry_after`].
 //!
-//! What it shows is fit for a log: see [`safe_message`].
+//! Its message contains no secrets: see [`safe_message`].
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -16,7 +16,7 @@ use windlass_informer::{error_chain, safe_message, status_of};
 
 /// Why a run failed.
 ///
-/// It takes any error by `?`, and so does not implement [`std::error::Error`] itself.
+/// Any error converts to it with `?`, so it cannot implement [`std::error::Error`] itself.
 ///
 /// ```
 /// use windlass_reconciler::{Class, Error};
@@ -26,61 +26,65 @@ use windlass_informer::{error_chain, safe_message, status_of};
 /// }
 /// let error = replicas("many").unwrap_err();
 /// assert_eq!(error.class(), Class::Other);
-/// // No retry can help until somebody edits the object.
+/// // No retry helps until somebody edits the object.
 /// assert_eq!(error.terminal().class(), Class::Terminal);
 /// ```
 pub struct Error {
     source: Box<dyn StdError + Send + Sync>,
-    said: Option<Said>,
+    verdict: Option<Verdict>,
 }
 
-/// What is said about an error by who knows more than its causes tell.
+/// What the controller or the reconciler decided about an error, whatever its causes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Said {
+enum Verdict {
     Terminal,
     Undecodable,
     RetryAfter(Duration),
 }
 
-/// The longest that a server can ask for. More is a mistake.
+/// The longest delay that is accepted from a server. More is a mistake.
 const SERVER_DELAY_MAX: Duration = Duration::from_hours(1);
 
-/// How far a server's delay grows.
+/// Up to which delay repeated failures double the server's delay.
 const SERVER_GROWTH_MAX: Duration = Duration::from_mins(1);
 
-/// What kind of failure it is: counted, shown, and what the next run depends on.
+/// The class of an error. It is counted and logged, and decides about the next run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Class {
-    /// Somebody else has written meanwhile, or made the object first: 409. The next run reads anew.
+    /// Somebody else has written meanwhile, or created the object first: 409. The next run reads it
+    /// again.
     Conflict,
-    /// The server wants to be left alone: 429.
+    /// The server is overloaded: 429.
     Throttled,
-    /// The controller may not do this, or is not known: 403, 401. It is retried, since rights can be given.
+    /// The controller has no right to do this, or its credentials are invalid: 403, 401. It is
+    /// retried, since rights can be granted.
     Forbidden,
-    /// The server did not answer, or had trouble itself: 5xx, a broken connection, a timeout.
+    /// The server did not answer, or failed itself: 5xx, a broken connection, a timeout.
     Transient,
-    /// The object that is reconciled cannot be decoded as its type. It is not retried before its next version. Another
-    /// object that cannot is [`Other`](Self::Other): nothing wakes the key when that one is mended.
+    /// The reconciled object cannot be decoded as its type. It is not retried before its next
+    /// version. If another object cannot be decoded, that is [`Other`](Self::Other): nothing wakes
+    /// the key when that object is fixed.
     Undecodable,
-    /// The reconciler said that no retry helps. The next change of the object is the next try.
+    /// The reconciler said that no retry helps. The next change of the object leads to the next
+    /// run.
     Terminal,
     /// Everything else.
     Other,
 }
 
-/// How long to wait before the next run, whatever the limiter says.
+/// A delay before the next run that replaces the limiter's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delay {
-    /// The reconciler said so, by [`Error::retry_after`].
+    /// The reconciler asked for it, with [`Error::retry_after`].
     Exact(Duration),
-    /// The server said so. The wait doubles with each failure in a row, up to a minute or to what the
-    /// server said: a server that sheds load says one second, however long it does.
+    /// The server asked for it. The delay doubles with each failure in a row, up to a minute or to
+    /// what the server asks for: an overloaded server always asks for one second.
     AtLeast(Duration),
 }
 
 impl Delay {
-    /// The wait after a failure, of which there were `failures` in a row before.
+    /// The delay after a failure that followed on `failures` others in a row.
     pub(crate) fn after(self, failures: u32) -> Duration {
         match self {
             Self::Exact(delay) => delay,
@@ -93,55 +97,55 @@ impl Delay {
 }
 
 impl Error {
-    /// An error that is only a sentence.
+    /// An error that is only a message.
     pub fn msg(message: impl Into<String>) -> Self {
-        Self { source: Box::new(Message(message.into())), said: None }
+        Self::boxed(message.into().into())
     }
 
-    /// From an error whose type is not known, as `anyhow`'s: `Error::boxed(error.into())`.
+    /// From an error of unknown type, such as `anyhow`'s: `Error::boxed(error.into())`.
     pub fn boxed(source: Box<dyn StdError + Send + Sync>) -> Self {
-        Self { source, said: None }
+        Self { source, verdict: None }
     }
 
-    /// The object that is reconciled cannot be decoded.
+    /// The reconciled object cannot be decoded.
     pub(crate) fn undecodable(error: DecodeError) -> Self {
-        Self { source: Box::new(error), said: Some(Said::Undecodable) }
+        Self { source: Box::new(error), verdict: Some(Verdict::Undecodable) }
     }
 
-    /// No retry helps: the object has to change first.
+    /// Makes the error terminal: no retry helps, the object has to change first.
     #[must_use]
     pub fn terminal(self) -> Self {
-        Self { said: Some(Said::Terminal), ..self }
+        Self { verdict: Some(Verdict::Terminal), ..self }
     }
 
-    /// The next run comes after `delay`. The limiter is not asked, so the retry takes no slot from
-    /// others. It still counts as a failure.
+    /// Retries after `delay`. The limiter is not asked, so the retry takes no slot from others. It
+    /// still counts as a failure.
     #[must_use]
     pub fn retry_after(self, delay: Duration) -> Self {
-        Self { said: Some(Said::RetryAfter(delay)), ..self }
+        Self { verdict: Some(Verdict::RetryAfter(delay)), ..self }
     }
 
-    /// What kind of failure it is.
+    /// The class of the error.
     pub fn class(&self) -> Class {
-        match self.said {
-            Some(Said::Terminal) => Class::Terminal,
-            Some(Said::Undecodable) => Class::Undecodable,
-            Some(Said::RetryAfter(_)) | None => {
+        match self.verdict {
+            Some(Verdict::Terminal) => Class::Terminal,
+            Some(Verdict::Undecodable) => Class::Undecodable,
+            Some(Verdict::RetryAfter(_)) | None => {
                 error_chain(&*self.source).find_map(class_of).unwrap_or(Class::Other)
             }
         }
     }
 
-    /// When the next run comes, if the reconciler or the server said so.
+    /// The delay before the next run, if the reconciler or the server asked for one.
     pub fn delay(&self) -> Option<Delay> {
-        match self.said {
-            Some(Said::RetryAfter(delay)) => Some(Delay::Exact(delay)),
-            Some(Said::Terminal | Said::Undecodable) => None,
+        match self.verdict {
+            Some(Verdict::RetryAfter(delay)) => Some(Delay::Exact(delay)),
+            Some(Verdict::Terminal | Verdict::Undecodable) => None,
             None => error_chain(&*self.source).find_map(server_delay).map(Delay::AtLeast),
         }
     }
 
-    /// What it was made of.
+    /// The error that it was made of.
     pub fn source(&self) -> &(dyn StdError + Send + Sync + 'static) {
         &*self.source
     }
@@ -168,7 +172,8 @@ fn class_of(error: &(dyn StdError + 'static)) -> Option<Class> {
     is_transient.then_some(Class::Transient)
 }
 
-/// Whether an error is of the type that a variant of kube's holds. So no crate has to be named that kube uses within.
+/// Whether an error has the type that a variant of kube's error holds. So a crate that kube uses
+/// internally need not be named.
 fn is_held_by<T: StdError + 'static>(
     _variant: fn(T) -> kube::Error,
     error: &(dyn StdError + 'static),
@@ -176,7 +181,7 @@ fn is_held_by<T: StdError + 'static>(
     error.is::<T>()
 }
 
-/// Whether it is the trouble of a connection, and not of a file.
+/// Whether it is an error of a connection, and not of a file.
 fn is_of_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{
         BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, HostUnreachable,
@@ -202,21 +207,9 @@ fn server_delay(error: &(dyn StdError + 'static)) -> Option<Duration> {
     (seconds > 0).then(|| Duration::from_secs(u64::from(seconds)))
 }
 
-/// A sentence.
-#[derive(Debug)]
-struct Message(String);
-
-impl fmt::Display for Message {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl StdError for Message {}
-
 impl<E: StdError + Send + Sync + 'static> From<E> for Error {
     fn from(error: E) -> Self {
-        Self { source: Box::new(error), said: None }
+        Self::boxed(Box::new(error))
     }
 }
 

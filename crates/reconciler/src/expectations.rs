@@ -3,15 +3,13 @@
 //! They are forgotten when the caches show them: when the key runs again, which waits for them, or
 //! when there are many keys, or many writes of one key.
 //!
-//! What is held is bounded by what the caches do not show yet: as many writes as a controller makes
-//! within the delay of its watches, and of writes to one object mostly the last. There is no other
-//! limit. The newest version of a kind is not enough to wait for: caches select by labels and
-//! names, and one that does not select the newest write may select those before it. Nor has a
-//! deletion that is done a version to wait for.
+//! Their number is bounded by what the caches do not show yet: as many writes as a controller makes
+//! within the delay of its watches, and mostly the last one of each object. There is no other
+//! limit. It would not be enough to wait for the newest version of a resource: caches select by
+//! labels and names, and a cache that does not select the newest write may select earlier ones. And
+//! a completed deletion has no version to wait for.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use foldhash::fast::RandomState;
@@ -20,24 +18,21 @@ use windlass_indexer::ObjectKey;
 
 use crate::write::{Recorded, Write};
 
-/// How many writes of a key there are at least before those are forgotten that need not be waited
-/// for.
+/// From this many writes of a key on, those are dropped that need not be waited for.
 const WRITES_MIN: usize = 64;
 
-/// How many keys there are at least before it is looked whose writes have been seen.
+/// From this many keys on, those are dropped whose writes have been seen.
 const SWEEP_MIN: usize = 1_024;
 
 #[derive(Debug)]
 pub(crate) struct Expectations {
     state: Mutex<State>,
-    /// How many keys there are, to be looked at without the lock: mostly there are none.
-    count: AtomicUsize,
 }
 
 #[derive(Debug)]
 struct State {
     keys: HashMap<ObjectKey, Pending, RandomState>,
-    /// How many keys lead to the next sweep.
+    /// The number of keys at which the next sweep happens.
     sweep_at: usize,
 }
 
@@ -46,22 +41,21 @@ struct State {
 pub(crate) struct Pending {
     /// In the order in which they were made.
     pub(crate) writes: Vec<Recorded>,
-    /// Whether a write was perhaps made: its answer was lost.
+    /// Whether there may have been another write, whose answer was lost.
     pub(crate) has_unknown: bool,
     /// When the run that made the last of them ended.
     pub(crate) since: Instant,
-    /// How many writes lead to the next look at which of them were seen.
-    look_at: usize,
+    /// The number of writes at which seen ones are dropped next.
+    forget_at: usize,
 }
 
 impl Expectations {
     pub(crate) fn new() -> Self {
         let state = State { keys: HashMap::default(), sweep_at: SWEEP_MIN };
-        Self { state: Mutex::new(state), count: AtomicUsize::new(0) }
+        Self { state: Mutex::new(state) }
     }
 
-    /// Runs of `key` have written this. `is_seen` tells of a write whether nobody has to wait for
-    /// it.
+    /// Adds what a run of `key` has written. `is_seen` says whether nobody has to wait for a write.
     pub(crate) fn put(
         &self,
         key: &ObjectKey,
@@ -73,50 +67,33 @@ impl Expectations {
         }
         let mut state = self.lock();
         let held = state.keys.entry(key.clone()).or_default();
-        held.has_unknown |= pending.has_unknown;
+        held.append(pending, &is_seen);
         held.since = Instant::now();
-        for recorded in pending.writes {
-            held.note(Some(recorded), &is_seen);
-        }
         if state.keys.len() >= state.sweep_at {
-            let is_wanted =
+            let is_awaited =
                 |pending: &Pending| pending.has_unknown || !pending.writes.iter().all(&is_seen);
-            state.keys.retain(|_, pending| is_wanted(pending));
+            state.keys.retain(|_, pending| is_awaited(pending));
             state.sweep_at = SWEEP_MIN.max(2 * state.keys.len());
         }
-        self.count.store(state.keys.len(), Ordering::Release);
     }
 
-    /// What was taken, and is still not seen.
-    pub(crate) fn put_back(&self, key: &ObjectKey, pending: Pending) {
+    /// Puts back what was taken, and is still not seen.
+    pub(crate) fn put_back(&self, key: &ObjectKey, mut pending: Pending) {
         if pending.is_empty() {
             return;
         }
         let mut state = self.lock();
-        match state.keys.entry(key.clone()) {
-            Entry::Vacant(place) => {
-                place.insert(pending);
-            }
-            // Somebody has written meanwhile who kept the client of an earlier run.
-            Entry::Occupied(mut held) => {
-                let held = held.get_mut();
-                held.has_unknown |= pending.has_unknown;
-                held.writes.splice(0..0, pending.writes);
-            }
+        // Somebody may have written meanwhile with the client of an earlier run.
+        if let Some(later) = state.keys.remove(key) {
+            pending.since = later.since;
+            pending.append(later, |_| false);
         }
-        self.count.store(state.keys.len(), Ordering::Release);
+        state.keys.insert(key.clone(), pending);
     }
 
-    /// What the runs of a key have written since it was asked last.
+    /// Takes what the runs of a key have written since the last call.
     pub(crate) fn take(&self, key: &ObjectKey) -> Option<Pending> {
-        // A key that is taken after its run has ended sees what that run has put here: the queue's lock is between.
-        if self.count.load(Ordering::Acquire) == 0 {
-            return None;
-        }
-        let mut state = self.lock();
-        let taken = state.keys.remove(key);
-        self.count.store(state.keys.len(), Ordering::Release);
-        taken
+        self.lock().keys.remove(key)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -125,38 +102,44 @@ impl Expectations {
 }
 
 impl Pending {
-    /// Notes a write; `None` for one that was perhaps made.
+    /// Notes a write; `None` for one that may have been made.
     pub(crate) fn note(&mut self, recorded: Option<Recorded>, is_seen: impl Fn(&Recorded) -> bool) {
         let Some(recorded) = recorded else {
             self.has_unknown = true;
             return;
         };
         self.writes.push(recorded);
-        if self.writes.len() >= self.look_at {
+        if self.writes.len() >= self.forget_at {
             self.forget_seen(is_seen);
-            self.look_at = WRITES_MIN.max(2 * self.writes.len());
+            self.forget_at = WRITES_MIN.max(2 * self.writes.len());
+        }
+    }
+
+    fn append(&mut self, later: Pending, is_seen: impl Fn(&Recorded) -> bool) {
+        self.has_unknown |= later.has_unknown;
+        for recorded in later.writes {
+            self.note(Some(recorded), &is_seen);
         }
     }
 
     /// Forgets writes that need not be waited for: those that were seen, and those that a later one
     /// supersedes.
     ///
-    /// A completed deletion counts as seen while the cache does not hold the object, which is also so
-    /// before the cache has shown its creation. So a seen write is kept while an earlier write to the
-    /// same object is.
+    /// A completed deletion counts as seen while the cache does not have the object. That is also
+    /// the case before the cache has shown its creation. So a seen write is kept while an earlier
+    /// write to the same object is kept.
     pub(crate) fn forget_seen(&mut self, is_seen: impl Fn(&Recorded) -> bool) {
         let mut kept: Vec<Recorded> = Vec::new();
-        // Where the last write to an object is.
-        let mut places: HashMap<(String, String, ObjectKey), usize, RandomState> =
-            HashMap::default();
+        // The index of the last write to each object.
+        let mut last: HashMap<(String, String, ObjectKey), usize, RandomState> = HashMap::default();
         for recorded in self.writes.drain(..) {
-            let Write { group, plural, .. } = &recorded.write;
-            let object = (group.clone(), plural.clone(), recorded.write.key().clone());
-            match places.get(&object) {
-                Some(&place) if recorded.supersedes(&kept[place]) => kept[place] = recorded,
+            let Write { group, plural, key, .. } = &recorded.write;
+            let object = (group.clone(), plural.clone(), key.clone());
+            match last.get(&object) {
+                Some(&index) if recorded.supersedes(&kept[index]) => kept[index] = recorded,
                 None if is_seen(&recorded) => {}
                 Some(_) | None => {
-                    places.insert(object, kept.len());
+                    last.insert(object, kept.len());
                     kept.push(recorded);
                 }
             }
@@ -171,7 +154,8 @@ impl Pending {
 
 impl Default for Pending {
     fn default() -> Self {
-        Self { writes: Vec::new(), has_unknown: false, since: Instant::now(), look_at: WRITES_MIN }
+        let since = Instant::now();
+        Self { writes: Vec::new(), has_unknown: false, since, forget_at: WRITES_MIN }
     }
 }
 
@@ -181,7 +165,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::credit::Before;
+    use crate::authorship::Before;
     use crate::write::Verb;
     use windlass_informer::RequestTarget;
 
@@ -260,7 +244,7 @@ mod tests {
     #[test]
     fn deletion_is_kept_with_a_creation_that_is_not_seen() {
         let mut pending = Pending::default();
-        let is_seen = |recorded: &Recorded| recorded.write.version().is_none();
+        let is_seen = |recorded: &Recorded| recorded.write.version.is_none();
         pending.note(Some(put("pods", "brief", 1, "web")), is_seen);
         pending.note(Some(delete("brief")), is_seen);
         pending.note(Some(delete("other")), is_seen);

@@ -1,31 +1,33 @@
-//! Finalizers: something outside of the cluster is cleaned up before an object goes.
+//! Finalizers: cleaning up something outside of the cluster before an object is deleted.
 //!
-//! The order is what matters. The finalizer is on the object before the first side effect, and goes only after the
-//! clean-up has succeeded, so that a crash at any point leads to one clean-up too many at worst, never to none.
+//! The order matters: the finalizer is added before the first side effect, and removed only after
+//! the clean-up has succeeded. So a crash can lead to one clean-up too many, but never to none.
 
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use kube::{Resource, ResourceExt as _};
+use kube::ResourceExt as _;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
-use windlass_informer::Scope;
 
-use crate::{Action, Error, Reconcile, RunContext};
+use crate::action::Action;
+use crate::bounds::{ObjectType, StaticResource};
+use crate::context::RunContext;
+use crate::error::Error;
+use crate::reconcile::Reconcile;
 
-/// A reconciler that has something to clean up before its objects go.
+/// A reconciler that has something to clean up before its objects are deleted.
 pub trait Finalize<K>: Send + Sync + 'static {
-    /// The object is there, and has the finalizer.
+    /// The object exists, and has the finalizer.
     fn reconcile(
         &self,
         object: Arc<K>,
         cx: &RunContext,
     ) -> impl Future<Output = Result<Action, Error>> + Send;
 
-    /// The object is to be deleted. It goes when this has succeeded with [`Action::Done`]; until then it is called
-    /// again, and so must be able to find its work half done.
+    /// The object is being deleted. The finalizer is removed when this returns [`Action::Done`].
+    /// Until then it is called again, so it must cope with work that is half done.
     fn cleanup(
         &self,
         object: Arc<K>,
@@ -42,7 +44,11 @@ pub trait Finalize<K>: Send + Sync + 'static {
 /// struct Buckets;
 ///
 /// impl Finalize<ConfigMap> for Buckets {
-///     async fn reconcile(&self, object: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
+///     async fn reconcile(
+///         &self,
+///         object: Arc<ConfigMap>,
+///         cx: &RunContext,
+///     ) -> Result<Action, Error> {
 ///         // make a bucket at the cloud provider, unless it is there
 ///         Ok(Action::Done)
 ///     }
@@ -63,7 +69,7 @@ pub struct Finalized<K, R> {
 }
 
 impl<K, R: Finalize<K>> Finalized<K, R> {
-    /// With a finalizer of this name: a domain of yours, a slash, and what is cleaned up.
+    /// Uses a finalizer of this name: your domain, a slash, and what is cleaned up.
     pub fn new(finalizer: impl Into<String>, inner: R) -> Self {
         Self { finalizer: finalizer.into(), inner, object: PhantomData }
     }
@@ -71,25 +77,19 @@ impl<K, R: Finalize<K>> Finalized<K, R> {
 
 impl<K, R> Reconcile<K> for Finalized<K, R>
 where
-    K: Resource<DynamicType = (), Scope: Scope>
-        + Serialize
-        + DeserializeOwned
-        + Clone
-        + Send
-        + Sync
-        + 'static,
+    K: StaticResource + ObjectType + Serialize + Clone,
     R: Finalize<K>,
 {
     async fn reconcile(&self, object: Arc<K>, cx: &RunContext) -> Result<Action, Error> {
         let is_deleted = object.meta().deletion_timestamp.is_some();
-        let has_it = object.finalizers().contains(&self.finalizer);
-        match (is_deleted, has_it) {
+        let has_finalizer = object.finalizers().contains(&self.finalizer);
+        match (is_deleted, has_finalizer) {
             (false, true) => self.inner.reconcile(object, cx).await,
             (false, false) => {
                 let mut new = K::clone(&object);
                 new.finalizers_mut().push(self.finalizer.clone());
-                // The server has it now, so that side effects may begin. No event is waited for: a predicate may pass
-                // it over.
+                // The server has the finalizer now, so side effects may begin. Do not wait for the
+                // event: a predicate may ignore it.
                 let written = cx.live().update(&*object, &new).await?;
                 self.inner.reconcile(Arc::new(written), cx).await
             }
@@ -105,20 +105,17 @@ where
     }
 }
 
-impl<K, R> Finalized<K, R>
-where
-    K: Resource<DynamicType = (), Scope: Scope> + Serialize + DeserializeOwned + Clone + Sync,
-{
-    /// The clean-up may have changed the object itself, so that the version of the cache is old.
+impl<K: StaticResource + ObjectType + Serialize + Clone, R> Finalized<K, R> {
+    /// Removes the finalizer. Reads the object again, because the clean-up may have changed it.
     async fn remove(&self, object: &K, cx: &RunContext) -> Result<(), Error> {
         let (uid, finalizer) = (&object.meta().uid, &self.finalizer);
-        let gone = |present: &mut K| {
+        let remove = |present: &mut K| {
             if present.meta().uid == *uid {
                 present.finalizers_mut().retain(|name| name != finalizer);
             }
         };
-        // If it is gone, that is what was wanted.
-        cx.live::<K>().modify(cx.key(), gone).await?;
+        // It is fine if the object is gone.
+        cx.live::<K>().modify(cx.key(), remove).await?;
         Ok(())
     }
 }

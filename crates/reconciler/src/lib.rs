@@ -1,27 +1,34 @@
-//! Reconcile a type: a controller wires informers to a work queue that workers drain.
+//! Controllers for a type: informers fill a work queue, and workers reconcile its keys.
 //!
 //! ```
 //! use std::sync::Arc;
 //! use k8s_openapi::api::core::v1::ConfigMap;
 //! use windlass_informer::SharedInformerFactory;
-//! use windlass_reconciler::{Action, RunContext, Controller, Error, Reconcile, Watch, stop_on_signal};
+//! use windlass_reconciler::{
+//!     Action, Controller, Error, Reconcile, RunContext, Watch, stop_on_signal,
+//! };
 //!
-//! /// Notes on every ConfigMap how many entries it has.
+//! /// Writes the number of entries into an annotation of every ConfigMap.
 //! struct Counter;
 //!
 //! impl Reconcile<ConfigMap> for Counter {
-//!     async fn reconcile(&self, object: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
-//!         let mut counted = ConfigMap::clone(&object);
-//!         let entries = object.data.as_ref().map_or(0, |data| data.len());
-//!         counted.metadata.annotations.get_or_insert_default().insert("entries".into(), entries.to_string());
-//!         cx.live().update(&*object, &counted).await?; // sends the difference, if there is one
+//!     async fn reconcile(
+//!         &self,
+//!         object: Arc<ConfigMap>,
+//!         cx: &RunContext,
+//!     ) -> Result<Action, Error> {
+//!         let mut new = ConfigMap::clone(&object);
+//!         let entries = object.data.as_ref().map_or(0, |data| data.len()).to_string();
+//!         new.metadata.annotations.get_or_insert_default().insert("entries".into(), entries);
+//!         cx.live().update(&*object, &new).await?; // sends the difference, if there is one
 //!         Ok(Action::Done)
 //!     }
 //! }
 //!
 //! async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
 //!     let factory = SharedInformerFactory::new(client);
-//!     let controller = Controller::of(Watch::<ConfigMap>::new()).workers(2).build(&factory, Counter)?;
+//!     let builder = Controller::of(Watch::<ConfigMap>::new()).workers(2);
+//!     let controller = builder.build(&factory, Counter)?;
 //!     controller.run(stop_on_signal()?).await?;
 //!     Ok(())
 //! }
@@ -29,76 +36,78 @@
 //!
 //! # What a reconciler can rely on
 //!
-//! - It is given the object as it is, not the change that led to it. Many changes may have become one run, and a run may
-//!   come without a change: after a restart, a resync, a failure. So it looks, and makes what is missing.
+//! - It gets the object as it is now, not the change that caused the run. Many changes may be
+//!   merged into one run, and a run may have no change at all: after a restart, a resync, a
+//!   failure. So it looks at the current state, and makes what is missing.
 //! - No two runs of a key overlap. Runs of different keys do, as many as there are
 //!   [workers](ControllerBuilder::workers).
-//! - Before the first run, the caches of all of its sources are complete.
-//! - The caches show what the last run of the same key has written through [`RunContext::client`] or
-//!   [`RunContext::live`]; see [below](#read-your-writes).
-//! - What follows on a run is in the table of [`Reconcile`].
+//! - Before the first run, the caches of all sources are complete.
+//! - The caches show what the last run of the same key has written through [`RunContext::client`]
+//!   or [`RunContext::live`]; see [below](#read-your-writes).
+//! - The table of [`Reconcile`] says what follows a run.
 //!
-//! What reconcilers share, as clients of other services, are fields of the type that implements [`Reconcile`].
+//! What runs share, such as clients of other services, are fields of the type that implements
+//! [`Reconcile`].
 //!
 //! # Read your writes
 //!
-//! If a run creates an object, and the next one reads a cache that does not have it yet, it creates
-//! another one. So a key whose last run has written is held back until the caches of the controller
-//! show what it wrote:
+//! If a run creates an object, and the next run reads a cache that does not have it yet, it creates
+//! another one. So a key whose last run has written waits until the caches of the controller show
+//! what was written:
 //!
-//! - A write is shown when the cache has the version that the server answered with, or a later one.
+//! - A write is shown when the cache has the version in the server's answer, or a later one.
 //! - A deletion is shown when the object with that uid is not in the cache any more. The write that
-//!   removes the last finalizer of an object that is being deleted is a deletion, too, unless the
-//!   grace period of a pod or the finalizers in the spec of a namespace still hold it.
+//!   removes the last finalizer of an object that is being deleted is also a deletion, unless the
+//!   grace period of a pod or the finalizers in the spec of a namespace still keep it.
 //! - Writes that no cache of the controller selects, by resource, namespace, label or name, are not
 //!   waited for.
 //! - If a source has a field selector on anything but `metadata.name` and `metadata.namespace`, and
-//!   its cache does not have the object, only the server knows whether it ever will. Such a source
-//!   is waited for 100 ms.
-//! - Other sources are waited for until 5 seconds after the write. Other keys run meanwhile.
-//! - If the cluster is restored from a backup, what was written before is forgotten as soon as the
+//!   its cache does not have the object, only the server knows whether it ever will. The key waits
+//!   100 ms for such a source.
+//! - For other sources the key waits until 5 seconds after the write. Other keys run meanwhile.
+//! - If the cluster is restored from a backup, earlier writes are forgotten as soon as the
 //!   informers have noticed it.
 //!
 //! Then the run begins, and [`RunContext::cache_behind`] says whether a cache may still lack
 //! something: because it is late, because only the server knows, or because the answer to a write
 //! was lost. *Within* a run the caches do not wait: what was just written is in the answer to the
-//! write. Deleting a collection is not tracked, and neither is what is written through other
-//! clients.
+//! write. Deleting a collection is not tracked, and neither are writes through other clients.
 //!
 //! # When something goes wrong
 //!
-//! An [`Error`] is made of any error by `?` (of `anyhow`'s by `Error::boxed(error.into())`, since
-//! that is none; beside the prelude, import its trait as `use anyhow::Context as _`), and classed
-//! by what caused it ([`Class`]): conflicts start anew without a fuss, throttling waits as long as
-//! the server asks for, an object that does not decode rests until it changes. Panics and runs that
-//! take longer than a [timeout](ControllerBuilder::timeout), if there is one, are caught, and tried
-//! again. Every failure is one log line with the controller, the key, what is wrong and what to do.
+//! `?` makes an [`Error`] of any error. (An error of `anyhow` needs `Error::boxed(error.into())`,
+//! because it does not implement `std::error::Error`; together with the prelude, import its trait
+//! as `use anyhow::Context as _`.) The [`Class`] of an error follows from its causes: after a
+//! conflict the run starts again, an overloaded server is left alone for as long as it asks for,
+//! and an object that does not decode is not retried until it changes. Panics, and runs that exceed
+//! the [timeout](ControllerBuilder::timeout), if there is one, are caught and retried. Every
+//! failure is one log line with the controller, the key, what is wrong and what to do.
 //!
-//! A run that lasts a minute is mentioned in the log, and then each time that its duration has
-//! doubled. That includes a run that blocks its thread, if the runtime has another one. On a
-//! runtime with a single thread (`current_thread`) nothing else can run then, and so nobody can
-//! tell.
+//! A run that takes a minute is logged, and again each time that its duration has doubled. That
+//! includes a run that blocks its thread, if the runtime has another one. On a `current_thread`
+//! runtime nothing else can run then, so there is no warning.
 //!
-//! [`Controller::runs`] tells the last runs of a key: why each ran, what it wrote (the first and
-//! the last writes, if there are more than [`WRITES_PER_RUN`]) and how it ended.
-//! [`Controller::status`] counts, and says what the informers are at; [`Controller::queue`] knows
-//! what every key waits for. A key that its own writes wake, again and again, is reported with the
+//! [`Controller::runs`] returns the last runs of a key: why each ran, what it wrote (the first and
+//! the last writes, if there are more than [`WRITES_PER_RUN`]), how it ended, and when it is
+//! retried.
+//! [`Controller::status`] has counts and the state of the informers; [`Controller::queue`] knows
+//! what every key waits for. A key that its own writes wake again and again is logged with the
 //! write.
 //!
-//! # Beside the Go frameworks
+//! # Compared with controller-runtime
 //!
 //! | there | here |
 //! |---|---|
 //! | `ctrl.NewControllerManagedBy(mgr).For(&Foo{})` | `Controller::of(Watch::<Foo>::new())` |
 //! | `.Owns(&appsv1.Deployment{})` | `.owns(Watch::<Deployment>::new())` |
-//! | `.Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(f))` | `.watches(Watch::<Secret>::new(), f)` |
+//! | `.Watches(&corev1.Secret{}, EnqueueRequestsFromMapFunc(f))` | `.watches(Watch::new(), f)` |
 //! | `.OwnsMetadata`, `builder.OnlyMetadata` | `.owns(Watch::metadata_of::<Secret>())` |
-//! | `.WithEventFilter(predicate.GenerationChangedPredicate{})` | `Watch::new().when(Predicate::generation_changed())` |
+//! | `.WithEventFilter(GenerationChangedPredicate{})` | [`Watch::when`], [`Predicate`] |
 //! | `.WatchesRawSource(source.Channel(ch, h))` | `.stream("name", stream)` |
-//! | `MaxConcurrentReconciles`, `UsePriorityQueue` | `.workers(n)`, `.priority(policy)`, which has a default |
+//! | `MaxConcurrentReconciles`, `UsePriorityQueue` | `.workers(n)`, `.priority(policy)` |
 //! | `ctrl.Result{RequeueAfter: d}` | `Action::RequeueAfter(d)` |
 //! | `reconcile.TerminalError(err)` | `error.terminal()` |
-//! | `req`, then `r.Get(ctx, req.NamespacedName, &foo)` | the object is handed over; [`Reconcile::absent`] if there is none |
+//! | `r.Get(ctx, req.NamespacedName, &foo)` | an argument; [`Reconcile::absent`] if there is none |
 //! | `r.Get`, `r.List` of other kinds | [`RunContext::lister`], after `.reads(Watch::<T>::new())` |
 //! | `r.Status().Update(ctx, &foo)` | `cx.live().update_status(&old, &new)` |
 //! | `controllerutil.CreateOrUpdate` | `cx.live().apply_owned(object, &owner)`, or `modify` |
@@ -108,13 +117,14 @@
 //! | `r.Recorder.Event(foo, "Normal", …)` | [`RunContext::event`] |
 //! | `expectations` against a stale cache | nothing to do: see above |
 //!
-//! # Beside kube-runtime
+//! # Compared with kube-runtime
 //!
 //! | there | here |
 //! |---|---|
-//! | `Controller::new(api, config)` | `Controller::of(Watch::<Foo>::new())`, with a factory that all controllers share |
-//! | `.run(reconcile, error_policy, context)` | `.build(&factory, reconciler)?.run(stop)`; the context is the reconciler's fields |
-//! | `error_policy` | the limiter, and what the [`Error`] says: `terminal`, `retry_after` |
+//! | `Controller::new(api, config)` | `Controller::of(Watch::<Foo>::new())` |
+//! | `.run(reconcile, error_policy, context)` | `.build(&factory, reconciler)?.run(stop)` |
+//! | `context` | the fields of the reconciler |
+//! | `error_policy` | the limiter, and the methods of [`Error`]: `terminal`, `retry_after` |
 //! | `Action::requeue(d)`, `Action::await_change()` | `Action::RequeueAfter(d)`, `Action::Done` |
 //! | `finalizer(&api, name, object, …)` | [`Finalized`] |
 //! | `reflector::Store` | [`RunContext::lister`], [`Controller::lister`] |
@@ -124,25 +134,26 @@
 #![forbid(unsafe_code)]
 
 mod action;
+mod authorship;
+mod bounds;
 mod builder;
 mod cause;
 mod conditions;
 mod context;
 mod controller;
+mod counts;
 mod crd;
-mod credit;
+mod enqueue;
 mod error;
 mod expectations;
 mod finalizer;
 mod guard;
 mod journal;
-mod kept;
 mod live;
 mod merge_patch;
-mod owner;
+mod outcome;
 mod ownership;
 mod predicate;
-mod priority;
 mod reconcile;
 mod recorder;
 mod recording;
@@ -151,14 +162,14 @@ mod run_error;
 mod running;
 mod signal;
 mod source;
-mod tally;
-mod verdict;
+mod tools;
 mod watch;
 mod wiring;
 mod worker;
 mod write;
 
 pub use action::Action;
+pub use bounds::{ObjectType, StaticResource};
 pub use builder::{BuildError, ControllerBuilder};
 pub use cause::{Cause, Change};
 pub use conditions::{
@@ -166,20 +177,21 @@ pub use conditions::{
 };
 pub use context::{EventAbout, RunContext};
 pub use controller::{Controller, ControllerStatus};
+pub use counts::Counts;
 pub use crd::{INSTALL_TIMEOUT, InstallError, Obstacle, install_crd, install_crd_within};
 pub use error::{Class, Delay, Error};
 pub use finalizer::{Finalize, Finalized};
-pub use journal::{KEYS_MAX, Outcome, RUNS_PER_KEY, Run};
-pub use kept::WRITES_PER_RUN;
-pub use live::{Incomplete, Live};
+pub use journal::{KEYS_MAX, RUNS_PER_KEY, Run};
+pub use live::Live;
 pub use merge_patch::merge_patch;
+pub use outcome::Outcome;
 pub use ownership::{OwnershipError, is_controlled_by, owner_reference, set_owner};
 pub use predicate::Predicate;
 pub use reconcile::Reconcile;
-pub use recorder::{Occurrence, Recorder, RecorderBuilder, RecorderStatus, WallClock};
+pub use recorder::{Occurrence, Recorder, RecorderBuilder, RecorderStatus};
+pub use recording::WRITES_PER_RUN;
 pub use run_error::RunError;
 pub use signal::stop_on_signal;
 pub use source::SourceId;
-pub use tally::Counts;
 pub use watch::Watch;
 pub use write::{Verb, Write};

@@ -1,32 +1,35 @@
-//! Objects at the server, read and written by the rules of a controller.
+//! Objects at the server, read and written in the safe ways of a controller.
 //!
-//! Nothing is replaced: a PUT of a typed object would erase the fields that the type does not know. What is written
-//! is a difference, with the version that it was made from, or applied by the server, field by field. No error shows
-//! what is in an object.
+//! Nothing is replaced by PUT: that would erase the fields that the type does not know. A write is
+//! either a patch of the difference, with the version that it was made from, or server-side apply.
+//! No error shows the content of an object.
 
 use std::fmt;
 use std::marker::PhantomData;
 
 use http::Request;
+use kube::Client;
 use kube::api::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::{Request as Requests, Status};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use windlass_indexer::ObjectKey;
-use windlass_informer::{CreatedName, Resource, Scope};
+use windlass_informer::{CreatedName, Resource, Scope, status_of};
 
-use crate::merge_patch::lists::{Unmatched, carry_over, replaces_objects};
+use crate::bounds::StaticResource;
+use crate::error::{Class, Error};
+use crate::merge_patch::lists::{carry_over, replaces_objects};
 use crate::merge_patch::{merge, set_version};
-use crate::{Error, RunContext, is_controlled_by, set_owner};
+use crate::ownership::{is_controlled_by, set_owner};
 
-/// How often a change is tried again on what somebody else has written meanwhile.
+/// How often a change is repeated because somebody else has written meanwhile.
 const CONFLICTS_MAX: u32 = 10;
 
-/// The part of an object that is written on its own.
+/// The subresource that is written on its own.
 const STATUS: &str = "status";
 
-/// What only the server writes in the metadata. Who applies says what is to be, not what was read.
+/// The fields of the metadata that only the server writes. They are not applied.
 const SERVER_METADATA: [&str; 8] = [
     "creationTimestamp",
     "deletionGracePeriodSeconds",
@@ -38,7 +41,8 @@ const SERVER_METADATA: [&str; 8] = [
     "uid",
 ];
 
-/// Reads and writes objects of one type at the server. See [`RunContext::live`].
+/// Reads and writes objects of one type at the server. See
+/// [`RunContext::live`](crate::RunContext::live).
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -48,98 +52,60 @@ const SERVER_METADATA: [&str; 8] = [
 /// # impl Reconcile<ConfigMap> for Counter {
 /// async fn reconcile(&self, object: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
 ///     let mut counted = ConfigMap::clone(&object);
-///     let length = object.data.as_ref().map_or(0, |data| data.len());
-///     counted.metadata.annotations.get_or_insert_default().insert("entries".into(), length.to_string());
-///     // Sends what differs, and nothing if nothing does.
+///     let length = object.data.as_ref().map_or(0, |data| data.len()).to_string();
+///     counted.metadata.annotations.get_or_insert_default().insert("entries".into(), length);
+///     // Sends the difference, and nothing if there is none.
 ///     cx.live().update(&*object, &counted).await?;
 ///     Ok(Action::Done)
 /// }
 /// # }
 /// ```
 pub struct Live<'a, T> {
-    cx: &'a RunContext,
+    client: &'a Client,
+    /// The name of the controller, which owns the fields that it writes.
+    controller: &'a str,
     object: PhantomData<fn() -> T>,
 }
 
-/// An object cannot be written, because it lacks something.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a {kind} cannot be {done} without {lacks}: {advice}")]
-pub struct Incomplete {
-    kind: String,
-    done: &'static str,
-    lacks: &'static str,
-    advice: &'static str,
-}
-
-/// The type and JSON do not fit together. What is in it is not shown.
-#[derive(Debug, thiserror::Error)]
-#[error("{what} {kind}: {problem:?} at line {line}, column {column}")]
-struct Undecodable {
-    what: &'static str,
-    kind: String,
-    problem: serde_json::error::Category,
-    line: usize,
-    column: usize,
-}
-
-/// An object that is to be owned belongs to somebody else.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "the {kind} {name:?} is there already, and belongs to somebody else: delete it, or choose another name"
-)]
-struct Foreign {
-    kind: String,
-    name: String,
-}
-
-/// A list of an object cannot be changed without a loss.
-#[derive(Debug, thiserror::Error)]
-#[error("a {kind} cannot be updated, patch it yourself: {problem}")]
-struct Lossy {
-    kind: String,
-    problem: Unmatched,
-}
-
-impl<'a, T: kube::Resource<DynamicType = (), Scope: Scope>> Live<'a, T> {
-    pub(crate) fn new(cx: &'a RunContext) -> Self {
-        Self { cx, object: PhantomData }
+impl<'a, T> Live<'a, T> {
+    pub(crate) fn new(client: &'a Client, controller: &'a str) -> Self {
+        Self { client, controller, object: PhantomData }
     }
 }
 
-impl<T> Live<'_, T>
-where
-    T: kube::Resource<DynamicType = (), Scope: Scope> + Serialize + DeserializeOwned,
-{
-    /// The object as it is at the server; `None` if it is not there.
+impl<T: StaticResource + Serialize + DeserializeOwned> Live<'_, T> {
+    /// Reads an object; `None` if it does not exist.
     ///
     /// # Errors
-    /// As the server answers.
+    /// Returns the error of the server.
     pub async fn get(self, key: &ObjectKey) -> Result<Option<T>, Error> {
-        self.read(key.namespace(), key.name()).await?.map(|text| Self::decode(&text)).transpose()
+        self.find(key.namespace(), key.name()).await
     }
 
-    /// Makes an object. One that is there already is a conflict.
+    /// Creates an object. If it exists already, that is a conflict.
     ///
     /// # Errors
-    /// As the server answers; if a namespaced object has no namespace.
+    /// Returns the error of the server, or an error if a namespaced object has no namespace.
     pub async fn create(self, object: &T) -> Result<T, Error> {
         let body = Self::body(object)?.to_string().into_bytes();
-        let parameters =
-            PostParams { field_manager: Some(self.manager()), ..PostParams::default() };
+        let field_manager = Some(self.controller.to_owned());
+        let parameters = PostParams { field_manager, ..PostParams::default() };
         let mut request = Self::requests(Self::namespace(object)?).create(&parameters, body);
         if let (Ok(request), Some(name)) = (&mut request, &object.meta().name) {
-            // The path does not have it, and an error should name the object.
+            // The path does not contain it, and an error should name the object.
             request.extensions_mut().insert(CreatedName(name.clone()));
         }
-        self.write(request).await
+        decode(&self.send(request).await?)
     }
 
-    /// Makes the fields that `object` has as they are in it, whoever had written them before, and makes the object
-    /// if it is not there: server-side apply, in the controller's name. Fields that it applied before and that
-    /// `object` no longer has, go. The status is left alone, and so is what only the server writes.
+    /// Server-side apply in the name of the controller, with force: sets the fields of `object`,
+    /// whoever wrote them before, and creates the object if it does not exist. Fields that the
+    /// controller applied before and that `object` lacks are removed. The status and what only the
+    /// server writes are left alone.
     ///
     /// # Errors
-    /// As the server answers; if the object has no name, or a namespaced one no namespace.
+    /// Returns the error of the server, or an error if the object has no name, or a namespaced one
+    /// no namespace.
     pub async fn apply(self, object: &T) -> Result<T, Error> {
         let mut body = Self::body(object)?;
         if let Some(fields) = body.as_object_mut() {
@@ -148,47 +114,52 @@ where
         if let Some(metadata) = body.pointer_mut("/metadata").and_then(Value::as_object_mut) {
             metadata.retain(|field, _| !SERVER_METADATA.contains(&field.as_str()));
         }
-        let parameters = PatchParams::apply(&self.manager()).force();
+        let parameters = PatchParams::apply(self.controller).force();
         let requests = Self::requests(Self::namespace(object)?);
         let name = Self::name(object, "applied")?;
-        self.write(requests.patch(name, &parameters, &Patch::Apply(body))).await
+        decode(&self.send(requests.patch(name, &parameters, &Patch::Apply(body))).await?)
     }
 
-    /// As [`apply`](Self::apply), of an object that belongs to `owner`: that is noted on it, so that it goes with its owner,
-    /// and it is left alone if it is there already as somebody else's. What another makes under this name between that look
-    /// and the write is not noticed.
+    /// Like [`apply`](Self::apply), and makes `owner` the controller of the object, so that it is
+    /// deleted with its owner. An existing object that `owner` does not control is left alone. An
+    /// object that somebody creates between this check and the write is not noticed.
     ///
     /// # Errors
-    /// As the server answers; if the object is somebody else's; if it cannot be owned by `owner`.
+    /// Returns the error of the server, or an error if the object belongs to somebody else or
+    /// cannot be owned by `owner`.
     pub async fn apply_owned<O>(self, mut object: T, owner: &O) -> Result<T, Error>
     where
         O: kube::Resource<DynamicType = ()> + Sync,
     {
         let (namespace, name) = (Self::namespace(&object)?, Self::name(&object, "applied")?);
-        let present =
-            self.read(namespace, name).await?.map(|text| Self::decode(&text)).transpose()?;
-        if present.is_some_and(|present: T| !is_controlled_by(present.meta(), owner)) {
-            return Err(Foreign { kind: kind::<T>(), name: name.to_owned() }.into());
+        let present = self.find(namespace, name).await?;
+        if present.is_some_and(|present| !is_controlled_by(present.meta(), owner)) {
+            return Err(Error::msg(format!(
+                "the {} {name:?} exists already, and belongs to somebody else: delete it, or \
+                 choose another name",
+                T::kind(&())
+            )));
         }
         set_owner(&mut object, owner)?;
         self.apply(&object).await
     }
 
-    /// Writes what is in `new` otherwise than in `old`, where `old` is what was read. If somebody has written the
-    /// object since then, that is a conflict; if nothing differs, nothing is sent. The status is left alone by kinds
-    /// whose status is a part of its own: see [`update_status`](Self::update_status).
+    /// Writes the difference between `old`, the object as it was read, and `new`. If somebody has
+    /// written the object since then, that is a conflict. If there is no difference, nothing is
+    /// sent. For kinds with a status subresource, the status is left alone: see
+    /// [`update_status`](Self::update_status).
     ///
-    /// Fields that the type does not know stay, also those within lists: if a list of objects differs, the object is
-    /// read first, and what the elements have beyond the type is sent along.
+    /// Fields that the type does not know stay, also within lists: if a list of objects differs,
+    /// the object is read first, and the unknown fields of the elements are sent along.
     ///
     /// # Errors
-    /// As the server answers; if `old` was not read from a server; if it has only a part of the elements that a list
-    /// has at the server, and that list differs.
+    /// Returns the error of the server, or an error if `old` was not read from a server, or if a
+    /// list differs of which the type shows only a part of the elements.
     pub async fn update(self, old: &T, new: &T) -> Result<T, Error> {
         self.write_difference(old, new, None, None).await
     }
 
-    /// As [`update`](Self::update), of the status, and of that alone: nothing else that differs is sent.
+    /// Like [`update`](Self::update), but writes the status and nothing else.
     ///
     /// # Errors
     /// As for [`update`](Self::update).
@@ -196,102 +167,39 @@ where
         self.write_difference(old, new, Some(STATUS), None).await
     }
 
-    /// Reads the object, changes it, and writes what differs; if somebody else has written meanwhile, again from the
-    /// beginning. `None` if it is not there.
+    /// Deletes this object, and not another one that has the same name by now. It is fine if the
+    /// object is gone already.
     ///
     /// # Errors
-    /// As for [`update`](Self::update); a conflict, if others keep writing.
-    pub async fn modify(
-        self,
-        key: &ObjectKey,
-        change: impl FnMut(&mut T) + Send,
-    ) -> Result<Option<T>, Error>
-    where
-        T: Clone,
-    {
-        self.modify_part(key, change, None).await
-    }
-
-    /// As [`modify`](Self::modify), of the status, and of that alone.
-    ///
-    /// # Errors
-    /// As for [`modify`](Self::modify).
-    pub async fn modify_status(
-        self,
-        key: &ObjectKey,
-        change: impl FnMut(&mut T) + Send,
-    ) -> Result<Option<T>, Error>
-    where
-        T: Clone,
-    {
-        self.modify_part(key, change, Some(STATUS)).await
-    }
-
-    /// Deletes this object, and not another one that has its name meanwhile. One that is gone is fine.
-    ///
-    /// # Errors
-    /// As the server answers; if the object was not read from a server.
+    /// Returns the error of the server, or an error if the object was not read from a server.
     pub async fn delete(self, object: &T) -> Result<(), Error> {
-        let uid = object.meta().uid.clone().ok_or_else(|| Self::unread("deleted", "a uid"))?;
-        let preconditions = Preconditions { uid: Some(uid), resource_version: None };
+        let uid = object.meta().uid.clone();
+        let uid = Some(uid.ok_or_else(|| lacks::<T>("deleted", "a uid", AS_READ))?);
+        let preconditions = Preconditions { uid, resource_version: None };
         self.delete_with(object, &DeleteParams::default().preconditions(preconditions)).await
     }
 
-    /// As [`delete`](Self::delete), with parameters of your own: a propagation, a grace period, a precondition.
+    /// Like [`delete`](Self::delete), with your own parameters: a propagation policy, a grace
+    /// period, a precondition.
     ///
     /// # Errors
-    /// As the server answers.
+    /// Returns the error of the server.
     pub async fn delete_with(self, object: &T, parameters: &DeleteParams) -> Result<(), Error> {
-        let name = Self::name(object, "deleted")?;
-        let request = Self::requests(Self::namespace(object)?).delete(name, parameters);
-        let request = request.map_err(kube::Error::BuildRequest)?;
-        match self.cx.client().request_text(request).await {
-            Ok(_) => Ok(()),
-            Err(error) => {
-                let error = Error::from(error);
-                // Another one has its name: this one is gone.
-                let is_other = parameters.preconditions.is_some() && is_conflict(&error);
-                if is_not_found(&error) || (is_other && self.is_gone(object).await?) {
-                    Ok(())
-                } else {
-                    Err(error)
-                }
-            }
+        let (namespace, name) = (Self::namespace(object)?, Self::name(object, "deleted")?);
+        let sent = self.send(Self::requests(namespace).delete(name, parameters)).await;
+        let Err(error) = sent else { return Ok(()) };
+        if is_not_found(&error) {
+            return Ok(());
         }
+        // If another object has this name by now, this one is gone.
+        let is_gone = parameters.preconditions.is_some()
+            && error.class() == Class::Conflict
+            && self.find(namespace, name).await?.is_none_or(|o| o.meta().uid != object.meta().uid);
+        if is_gone { Ok(()) } else { Err(error) }
     }
 
-    /// Whether this object is gone, though another may have its name.
-    async fn is_gone(self, object: &T) -> Result<bool, Error> {
-        let name = Self::name(object, "looked up")?;
-        let Some(text) = self.read(Self::namespace(object)?, name).await? else { return Ok(true) };
-        Ok(Self::decode(&text)?.meta().uid != object.meta().uid)
-    }
-
-    async fn modify_part(
-        self,
-        key: &ObjectKey,
-        mut change: impl FnMut(&mut T) + Send,
-        part: Option<&'static str>,
-    ) -> Result<Option<T>, Error>
-    where
-        T: Clone,
-    {
-        let mut conflicts = 0;
-        loop {
-            let Some(text) = self.read(key.namespace(), key.name()).await? else { return Ok(None) };
-            let old = Self::decode(&text)?;
-            let mut new = old.clone();
-            change(&mut new);
-            match self.write_difference(&old, &new, part, Some(text)).await {
-                Ok(object) => return Ok(Some(object)),
-                Err(error) if is_not_found(&error) => return Ok(None),
-                Err(error) if is_conflict(&error) && conflicts < CONFLICTS_MAX => conflicts += 1,
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    /// Of the whole object or of a part. `text` is what `old` was decoded from, if that is at hand.
+    /// Writes the difference of whole objects, or of a part of them. `text` is what `old` was
+    /// decoded from, if the caller has it.
     async fn write_difference(
         self,
         old: &T,
@@ -300,135 +208,180 @@ where
         text: Option<String>,
     ) -> Result<T, Error> {
         let version = old.meta().resource_version.as_deref();
-        let version = version.ok_or_else(|| Self::unread("updated", "a version"))?;
-        let name = Self::name(old, "updated")?;
-        let (was, is) = (Self::encode(old)?, Self::encode(new)?);
+        let version = version.ok_or_else(|| lacks::<T>("updated", "a version", AS_READ))?;
+        let (namespace, name) = (Self::namespace(old)?, Self::name(old, "updated")?);
+        let (was, is) = (encode(old)?, encode(new)?);
         let Some(mut patch) = merge(within(&was, part), within(&is, part)) else {
-            // To be had again from its own JSON, so that no type has to be `Clone`.
+            // Through JSON, so that the type need not be `Clone`.
             return serde_json::from_value(was)
-                .map_err(|error| misfit::<T>("no copy can be made of this", &error).into());
+                .map_err(|error| json_error::<T>("no copy can be made of this", &error));
         };
+        let requests = Self::requests(namespace);
         if replaces_objects(&patch, within(&was, part)) {
-            let raw = self.raw(old, name, version, text).await?;
-            carry_over(&mut patch, within(&was, part), within(&raw, part))
-                .map_err(|problem| Lossy { kind: kind::<T>(), problem })?;
+            let text = match text {
+                Some(text) => text,
+                None => self.send(requests.get(name, &GetParams::default())).await?,
+            };
+            let raw = raw_of::<T>(&text, version)?;
+            carry_over(&mut patch, within(&was, part), within(&raw, part)).map_err(|problem| {
+                Error::msg(format!(
+                    "a {} cannot be updated, patch it yourself: {problem}",
+                    T::kind(&())
+                ))
+            })?;
         }
         if let Some(part) = part {
             patch = json!({ part: patch });
         }
         set_version(&mut patch, version.into());
-        let requests = Self::requests(Self::namespace(old)?);
-        let parameters =
-            PatchParams { field_manager: Some(self.manager()), ..PatchParams::default() };
+        let field_manager = Some(self.controller.to_owned());
+        let parameters = PatchParams { field_manager, ..PatchParams::default() };
         let patch = Patch::Merge(patch);
-        self.write(match part {
+        let request = match part {
             None => requests.patch(name, &parameters, &patch),
             Some(part) => requests.patch_subresource(part, name, &parameters, &patch),
-        })
-        .await
-    }
-
-    /// The object as the server has it, with what the type does not know. A conflict, if that is not `version`.
-    async fn raw(
-        self,
-        object: &T,
-        name: &str,
-        version: &str,
-        text: Option<String>,
-    ) -> Result<Value, Error> {
-        let text = match text {
-            Some(text) => text,
-            None => self.text(Self::get_request(Self::namespace(object)?, name)).await?,
         };
-        let raw: Value = serde_json::from_str(&text)
-            .map_err(|error| misfit::<T>("the answer of the server is no", &error))?;
-        if raw.pointer("/metadata/resourceVersion").and_then(Value::as_str) == Some(version) {
-            return Ok(raw);
-        }
-        let message = format!("the {} has been written since version {version}", kind::<T>());
-        let status = Status::failure(&message, "Conflict").with_code(409);
-        Err(kube::Error::Api(status.boxed()).into())
+        decode(&self.send(request).await?)
     }
 
-    /// The object as the server writes it; `None` if it is not there.
+    async fn find(self, namespace: Option<&str>, name: &str) -> Result<Option<T>, Error> {
+        self.read(namespace, name).await?.map(|text| decode(&text)).transpose()
+    }
+
+    /// The JSON of an object; `None` if it does not exist.
     async fn read(self, namespace: Option<&str>, name: &str) -> Result<Option<String>, Error> {
-        match self.text(Self::get_request(namespace, name)).await {
-            Ok(text) => Ok(Some(text)),
+        match self.send(Self::requests(namespace).get(name, &GetParams::default())).await {
             Err(error) if is_not_found(&error) => Ok(None),
-            Err(error) => Err(error),
+            sent => sent.map(Some),
         }
     }
 
-    async fn write(self, request: BuiltRequest) -> Result<T, Error> {
-        Self::decode(&self.text(request).await?)
-    }
-
-    async fn text(self, request: BuiltRequest) -> Result<String, Error> {
+    async fn send(
+        self,
+        request: Result<Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> Result<String, Error> {
         let request = request.map_err(kube::Error::BuildRequest)?;
-        // Not by the client's own decoding, which logs what it cannot decode.
-        Ok(self.cx.client().request_text(request).await?)
-    }
-
-    fn decode(text: &str) -> Result<T, Error> {
-        serde_json::from_str(text)
-            .map_err(|error| misfit::<T>("the answer of the server is no", &error).into())
-    }
-
-    fn encode(object: &T) -> Result<Value, Undecodable> {
-        serde_json::to_value(object)
-            .map_err(|error| misfit::<T>("no JSON can be made of this", &error))
-    }
-
-    fn get_request(namespace: Option<&str>, name: &str) -> BuiltRequest {
-        Self::requests(namespace).get(name, &GetParams::default())
+        // Decoded here and not by the client, which logs what it cannot decode.
+        Ok(self.client.request_text(request).await?)
     }
 
     fn requests(namespace: Option<&str>) -> Requests {
         Requests::new(T::url_path(&(), namespace))
     }
 
-    /// The object as JSON, with the type that it does not carry itself.
-    fn body(object: &T) -> Result<Value, Undecodable> {
-        let mut body = Self::encode(object)?;
+    /// The object as JSON, with its type, which the Rust type does not contain.
+    fn body(object: &T) -> Result<Value, Error> {
+        let mut body = encode(object)?;
         if let Some(fields) = body.as_object_mut() {
             fields.insert("apiVersion".to_owned(), T::api_version(&()).into());
-            fields.insert("kind".to_owned(), kind::<T>().into());
+            fields.insert("kind".to_owned(), T::kind(&()).into());
         }
         Ok(body)
     }
 
-    /// Where the object is. Only what is in namespaces has one.
-    fn namespace(object: &T) -> Result<Option<&str>, Incomplete> {
-        let namespace = object.meta().namespace.as_deref();
-        if T::Scope::NAMESPACED && namespace.is_none() {
-            return Err(Self::lacks("written", "a namespace", "set metadata.namespace"));
+    /// The namespace of an object; `None` for a cluster-scoped one.
+    fn namespace(object: &T) -> Result<Option<&str>, Error> {
+        if !T::Scope::NAMESPACED {
+            return Ok(None);
         }
-        Ok(namespace.filter(|_| T::Scope::NAMESPACED))
+        let namespace = object.meta().namespace.as_deref();
+        namespace
+            .map(Some)
+            .ok_or_else(|| lacks::<T>("written", "a namespace", "set metadata.namespace"))
     }
 
-    fn name<'o>(object: &'o T, done: &'static str) -> Result<&'o str, Incomplete> {
+    fn name<'o>(object: &'o T, done: &str) -> Result<&'o str, Error> {
         let name = object.meta().name.as_deref();
-        name.ok_or_else(|| Self::lacks(done, "a name", "set metadata.name"))
-    }
-
-    fn unread(done: &'static str, lacks: &'static str) -> Incomplete {
-        Self::lacks(done, lacks, "pass the object as it was read")
-    }
-
-    fn lacks(done: &'static str, lacks: &'static str, advice: &'static str) -> Incomplete {
-        Incomplete { kind: kind::<T>(), done, lacks, advice }
-    }
-
-    /// In whose name fields are written.
-    fn manager(self) -> String {
-        self.cx.controller().to_owned()
+        name.ok_or_else(|| lacks::<T>(done, "a name", "set metadata.name"))
     }
 }
 
-type BuiltRequest = Result<Request<Vec<u8>>, kube::core::request::Error>;
+impl<T: StaticResource + Serialize + DeserializeOwned + Clone> Live<'_, T> {
+    /// Reads the object, changes it, and writes the difference. Repeats this if somebody else has
+    /// written meanwhile. Returns `None` if the object does not exist.
+    ///
+    /// # Errors
+    /// As for [`update`](Self::update); a conflict, if others keep writing.
+    pub async fn modify(
+        self,
+        key: &ObjectKey,
+        change: impl FnMut(&mut T) + Send,
+    ) -> Result<Option<T>, Error> {
+        self.modify_part(key, change, None).await
+    }
 
-fn kind<T: kube::Resource<DynamicType = ()>>() -> String {
-    T::kind(&()).into_owned()
+    /// Like [`modify`](Self::modify), but writes the status and nothing else.
+    ///
+    /// # Errors
+    /// As for [`modify`](Self::modify).
+    pub async fn modify_status(
+        self,
+        key: &ObjectKey,
+        change: impl FnMut(&mut T) + Send,
+    ) -> Result<Option<T>, Error> {
+        self.modify_part(key, change, Some(STATUS)).await
+    }
+
+    async fn modify_part(
+        self,
+        key: &ObjectKey,
+        mut change: impl FnMut(&mut T) + Send,
+        part: Option<&'static str>,
+    ) -> Result<Option<T>, Error> {
+        let mut conflicts = 0;
+        loop {
+            let read = self.read(key.namespace(), key.name()).await?;
+            let Some(text) = read else { return Ok(None) };
+            let old: T = decode(&text)?;
+            let mut new = old.clone();
+            change(&mut new);
+            match self.write_difference(&old, &new, part, Some(text)).await {
+                Ok(object) => return Ok(Some(object)),
+                Err(error) if is_not_found(&error) => return Ok(None),
+                Err(error) if error.class() == Class::Conflict && conflicts < CONFLICTS_MAX => {
+                    conflicts += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// What to do about an object that lacks what only the server sets.
+const AS_READ: &str = "pass the object as it was read";
+
+fn lacks<T: StaticResource>(done: &str, what: &str, advice: &str) -> Error {
+    Error::msg(format!("a {} cannot be {done} without {what}: {advice}", T::kind(&())))
+}
+
+fn decode<T: StaticResource + DeserializeOwned>(text: &str) -> Result<T, Error> {
+    serde_json::from_str(text)
+        .map_err(|error| json_error::<T>("the server did not return a valid", &error))
+}
+
+fn encode<T: StaticResource + Serialize>(object: &T) -> Result<Value, Error> {
+    serde_json::to_value(object)
+        .map_err(|error| json_error::<T>("no JSON can be made of this", &error))
+}
+
+/// The type and JSON do not match. The message of the error may show content, so it is not shown.
+fn json_error<T: StaticResource>(what: &str, error: &serde_json::Error) -> Error {
+    let (problem, line, column) = (error.classify(), error.line(), error.column());
+    let kind = T::kind(&());
+    Error::msg(format!("{what} {kind}: {problem:?} at line {line}, column {column}"))
+}
+
+/// An object with the fields that the type does not know. A conflict, if its version is not
+/// `version`.
+fn raw_of<T: StaticResource>(text: &str, version: &str) -> Result<Value, Error> {
+    let raw: Value = serde_json::from_str(text)
+        .map_err(|error| json_error::<T>("the server did not return a valid", &error))?;
+    if raw["metadata"]["resourceVersion"] == version {
+        return Ok(raw);
+    }
+    let message = format!("the {} has been written since version {version}", T::kind(&()));
+    let status = Status::failure(&message, "Conflict").with_code(409);
+    Err(kube::Error::Api(status.boxed()).into())
 }
 
 /// A part of an object, or all of it.
@@ -436,27 +389,8 @@ fn within<'v>(object: &'v Value, part: Option<&str>) -> &'v Value {
     part.map_or(object, |part| &object[part])
 }
 
-fn misfit<T: kube::Resource<DynamicType = ()>>(
-    what: &'static str,
-    error: &serde_json::Error,
-) -> Undecodable {
-    let (line, column) = (error.line(), error.column());
-    Undecodable { what, kind: kind::<T>(), problem: error.classify(), line, column }
-}
-
-fn code(error: &Error) -> Option<u16> {
-    match error.source().downcast_ref::<kube::Error>()? {
-        kube::Error::Api(status) => Some(status.code),
-        _ => None,
-    }
-}
-
 fn is_not_found(error: &Error) -> bool {
-    code(error) == Some(404)
-}
-
-fn is_conflict(error: &Error) -> bool {
-    code(error) == Some(409)
+    status_of(error.source()).is_some_and(|status| status.code == 404)
 }
 
 impl<T> Clone for Live<'_, T> {
@@ -467,7 +401,7 @@ impl<T> Clone for Live<'_, T> {
 
 impl<T> Copy for Live<'_, T> {}
 
-impl<T: kube::Resource<DynamicType = (), Scope: Scope>> fmt::Debug for Live<'_, T> {
+impl<T: StaticResource> fmt::Debug for Live<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Live").field(&Resource::of::<T>()).finish()
     }

@@ -1,38 +1,38 @@
-//! What changed between two states of an object, as a patch.
+//! The difference between two states of an object, as a merge patch.
 //!
-//! Nothing is written by PUT from a typed object: fields that the type does not know would be erased. A merge patch
-//! of the difference touches only what was changed, and names the version that it was made from, so that it fails
-//! with a conflict instead of undoing what somebody else did. Lists it replaces as a whole: see [`lists`].
+//! A PUT of a typed object would erase the fields that the type does not know. A merge patch
+//! changes only what differs. It names the version that it was made from, so that it fails with a
+//! conflict instead of undoing what somebody else did. It replaces lists as a whole: see [`lists`].
 
 pub(crate) mod lists;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// The merge patch that leads from `old` to `new`; `None` if they are the same.
+/// The merge patch that leads from `old` to `new`; `None` if they are equal.
 ///
-/// It carries the version of `old`, if that has one, so that the server refuses it if the object has changed.
+/// It has the version of `old`, if there is one, so that the server refuses it if the object has
+/// changed since.
 ///
 /// ```
 /// use serde_json::json;
 /// use windlass_reconciler::merge_patch;
 ///
-/// let old = json!({"metadata": {"resourceVersion": "7"}, "spec": {"replicas": 1, "paused": true}});
-/// let new = json!({"metadata": {"resourceVersion": "7"}, "spec": {"replicas": 2}});
-/// assert_eq!(
-///     merge_patch(&old, &new)?,
-///     Some(json!({"metadata": {"resourceVersion": "7"}, "spec": {"replicas": 2, "paused": null}}))
-/// );
+/// let version = json!({"resourceVersion": "7"});
+/// let old = json!({"metadata": version, "spec": {"replicas": 1, "paused": true}});
+/// let new = json!({"metadata": version, "spec": {"replicas": 2}});
+/// let patch = json!({"metadata": version, "spec": {"replicas": 2, "paused": null}});
+/// assert_eq!(merge_patch(&old, &new)?, Some(patch));
 /// assert_eq!(merge_patch(&old, &old)?, None);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 ///
-/// A merge patch replaces lists as a whole. If the elements of a list have fields that the type `K` does not know, and
-/// the list differs, these fields are erased; [`Live::update`](crate::Live::update) keeps them, for it reads the object
-/// first.
+/// A merge patch replaces lists as a whole. If a list differs, fields of its elements that the type
+/// `K` does not know are erased. [`Live::update`](crate::Live::update) keeps them, because it reads
+/// the object first.
 ///
 /// # Errors
-/// If one of them cannot be written as JSON.
+/// Returns an error if one of them cannot be converted to JSON.
 pub fn merge_patch<K: Serialize>(old: &K, new: &K) -> Result<Option<Value>, serde_json::Error> {
     let (old, new) = (serde_json::to_value(old)?, serde_json::to_value(new)?);
     let Some(mut patch) = merge(&old, &new) else { return Ok(None) };
@@ -51,13 +51,13 @@ pub(crate) fn set_version(patch: &mut Value, version: Value) {
     }
 }
 
-/// RFC 7396, backwards: what is to be merged into `old` to get `new`.
+/// The inverse of RFC 7396: what has to be merged into `old` to get `new`.
 pub(crate) fn merge(old: &Value, new: &Value) -> Option<Value> {
     let (Value::Object(old), Value::Object(new)) = (old, new) else {
         return (old != new).then(|| new.clone());
     };
-    let gone = old.keys().filter(|key| !new.contains_key(*key));
-    let mut patch: Map<String, Value> = gone.map(|key| (key.clone(), Value::Null)).collect();
+    let removed = old.keys().filter(|key| !new.contains_key(*key));
+    let mut patch: Map<String, Value> = removed.map(|key| (key.clone(), Value::Null)).collect();
     for (key, value) in new {
         let change = match old.get(key) {
             Some(old) => merge(old, value),

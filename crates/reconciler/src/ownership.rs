@@ -1,11 +1,13 @@
-//! Owner references: which object another belongs to, and goes with.
+//! Owner references: which object another one belongs to, and is deleted with.
 //!
-//! The garbage collector takes a reference to an owner that it cannot find as the reference to one that is gone, and
-//! deletes the child. So mistakes are refused here, before they are written: an owner in another namespace, or one that
-//! was never read from a server.
+//! If the garbage collector cannot find an owner, it takes the owner for deleted, and deletes the
+//! child. So mistakes are refused here, before they are written: an owner in another namespace, or
+//! one that was never read from a server.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::Resource;
+use windlass_indexer::{Head, ObjectKey, Uid};
+use windlass_informer::Resource as WatchedResource;
 
 /// An object cannot be the owner of another.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -13,7 +15,8 @@ use kube::Resource;
 pub enum OwnershipError {
     /// The owner was not read from a server.
     #[error(
-        "{owner} cannot own anything, because it has no {missing}: use the object that the server answered with"
+        "{owner} cannot own anything, because it has no {missing}: use the object that the server \
+         returned"
     )]
     NotRead {
         /// The owner.
@@ -23,15 +26,15 @@ pub enum OwnershipError {
     },
     /// Another object controls the child.
     #[error(
-        "{child} is controlled by {controller}, and cannot be controlled by {owner} as well: an object has one \
-         controller; leave it alone, or give yours another name"
+        "{child} is controlled by {controller}, and cannot be controlled by {owner} as well: an \
+         object has one controller; leave it alone, or give yours another name"
     )]
     OtherController {
         /// The child.
         child: String,
-        /// The owner that it was to get.
+        /// The owner that it should get.
         owner: String,
-        /// The one that it has.
+        /// The owner that controls it.
         controller: String,
     },
     /// The owner is in another namespace, where the garbage collector does not look for it.
@@ -44,8 +47,9 @@ pub enum OwnershipError {
     },
     /// The child is in no namespace, but the owner is.
     #[error(
-        "{child} has no namespace, and cannot be owned by {owner}, which has one: set the namespace of the child to that \
-         of its owner, or give an object of a cluster-scoped kind an owner that is cluster-scoped"
+        "{child} has no namespace, and cannot be owned by {owner}, which has one: set the \
+         namespace of the child to that of its owner, or give an object of a cluster-scoped kind \
+         an owner that is cluster-scoped"
     )]
     NoNamespace {
         /// The child.
@@ -55,15 +59,15 @@ pub enum OwnershipError {
     },
 }
 
-/// The reference by which `owner` controls another object. It holds up the owner's deletion in the foreground until the
-/// other is gone. Some clusters allow that only to those who may update the `finalizers` subresource of the owner.
+/// The reference by which `owner` controls another object. It blocks the owner's foreground
+/// deletion until the other object is gone. Some clusters allow that only to accounts that may
+/// update the `finalizers` subresource of the owner.
 ///
 /// # Errors
-/// If the owner has no name or no uid: then it was not read from a server.
-pub fn owner_reference<O>(owner: &O) -> Result<OwnerReference, OwnershipError>
-where
-    O: Resource<DynamicType = ()>,
-{
+/// Returns an error if the owner has no name or no uid, because it was not read from a server.
+pub fn owner_reference<O: Resource<DynamicType = ()>>(
+    owner: &O,
+) -> Result<OwnerReference, OwnershipError> {
     let meta = owner.meta();
     let lacks = |missing| OwnershipError::NotRead { owner: describe(owner), missing };
     let present = |field: &Option<String>| field.clone().filter(|value| !value.is_empty());
@@ -77,8 +81,8 @@ where
     })
 }
 
-/// Makes `owner` the controller of `child`, which is then deleted with it. A reference to it that is there already is
-/// brought up to date; those to other owners stay.
+/// Makes `owner` the controller of `child`, which is then deleted with it. An existing reference to
+/// the owner is updated; references to other owners stay.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -97,15 +101,24 @@ where
 /// ```
 ///
 /// # Errors
-/// If another object controls the child, if they are not in the same namespace (an owner may be in none), or if the
-/// owner was not read from a server.
+/// Returns an error if another object controls the child, if they are not in the same namespace (a
+/// cluster-scoped owner is fine), or if the owner was not read from a server.
 pub fn set_owner<C, O>(child: &mut C, owner: &O) -> Result<(), OwnershipError>
 where
     C: Resource<DynamicType = ()>,
     O: Resource<DynamicType = ()>,
 {
     let reference = owner_reference(owner)?;
-    check_namespaces(child, owner)?;
+    let (of_child, of_owner) = (namespace(child.meta()), namespace(owner.meta()));
+    if of_owner.is_some() && of_child != of_owner {
+        let is_elsewhere = of_child.is_some();
+        let (child, owner) = (describe(child), describe(owner));
+        return Err(if is_elsewhere {
+            OwnershipError::OtherNamespace { child, owner }
+        } else {
+            OwnershipError::NoNamespace { child, owner }
+        });
+    }
     let mut references = child.meta().owner_references.clone().unwrap_or_default();
     let other = references.iter().find(|other| is_controller(other) && other.uid != reference.uid);
     if let Some(other) = other {
@@ -123,51 +136,51 @@ where
     Ok(())
 }
 
-/// Whether `owner` is the controller of the object with this metadata: the same group, kind, name and uid. The version
-/// does not count, because an object has many. Nor does the name alone: an owner that was deleted and made again is
-/// another.
-pub fn is_controlled_by<O>(child: &ObjectMeta, owner: &O) -> bool
-where
-    O: Resource<DynamicType = ()>,
-{
+/// Whether `owner` is the controller of the object with this metadata: the same group, kind, name
+/// and uid. The API version does not matter, because an object can be read in several. The name
+/// alone is not enough: an owner that was deleted and created again is another object.
+pub fn is_controlled_by<O: Resource<DynamicType = ()>>(child: &ObjectMeta, owner: &O) -> bool {
     let references = child.owner_references.as_deref().unwrap_or_default();
     let Some(reference) = references.iter().find(|reference| is_controller(reference)) else {
         return false;
     };
-    let group = reference.api_version.rsplit_once('/').map_or("", |(group, _)| group);
     let meta = owner.meta();
-    group == O::group(&())
+    group_of(&reference.api_version) == O::group(&())
         && reference.kind == O::kind(&())
         && Some(&reference.name) == meta.name.as_ref()
         && Some(&reference.uid) == meta.uid.as_ref()
+}
+
+/// The key and the uid of the object that controls another one, if it is of the resource `owner`.
+pub(crate) fn owner_of<'h>(
+    head: &'h Head,
+    owner: &WatchedResource,
+) -> Option<(ObjectKey, &'h Uid)> {
+    let reference = head.controller()?;
+    if group_of(reference.api_version) != owner.group() || reference.kind != owner.kind() {
+        return None;
+    }
+    let key = match head.namespace().filter(|_| owner.is_namespaced()) {
+        Some(namespace) => ObjectKey::namespaced(namespace, reference.name),
+        None => ObjectKey::cluster(reference.name),
+    };
+    Some((key, reference.uid))
+}
+
+/// The group of an API version; empty for the core group.
+fn group_of(api_version: &str) -> &str {
+    api_version.rsplit_once('/').map_or("", |(group, _)| group)
 }
 
 fn is_controller(reference: &OwnerReference) -> bool {
     reference.controller == Some(true)
 }
 
-fn check_namespaces<C, O>(child: &C, owner: &O) -> Result<(), OwnershipError>
-where
-    C: Resource<DynamicType = ()>,
-    O: Resource<DynamicType = ()>,
-{
-    match (namespace(child.meta()), namespace(owner.meta())) {
-        (_, None) => Ok(()),
-        (Some(child), Some(owner)) if child == owner => Ok(()),
-        (Some(_), Some(_)) => {
-            Err(OwnershipError::OtherNamespace { child: describe(child), owner: describe(owner) })
-        }
-        (None, Some(_)) => {
-            Err(OwnershipError::NoNamespace { child: describe(child), owner: describe(owner) })
-        }
-    }
-}
-
 fn namespace(meta: &ObjectMeta) -> Option<&str> {
     meta.namespace.as_deref().filter(|namespace| !namespace.is_empty())
 }
 
-/// For errors: the kind, and where it is.
+/// The kind, the namespace and the name of an object, for errors.
 fn describe<K: Resource<DynamicType = ()>>(object: &K) -> String {
     let meta = object.meta();
     let name = meta.name.as_deref().or(meta.generate_name.as_deref()).unwrap_or("without a name");

@@ -1,34 +1,36 @@
-//! Which events are worth a run.
+//! Which events cause a run.
 //!
-//! Predicates look at metadata, so they decode nothing. A deletion and an object that is new always pass those
-//! that ask for a change; a resync passes none of them, because nothing has changed.
+//! The predicates here look at metadata, so they decode nothing. Those that ask for a change always
+//! pass new objects and deletions, and never a resync, because nothing has changed.
 
 use std::sync::Arc;
 
 use windlass_indexer::Head;
 use windlass_informer::Event;
 
-/// Says of every event whether it is worth a run.
+/// Decides for every event whether it causes a run.
 ///
 /// ```
 /// use k8s_openapi::api::apps::v1::Deployment;
 /// use windlass_reconciler::Predicate;
 ///
-/// // Status updates are passed over, unless they come with other labels.
-/// let worth_it: Predicate<Deployment> = Predicate::generation_changed().or(Predicate::labels_changed());
-/// # drop(worth_it);
+/// // Ignores updates of the status, unless labels have changed, too.
+/// let predicate: Predicate<Deployment> =
+///     Predicate::generation_changed().or(Predicate::labels_changed());
+/// # drop(predicate);
 /// ```
 pub struct Predicate<K>(Arc<Passes<K>>);
 
 type Passes<K> = dyn Fn(&Event<K>) -> bool + Send + Sync;
 
 impl<K: 'static> Predicate<K> {
-    /// Whatever `passes`.
+    /// A predicate that passes the events for which the function returns `true`.
     pub fn new(passes: impl Fn(&Event<K>) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(passes))
     }
 
-    /// The spec changed. Most kinds count that in `metadata.generation`; one that does not, changes always.
+    /// The spec changed. Most kinds count that in `metadata.generation`; for those that do not,
+    /// every update passes.
     pub fn generation_changed() -> Self {
         Self::on_change(|old, new| match (old.generation(), new.generation()) {
             (Some(old), Some(new)) => old != new,
@@ -46,7 +48,7 @@ impl<K: 'static> Predicate<K> {
         Self::on_change(|old, new| old.annotations_hash() != new.annotations_hash())
     }
 
-    /// A finalizer came or went, or the deletion was asked for.
+    /// A finalizer was added or removed, or the deletion was requested.
     pub fn finalizers_changed() -> Self {
         Self::on_change(|old, new| {
             !old.finalizers().eq(new.finalizers())
@@ -54,43 +56,40 @@ impl<K: 'static> Predicate<K> {
         })
     }
 
-    /// The version changed: everything but resyncs.
+    /// The version changed: all events but resyncs.
     pub fn version_changed() -> Self {
         Self::on_change(|_, _| true)
     }
 
-    /// Both.
+    /// Passes the events that both pass.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self::new(move |event| self.passes(event) && other.passes(event))
     }
 
-    /// At least one of them.
+    /// Passes the events that at least one of them passes.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self::new(move |event| self.passes(event) || other.passes(event))
     }
 
-    /// The opposite.
+    /// Passes the events that it does not pass.
     #[must_use]
-    #[expect(
-        clippy::should_implement_trait,
-        reason = "beside `and` and `or`, it is what one looks for"
-    )]
+    #[expect(clippy::should_implement_trait, reason = "it belongs to `and` and `or`")]
     pub fn not(self) -> Self {
         Self::new(move |event| !self.passes(event))
     }
 
-    /// Whether an event is worth a run.
+    /// Whether an event passes.
     pub fn passes(&self, event: &Event<K>) -> bool {
         (self.0)(event)
     }
 
-    fn on_change(changed: impl Fn(&Head, &Head) -> bool + Send + Sync + 'static) -> Self {
+    fn on_change(is_changed: impl Fn(&Head, &Head) -> bool + Send + Sync + 'static) -> Self {
         Self::new(move |event| match event {
             Event::Added { .. } | Event::Deleted { .. } => true,
             Event::Updated { .. } if event.is_resync() => false,
-            Event::Updated { old, new } => changed(old.head(), new.head()),
+            Event::Updated { old, new } => is_changed(old.head(), new.head()),
         })
     }
 }

@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use windlass_indexer::ObjectKey;
 
-use crate::{Action, Error, RunContext};
+use crate::action::Action;
+use crate::context::RunContext;
+use crate::error::Error;
 
-/// Makes the world as an object says it should be.
+/// Makes the state of the world match an object.
 ///
 /// Implementors write plain `async fn`:
 ///
@@ -20,15 +22,19 @@ use crate::{Action, Error, RunContext};
 /// struct Greeter;
 ///
 /// impl Reconcile<ConfigMap> for Greeter {
-///     async fn reconcile(&self, object: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
+///     async fn reconcile(
+///         &self,
+///         object: Arc<ConfigMap>,
+///         cx: &RunContext,
+///     ) -> Result<Action, Error> {
 ///         println!("{}: {:?}, because {:?}", cx.key(), object.data, cx.causes());
 ///         Ok(Action::Done)
 ///     }
 /// }
 /// ```
 ///
-/// A run is given the object as it is now, not the change that led to it: many changes may have become one run,
-/// and one may be repeated. No two runs of one key overlap. What follows on a run:
+/// A run gets the object as it is now, not the change that caused it: many changes may be merged
+/// into one run, and a run may be repeated. No two runs of one key overlap. What follows a run:
 ///
 /// | outcome | the next run | failures |
 /// |---|---|---|
@@ -36,23 +42,25 @@ use crate::{Action, Error, RunContext};
 /// | `Ok(RequeueAfter(d))` | after d | reset |
 /// | `Err`, retryable | after a backoff | one more |
 /// | `Err`, terminal | when something changes | kept, shown |
-/// | a panic | as a retryable error, counted apart | one more |
-/// | out of time | cancelled; as a retryable error, counted apart | one more |
+/// | a panic | as after a retryable error, counted separately | one more |
+/// | a timeout | as after a retryable error, counted separately | one more |
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not reconcile `{K}`",
     label = "this controller is of `{K}`",
-    note = "write `impl Reconcile<{K}> for {Self}`, with `async fn reconcile(&self, object: Arc<{K}>, cx: &RunContext)`"
+    note = "write `impl Reconcile<{K}> for {Self}`, with \
+            `async fn reconcile(&self, object: Arc<{K}>, cx: &RunContext)`"
 )]
 pub trait Reconcile<K>: Send + Sync + 'static {
-    /// The object is there.
+    /// Reconciles an object that exists.
     fn reconcile(
         &self,
         object: Arc<K>,
         cx: &RunContext,
     ) -> impl Future<Output = Result<Action, Error>> + Send;
 
-    /// The object is not there: it was deleted, or never was. What belongs to it in the cluster is collected by
-    /// its owner references; what is elsewhere needs a finalizer. So there is nothing to do by default.
+    /// Reconciles a key whose object does not exist: it was deleted, or never created. Kubernetes
+    /// collects what it owns in the cluster; what is elsewhere needs a finalizer. So the default
+    /// does nothing.
     fn absent(
         &self,
         key: &ObjectKey,
@@ -63,22 +71,22 @@ pub trait Reconcile<K>: Send + Sync + 'static {
     }
 }
 
-/// A run that is under way.
-pub(crate) type Running<'a> = Pin<Box<dyn Future<Output = Result<Action, Error>> + Send + 'a>>;
+/// The future of a run.
+pub(crate) type RunFuture<'a> = Pin<Box<dyn Future<Output = Result<Action, Error>> + Send + 'a>>;
 
-/// A reconciler whose type is forgotten, so that a controller has only the type of its objects.
+/// A reconciler of any type, so that a controller is generic only over the type of its objects.
 pub(crate) trait ErasedReconcile<K>: Send + Sync {
-    fn reconcile<'a>(&'a self, object: Arc<K>, cx: &'a RunContext) -> Running<'a>;
+    fn reconcile<'a>(&'a self, object: Arc<K>, cx: &'a RunContext) -> RunFuture<'a>;
 
-    fn absent<'a>(&'a self, cx: &'a RunContext) -> Running<'a>;
+    fn absent<'a>(&'a self, cx: &'a RunContext) -> RunFuture<'a>;
 }
 
 impl<K: Send + Sync + 'static, R: Reconcile<K>> ErasedReconcile<K> for R {
-    fn reconcile<'a>(&'a self, object: Arc<K>, cx: &'a RunContext) -> Running<'a> {
+    fn reconcile<'a>(&'a self, object: Arc<K>, cx: &'a RunContext) -> RunFuture<'a> {
         Box::pin(Reconcile::reconcile(self, object, cx))
     }
 
-    fn absent<'a>(&'a self, cx: &'a RunContext) -> Running<'a> {
+    fn absent<'a>(&'a self, cx: &'a RunContext) -> RunFuture<'a> {
         Box::pin(Reconcile::absent(self, cx.key(), cx))
     }
 }

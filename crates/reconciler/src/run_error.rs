@@ -1,14 +1,14 @@
-//! Why a controller does not run.
+//! Why a controller stops with an error.
 
 use std::time::Duration;
 
 use windlass_informer::{InformerFailure, InformerStatus, Resource, SourceError};
 
-/// A controller could not begin, or not go on.
+/// A controller cannot start, or cannot continue.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// A cache is not complete in time.
+    /// A cache did not sync in time.
     #[error(
         "the cache of {resource} is not complete after {} s{}",
         .after.as_secs(),
@@ -17,9 +17,9 @@ pub enum RunError {
     NotSynced {
         /// What is watched.
         resource: Resource,
-        /// How long was waited.
+        /// How long the controller waited.
         after: Duration,
-        /// What the server said last.
+        /// The last error of the server.
         last_error: Option<SourceError>,
     },
     /// An informer has stopped, because its factory was shut down or it was stopped by hand.
@@ -28,10 +28,10 @@ pub enum RunError {
         /// What it watched.
         resource: Resource,
     },
-    /// An informer broke, by a bug, or by a transform or an index that panicked.
+    /// An informer broke, because a transform or an index panicked, or by a bug.
     #[error(transparent)]
     Broke(InformerFailure),
-    /// A controller runs once.
+    /// The controller has run before.
     #[error("the controller ran before: build another one to run it again")]
     AlreadyRan,
     /// A stream of keys panicked.
@@ -45,11 +45,7 @@ impl RunError {
         Self::NotSynced { resource: status.resource.clone(), after, last_error }
     }
 
-    pub(crate) fn stopped(resource: &Resource) -> Self {
-        Self::Stopped { resource: resource.clone() }
-    }
-
-    /// What keeps a cache from being complete; `None` if it is only not done yet.
+    /// Why a cache cannot sync; `None` if it only needs more time.
     pub(crate) fn trouble(status: &InformerStatus) -> Option<String> {
         let error = last_error(status)?;
         Some(format!("{} is complete{}", status.resource, explained(error)))
@@ -60,7 +56,7 @@ fn last_error(status: &InformerStatus) -> Option<&SourceError> {
     status.feeds.iter().find_map(|feed| feed.last_error.as_ref()).map(|(error, _)| error)
 }
 
-/// What is wrong, and what to do about it.
+/// The error, and what to do about it.
 fn explained(error: &SourceError) -> String {
     let advice = if error.is_not_found() {
         "; is its CustomResourceDefinition installed?"

@@ -1,14 +1,13 @@
 //! The runs that are under way, and a watchdog that warns of those that take long.
 //!
-//! The watchdog is a task of its own, so that it also sees a run that never awaits anything: one
-//! that blocks its thread, or computes. It sleeps until a run could be due, which is once a minute
+//! The watchdog is a separate task, so that it also sees a run that never awaits anything: one that
+//! blocks its thread, or computes. It wakes up when a run could be due, which is once a minute
 //! while all runs are short.
 //!
-//! On a runtime with several threads, a blocked thread may be the one whose turn it was to look
-//! after tokio's timers. The others sleep then, and no timer fires. So a plain thread wakes the
-//! watchdog, too: a wake from outside of the runtime makes one of the others look, and take over
-//! the timers. On a runtime with a single thread nothing can run while that thread is blocked, and
-//! nobody is told.
+//! On a multi-thread runtime, the blocked thread may be the one that drives tokio's timers. The
+//! other threads sleep then, and no timer fires. So a plain thread wakes the watchdog, too: a
+//! wake-up from outside of the runtime makes another thread take over the timers. On a
+//! `current_thread` runtime nothing can run while the thread is blocked, so there is no warning.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -23,25 +22,25 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use windlass_indexer::ObjectKey;
 
-/// A run that takes longer is mentioned in the log, then after twice the time, and so on.
-const LONG: Duration = Duration::from_mins(1);
+/// A run that takes longer is logged, then again after twice the time, and so on.
+pub(crate) const LONG: Duration = Duration::from_mins(1);
 
 /// The runs of a controller that are under way.
 #[derive(Debug)]
 pub(crate) struct Running {
     /// By key: no two runs of a key overlap.
-    runs: Mutex<HashMap<ObjectKey, Run, RandomState>>,
-    long: Duration,
+    runs: Mutex<HashMap<ObjectKey, RunEntry, RandomState>>,
+    warn_after: Duration,
     /// Wakes the watchdog from a thread.
-    nudged: Arc<Notify>,
+    wake: Arc<Notify>,
 }
 
 #[derive(Debug)]
-struct Run {
+struct RunEntry {
     started: Instant,
     attempt: u32,
-    /// How long it may take until it is mentioned.
-    patience: Duration,
+    /// The duration at which the next warning is due.
+    warn_at: Duration,
 }
 
 /// A run that takes long.
@@ -53,85 +52,82 @@ pub(crate) struct LongRun {
     pub(crate) took: Duration,
 }
 
-/// A run is under way for as long as this lives.
+/// A run is under way until this is dropped.
 #[derive(Debug)]
-pub(crate) struct UnderWay<'r> {
+pub(crate) struct ActiveRun<'r> {
     running: &'r Running,
     key: &'r ObjectKey,
 }
 
 impl Running {
-    pub(crate) fn new() -> Self {
-        Self::with_patience(LONG)
+    /// `warn_after` is the duration of a run that leads to the first warning.
+    pub(crate) fn new(warn_after: Duration) -> Self {
+        Self { runs: Mutex::default(), warn_after, wake: Arc::default() }
     }
 
-    fn with_patience(long: Duration) -> Self {
-        Self { runs: Mutex::default(), long, nudged: Arc::default() }
-    }
-
-    /// A run begins.
+    /// Notes that a run begins.
     pub(crate) fn enter<'r>(
         &'r self,
         key: &'r ObjectKey,
         attempt: u32,
         started: Instant,
-    ) -> UnderWay<'r> {
-        self.lock().insert(key.clone(), Run { started, attempt, patience: self.long });
-        UnderWay { running: self, key }
+    ) -> ActiveRun<'r> {
+        self.lock().insert(key.clone(), RunEntry { started, attempt, warn_at: self.warn_after });
+        ActiveRun { running: self, key }
     }
 
-    /// Warns of every run that takes long, once for each time that its duration doubles.
+    /// Warns of every run that takes long, and again when its duration has doubled. Never returns.
     pub(crate) async fn warn_while_running(&self, warn: impl Fn(&LongRun)) -> Infallible {
-        let _thread = self.start_nudging();
+        let _thread = self.start_thread();
         loop {
-            let (due, next) = self.look(Instant::now());
+            let (due, next) = self.take_due(Instant::now());
             due.iter().for_each(&warn);
             tokio::select! {
                 () = sleep_until(next) => {}
-                () = self.nudged.notified() => {}
+                () = self.wake.notified() => {}
             }
         }
     }
 
-    /// The runs that are to be mentioned now, and when to look again.
-    fn look(&self, now: Instant) -> (Vec<LongRun>, Instant) {
+    /// The runs to warn of now, and when the next warning may be due.
+    fn take_due(&self, now: Instant) -> (Vec<LongRun>, Instant) {
         let mut due = Vec::new();
         // A run that begins later is not due before then.
-        let mut next = now + self.long;
+        let mut next = now + self.warn_after;
         for (key, run) in self.lock().iter_mut() {
             let took = now.saturating_duration_since(run.started);
-            if took >= run.patience {
+            if took >= run.warn_at {
                 due.push(LongRun { key: key.clone(), attempt: run.attempt, took });
-                run.patience = took.saturating_mul(2);
+                run.warn_at = took.saturating_mul(2);
             }
-            next = next.min(run.started + run.patience);
+            next = next.min(run.started + run.warn_at);
         }
         (due, next)
     }
 
-    /// Starts a thread that wakes the watchdog now and then, until what this returns is dropped.
-    fn start_nudging(&self) -> Option<SyncSender<Infallible>> {
+    /// Starts a thread that wakes the watchdog regularly, until the sender is dropped.
+    fn start_thread(&self) -> Option<SyncSender<Infallible>> {
         if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
             return None;
         }
         let (sender, receiver) = mpsc::sync_channel(0);
-        let (nudged, period) = (Arc::clone(&self.nudged), self.long);
-        let nudge = move || {
+        let (wake, period) = (Arc::clone(&self.wake), self.warn_after);
+        let wake_regularly = move || {
             while receiver.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {
-                nudged.notify_one();
+                wake.notify_one();
             }
         };
-        // Without the thread, runs that block theirs are mentioned if timers still fire.
-        thread::Builder::new().name("windlass-watchdog".to_owned()).spawn(nudge).ok()?;
+        // If there can be no thread, the watchdog depends on the timers.
+        thread::Builder::new().name("windlass-watchdog".to_owned()).spawn(wake_regularly).ok()?;
         Some(sender)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ObjectKey, Run, RandomState>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ObjectKey, RunEntry, RandomState>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for ActiveRun<'_> {
     fn drop(&mut self) {
         self.running.lock().remove(self.key);
     }
@@ -159,7 +155,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn run_is_mentioned_after_a_minute_and_each_time_its_duration_doubles() {
-        let running = Arc::new(Running::new());
+        let running = Arc::new(Running::new(LONG));
         let (_watchdog, warned) = watch(&running);
         // It has looked when the run begins.
         tokio::time::sleep(Duration::from_secs(7)).await;
@@ -177,20 +173,20 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn short_runs_wake_the_watchdog_once_a_minute_at_most() {
-        let running = Running::new();
+        let running = Running::new(LONG);
         let (key, now) = (key(), Instant::now());
         let under_way = running.enter(&key, 1, now);
         let soon = now + Duration::from_secs(1);
-        assert_eq!(running.look(soon), (Vec::new(), now + LONG), "the run may become a long one");
+        assert_eq!(running.take_due(soon), (Vec::new(), now + LONG), "the run may take long");
         drop(under_way);
-        assert_eq!(running.look(now + LONG), (Vec::new(), now + 2 * LONG));
+        assert_eq!(running.take_due(now + LONG), (Vec::new(), now + 2 * LONG));
     }
 
     /// The run is all that the runtime has to do, and blocks the thread that looks after the
     /// timers. It ends when it was mentioned.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn run_that_blocks_its_thread_is_mentioned() {
-        let running = Arc::new(Running::with_patience(Duration::from_millis(20)));
+        let running = Arc::new(Running::new(Duration::from_millis(20)));
         let (_watchdog, warned) = watch(&running);
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {

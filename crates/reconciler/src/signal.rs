@@ -1,35 +1,32 @@
-//! Stopping when the process is asked to.
+//! Stopping on a signal.
 
 use std::io;
 
 use tokio::signal::ctrl_c;
 use tokio_util::sync::CancellationToken;
 
-/// A token that is cancelled when the process is asked to end: by Ctrl-C, or by SIGTERM, as Kubernetes asks a pod. For
-/// [`Controller::run`](crate::Controller::run), which then finishes what is under way. A second signal is as the first:
-/// who cannot wait kills the process.
+/// A token that is cancelled by Ctrl-C or SIGTERM, which Kubernetes sends to stop a pod. For
+/// [`Controller::run`](crate::Controller::run), which then finishes the runs that are under way. A
+/// second signal changes nothing: to end the process at once, kill it.
 ///
 /// # Errors
-/// If the system does not let it listen.
+/// Returns an error if the signal handler cannot be installed.
 ///
 /// # Panics
-/// If it is not called within a tokio runtime.
+/// Panics if it is not called within a tokio runtime.
 pub fn stop_on_signal() -> io::Result<CancellationToken> {
     let stop = CancellationToken::new();
-    let (asked, token) = (listen()?, stop.clone());
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "it lasts as long as the process, and owns nothing"
-    )]
+    let (signal, token) = (listen()?, stop.clone());
+    #[expect(clippy::disallowed_methods, reason = "it lives as long as the process")]
     tokio::spawn(async move {
-        asked.await;
-        tracing::info!("asked to stop");
+        signal.await;
+        tracing::info!("received a signal to stop");
         token.cancel();
     });
     Ok(stop)
 }
 
-/// Listens from now on, not only from when it is awaited.
+/// Waits for a signal. It listens from now on, and not only when it is awaited.
 #[cfg(unix)]
 fn listen() -> io::Result<impl Future<Output = ()> + Send> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -46,7 +43,7 @@ fn listen() -> io::Result<impl Future<Output = ()> + Send> {
 #[cfg(not(unix))]
 fn listen() -> io::Result<impl Future<Output = ()> + Send> {
     Ok(async {
-        // Without a way to be asked it goes on until it is killed.
+        // If signals cannot be received, the process runs until it is killed.
         if ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }

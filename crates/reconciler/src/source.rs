@@ -1,23 +1,24 @@
-//! The informers that a controller uses, and what it knows of each.
+//! The informers that a controller uses.
 //!
-//! Most of them wake keys by their events; some are only read. They come and go while the controller runs: one that
-//! is dropped takes its handler away, and its informer stops if nobody else uses it.
+//! Most of them enqueue keys by their events; some are only read. They come and go while the
+//! controller runs: one that is dropped removes its handler, and its informer stops if nobody else
+//! uses it.
 
 use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 use windlass_indexer::{Lister, ResourceVersion};
 use windlass_informer::{
     Freshness, InformerStatus, Registration, RequestTarget, Resource, SharedInformer,
 };
 
+use crate::bounds::ObjectType;
 use crate::write::{Recorded, Write};
 
-/// Names a source of a controller, to remove it by.
+/// Identifies a source of a controller, to remove it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SourceId(u64);
 
@@ -30,23 +31,25 @@ pub(crate) struct Source {
     removed: CancellationToken,
 }
 
-/// Why there is no lister to give.
+/// Why there is no lister to return.
 #[derive(Debug)]
 pub(crate) enum NoLister {
     /// The controller has no such cache.
     Missing,
-    /// It has several, and they are not the same: of these resources.
-    Several(Vec<Resource>),
+    /// It has caches of several resources. These are their names.
+    SeveralResources(String),
+    /// It has several caches of one resource, with different options.
+    SeveralOptions,
 }
 
-/// An informer whose type is forgotten.
+/// An informer of any type.
 trait ErasedInformer: Send + Sync {
     fn status(&self) -> InformerStatus;
     fn wait_for_sync(&self) -> Pin<Box<dyn Future<Output = bool> + Send + '_>>;
     fn lister(&self) -> &dyn Any;
 }
 
-impl<T: DeserializeOwned + Send + Sync + 'static> ErasedInformer for SharedInformer<T> {
+impl<T: ObjectType> ErasedInformer for SharedInformer<T> {
     fn status(&self) -> InformerStatus {
         SharedInformer::status(self)
     }
@@ -61,16 +64,16 @@ impl<T: DeserializeOwned + Send + Sync + 'static> ErasedInformer for SharedInfor
 }
 
 impl Source {
-    pub(crate) fn new<T>(informer: SharedInformer<T>, registration: Option<Registration>) -> Self
-    where
-        T: DeserializeOwned + Send + Sync + 'static,
-    {
+    pub(crate) fn new<T: ObjectType>(
+        informer: SharedInformer<T>,
+        registration: Option<Registration>,
+    ) -> Self {
         let (freshness, informer) = (informer.freshness(), Box::new(informer));
         Self { informer, freshness, registration, removed: CancellationToken::new() }
     }
 
-    /// Waits until the cache is complete, and its events have reached the queue. `false` if it has stopped, or was
-    /// [removed](Self::is_removed).
+    /// Waits until the cache is complete, and its events have reached the queue. Returns `false` if
+    /// the informer has stopped, or the source was [removed](Self::is_removed).
     pub(crate) async fn wait_for_sync(&self) -> bool {
         let synced = async {
             match &self.registration {
@@ -90,7 +93,7 @@ impl Source {
         self.removed.is_cancelled()
     }
 
-    /// Ends it, also for those who still hold it. Whoever waits for it does so in vain, and is told.
+    /// Ends it, also for those who still hold it or wait for its sync.
     fn remove(&self) {
         self.removed.cancel();
         if let Some(registration) = &self.registration {
@@ -104,11 +107,6 @@ impl Source {
 
     pub(crate) fn resource(&self) -> &Resource {
         self.freshness.resource()
-    }
-
-    /// Whether it is of the same informer.
-    fn is_same_cache(&self, other: &Self) -> bool {
-        self.freshness.is_of_same_cache(&other.freshness)
     }
 }
 
@@ -127,24 +125,35 @@ pub(crate) struct Sources {
 #[derive(Default)]
 struct SourceList {
     sources: Vec<(SourceId, Arc<Source>)>,
-    made: u64,
+    last_id: u64,
+}
+
+impl SourceList {
+    /// The freshness of the caches of a resource.
+    fn freshness<'a>(
+        &'a self,
+        is_of: impl Fn(&Resource) -> bool + 'a,
+    ) -> impl Iterator<Item = &'a Freshness> {
+        let all = self.sources.iter().map(|(_, source)| &source.freshness);
+        all.filter(move |freshness| is_of(freshness.resource()))
+    }
 }
 
 impl Sources {
     pub(crate) fn add(&self, source: Source) -> SourceId {
         let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);
-        list.made += 1;
-        let id = SourceId(list.made);
+        list.last_id += 1;
+        let id = SourceId(list.last_id);
         list.sources.push((id, Arc::new(source)));
         id
     }
 
-    /// Returns whether it was there.
+    /// Removes a source. Returns whether it was there.
     pub(crate) fn remove(&self, id: SourceId) -> bool {
         let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);
         let place = list.sources.iter().position(|(of, _)| *of == id);
         let removed = place.map(|place| list.sources.remove(place));
-        // Its end runs code of the user's, and so comes without the lock.
+        // Ending it runs user code, which must not happen under the lock.
         drop(list);
         if let Some((_, source)) = &removed {
             source.remove();
@@ -156,54 +165,52 @@ impl Sources {
         self.read().sources.iter().map(|(_, source)| Arc::clone(source)).collect()
     }
 
-    /// The lister of a type, if there is no doubt which; of one resource, if that is named.
+    /// The only cache of a type; the only one of a resource, if that is given.
     pub(crate) fn lister<T: 'static>(&self, of: Option<&Resource>) -> Result<Lister<T>, NoLister> {
         let list = self.read();
         let sources = list.sources.iter().map(|(_, source)| &**source);
-        let asked_for = sources.filter(|source| of.is_none_or(|of| of == source.resource()));
-        let listers = asked_for.filter_map(|source| {
-            let lister = source.informer.lister().downcast_ref::<Lister<T>>()?;
-            Some((source, lister))
-        });
-        let listers: Vec<_> = listers.collect();
-        let Some((first, lister)) = listers.first() else { return Err(NoLister::Missing) };
-        let is_same = |(source, _): &(&Source, _)| source.is_same_cache(first);
-        if listers.iter().all(is_same) {
+        let sources = sources.filter(|source| of.is_none_or(|of| of == source.resource()));
+        let found: Vec<(&Freshness, &Lister<T>)> = sources
+            .filter_map(|source| {
+                Some((&source.freshness, source.informer.lister().downcast_ref()?))
+            })
+            .collect();
+        let Some((first, lister)) = found.first() else { return Err(NoLister::Missing) };
+        if found.iter().all(|(freshness, _)| freshness.is_of_same_cache(first)) {
             return Ok(Lister::clone(lister));
         }
-        let mut resources: Vec<_> = listers.iter().map(|(of, _)| of.resource().clone()).collect();
-        resources.sort_unstable();
-        resources.dedup();
-        Err(NoLister::Several(resources))
+        let mut names: Vec<_> = found.iter().map(|(of, _)| of.resource().to_string()).collect();
+        names.sort_unstable();
+        names.dedup();
+        Err(match names.len() {
+            1 => NoLister::SeveralOptions,
+            _ => NoLister::SeveralResources(names.join(", ")),
+        })
     }
 
-    /// The version in which a cache shows the object of a request.
+    /// The newest version of the target of a request that a cache shows.
     pub(crate) fn shown(&self, target: &RequestTarget) -> Option<ResourceVersion> {
         let key = target.key()?;
         let list = self.read();
-        let all = list.sources.iter().map(|(_, source)| &source.freshness);
-        let of_it = all.filter(|freshness| target.is_of(freshness.resource()));
-        let versions = of_it.filter_map(|freshness| freshness.version_of(&key));
+        let versions = list.freshness(|resource| target.is_of(resource));
+        let versions = versions.filter_map(|freshness| freshness.version_of(&key));
         versions.reduce(|one, other| if other > one { other } else { one })
     }
 
-    /// Those whose caches should show a write, and do not.
+    /// The caches that should show a write, and do not.
     pub(crate) fn behind(&self, recorded: &Recorded) -> Vec<Freshness> {
         let Recorded { write, written } = recorded;
         let list = self.read();
-        let all = list.sources.iter().map(|(_, source)| &source.freshness);
-        let of_it = all.filter(|freshness| write.is_of(freshness.resource()));
-        let is_behind = |freshness: &&Freshness| !freshness.has_seen(written, write.answered);
-        of_it.filter(is_behind).cloned().collect()
+        let caches = list.freshness(|resource| write.is_of(resource));
+        caches.filter(|cache| !cache.has_seen(written, write.answered)).cloned().collect()
     }
 
     /// Whether the cluster was restored from a backup after a write, so that its version may be
-    /// another's now.
+    /// somebody else's now.
     pub(crate) fn is_restored_since(&self, write: &Write) -> bool {
         let list = self.read();
-        let all = list.sources.iter().map(|(_, source)| &source.freshness);
-        let mut of_it = all.filter(|freshness| write.is_of(freshness.resource()));
-        of_it.any(|freshness| freshness.is_restored_since(write.key(), write.answered))
+        let mut caches = list.freshness(|resource| write.is_of(resource));
+        caches.any(|cache| cache.is_restored_since(&write.key, write.answered))
     }
 
     fn read(&self) -> RwLockReadGuard<'_, SourceList> {

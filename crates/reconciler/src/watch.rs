@@ -3,11 +3,11 @@
 use std::fmt;
 
 use kube::core::PartialObjectMeta;
-use serde::de::DeserializeOwned;
 use windlass_informer::{
-    InformerError, InformerOptions, Resource, Scope, SharedInformer, SharedInformerFactory,
+    InformerError, InformerOptions, Resource, SharedInformer, SharedInformerFactory,
 };
 
+use crate::bounds::{ObjectType, StaticResource};
 use crate::predicate::Predicate;
 
 /// One resource that a controller watches.
@@ -21,7 +21,7 @@ use crate::predicate::Predicate;
 /// let deployments = Watch::<Deployment>::new()
 ///     .options(|informer| informer.namespace("shop"))
 ///     .when(Predicate::generation_changed());
-/// // Of secrets nothing but metadata is asked for.
+/// // Of secrets, only the metadata is requested.
 /// let secrets = Watch::metadata_of::<Secret>();
 /// # drop((deployments, secrets));
 /// ```
@@ -30,13 +30,10 @@ pub struct Watch<T> {
     resource: Resource,
     is_metadata_only: bool,
     options: Box<dyn FnOnce(InformerOptions) -> InformerOptions + Send>,
-    predicate: Option<Predicate<T>>,
+    predicate: Predicate<T>,
 }
 
-impl<T> Watch<T>
-where
-    T: kube::Resource<DynamicType = (), Scope: Scope> + DeserializeOwned + Send + Sync + 'static,
-{
+impl<T: StaticResource + ObjectType> Watch<T> {
     /// All objects of a type.
     pub fn new() -> Self {
         Self::of(Resource::of::<T>())
@@ -44,27 +41,24 @@ where
 }
 
 impl Watch<()> {
-    /// All objects of a type, their metadata only.
-    pub fn metadata_of<U>() -> Watch<PartialObjectMeta<U>>
-    where
-        U: kube::Resource<DynamicType = (), Scope: Scope>,
-    {
+    /// The metadata of all objects of a type.
+    pub fn metadata_of<U: StaticResource + 'static>() -> Watch<PartialObjectMeta<U>> {
         Watch { is_metadata_only: true, ..Watch::of(Resource::of::<U>()) }
     }
 }
 
-impl<T> Watch<T> {
+impl<T: 'static> Watch<T> {
     /// All objects of a resource, read as any type.
     pub fn of(resource: Resource) -> Self {
         Self {
             resource,
             is_metadata_only: false,
             options: Box::new(|options| options),
-            predicate: None,
+            predicate: Predicate::new(|_| true),
         }
     }
 
-    /// The informer, made otherwise: namespaces, selectors, layout. Called again, it changes what it has become.
+    /// Changes the options of the informer: namespaces, selectors, layout. Several calls add up.
     pub fn options(
         mut self,
         change: impl FnOnce(InformerOptions) -> InformerOptions + Send + 'static,
@@ -74,29 +68,25 @@ impl<T> Watch<T> {
         self
     }
 
+    /// Ignores events that do not pass the predicate. After several calls, an event must pass all
+    /// of the predicates.
+    pub fn when(mut self, predicate: Predicate<T>) -> Self {
+        self.predicate = self.predicate.and(predicate);
+        self
+    }
+
     /// What is watched.
     pub fn resource(&self) -> &Resource {
         &self.resource
     }
 }
 
-impl<T: 'static> Watch<T> {
-    /// Only events that pass are worth a run. Called again, they have to pass both.
-    pub fn when(mut self, predicate: Predicate<T>) -> Self {
-        self.predicate = Some(match self.predicate.take() {
-            Some(before) => before.and(predicate),
-            None => predicate,
-        });
-        self
-    }
-}
-
-impl<T: DeserializeOwned + Send + Sync + 'static> Watch<T> {
-    /// The informer, from the factory, and what counts of its events.
+impl<T: ObjectType> Watch<T> {
+    /// Gets the informer from the factory. Returns it with the predicate for its events.
     pub(crate) fn open(
         self,
         factory: &SharedInformerFactory,
-    ) -> Result<(SharedInformer<T>, Option<Predicate<T>>), InformerError> {
+    ) -> Result<(SharedInformer<T>, Predicate<T>), InformerError> {
         let informer = if self.is_metadata_only {
             factory.metadata_of(&self.resource, self.options)?
         } else {
@@ -106,10 +96,7 @@ impl<T: DeserializeOwned + Send + Sync + 'static> Watch<T> {
     }
 }
 
-impl<T> Default for Watch<T>
-where
-    T: kube::Resource<DynamicType = (), Scope: Scope> + DeserializeOwned + Send + Sync + 'static,
-{
+impl<T: StaticResource + ObjectType> Default for Watch<T> {
     fn default() -> Self {
         Self::new()
     }

@@ -1,14 +1,13 @@
-//! What a worker does with a key: wait for the caches, call the reconciler, settle the outcome, note the run.
+//! What a worker does with a key: wait for the caches, call the reconciler, decide about a retry,
+//! note the run, release the key.
 
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::level_filters::LevelFilter;
@@ -16,79 +15,72 @@ use tracing::{Instrument as _, Span};
 use windlass_indexer::{Lister, ObjectKey};
 use windlass_workqueue::{Add, Lease, MAX_DELAY};
 
-use crate::RunContext;
+use crate::bounds::ObjectType;
 use crate::cause::Cause;
-use crate::context::Tools;
-use crate::controller::Queue;
-use crate::error::{Class, Error};
+use crate::context::RunContext;
+use crate::enqueue::Enqueuer;
+use crate::error::{Delay, Error};
 use crate::expectations::Pending;
-use crate::journal::{Journal, Outcome, Run};
-use crate::priority::PriorityPolicy;
+use crate::guard::caught;
+use crate::journal::{Journal, Run};
+use crate::outcome::Outcome;
 use crate::reconcile::ErasedReconcile;
-use crate::report::RunOf;
+use crate::report::RunReport;
 use crate::running::{LongRun, Running};
-use crate::tally::Tally;
-use crate::verdict::Verdict;
+use crate::tools::Tools;
 use crate::write::Write;
 
 /// How long after a write its key still waits for the caches to show it.
 const CACHE_WAIT: Duration = Duration::from_secs(5);
 
 /// How much of that the worker waits, too, since it mostly takes no longer. After that the key is
-/// put aside, so that a watch that is late does not keep other keys waiting. A cache of which it is
-/// not certain that it will ever show the write is not waited for any longer than this.
+/// deferred, so that a late watch does not keep other keys waiting. A cache that may never show
+/// the write is not waited for any longer than this.
 const WORKER_WAIT: Duration = Duration::from_millis(100);
 
-/// How long a key that was put aside stays there.
-const ASIDE: Duration = Duration::from_millis(100);
+/// For how long a key is deferred whose caches are late.
+const DEFER: Duration = Duration::from_millis(100);
 
-/// What all workers of a controller have.
+/// What all workers of a controller share.
 pub(crate) struct Work<K> {
     pub(crate) tools: Arc<Tools>,
     pub(crate) reconciler: Box<dyn ErasedReconcile<K>>,
     pub(crate) objects: Lister<K>,
-    pub(crate) queue: Queue,
-    pub(crate) priority: PriorityPolicy,
+    pub(crate) enqueuer: Enqueuer,
     pub(crate) timeout: Option<Duration>,
     pub(crate) running: Running,
     pub(crate) journal: Journal,
-    pub(crate) tally: Tally,
 }
 
-/// A key in the hands of a worker.
-type Taken<'q> = Lease<'q, ObjectKey, Cause>;
+/// The lease of a key that a worker has taken.
+type KeyLease<'q> = Lease<'q, ObjectKey, Cause>;
 
-impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
+impl<K: ObjectType> Work<K> {
     /// Takes keys until the queue is shut down and empty. Once `stop` is cancelled, no key is run:
-    /// whoever starts next sees every object again.
+    /// the next process sees every object again.
     pub(crate) async fn drain(&self, stop: &CancellationToken) {
-        while let Some(lease) = self.queue.get().await {
-            self.serve(lease, stop).await;
-        }
-    }
-
-    /// Runs a key when the caches show what its last runs have written, unless it is put aside until then.
-    async fn serve(&self, lease: Taken<'_>, stop: &CancellationToken) {
-        let caught_up = match self.tools.expectations.take(lease.key()) {
-            None => Some((lease, false)),
-            Some(pending) => {
-                stop.run_until_cancelled(self.catch_up(lease, pending)).await.flatten()
+        while let Some(lease) = self.enqueuer.queue.get().await {
+            let ready = match self.tools.expectations.take(lease.key()) {
+                None => Some((lease, false)),
+                Some(pending) => {
+                    stop.run_until_cancelled(self.catch_up(lease, pending)).await.flatten()
+                }
+            };
+            if let Some((lease, is_behind)) = ready
+                && !stop.is_cancelled()
+            {
+                self.run(lease, is_behind).await;
             }
-        };
-        if let Some((lease, is_behind)) = caught_up
-            && !stop.is_cancelled()
-        {
-            self.run(lease, is_behind).await;
         }
     }
 
     /// Waits for the caches to show what the last runs of a key have written. Returns the key, and
-    /// whether a cache is behind, or may be; `None` if the key was put aside until later.
+    /// whether a cache is behind, or may be; `None` if the key was deferred.
     async fn catch_up<'q>(
         &self,
-        lease: Taken<'q>,
+        lease: KeyLease<'q>,
         mut pending: Pending,
-    ) -> Option<(Taken<'q>, bool)> {
+    ) -> Option<(KeyLease<'q>, bool)> {
         let deadline = pending.since + WORKER_WAIT;
         let waited = timeout_at(deadline, async {
             for recorded in &pending.writes {
@@ -105,17 +97,15 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
         }
         let now = Instant::now();
         if !is_late && now < deadline {
-            // Only caches that may never show the object are missing. Free the worker, and look again
-            // at the deadline.
-            self.tools.expectations.put_back(lease.key(), pending);
-            let _ = lease.defer(deadline - now);
-            return None;
+            // Only caches that may never show the object are missing. Free the worker, and look
+            // again at the deadline.
+            return self.defer(lease, pending, deadline - now);
         }
         let Pending { writes, has_unknown, .. } = &mut pending;
         writes.retain(|recorded| {
             let behind = self.tools.sources.behind(recorded);
-            // Only caches with field selectors lack this write, and nobody can tell whether they select
-            // the object: stop waiting for it.
+            // Only caches with field selectors lack this write, and nobody can tell whether they
+            // select the object: stop waiting for it.
             let is_uncertain = !behind.is_empty()
                 && !behind.iter().any(|cache| cache.is_certain(&recorded.written));
             *has_unknown |= is_uncertain && now < recorded.write.answered + CACHE_WAIT;
@@ -123,10 +113,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
         });
         pending.forget_seen(|recorded| self.tools.is_seen(recorded));
         if !pending.writes.is_empty() && now < pending.since + CACHE_WAIT {
-            self.tools.expectations.put_back(lease.key(), pending);
-            // A queue that is shut down has no later.
-            let _ = lease.defer(ASIDE);
-            return None;
+            return self.defer(lease, pending, DEFER);
         }
         let is_behind = pending.has_unknown || !pending.writes.is_empty();
         // A lost answer is reported once: waiting longer would tell no more.
@@ -135,137 +122,131 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Work<K> {
         Some((lease, is_behind))
     }
 
-    /// Mentions runs that take long in the log, for ever.
+    /// Puts a key off until its caches may have caught up.
+    fn defer<T>(&self, lease: KeyLease<'_>, pending: Pending, delay: Duration) -> Option<T> {
+        self.tools.expectations.put_back(lease.key(), pending);
+        // Fails only after shut-down, when the key does not run again.
+        let _ = lease.defer(delay);
+        None
+    }
+
+    /// Warns of runs that take long. Never returns.
     pub(crate) async fn warn_while_running(&self) -> Infallible {
-        let controller = &self.tools.controller;
-        let warn = |run: &LongRun| {
-            RunOf { controller, key: &run.key, attempt: run.attempt }.report_long(run.took);
-        };
+        let warn = |run: &LongRun| self.report(&run.key, run.attempt).still_running(run.took);
         self.running.warn_while_running(warn).await
     }
 
-    async fn run(&self, lease: Taken<'_>, is_behind: bool) {
-        let (started, queued) = (Instant::now(), lease.queued());
+    async fn run(&self, mut lease: KeyLease<'_>, is_behind: bool) {
+        let started = Instant::now();
         let cx = self.context(&lease, started, is_behind);
-        let verdict = {
-            let _under_way = self.running.enter(&cx.key, cx.attempt, started);
+        let (outcome, delay) = {
+            let _active = self.running.enter(&cx.key, cx.attempt, started);
             let called = pin!(self.call(&cx));
             let span = span_of(&cx);
-            // One that nobody listens to is not even entered.
+            // Entering a disabled span would cost for nothing.
             if span.is_disabled() { called.await } else { called.instrument(span).await }
         };
         let took = started.elapsed();
-        let mut outcome = Outcome::of(&verdict);
-        // All of this before the key may run again, on another worker.
+        let retry_in = self.schedule(&mut lease, cx.attempt, &outcome, delay);
         let log = cx.recording.get().map(|(_, log)| log.close());
         let (kept, pending) = log.unwrap_or_default();
         self.tools.expect_writes(&cx.key, pending);
         let RunContext { key, causes, causes_omitted, attempt, .. } = cx;
         let run = Run {
             started,
-            queued,
+            queued: lease.queued(),
             took,
             attempt,
             causes,
             causes_omitted,
             outcome: outcome.clone(),
+            retry_in,
             writes: kept.writes,
             writes_omitted: kept.omitted,
         };
-        let noted = self.journal.write(&key, run);
-        if let Some(retry_in) = self.settle(lease, attempt, &verdict) {
-            outcome.set_retry(retry_in);
-            self.journal.set_retry(&key, noted.number, retry_in);
-        }
-        self.tally.count(&outcome, took, is_behind);
-        let of = RunOf { controller: &self.tools.controller, key: &key, attempt };
-        of.report(&outcome, took, noted.is_repeated);
-        if let Some(circles) = noted.circles
-            && of.report_circles(&circles)
-        {
-            self.tally.hot_loop();
+        let noted = self.journal.write(&key, run, is_behind);
+        self.report(&key, attempt).ended(&outcome, took, retry_in, &noted);
+        // Last, because then the key may run again on another worker.
+        match outcome {
+            Outcome::Done | Outcome::RequeueAfter(_) => lease.finish(),
+            _ => drop(lease),
         }
     }
 
-    fn context(&self, lease: &Taken<'_>, started: Instant, is_behind: bool) -> RunContext {
-        // Not collected: mostly it is one, and then all the ways to make room for more are for nothing.
-        let mut causes = Vec::with_capacity(1);
-        lease.causes().for_each(|cause| causes.push(cause.clone()));
+    fn context(&self, lease: &KeyLease<'_>, started: Instant, is_behind: bool) -> RunContext {
+        let mut causes: Vec<_> = lease.causes().cloned().collect();
         let is_valid = |write: &Write| !self.tools.sources.is_restored_since(write);
-        self.journal.ascribe(lease.key(), &mut causes, is_valid);
+        self.journal.mark_own_causes(lease.key(), &mut causes, is_valid);
         RunContext {
             tools: Arc::clone(&self.tools),
             key: lease.key().clone(),
             causes,
             causes_omitted: lease.causes_omitted(),
-            attempt: self.queue.failures(lease.key()) + 1,
+            attempt: self.enqueuer.queue.failures(lease.key()) + 1,
             deadline: self.timeout.map(|timeout| started + timeout),
             is_behind,
             recording: OnceLock::new(),
         }
     }
 
-    /// Calls the reconciler, within its time. Whatever of the user's panics, as its error when it is shown, is caught.
-    async fn call(&self, cx: &RunContext) -> Verdict {
+    /// Calls the reconciler, within its timeout. Returns the outcome, and the delay that an error
+    /// asks for. Panics of user code are caught, also those of formatting its error.
+    async fn call(&self, cx: &RunContext) -> (Outcome, Option<Delay>) {
         let called = async {
-            // By its handle, which leaves the hot set to those who read: most objects have changed before they run
-            // again.
-            match self.objects.cached(cx.key()).map(|object| object.get()) {
+            // Not through the set of decoded objects: most objects change before they run again.
+            Outcome::of(match self.objects.cached(cx.key()).map(|object| object.get()) {
                 Some(Ok(object)) => self.reconciler.reconcile(object, cx).await,
                 None => self.reconciler.absent(cx).await,
                 Some(Err(error)) => Err(Error::undecodable(error)),
+            })
+        };
+        let called = AssertUnwindSafe(called).catch_unwind();
+        let ended = match self.timeout {
+            None => called.await,
+            Some(limit) => {
+                let mut called = Box::pin(called);
+                let Ok(ended) = timeout(limit, &mut called).await else {
+                    // Dropping the run is user code, too. If that panics, it still timed out.
+                    let _ = caught(|| drop(called));
+                    return (Outcome::TimedOut, None);
+                };
+                ended
             }
         };
-        // Dropping a run that took too long is code of the user's, too: if that panics, it was still too long.
-        let is_over = AtomicBool::new(false);
-        let judged = async {
-            let Some(limit) = self.timeout else { return Verdict::of(called.await) };
-            // Pinned, so that it is dropped after this is noted.
-            tokio::pin! {
-                let limited = timeout(limit, called);
-            }
-            if let Ok(returned) = limited.as_mut().await {
-                return Verdict::of(returned);
-            }
-            is_over.store(true, Ordering::Relaxed);
-            Verdict::TimedOut
-        };
-        let caught = AssertUnwindSafe(judged).catch_unwind().await;
-        caught.unwrap_or_else(|panic| {
-            let is_over = is_over.load(Ordering::Relaxed);
-            if is_over { Verdict::TimedOut } else { Verdict::panicked(&*panic) }
-        })
+        ended.unwrap_or_else(|panic| (Outcome::of_panic(&*panic), None))
     }
 
-    /// Does with the key what the verdict asks for. Returns when it is tried again, if it is.
-    fn settle(&self, lease: Taken<'_>, attempt: u32, verdict: &Verdict) -> Option<Duration> {
-        match verdict {
-            Verdict::Done => lease.finish(),
-            Verdict::RequeueAfter(delay) => {
-                let key = lease.key().clone();
-                let priority = self.priority.of(&self.tools.controller, &key, &Cause::Timer);
-                let add =
-                    Add::after((*delay).min(MAX_DELAY)).priority(priority).cause(Cause::Timer);
-                // Fails only after shut-down, when nobody needs the key. Before the end of the run, so
-                // that the queue is never idle in between.
-                let _ = self.queue.add_with(key, add);
-                lease.finish();
+    /// Adds the key again if the outcome asks for it; it runs after the lease has ended. Returns
+    /// after which time a failed run is retried; `None` if it is not.
+    fn schedule(
+        &self,
+        lease: &mut KeyLease<'_>,
+        attempt: u32,
+        outcome: &Outcome,
+        delay: Option<Delay>,
+    ) -> Option<Duration> {
+        match (outcome, delay) {
+            (Outcome::Done | Outcome::Terminal { .. }, _) => None,
+            (Outcome::RequeueAfter(delay), _) => {
+                let add = Add::after((*delay).min(MAX_DELAY));
+                self.enqueuer.add(lease.key().clone(), add, Cause::Timer);
+                None
             }
-            // The failures stay, to be seen; the next event is the next try.
-            Verdict::Failed { class: Class::Terminal | Class::Undecodable, .. } => drop(lease),
-            Verdict::Failed { delay: Some(delay), .. } => {
-                let delay = delay.after(attempt.saturating_sub(1)).min(MAX_DELAY);
-                return Some(lease.retry_after(delay).map_or(Duration::ZERO, |()| delay));
-            }
-            Verdict::Failed { .. } | Verdict::Panicked(_) | Verdict::TimedOut => {
-                return Some(lease.retry().unwrap_or_default());
+            (_, delay) => {
+                let delay = delay.map(|delay| delay.after(attempt - 1).min(MAX_DELAY));
+                // Fails only after shut-down, when the key does not run again.
+                lease.schedule_retry(delay).ok()
             }
         }
-        None
+    }
+
+    fn report<'a>(&'a self, key: &'a ObjectKey, attempt: u32) -> RunReport<'a> {
+        RunReport { controller: &self.tools.controller, key, attempt }
     }
 }
 
-/// The span of a run. Without a subscriber it is not even made, nor told to `log`, as `tracing` would with a feature of kube's.
+/// The span of a run. Without a subscriber for it, it is not created: `tracing` would pass it to
+/// `log`, because kube enables that feature.
 fn span_of(cx: &RunContext) -> Span {
     if LevelFilter::current() < LevelFilter::INFO {
         return Span::none();

@@ -1,21 +1,19 @@
-//! A write that a run has made, as the server answered it.
+//! A write of a run, as the server answered it.
 //!
-//! The journal keeps a [`Write`], which is small. Until the caches show the write, more of it is
-//! needed: a [`Recorded`] has the head of the object as well.
+//! The journal keeps a [`Write`], which is small. Until the caches show the write, a [`Recorded`]
+//! also keeps the head of the object.
 
 use std::fmt;
 
 use http::StatusCode;
-use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
 use windlass_indexer::{Head, HeadParser, Interner, ObjectKey, ResourceVersion, Uid};
 use windlass_informer::{RequestTarget, Resource, Written};
 
-use crate::cause::Change;
-use crate::credit::Before;
+use crate::authorship::Before;
 
-/// Something that a run wrote, and the server took.
+/// A successful write of a run.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Write {
@@ -25,23 +23,24 @@ pub struct Write {
     pub group: String,
     /// The resource, as in `deployments`.
     pub plural: String,
-    /// The part of the object that was written, as in `status`; `None` for the object itself.
+    /// The subresource that was written, as in `status`; `None` for the object itself.
     pub subresource: Option<String>,
-    /// Whether it is known to have changed the object. A write that changes nothing is answered with
-    /// the version that somebody else has made. Where an answer does not tell the two apart, this is
-    /// `false`: after an apply to an object that somebody else changed in the same second, and after
-    /// a delete that a finalizer holds up.
+    /// Whether it is known to have changed the object. The answer to a write that changes nothing
+    /// has a version that somebody else made. Where an answer does not tell the two apart, this is
+    /// `false`: after an apply to an object that somebody else changed in the same second, and
+    /// after a delete that waits for a finalizer.
     pub has_changed: bool,
     /// When the server answered.
     pub answered: Instant,
-    /// Which object was written.
-    key: ObjectKey,
-    uid: Uid,
-    /// `None` if the object is gone.
-    version: Option<ResourceVersion>,
+    /// The key of the object.
+    pub key: ObjectKey,
+    /// The uid of the object.
+    pub uid: Uid,
+    /// The version of the object in the answer; `None` if the object is gone.
+    pub version: Option<ResourceVersion>,
 }
 
-/// A write, and what it left behind for caches to show.
+/// A write, and what caches show once they have seen it.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorded {
     pub(crate) write: Write,
@@ -51,29 +50,19 @@ pub(crate) struct Recorded {
 /// What was done to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// It was made.
+    /// It was created.
     Create,
     /// It was replaced.
     Update,
-    /// It was changed in part.
+    /// It was patched or applied.
     Patch,
-    /// It was deleted, or is to be.
+    /// It was deleted, or marked for deletion.
     Delete,
 }
 
-/// What there is of a Status that says which object was deleted.
-#[derive(Deserialize)]
-struct Deleted {
-    details: Details,
-}
-
-#[derive(Deserialize)]
-struct Details {
-    uid: String,
-}
-
 impl Recorded {
-    /// What an answer tells about a write; `None` if it is about no object that a cache could show.
+    /// The write that an answer is about; `None` if it is not about an object that a cache could
+    /// show.
     pub(crate) fn of(
         verb: Verb,
         target: RequestTarget,
@@ -87,16 +76,19 @@ impl Recorded {
             }
             Ok(head) if head.resource_version().is_empty() => return None,
             Ok(head) => Written::Object(head),
-            // Not an object: an object that is gone is told by a Status.
+            // The answer to a deletion that is complete is a Status and not an object.
             Err(_) if verb == Verb::Delete => {
-                let deleted: Deleted = serde_json::from_slice(answer).ok()?;
-                Written::Gone { key: target.key()?, uid: Uid::new(&deleted.details.uid) }
+                let status: Value = serde_json::from_slice(answer).ok()?;
+                Written::Gone {
+                    key: target.key()?,
+                    uid: Uid::new(status["details"]["uid"].as_str()?),
+                }
             }
             Err(_) => return None,
         };
         let (uid, version, has_changed) = match &written {
             Written::Object(head) => {
-                let has_changed = before.is_changed(status, head, answer);
+                let has_changed = before.has_made_version(status, head, answer);
                 (head.uid().clone(), Some(head.resource_version().clone()), has_changed)
             }
             Written::Gone { uid, .. } => (uid.clone(), None, true),
@@ -117,8 +109,8 @@ impl Recorded {
         Some(Self { write, written })
     }
 
-    /// Whether a cache that shows this write shows the earlier one as well. Of one object the later
-    /// version is enough, if caches select both alike: one that is not held tells nothing else.
+    /// Whether a cache that shows this write also shows the earlier one. For one object the later
+    /// version is enough, if both have the same labels, so that a cache selects both or none.
     pub(crate) fn supersedes(&self, earlier: &Self) -> bool {
         match (&self.written, &earlier.written) {
             (Written::Object(head), Written::Object(before)) => {
@@ -132,43 +124,23 @@ impl Recorded {
 }
 
 impl Write {
-    /// Which object was written.
-    pub fn key(&self) -> &ObjectKey {
-        &self.key
-    }
-
-    /// The version that it led to; `None` if the object is gone.
-    pub fn version(&self) -> Option<&ResourceVersion> {
-        self.version.as_ref()
-    }
-
-    /// Whether it is known to have led to this change of its object. A deletion leads to a version
-    /// that its answer does not tell, and is known by the uid.
-    pub(crate) fn led_to(&self, change: Change, version: &ResourceVersion, uid: &Uid) -> bool {
-        self.has_changed
-            && match &self.version {
-                Some(made) => made == version,
-                None => change == Change::Deleted && self.uid == *uid,
-            }
-    }
-
-    /// Whether both wrote the same part of the same object.
+    /// Whether both wrote the same object and subresource.
     pub(crate) fn is_same_place(&self, other: &Self) -> bool {
         self.is_same_object(other) && self.subresource == other.subresource
     }
 
-    /// Whether both wrote the same object, or others of its name.
+    /// Whether both wrote an object of the same name.
     pub(crate) fn is_same_object(&self, other: &Self) -> bool {
         self.key == other.key && self.group == other.group && self.plural == other.plural
     }
 
-    /// Whether it is of this resource, in whatever version of its group.
+    /// Whether it wrote this resource, in any version of its group.
     pub(crate) fn is_of(&self, resource: &Resource) -> bool {
         self.group == resource.group() && self.plural == resource.plural()
     }
 }
 
-/// Whether the object of an answer is gone, though the answer shows it.
+/// Whether the object is gone, although the answer contains it.
 ///
 /// A delete either removes an object or marks it as being deleted. Any other write removes an
 /// object that is marked if it leaves it without finalizers; the answer then has the version from
@@ -197,8 +169,8 @@ impl fmt::Display for Write {
         if let Some(subresource) = &self.subresource {
             write!(f, "/{subresource}")?;
         }
-        write!(f, " {}", self.key())?;
-        match self.version() {
+        write!(f, " {}", self.key)?;
+        match &self.version {
             Some(version) => write!(f, " at {version}"),
             None => Ok(()),
         }
@@ -222,7 +194,7 @@ mod tests {
 
     use super::*;
 
-    /// What is left of an object, as the answer to a write of it tells.
+    /// What remains of an object after a write, according to the answer.
     fn left(verb: Verb, plural: &str, metadata: &Value, spec: &Value) -> String {
         let kind = if plural == "namespaces" { "Namespace" } else { "Other" };
         left_of(verb, plural, json!({"kind": kind, "metadata": metadata, "spec": spec}))

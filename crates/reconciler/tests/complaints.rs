@@ -1,4 +1,5 @@
-//! What a controller says when something is wrong: one line, with the object, the trouble and what to do.
+//! What a controller says when something is wrong: one line, with the object, the trouble and what
+//! to do.
 
 mod stage;
 
@@ -174,15 +175,40 @@ async fn terminal_error_is_told_once_and_not_retried() {
         Box::pin(async { Err(Error::msg("spec.size must not be negative").terminal()) })
     });
     let running = run(client, refuse);
-    let line = line(&log, "not tried again").await;
+    let line = line(&log, "not retried before").await;
     assert_has(
         &line,
         &["ERROR", "default/one", "before the object changes", "spec.size must not be negative"],
     );
     tokio::time::sleep(Duration::from_hours(1)).await;
-    assert_eq!(log.lines("not tried again").len(), 1);
+    assert_eq!(log.lines("not retried before").len(), 1);
     assert_eq!(running.controller.status().counts.failed_with(Class::Terminal), 1);
     running.end().await.expect("it stops");
+}
+
+#[tokio::test(start_paused = true)]
+async fn failure_while_the_controller_stops_is_told_as_not_retried() {
+    let (log, _guard) = Log::start();
+    let (_cluster, client) = cluster().await;
+    let (said, mut begun) = mpsc::channel(1);
+    let slow = does(move |_, _| {
+        let said = said.clone();
+        Box::pin(async move {
+            said.send(()).await?;
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            Err(Error::msg("too late"))
+        })
+    });
+    let running = run(client, slow);
+    begun.recv().await.expect("a run");
+    let controller = Arc::clone(&running.controller);
+    running.end().await.expect("it stops");
+    let last = controller.runs(&"default/one".parse().expect("a key")).pop().expect("it ran");
+    assert!(matches!(last.outcome, Outcome::Failed { .. }), "{last:?}");
+    assert_eq!(last.retry_in, None);
+    let line = log.lines("too late").pop().expect("a line");
+    assert_has(&line, &["WARN", "default/one", "is not retried: shutting down"]);
+    assert!(!line.contains("retry_in"), "{line}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -18,7 +18,8 @@ use stage::{api, cluster, create, does, run_with};
 /// How many writes a fault-free way takes: three secrets, two of them changed, one annotation.
 const WRITES: u64 = 6;
 
-/// Makes three secrets for its object, marks two of them, deletes what is too many, and notes that it is done.
+/// Makes three secrets for its object, marks two of them, deletes what is too many, and notes that
+/// it is done.
 fn keeper() -> impl Reconcile<ConfigMap> {
     does(|object: Arc<ConfigMap>, cx: &RunContext| Box::pin(keep(object, cx)))
 }

@@ -1,4 +1,5 @@
-//! Definitions: installed, brought up to date, and waited for; and what is said when that does not work.
+//! Definitions: installed, brought up to date, and waited for; and what is said when that does not
+//! work.
 
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ use windlass_reconciler::{InstallError, Obstacle, install_crd, install_crd_withi
 use windlass_testkit::apiserver::{Fault, FaultRule};
 use windlass_testkit::{TestCluster, on_each_cluster};
 
-/// A definition in a group of its own, since tests share the real server. It is written as `kube`'s derive writes it.
+/// A definition in a group of its own, since tests share the real server. It is written as `kube`'s
+/// derive writes it.
 fn foos(group: &str) -> CustomResourceDefinition {
     named(group, "foos", "Foo")
 }
@@ -28,7 +30,9 @@ fn named(group: &str, plural: &str, kind: &str) -> CustomResourceDefinition {
                 "type": "object",
                 "required": ["replicas"],
                 "properties": {
-                    "replicas": {"type": "integer", "format": "int32", "minimum": 1.0, "maximum": 10.0},
+                    "replicas": {
+                        "type": "integer", "format": "int32", "minimum": 1.0, "maximum": 10.0,
+                    },
                     "note": {"type": "string", "nullable": true},
                     "tags": {"type": "array", "items": {"type": "string"}, "default": []},
                 },

@@ -20,8 +20,8 @@ use windlass_testkit::{TestCluster, on_each_cluster};
 
 use stage::{api, config_map, create, does, run};
 
-/// Calls `body` in a run, once, and returns what it returns. The tests share the real server, so each has a run and
-/// objects of its own.
+/// Calls `body` in a run, once, and returns what it returns. The tests share the real server, so
+/// each has a run and objects of its own.
 async fn within_a_run<R, F>(cluster: &TestCluster, body: F) -> R
 where
     R: Send + 'static,
@@ -389,7 +389,8 @@ async fn change_is_made_again_on_what_somebody_else_wrote_meanwhile() {
                     let modified = live.modify(&contended, |object| {
                         tries += 1;
                         if tries == 1 {
-                            // In the middle of a change, which is not async: the other one works elsewhere.
+                            // In the middle of a change, which is not async: the other one works
+                            // elsewhere.
                             tokio::task::block_in_place(|| {
                                 asked.blocking_send(()).expect("the other one listens");
                                 wrote
@@ -447,7 +448,8 @@ async fn what_was_read_can_be_applied() {
     .await;
 }
 
-/// It has a status, a uid and more that only the server writes; applied after it is gone, none of that is back.
+/// It has a status, a uid and more that only the server writes; applied after it is gone, none of
+/// that is back.
 async fn apply_again(cx: &RunContext) -> Result<(), Error> {
     let live = cx.live::<Deployment>();
     let (made, mut new) = (live.create(&deployment("again")?).await?, deployment("again")?);
@@ -514,10 +516,12 @@ async fn read_wrongly(cx: &RunContext) -> Result<[String; 4], Error> {
 #[tokio::test]
 async fn object_of_somebody_else_is_not_taken_over() {
     on_each_cluster(async |cluster| {
-        let told = within_a_run(&cluster, |cx| Box::pin(apply_owned(cx))).await.expect("everything goes");
+        let told = within_a_run(&cluster, |cx| Box::pin(apply_owned(cx))).await;
+        let told = told.expect("everything goes");
         assert_eq!(
             told,
-            "the ConfigMap \"not-ours\" is there already, and belongs to somebody else: delete it, or choose another name"
+            "the ConfigMap \"not-ours\" exists already, and belongs to somebody else: delete it, \
+             or choose another name"
         );
     })
     .await;

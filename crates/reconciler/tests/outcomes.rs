@@ -1,4 +1,5 @@
-//! What follows on a run: the table in the documentation of `Reconcile`, row by row, on the paused clock.
+//! What follows on a run: the table in the documentation of `Reconcile`, row by row, on the paused
+//! clock.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -199,9 +200,11 @@ async fn panic_is_caught_and_retried() {
     stage.run().await;
     assert_eq!(stage.run().await.attempt, 2);
     stage.expect_rest().await;
-    assert!(
-        matches!(&stage.outcomes()[..], [Outcome::Panicked { message, .. }, Outcome::Done] if message == "as the script says")
-    );
+    let outcomes = stage.outcomes();
+    let [Outcome::Panicked { message, .. }, Outcome::Done] = &outcomes[..] else {
+        panic!("{outcomes:?}")
+    };
+    assert_eq!(message, "as the script says");
     stage.end().await;
 }
 
@@ -213,7 +216,7 @@ async fn run_that_hangs_is_cancelled_and_retried() {
     assert!(second.at - first.at >= Duration::from_mins(1));
     assert_eq!(second.attempt, 2);
     stage.expect_rest().await;
-    assert!(matches!(&stage.outcomes()[..], [Outcome::TimedOut { .. }, Outcome::Done]));
+    assert!(matches!(&stage.outcomes()[..], [Outcome::TimedOut, Outcome::Done]));
     stage.end().await;
 }
 

@@ -25,8 +25,8 @@ fn secret(name: &str) -> Secret {
         .expect("an object")
 }
 
-/// Makes a Secret for its object unless the cache has it, at once again, twenty times; and would fail if the cache
-/// did not have what was made.
+/// Makes a Secret for its object unless the cache has it, at once again, twenty times; and would
+/// fail if the cache did not have what was made.
 #[tokio::test]
 async fn what_a_run_made_is_in_the_cache_of_the_next() {
     on_each_cluster(async |cluster| {
@@ -205,7 +205,7 @@ async fn runs_tell_what_they_wrote_and_that_they_were_woken_by_it() {
     }
     let told = running.controller.runs(&key);
     let write = told[0].writes[0].to_string();
-    let version = told[0].writes[0].version().expect("a version").to_string();
+    let version = told[0].writes[0].version.as_ref().expect("a version").to_string();
     assert_eq!(write, format!("patch configmaps default/one at {version}"));
     assert_eq!(
         told[1].causes.iter().map(ToString::to_string).collect::<Vec<_>>(),
@@ -270,7 +270,9 @@ async fn pod_with_a_grace_period_is_not_expected_to_be_gone_without_its_finalize
         let api: Api<Pod> = Api::namespaced(cluster.client().expect("a client"), &namespace);
         let pod = json!({
             "metadata": {"name": "web", "finalizers": ["example.com/held"]},
-            "spec": {"nodeName": "one", "containers": [{"name": "web", "image": "example.dev/web"}]},
+            "spec": {
+                "nodeName": "one", "containers": [{"name": "web", "image": "example.dev/web"}],
+            },
         });
         let pod = serde_json::from_value(pod).expect("an object");
         api.create(&PostParams::default(), &pod).await.expect("created");

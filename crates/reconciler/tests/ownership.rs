@@ -32,7 +32,8 @@ fn owner_that_no_server_knows_is_refused() {
     assert!(matches!(error, OwnershipError::NotRead { missing: "uid", .. }));
     assert_eq!(
         error.to_string(),
-        "Deployment shop/web cannot own anything, because it has no uid: use the object that the server answered with"
+        "Deployment shop/web cannot own anything, because it has no uid: use the object that the \
+         server returned"
     );
     assert_eq!(child.metadata.owner_references, None);
     let nameless: Deployment = object("shop", "", "u1");
@@ -87,7 +88,8 @@ fn namespaces_have_to_fit() {
     assert!(matches!(error, OwnershipError::OtherNamespace { .. }));
     assert_eq!(
         error.to_string(),
-        "ConfigMap bank/settings cannot be owned by Deployment shop/web: both have to be in the same namespace"
+        "ConfigMap bank/settings cannot be owned by Deployment shop/web: both have to be in the \
+         same namespace"
     );
     let mut node: Node = object("", "n1", "");
     let error = set_owner(&mut node, &owner).expect_err("no namespace");

@@ -1,15 +1,17 @@
-//! Events on their way to a server: what arrives, what is merged, and what becomes of it when the server has trouble.
+//! Events on their way to a server: what arrives, what is merged, and what becomes of it when the
+//! server has trouble.
 
 use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ObjectReference};
 use k8s_openapi::api::events::v1::Event;
 use kube::Resource as _;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use tokio::time::Instant;
-use windlass_reconciler::{Occurrence, Recorder, RecorderStatus, WallClock};
+use windlass_reconciler::{Occurrence, Recorder, RecorderStatus};
 use windlass_testkit::apiserver::{ApiServer, Fault, FaultId, FaultRule};
 use windlass_testkit::{TestCluster, on_each_cluster};
 
@@ -63,9 +65,10 @@ impl Stage {
     fn new() -> Self {
         let cluster = TestCluster::embedded();
         let client = cluster.client().expect("a client");
+        let start = Instant::now();
         let recorder = Recorder::builder(client.clone(), "tester")
             .instance("here")
-            .clock(WallClock::following_tokio("2026-01-01T00:00:00Z".parse().expect("a time")))
+            .clock(move || moment() + start.elapsed())
             .seed(7)
             .build();
         Self { cluster, recorder, events: Api::namespaced(client, "default") }
@@ -87,6 +90,10 @@ impl Stage {
     fn status(&self) -> RecorderStatus {
         self.recorder.status()
     }
+}
+
+fn moment() -> Timestamp {
+    "2026-01-01T00:00:00Z".parse().expect("a time")
 }
 
 fn about(name: &str) -> ObjectReference {
@@ -152,8 +159,12 @@ async fn server_takes_what_is_cut_and_mended() {
         let recorder = Recorder::new(client.clone(), "not / a name at all!");
         let object =
             |name: &str| ObjectReference { namespace: Some(namespace.clone()), ..about(name) };
-        recorder.normal(object(&"n".repeat(253)), "R".repeat(500), "ä".repeat(5000));
-        recorder.normal(object("system:node"), "", "");
+        recorder.record(Occurrence::normal(
+            object(&"n".repeat(253)),
+            "R".repeat(500),
+            "ä".repeat(5000),
+        ));
+        recorder.record(Occurrence::normal(object("system:node"), "", ""));
         recorder.flush().await;
         let status = recorder.status();
         assert_eq!((status.written, status.failed), (2, 0));
@@ -176,7 +187,7 @@ async fn event_about_an_object_in_no_namespace_is_in_default() {
             namespace: None,
             ..about("a-node-of-this-test")
         };
-        recorder.normal(node.clone(), "Ready", "the node is ready");
+        recorder.record(Occurrence::normal(node.clone(), "Ready", "the node is ready"));
         recorder.flush().await;
         let events: Api<Event> = Api::namespaced(client, "default");
         let selector = ListParams::default().fields("regarding.name=a-node-of-this-test");
@@ -194,25 +205,22 @@ async fn event_in_a_namespace_that_is_not_there_is_given_up_at_once() {
         let client = cluster.client().expect("a client");
         let recorder = Recorder::new(client.clone(), "tester");
         let lost = || ObjectReference { namespace: Some("nowhere".to_owned()), ..about("web") };
-        recorder.normal(lost(), "Started", "one");
-        recorder.normal(lost(), "Started", "two");
+        recorder.record(Occurrence::normal(lost(), "Started", "one"));
+        recorder.record(Occurrence::normal(lost(), "Started", "two"));
         recorder.flush().await;
         let status = recorder.status();
         assert_eq!((status.written, status.failed), (0, 2));
         let lines = log.lines();
         let [line] = lines.as_slice() else { panic!("one line: {lines:?}") };
-        assert!(line.contains("their namespace is not there"), "{line}");
+        assert!(line.contains("their namespace does not exist"), "{line}");
         assert!(line.contains("namespace=\"nowhere\""), "{line}");
 
         // Nor does one take events that is being deleted.
         let namespace = cluster.namespace("recorder").await.expect("a namespace");
         let namespaces: Api<Namespace> = Api::all(client);
         namespaces.delete(&namespace, &DeleteParams::default()).await.expect("deleted");
-        recorder.normal(
-            ObjectReference { namespace: Some(namespace), ..about("web") },
-            "Started",
-            "",
-        );
+        let object = ObjectReference { namespace: Some(namespace), ..about("web") };
+        recorder.record(Occurrence::normal(object, "Started", ""));
         recorder.flush().await;
         assert_eq!(recorder.status().failed, 3);
         assert!(log.lines()[1].contains("is being deleted"), "{:?}", log.lines());
@@ -226,7 +234,7 @@ async fn missing_rights_are_said_in_one_line_that_names_them() {
     let log = Log::new();
     let id = stage.fail(fail(403), |rule| rule);
     for note in ["one", "two", "three"] {
-        stage.recorder.normal(about("web"), "Started", note);
+        stage.recorder.record(Occurrence::normal(about("web"), "Started", note));
     }
     stage.recorder.flush().await;
     assert_eq!(stage.server().faults().struck(id), 3, "none was tried again");
@@ -239,7 +247,7 @@ async fn missing_rights_are_said_in_one_line_that_names_them() {
         "{line}"
     );
     stage.server().faults().clear();
-    stage.recorder.normal(about("web"), "Started", "one");
+    stage.recorder.record(Occurrence::normal(about("web"), "Started", "one"));
     stage.recorder.flush().await;
     assert_eq!(stage.list().await.len(), 1, "rights that are given later are used");
 }
@@ -250,7 +258,7 @@ async fn trouble_that_passes_is_waited_for() {
         let stage = Stage::new();
         let log = Log::new();
         let id = stage.fail(fault.clone(), |rule| rule.times(4));
-        stage.recorder.normal(about("web"), "Started", "");
+        stage.recorder.record(Occurrence::normal(about("web"), "Started", ""));
         stage.recorder.flush().await;
         assert_eq!(stage.server().faults().struck(id), 4, "{fault:?}");
         assert_eq!((stage.status().written, stage.list().await.len()), (1, 1), "{fault:?}");
@@ -264,7 +272,7 @@ async fn server_that_stays_away_costs_one_event_all_tries_and_the_others_one() {
     let log = Log::new();
     let id = stage.fail(Fault::Refuse, |rule| rule);
     for note in 0..10 {
-        stage.recorder.normal(about("web"), "Started", note.to_string());
+        stage.recorder.record(Occurrence::normal(about("web"), "Started", note.to_string()));
     }
     stage.recorder.flush().await;
     assert_eq!(stage.server().faults().struck(id), 12 + 9);
@@ -275,7 +283,7 @@ async fn server_that_stays_away_costs_one_event_all_tries_and_the_others_one() {
     assert!(line.contains("an event could not be written and is lost"), "{line}");
 
     stage.server().faults().clear();
-    stage.recorder.normal(about("web"), "Started", "after");
+    stage.recorder.record(Occurrence::normal(about("web"), "Started", "after"));
     stage.recorder.flush().await;
     assert_eq!(stage.list().await.len(), 1);
 }
@@ -284,11 +292,11 @@ async fn server_that_stays_away_costs_one_event_all_tries_and_the_others_one() {
 async fn event_whose_answer_is_lost_is_not_doubled() {
     let stage = Stage::new();
     stage.fail(Fault::LoseAnswer, |rule| rule.verb("create").times(1));
-    stage.recorder.normal(about("web"), "Started", "");
+    stage.recorder.record(Occurrence::normal(about("web"), "Started", ""));
     stage.recorder.flush().await;
     assert_eq!((stage.status().written, stage.list().await.len()), (1, 1));
     stage.fail(Fault::LoseAnswer, |rule| rule.verb("patch").times(1));
-    stage.recorder.normal(about("web"), "Started", "");
+    stage.recorder.record(Occurrence::normal(about("web"), "Started", ""));
     stage.recorder.flush().await;
     let events = stage.list().await;
     assert_eq!(events.len(), 1);
@@ -299,12 +307,12 @@ async fn event_whose_answer_is_lost_is_not_doubled() {
 async fn series_whose_event_is_gone_is_made_again() {
     let stage = Stage::new();
     for _ in 0..2 {
-        stage.recorder.normal(about("web"), "Started", "");
+        stage.recorder.record(Occurrence::normal(about("web"), "Started", ""));
         stage.recorder.flush().await;
     }
     let name = stage.list().await[0].metadata.name.clone().expect("a name");
     stage.events.delete(&name, &DeleteParams::default()).await.expect("deleted");
-    stage.recorder.normal(about("web"), "Started", "");
+    stage.recorder.record(Occurrence::normal(about("web"), "Started", ""));
     stage.recorder.flush().await;
     let events = stage.list().await;
     assert_eq!(events.len(), 1);
@@ -316,7 +324,7 @@ async fn series_whose_event_is_gone_is_made_again() {
 async fn object_that_floods_is_limited_and_what_is_dropped_is_counted() {
     let stage = Stage::new();
     for note in 0..40 {
-        stage.recorder.warning(about("web"), "Failed", note.to_string());
+        stage.recorder.record(Occurrence::warning(about("web"), "Failed", note.to_string()));
     }
     stage.recorder.flush().await;
     assert_eq!(stage.list().await.len(), 25);
@@ -324,7 +332,7 @@ async fn object_that_floods_is_limited_and_what_is_dropped_is_counted() {
     assert_eq!((status.recorded, status.written, status.dropped), (40, 25, 15));
     tokio::time::advance(Duration::from_mins(10)).await;
     for note in 40..50 {
-        stage.recorder.warning(about("web"), "Failed", note.to_string());
+        stage.recorder.record(Occurrence::warning(about("web"), "Failed", note.to_string()));
     }
     stage.recorder.flush().await;
     assert_eq!(stage.list().await.len(), 25 + 2);
@@ -336,7 +344,7 @@ async fn first_event_of_an_object_that_is_dropped_is_told_with_what_to_do() {
     let stage = Stage::new();
     for object in ["web", "db"] {
         for note in 0..40 {
-            stage.recorder.warning(about(object), "Failed", note.to_string());
+            stage.recorder.record(Occurrence::warning(about(object), "Failed", note.to_string()));
         }
     }
     stage.recorder.flush().await;
@@ -356,7 +364,7 @@ async fn events_that_find_no_room_are_told_once() {
     let stage = Stage::new();
     // Nothing is written while this does not wait.
     for object in 0..1_100 {
-        stage.recorder.warning(about(&object.to_string()), "Failed", "");
+        stage.recorder.record(Occurrence::warning(about(&object.to_string()), "Failed", ""));
     }
     let lines = log.lines();
     let [line] = &lines[..] else { panic!("one line, not {lines:?}") };
@@ -371,10 +379,8 @@ async fn recorders_of_one_name_at_one_moment_do_not_take_each_others_events() {
     let cluster = TestCluster::embedded();
     let client = cluster.client().expect("a client");
     for _ in 0..3 {
-        let moment = "2026-01-01T00:00:00Z".parse().expect("a time");
-        let clock = WallClock::fixed(moment);
-        let recorder = Recorder::builder(client.clone(), "tester").clock(clock).seed(1).build();
-        recorder.normal(about("web"), "Started", "");
+        let recorder = Recorder::builder(client.clone(), "tester").clock(moment).seed(1).build();
+        recorder.record(Occurrence::normal(about("web"), "Started", ""));
         recorder.flush().await;
         assert_eq!((recorder.status().written, recorder.status().failed), (1, 0));
     }
@@ -388,7 +394,7 @@ async fn same_seed_and_clock_give_the_same_events() {
     for _ in 0..2 {
         let stage = Stage::new();
         for note in ["a", "b", "a"] {
-            stage.recorder.normal(about("web"), "Started", note);
+            stage.recorder.record(Occurrence::normal(about("web"), "Started", note));
         }
         stage.recorder.flush().await;
         let mut events = stage.list().await;
@@ -406,13 +412,13 @@ async fn last_handle_that_goes_leaves_what_waits_to_be_written() {
     let stage = Stage::new();
     let id = stage.fail(fail(503), |rule| rule.times(2));
     let other = stage.recorder.clone();
-    other.normal(about("web"), "Started", "one");
+    other.record(Occurrence::normal(about("web"), "Started", "one"));
     drop(other);
     while stage.server().faults().struck(id) < 2 {
         tokio::task::yield_now().await;
         tokio::time::advance(Duration::from_millis(10)).await;
     }
-    stage.recorder.normal(about("web"), "Started", "two");
+    stage.recorder.record(Occurrence::normal(about("web"), "Started", "two"));
     let before = Instant::now();
     let Stage { recorder, events, cluster } = stage;
     drop(recorder);
@@ -428,7 +434,7 @@ async fn writer_ends_when_the_last_handle_goes_and_the_server_stays_away() {
     let stage = Stage::new();
     let id = stage.fail(Fault::Refuse, |rule| rule);
     for note in 0..5 {
-        stage.recorder.normal(about("web"), "Started", note.to_string());
+        stage.recorder.record(Occurrence::normal(about("web"), "Started", note.to_string()));
     }
     while stage.server().faults().struck(id) == 0 {
         tokio::task::yield_now().await;
@@ -447,7 +453,9 @@ async fn writer_ends_when_the_last_handle_goes_and_the_server_stays_away() {
 async fn what_is_recorded_outside_of_a_runtime_waits_for_one() {
     let stage = Stage::new();
     let recorder = stage.recorder.clone();
-    let outside = std::thread::spawn(move || recorder.normal(about("web"), "Started", ""));
+    let outside = std::thread::spawn(move || {
+        recorder.record(Occurrence::normal(about("web"), "Started", ""));
+    });
     outside.join().expect("it ended");
     assert_eq!((stage.status().recorded, stage.status().queued), (1, 1));
     stage.recorder.flush().await;
@@ -462,7 +470,7 @@ fn runtime_that_ends_takes_its_writer_but_not_the_recorder() {
     let stage = first.block_on(async {
         let stage = Stage::new();
         let id = stage.fail(Fault::Hang, |rule| rule.times(1));
-        stage.recorder.normal(about("web"), "Started", "");
+        stage.recorder.record(Occurrence::normal(about("web"), "Started", ""));
         while stage.server().faults().struck(id) == 0 {
             tokio::task::yield_now().await;
         }
@@ -484,8 +492,8 @@ fn flush_goes_on_when_the_runtime_of_the_writer_ends() {
     let stage = lasting.block_on(async { Stage::new() });
     passing.block_on(async {
         let id = stage.fail(Fault::Hang, |rule| rule.times(1));
-        stage.recorder.normal(about("web"), "Started", "lost");
-        stage.recorder.normal(about("web"), "Started", "kept");
+        stage.recorder.record(Occurrence::normal(about("web"), "Started", "lost"));
+        stage.recorder.record(Occurrence::normal(about("web"), "Started", "kept"));
         while stage.server().faults().struck(id) == 0 {
             tokio::task::yield_now().await;
         }
@@ -513,7 +521,11 @@ async fn many_who_record_at_once_lose_nothing() {
         let recorder = stage.recorder.clone();
         tasks.spawn(async move {
             for number in 0..400 {
-                recorder.normal(about(&format!("web-{}", number % 40)), "Started", "");
+                recorder.record(Occurrence::normal(
+                    about(&format!("web-{}", number % 40)),
+                    "Started",
+                    "",
+                ));
                 if number % 50 == 0 {
                     recorder.flush().await;
                 }

@@ -84,9 +84,10 @@ fn template() -> Value {
 
 async fn deployment(cluster: &TestCluster, name: &str) -> String {
     let resource = ApiResource::erase::<Deployment>(&());
-    let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": {
-        "selector": {"matchLabels": {"app": "web"}}, "template": template(),
-    }});
+    let object = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": template()},
+    });
     let made = create(cluster, &resource, object).await;
     made.metadata.uid.expect("a uid")
 }
@@ -96,13 +97,16 @@ async fn replica_set(cluster: &TestCluster, name: &str, owner: Option<(&str, &st
     let owners: Vec<_> = owner
         .iter()
         .map(|(kind, name, uid)| {
-            json!({"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": uid, "controller": true})
+            json!({
+                "apiVersion": "apps/v1", "kind": kind, "name": name, "uid": uid, "controller": true,
+            })
         })
         .collect();
     let metadata = json!({"name": name, "ownerReferences": owners});
-    let object = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": {
-        "selector": {"matchLabels": {"app": "web"}}, "template": template(),
-    }});
+    let object = json!({
+        "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata,
+        "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": template()},
+    });
     create(cluster, &resource, object).await;
 }
 

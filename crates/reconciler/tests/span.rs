@@ -1,4 +1,5 @@
-//! What the lines that a reconciler logs are within: a span that names the key, the attempt and what led to the run.
+//! What the lines that a reconciler logs are within: a span that names the key, the attempt and
+//! what led to the run.
 
 mod stage;
 

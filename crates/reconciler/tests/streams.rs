@@ -1,4 +1,5 @@
-//! Sources that are streams, that are of metadata, or that come and go while a controller runs; and whose key comes first.
+//! Sources that are streams, that are of metadata, or that come and go while a controller runs; and
+//! whose key comes first.
 
 mod stage;
 
@@ -108,7 +109,10 @@ async fn source_of_metadata_leads_to_runs_without_the_rest_of_its_objects() {
     };
     let running = run_with(client.clone(), watches_secrets, teller(said));
     runs.recv().await.expect("the first run");
-    let secret = json!({"metadata": {"name": "a", "labels": {"tier": "db"}}, "stringData": {"password": "hidden"}});
+    let secret = json!({
+        "metadata": {"name": "a", "labels": {"tier": "db"}},
+        "stringData": {"password": "hidden"},
+    });
     let secrets: Api<Secret> = Api::namespaced(client, "default");
     let secret = serde_json::from_value(secret).expect("an object");
     secrets.create(&PostParams::default(), &secret).await.expect("created");
@@ -215,8 +219,8 @@ async fn lister_of_a_type_that_nobody_watches_says_what_to_add() {
     assert_eq!(
         told.recv().await.as_deref(),
         Some(
-            "the controller \"configmap\" has no cache of Secret: add .reads(Watch::<Secret>::new()) to its builder, \
-             or .owns or .watches"
+            "the controller \"configmap\" has no cache of Secret: add \
+             .reads(Watch::<Secret>::new()) to its builder, or .owns or .watches"
         )
     );
     running.end().await.expect("it stops");

@@ -109,10 +109,7 @@ impl<K: Eq + Hash + Clone, C> Lease<'_, K, C> {
     /// # Errors
     /// Returns an error if the queue is shut down. The failure is counted anyway.
     pub fn retry(mut self) -> Result<Duration, AddError<K>> {
-        let delay = self.shared().charges.charge(&self.taken.key);
-        self.repeat(delay, true)?;
-        self.shared().tell(Observer::retried);
-        Ok(delay)
+        self.schedule_retry(None)
     }
 
     /// The run failed, and the caller knows when to try again. Charges the key with a failure, and
@@ -122,11 +119,28 @@ impl<K: Eq + Hash + Clone, C> Lease<'_, K, C> {
     /// # Errors
     /// Returns an error if the queue is shut down or the delay is longer than [`MAX_DELAY`].
     pub fn retry_after(mut self, delay: Duration) -> Result<(), AddError<K>> {
-        self.check_delay(delay)?;
-        self.shared().charges.charge_for(&self.taken.key, delay);
+        self.schedule_retry(Some(delay)).map(drop)
+    }
+
+    /// Does the same as [`retry`](Self::retry), or with a delay as
+    /// [`retry_after`](Self::retry_after), but does not end the lease: the key cannot run before
+    /// the lease is dropped. So the caller can record the delay, which is returned, before another
+    /// worker takes the key.
+    ///
+    /// # Errors
+    /// Returns an error if the queue is shut down or the delay is longer than [`MAX_DELAY`].
+    pub fn schedule_retry(&mut self, delay: Option<Duration>) -> Result<Duration, AddError<K>> {
+        let delay = match delay {
+            None => self.shared().charges.charge(&self.taken.key),
+            Some(delay) => {
+                self.check_delay(delay)?;
+                self.shared().charges.charge_for(&self.taken.key, delay);
+                delay
+            }
+        };
         self.repeat(delay, true)?;
         self.shared().tell(Observer::retried);
-        Ok(())
+        Ok(delay)
     }
 
     /// The run succeeded. Forgets the failures of the key, adds it again after `delay` with the

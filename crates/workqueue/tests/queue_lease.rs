@@ -217,6 +217,19 @@ async fn a_run_that_comes_back_is_as_urgent_as_it_was() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_scheduled_retry_runs_only_after_its_lease_has_ended() {
+    let queue = WorkQueue::new();
+    queue.add("a").unwrap();
+    let mut lease = queue.get().await.unwrap();
+    assert_eq!(lease.schedule_retry(Some(SECOND)).unwrap(), SECOND);
+    tokio::time::advance(2 * SECOND).await;
+    assert!(queue.try_get().is_none(), "it still runs");
+    drop(lease);
+    assert_eq!(run_ready(&queue), ["a"]);
+    assert_eq!(queue.failures(&"a"), 1);
+}
+
 /// Age moves a key up to be fair to it once; a retry starts where it was asked to.
 #[tokio::test(start_paused = true)]
 async fn a_run_that_had_moved_up_by_age_comes_back_where_it_started() {

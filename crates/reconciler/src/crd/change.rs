@@ -1,7 +1,7 @@
-//! What is to change in a definition that is there: the difference to the one that is wanted.
+//! The difference between an existing definition and the wanted one.
 //!
-//! The server fills in what a definition leaves out, and leaves out what is empty. Both are done here to the one that is
-//! wanted first, so that a definition which has not changed makes no difference.
+//! The server adds defaults to a definition, and drops what is empty. The same is done to the
+//! wanted definition here, so that there is no difference if nothing has changed.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceConversion, CustomResourceDefinition, CustomResourceDefinitionNames,
@@ -11,21 +11,20 @@ use serde_json::Value;
 
 use crate::merge_patch::merge_patch;
 
-/// The patch from the one that is there to the one that is wanted; `None` if nothing is to change. It has the version of
-/// the one that is there.
+/// The patch from the existing definition to the wanted one, with the version of the existing one;
+/// `None` if they do not differ.
 pub(super) fn between(
     present: &CustomResourceDefinition,
     wanted: &CustomResourceDefinition,
 ) -> Result<Option<Value>, serde_json::Error> {
     let mut target = present.clone();
     target.spec = completed(wanted.spec.clone());
-    // What others have put there stays.
-    let labels = wanted.metadata.labels.clone().unwrap_or_default();
-    let annotations = wanted.metadata.annotations.clone().unwrap_or_default();
-    if !labels.is_empty() {
+    // What others have added stays.
+    if let Some(labels) = wanted.metadata.labels.clone().filter(|labels| !labels.is_empty()) {
         target.metadata.labels.get_or_insert_default().extend(labels);
     }
-    if !annotations.is_empty() {
+    let annotations = wanted.metadata.annotations.clone();
+    if let Some(annotations) = annotations.filter(|annotations| !annotations.is_empty()) {
         target.metadata.annotations.get_or_insert_default().extend(annotations);
     }
     let mut present = present.clone();
@@ -33,7 +32,7 @@ pub(super) fn between(
     merge_patch(&present, &target)
 }
 
-/// Whether names are the same, however empty lists are written.
+/// Whether names are the same, after defaults.
 pub(super) fn is_same(
     one: &CustomResourceDefinitionNames,
     other: &CustomResourceDefinitionNames,
@@ -41,7 +40,7 @@ pub(super) fn is_same(
     completed_names(one.clone()) == completed_names(other.clone())
 }
 
-/// As the server stores it.
+/// The spec as the server stores it.
 fn completed(spec: CustomResourceDefinitionSpec) -> CustomResourceDefinitionSpec {
     let conversion = spec
         .conversion
@@ -95,7 +94,10 @@ mod tests {
             "spec": {
                 "group": "example.com",
                 "scope": "Namespaced",
-                "names": {"plural": "foos", "singular": "foo", "kind": "Foo", "shortNames": [], "categories": []},
+                "names": {
+                    "plural": "foos", "singular": "foo", "kind": "Foo", "shortNames": [],
+                    "categories": [],
+                },
                 "versions": [{
                     "name": "v1", "served": true, "storage": true, "additionalPrinterColumns": [],
                     "schema": {"openAPIV3Schema": {"type": "object", "properties": {
@@ -117,7 +119,9 @@ mod tests {
                 "conversion": {"strategy": "None"},
                 "group": "example.com",
                 "scope": "Namespaced",
-                "names": {"plural": "foos", "singular": "foo", "kind": "Foo", "listKind": "FooList"},
+                "names": {
+                    "plural": "foos", "singular": "foo", "kind": "Foo", "listKind": "FooList",
+                },
                 "versions": [{
                     "name": "v1", "served": true, "storage": true,
                     "schema": {"openAPIV3Schema": {"type": "object", "properties": {

@@ -1,23 +1,25 @@
-//! Lists of objects in a patch, so that what a type does not know of their elements stays.
+//! Keeps unknown fields of list elements in a merge patch.
 //!
-//! A merge patch replaces a list as a whole, and a typed list lacks what its type does not know. So the lists of a
-//! patch are made from those of the object as the server has it: each element of the new list is the raw one that it
-//! comes from, with what was changed in it. Nothing here knows a schema; where an element comes from is told by what
-//! it is, by what identifies elements in Kubernetes, and by its place, in this order.
+//! A merge patch replaces a list as a whole, and a typed list lacks the fields that its type does
+//! not know. So the lists of a patch are made from those of the object as the server has it, the
+//! raw object: each element of the new list is the raw element that it comes from, with the changes
+//! applied. There is no schema here. Which old element a new one comes from is found by equality,
+//! by the fields that usually identify elements in Kubernetes, and by position, in this order.
 
 use serde_json::{Map, Value};
 
-/// What names an element: with another one, it is another element.
+/// Fields that name an element. Elements with different names are different elements.
 const NAMES: [&str; 3] = ["uid", "name", "type"];
 
-/// What tells elements from each other where they have no name, or the same one.
+/// Fields that distinguish elements that have no name, or the same one.
 const KEYS: [&str; 8] =
     ["key", "port", "containerPort", "mountPath", "devicePath", "topologyKey", "ip", "id"];
 
-/// A list at the server has other elements than its type shows, so it cannot be told what belongs to which.
+/// A list at the server has other elements than the type shows, so they cannot be matched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the list at {path} has {raw} elements, of which the type shows {typed}: what it does not show would be erased"
+    "the list at {path} has {raw} elements, of which the type shows {typed}: what it does not show \
+     would be erased"
 )]
 pub(crate) struct Unmatched {
     path: String,
@@ -32,7 +34,7 @@ impl Unmatched {
     }
 }
 
-/// Whether a patch of `old` replaces a list whose elements may have more than their type knows.
+/// Whether a patch of `old` replaces a list whose elements may have unknown fields.
 pub(crate) fn replaces_objects(patch: &Value, old: &Value) -> bool {
     match (patch, old) {
         (Value::Object(patch), Value::Object(old)) => patch
@@ -43,7 +45,8 @@ pub(crate) fn replaces_objects(patch: &Value, old: &Value) -> bool {
     }
 }
 
-/// Gives the lists in a patch of `old` what `raw` has in them, which is `old` as the server has it.
+/// Adds the unknown fields of `raw`, which is `old` as the server has it, to the lists in a patch
+/// of `old`.
 pub(crate) fn carry_over(patch: &mut Value, old: &Value, raw: &Value) -> Result<(), Unmatched> {
     match (patch, old) {
         (Value::Object(patch), Value::Object(old)) => {
@@ -63,7 +66,7 @@ pub(crate) fn carry_over(patch: &mut Value, old: &Value, raw: &Value) -> Result<
     Ok(())
 }
 
-/// `raw`, with what is in `new` otherwise than in `old`.
+/// `raw`, with the changes from `old` to `new` applied.
 fn changed(raw: &Value, old: &Value, new: &Value) -> Result<Value, Unmatched> {
     match (raw, old, new) {
         _ if old == new => Ok(raw.clone()),
@@ -84,7 +87,7 @@ fn fields(raw: &Fields, old: &Fields, new: &Fields) -> Result<Fields, Unmatched>
     fields.retain(|key, _| new.contains_key(key) || !old.contains_key(key));
     for (key, new) in new {
         let old = old.get(key);
-        // What the type only shows, as a default, is not written.
+        // A value that the type only adds as a default is not written.
         if old == Some(new) {
             continue;
         }
@@ -96,7 +99,7 @@ fn fields(raw: &Fields, old: &Fields, new: &Fields) -> Result<Fields, Unmatched>
 }
 
 fn list(raw: &[Value], old: &[Value], new: &[Value]) -> Result<Vec<Value>, Unmatched> {
-    // There is nothing to erase.
+    // Elements without fields have no unknown ones.
     if !has_structure(raw) {
         return Ok(new.to_vec());
     }
@@ -117,8 +120,8 @@ fn has_structure(list: &[Value]) -> bool {
     list.iter().any(|element| element.is_object() || element.is_array())
 }
 
-/// The raw element of each old one: that at the same place, unless the type has ordered them anew. `None` if there
-/// are more or fewer of them.
+/// The raw element of each old one: the one at the same position, unless the type has reordered
+/// them. `None` if their numbers differ.
 fn counterparts<'r>(raw: &'r [Value], old: &[Value]) -> Option<Vec<&'r Value>> {
     if raw.len() != old.len() {
         return None;
@@ -130,7 +133,7 @@ fn counterparts<'r>(raw: &'r [Value], old: &[Value]) -> Option<Vec<&'r Value>> {
     for place in moved {
         let is_it = |at: &usize| agree(&raw[*at], &old[place], NAMES.iter().chain(&KEYS));
         let Some(at) = free.iter().position(is_it) else {
-            // Not ordered anew: the type shows the names otherwise than the server.
+            // Not reordered: the type shows the names differently than the server.
             return Some(raw.iter().collect());
         };
         counterparts[place] = &raw[free.swap_remove(at)];
@@ -138,7 +141,7 @@ fn counterparts<'r>(raw: &'r [Value], old: &[Value]) -> Option<Vec<&'r Value>> {
     Some(counterparts)
 }
 
-/// Which old element each new one comes from, if it comes from one. No two come from the same.
+/// Which old element each new one comes from, if any. No two come from the same.
 fn origins(old: &[Value], new: &[Value]) -> Vec<Option<usize>> {
     let mut origins = Origins { found: vec![None; new.len()], is_free: vec![true; old.len()] };
     origins.find(|to, from| to == from && new[to] == old[from]);
@@ -159,7 +162,7 @@ struct Origins {
 }
 
 impl Origins {
-    /// For the elements that have none yet, by one more rule.
+    /// Applies one more rule to the elements that have no origin yet.
     fn find(&mut self, is_from: impl Fn(usize, usize) -> bool) {
         for (to, found) in self.found.iter_mut().enumerate().filter(|(_, found)| found.is_none()) {
             let is_it = |from: &usize| self.is_free[*from] && is_from(to, *from);
@@ -171,7 +174,7 @@ impl Origins {
     }
 }
 
-/// What each element has for `key`, if no other one has the same.
+/// The value of `key` in each element, if no other element has the same.
 fn unique<'v>(list: &'v [Value], key: &str) -> Vec<Option<&'v Value>> {
     let values: Vec<_> = list.iter().map(|element| scalar(element, key)).collect();
     let is_unique =
@@ -179,7 +182,7 @@ fn unique<'v>(list: &'v [Value], key: &str) -> Vec<Option<&'v Value>> {
     values.iter().map(|value| value.filter(is_unique)).collect()
 }
 
-/// Whether two elements have the same in all `keys` that both have.
+/// Whether two elements are equal in all `keys` that both have.
 fn agree<'k>(one: &Value, other: &Value, keys: impl IntoIterator<Item = &'k &'k str>) -> bool {
     keys.into_iter().all(|key| match (scalar(one, key), scalar(other, key)) {
         (Some(one), Some(other)) => one == other,

@@ -1,23 +1,27 @@
-//! Names of events: that of the object and a time in hexadecimal digits, as client-go makes them.
+//! Names that the server accepts: of events, and of the controller that reports them.
 
 use fastrand::Rng;
 use jiff::Timestamp;
 
-/// The longest name that the server takes.
+/// The longest name that the server accepts.
 const NAME_MAX: usize = 253;
 
-/// A dot and sixteen digits.
+/// The length of a dot and sixteen digits.
 const SUFFIX: usize = 17;
 
-/// By how much two names at the same moment differ at most, in nanoseconds. Recorders whose clocks show the same
-/// moment would make the same names otherwise.
+/// The longest name of a controller, without its domain.
+const CONTROLLER_MAX: usize = 63;
+
+/// By how much two names at the same moment differ at most, in nanoseconds. Without it, recorders
+/// whose clocks show the same moment would make the same names.
 const SPREAD: u64 = 0xffff;
 
-/// Makes names; no two of one source are the same.
+/// Makes the names of events as client-go does: the name of the object and a time in hexadecimal
+/// digits. No two names of one source are the same.
 #[derive(Debug)]
 pub(super) struct Names {
     random: Rng,
-    /// The time in the last name. The next is always later, even if the clock stands still.
+    /// The time in the last name. The next one is always later, even if the clock stands still.
     last: u64,
 }
 
@@ -34,23 +38,40 @@ impl Names {
     }
 }
 
-/// The name of the object, if an event may have it. Some kinds allow more than events do, as `system:node`.
+/// The name of the object, if an event may have it. Some kinds allow more than events do, as
+/// `system:node`.
 fn stem(object: &str) -> &str {
     let end = object.floor_char_boundary(NAME_MAX - SUFFIX);
     let stem = object[..end].trim_end_matches(['-', '.']);
     if is_subdomain(stem) { stem } else { "event" }
 }
 
-/// Whether it is a DNS subdomain: labels of small letters, digits and dashes, with dots between them.
-pub(super) fn is_subdomain(name: &str) -> bool {
-    let is_fine = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    name.len() <= NAME_MAX
-        && name.split('.').all(|label| {
-            let bytes = label.as_bytes();
-            bytes.first().copied().is_some_and(is_fine)
-                && bytes.last().copied().is_some_and(is_fine)
-                && bytes.iter().all(|&byte| is_fine(byte) || byte == b'-')
-        })
+/// Whether it is a DNS subdomain: labels of small letters, digits and dashes, separated by dots.
+fn is_subdomain(name: &str) -> bool {
+    let is_valid = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let is_label = |label: &str| {
+        let has_dash_at_end = label.starts_with('-') || label.ends_with('-');
+        !label.is_empty() && !has_dash_at_end && label.bytes().all(is_valid)
+    };
+    name.len() <= NAME_MAX && name.split('.').all(is_label)
+}
+
+/// The name of a controller as the server accepts it: a qualified name, with a domain and a slash
+/// before it or not. Invalid characters become dashes, because an event with an almost correct name
+/// is better than none.
+pub(super) fn controller_name(name: &str) -> String {
+    let (domain, name) = match name.split_once('/') {
+        Some((domain, name)) => (domain.to_ascii_lowercase(), name),
+        None => (String::new(), name),
+    };
+    let is_valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let name = name.chars().map(|c| if is_valid(c) { c } else { '-' });
+    let name: String = name.take(CONTROLLER_MAX).collect();
+    let name = match name.trim_matches(|c: char| !c.is_ascii_alphanumeric()) {
+        "" => "controller",
+        name => name,
+    };
+    if is_subdomain(&domain) { format!("{domain}/{name}") } else { name.to_owned() }
 }
 
 #[cfg(test)]
@@ -100,5 +121,17 @@ mod tests {
         assert!(is_subdomain(&name), "{name}");
         let name = Names::from_seed(1).next(&"c".repeat(253), moment());
         assert_eq!(name.len(), NAME_MAX);
+    }
+
+    #[test]
+    fn name_of_a_controller_becomes_one_that_the_server_accepts() {
+        assert_eq!(controller_name("foo-controller"), "foo-controller");
+        assert_eq!(controller_name("example.com/Foo_1.x"), "example.com/Foo_1.x");
+        assert_eq!(controller_name("Example.com/foo"), "example.com/foo");
+        assert_eq!(controller_name("no domain/foo bar!"), "foo-bar");
+        assert_eq!(controller_name("a/b/c"), "a/b-c");
+        assert_eq!(controller_name("///"), "controller");
+        assert_eq!(controller_name(""), "controller");
+        assert_eq!(controller_name(&"x".repeat(100)), "x".repeat(63));
     }
 }

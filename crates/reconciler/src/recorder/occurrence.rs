@@ -1,17 +1,17 @@
-//! Something that happened to an object, as a controller tells it; and what makes two of them the same event.
+//! Something that happened to an object; and what makes two of them the same event.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 
-/// What the server allows for `note`, in bytes.
+/// The longest `note` that the server accepts, in bytes.
 const NOTE_MAX: usize = 1024;
 
-/// What the server allows for `reason`, `action` and `reportingInstance`, in bytes.
+/// The longest `reason`, `action` and `reportingInstance` that the server accepts, in bytes.
 const WORD_MAX: usize = 128;
 
-/// What was done, unless the controller says it. The server wants something to be there.
+/// The default `action`. The server requires one.
 const ACTION: &str = "Reconcile";
 
-/// Something that happened to an object: what an event tells.
+/// Something that happened to an object, for an event.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ObjectReference;
@@ -28,15 +28,15 @@ const ACTION: &str = "Reconcile";
 pub struct Occurrence {
     pub(super) regarding: ObjectReference,
     pub(super) related: Option<ObjectReference>,
-    pub(super) is_warning: bool,
+    pub(super) type_: &'static str,
     pub(super) reason: String,
     pub(super) action: String,
     pub(super) note: String,
 }
 
 impl Occurrence {
-    /// Something that is as it should be: an event of type `Normal`. The reason is a word in `CamelCase` of at most
-    /// 128 bytes, the note a sentence for people of at most 1 kB; what is longer is cut.
+    /// Something went well: an event of type `Normal`. The reason is a word in `CamelCase` of at
+    /// most 128 bytes, the note a sentence for people of at most 1 kB. Longer text is cut.
     pub fn normal(
         regarding: ObjectReference,
         reason: impl Into<String>,
@@ -45,20 +45,20 @@ impl Occurrence {
         Self {
             regarding,
             related: None,
-            is_warning: false,
+            type_: "Normal",
             reason: word(reason.into(), "Unspecified"),
             action: ACTION.to_owned(),
             note: cut(note.into(), NOTE_MAX),
         }
     }
 
-    /// Something that somebody should look at: an event of type `Warning`.
+    /// Something is wrong: an event of type `Warning`.
     pub fn warning(
         regarding: ObjectReference,
         reason: impl Into<String>,
         note: impl Into<String>,
     ) -> Self {
-        Self { is_warning: true, ..Self::normal(regarding, reason, note) }
+        Self { type_: "Warning", ..Self::normal(regarding, reason, note) }
     }
 
     /// What was done, or failed: a word in `CamelCase` of at most 128 bytes. Default: `Reconcile`.
@@ -67,48 +67,44 @@ impl Occurrence {
         self
     }
 
-    /// Another object that has to do with it. Default: none.
+    /// Another object that is involved. Default: none.
     pub fn related(mut self, related: ObjectReference) -> Self {
         self.related = Some(related);
         self
     }
 
-    /// Where the event belongs: beside its object, or in `default` if that is in no namespace.
+    /// The namespace of the event: that of its object, or `default` for a cluster-scoped object.
     pub(super) fn namespace(&self) -> &str {
-        let namespace = self.regarding.namespace.as_deref().unwrap_or_default();
-        if namespace.is_empty() { "default" } else { namespace }
+        let namespace = self.regarding.namespace.as_deref();
+        namespace.filter(|namespace| !namespace.is_empty()).unwrap_or("default")
     }
 
-    pub(super) fn type_(&self) -> &'static str {
-        if self.is_warning { "Warning" } else { "Normal" }
-    }
-
-    /// Tells objects apart.
+    /// Distinguishes objects.
     pub(super) fn object_key(&self) -> String {
         object_key(&self.regarding)
     }
 
-    /// The object as people write it, as in `Pod shop/web`.
+    /// The object for people, as in `Pod shop/web`.
     pub(super) fn object(&self) -> String {
-        let part = |part: &Option<String>| part.clone().unwrap_or_default();
         let ObjectReference { kind, namespace, name, .. } = &self.regarding;
-        let (kind, name) = (part(kind), part(name));
+        let (kind, name) =
+            (kind.as_deref().unwrap_or_default(), name.as_deref().unwrap_or_default());
         match namespace.as_deref() {
             None | Some("") => format!("{kind} {name}"),
             Some(namespace) => format!("{kind} {namespace}/{name}"),
         }
     }
 
-    /// Tells events apart: the same object, type, reason, action and note are the same event.
+    /// Distinguishes events: the same object, type, reason, action and note are the same event.
     pub(super) fn key(&self) -> String {
         let related = self.related.as_ref().map(object_key).unwrap_or_default();
         let object = self.object_key();
-        // The note is last, because it is the only part that may have any character in it.
-        [&*object, &*related, self.type_(), &*self.reason, &*self.action, &*self.note].join("\0")
+        // The note is last, because it is the only part that may contain any character.
+        [&*object, &*related, self.type_, &*self.reason, &*self.action, &*self.note].join("\0")
     }
 }
 
-/// The version of the object is left out, because the same thing happens to the next one.
+/// The resource version is left out, because an event can happen again to the next version.
 fn object_key(reference: &ObjectReference) -> String {
     let parts = [
         &reference.api_version,
@@ -127,34 +123,9 @@ fn cut(mut text: String, max: usize) -> String {
     text
 }
 
-fn word(text: String, otherwise: &str) -> String {
-    if text.is_empty() { otherwise.to_owned() } else { cut(text, WORD_MAX) }
-}
-
-/// The name of an instance, as the server takes it.
-pub(super) fn instance(name: String, controller: &str) -> String {
-    word(name, controller)
-}
-
-/// The name of a controller, as the server takes it: a qualified name, a domain and a slash before it if need be.
-/// What it refuses becomes a dash, because an event from an almost right name is better than none.
-pub(super) fn controller(name: &str) -> String {
-    let (prefix, name) = match name.split_once('/') {
-        Some((prefix, name)) => (Some(prefix), name),
-        None => (None, name),
-    };
-    let name = part(name, 63, |c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
-    let name = if name.is_empty() { "controller" } else { &name };
-    let prefix = prefix.map(str::to_ascii_lowercase);
-    match prefix.filter(|prefix| super::names::is_subdomain(prefix)) {
-        Some(prefix) => format!("{prefix}/{name}"),
-        None => name.to_owned(),
-    }
-}
-
-fn part(text: &str, max: usize, is_fine: impl Fn(char) -> bool) -> String {
-    let text: String = text.chars().map(|c| if is_fine(c) { c } else { '-' }).take(max).collect();
-    text.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned()
+/// A word that the server accepts; `default` if there is none.
+pub(super) fn word(text: String, default: &str) -> String {
+    if text.is_empty() { default.to_owned() } else { cut(text, WORD_MAX) }
 }
 
 #[cfg(test)]
@@ -209,17 +180,5 @@ mod tests {
             let node = ObjectReference { namespace, ..pod("a") };
             assert_eq!(Occurrence::normal(node, "R", "n").namespace(), "default");
         }
-    }
-
-    #[test]
-    fn name_of_a_controller_becomes_one_that_the_server_takes() {
-        assert_eq!(controller("foo-controller"), "foo-controller");
-        assert_eq!(controller("example.com/Foo_1.x"), "example.com/Foo_1.x");
-        assert_eq!(controller("Example.com/foo"), "example.com/foo");
-        assert_eq!(controller("no domain/foo bar!"), "foo-bar");
-        assert_eq!(controller("a/b/c"), "a/b-c");
-        assert_eq!(controller("///"), "controller");
-        assert_eq!(controller(""), "controller");
-        assert_eq!(controller(&"x".repeat(100)), "x".repeat(63));
     }
 }

@@ -1,127 +1,98 @@
-//! What is wrong when events are dropped or cannot be written, said once.
+//! Why events are dropped or cannot be written, logged once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
+use std::mem::{Discriminant, discriminant};
 
 use kube::core::Status;
 
-use super::correlation::{Excess, QUEUE_MAX};
 use super::spam::{BURST, REFILL};
 
-/// So many troubles of one kind are told apart; after that the log has heard enough of it.
-const SAID_MAX: usize = 100;
+/// Events that wait to be written. As in client-go.
+pub(super) const QUEUE_MAX: usize = 1000;
 
-/// Why an event was dropped or given up.
-#[derive(Debug, PartialEq, Eq)]
+/// How many objects or namespaces are logged for each kind of trouble. Then the log has enough.
+const LOGGED_MAX: usize = 100;
+
+/// Why an event is lost. The message says what to do.
+#[derive(Debug, thiserror::Error)]
 pub(super) enum Trouble {
-    /// There are too many.
-    Excess(Excess),
-    /// The account may not write events.
+    #[error(
+        "events about this object are dropped: it had {} new ones at once, and may have one more \
+         every {} minutes; record fewer, or record what repeats with the same note, so that it \
+         becomes a series",
+        BURST, REFILL.as_secs() / 60
+    )]
+    TooManyOfObject,
+    #[error(
+        "events are dropped, the first one about this object: {} others wait to be \
+         written; record fewer, or find out why the API server accepts them slowly",
+        QUEUE_MAX
+    )]
+    QueueFull,
+    #[error(
+        "events cannot be recorded: {message}; give the controller's account the verbs create and \
+         patch on events in the API group events.k8s.io"
+    )]
     Forbidden { message: String },
-    /// The namespace is not there, or is going.
+    #[error(
+        "events cannot be recorded: their namespace does not exist, or is being deleted; if it \
+         should exist, create it"
+    )]
     NoNamespace,
-    /// The server does not like the event.
+    #[error(
+        "the server refused an event ({code} {reason}), which is lost; check its reason and its \
+         object reference"
+    )]
     Refused { code: u16, reason: String },
-    /// The server did not answer, or had trouble, however often it was tried.
+    #[error(
+        "an event could not be written and is lost, and so are the next ones until the server \
+         answers again; check whether the API server is healthy and can be reached"
+    )]
     Unanswered,
-    /// The request could not be made.
+    #[error("an event could not be sent and is lost; check the configuration of the client")]
     NotSent,
 }
 
-/// What was said already.
+/// Which troubles were logged already.
 #[derive(Debug, Default)]
 pub(super) struct Warnings {
-    /// By kind of trouble, what it was about.
-    said: BTreeMap<u8, BTreeSet<String>>,
+    /// By kind of trouble, the objects or namespaces.
+    logged: HashMap<Discriminant<Trouble>, BTreeSet<String>>,
 }
 
 impl Warnings {
-    /// Whether it is to be said: the first time for its kind, and for what it is about, which is a
-    /// namespace or an object.
-    pub(super) fn is_news(&mut self, trouble: &Trouble, about: &str) -> bool {
-        // A server that went away and came back may go away again, which the caller tells apart.
-        if *trouble == Trouble::Unanswered {
-            return true;
-        }
-        // What waits is about all objects.
-        let about = if *trouble == Trouble::Excess(Excess::Queued) { "" } else { about };
-        let said = self.said.entry(trouble.number()).or_default();
-        said.len() < SAID_MAX && said.insert(about.to_owned())
+    /// Whether this trouble, about an object or a namespace, is not in the log yet. It is from now
+    /// on.
+    pub(super) fn note(&mut self, trouble: &Trouble, about: &str) -> bool {
+        let about = match trouble {
+            // The server may recover and fail again. The writer notices that.
+            Trouble::Unanswered => return true,
+            // It concerns all objects alike.
+            Trouble::QueueFull => "",
+            _ => about,
+        };
+        let logged = self.logged.entry(discriminant(trouble)).or_default();
+        logged.len() < LOGGED_MAX && logged.insert(about.to_owned())
     }
 }
 
 impl Trouble {
     /// Why the server refuses an event for good.
     pub(super) fn of(status: &Status) -> Self {
-        let causes = status.details.iter().flat_map(|details| &details.causes);
-        let is_ending =
-            causes.map(|cause| &*cause.reason).any(|cause| cause == "NamespaceTerminating");
+        let mut causes = status.details.iter().flat_map(|details| &details.causes);
+        let is_terminating = causes.any(|cause| cause.reason == "NamespaceTerminating");
         match status.code {
-            403 if !is_ending => Self::Forbidden { message: status.message.clone() },
+            403 if !is_terminating => Self::Forbidden { message: status.message.clone() },
             403 | 404 => Self::NoNamespace,
             code => Self::Refused { code, reason: status.reason.clone() },
         }
     }
 
-    fn number(&self) -> u8 {
-        match self {
-            Self::Forbidden { .. } => 0,
-            Self::NoNamespace => 1,
-            Self::Refused { .. } => 2,
-            Self::Unanswered => 3,
-            Self::NotSent => 4,
-            Self::Excess(Excess::OfObject) => 5,
-            Self::Excess(Excess::Queued) => 6,
-        }
-    }
-
-    /// One line: what is wrong, and what to do. It is about an object if there are too many events,
-    /// and else about a namespace.
-    pub(super) fn warn(&self, controller: &str, about: &str) {
-        let namespace = about;
-        match self {
-            Self::Excess(Excess::OfObject) => tracing::warn!(
-                controller,
-                object = about,
-                "events about this object are dropped: it had {BURST} new ones at once, and may \
-                 have one more every {} minutes; record fewer, or record what repeats with the \
-                 same note, so that it becomes a series",
-                REFILL.as_secs() / 60
-            ),
-            Self::Excess(Excess::Queued) => tracing::warn!(
-                controller,
-                object = about,
-                "events are dropped, the first one about this object: {QUEUE_MAX} others wait to \
-                 be written; record fewer, or look why the API server takes them slowly"
-            ),
-            Self::Forbidden { message } => tracing::warn!(
-                controller,
-                namespace,
-                "events cannot be recorded: {message}; give the controller's account the verbs create and patch on \
-                 events in the API group events.k8s.io"
-            ),
-            Self::NoNamespace => tracing::warn!(
-                controller,
-                namespace,
-                "events cannot be recorded: their namespace is not there, or is being deleted; if it should be there, \
-                 create it"
-            ),
-            Self::Refused { code, reason } => tracing::warn!(
-                controller,
-                namespace,
-                code,
-                "an event was refused by the server ({reason}) and is lost; look at its reason and its object reference"
-            ),
-            Self::Unanswered => tracing::warn!(
-                controller,
-                namespace,
-                "an event could not be written and is lost, as those that follow until the server answers again; look \
-                 whether the API server is well and can be reached"
-            ),
-            Self::NotSent => tracing::warn!(
-                controller,
-                namespace,
-                "an event could not be sent and is lost; look at the client's configuration"
-            ),
+    pub(super) fn log(&self, controller: &str, about: &str) {
+        if matches!(self, Self::TooManyOfObject | Self::QueueFull) {
+            tracing::warn!(controller, object = about, "{self}");
+        } else {
+            tracing::warn!(controller, namespace = about, "{self}");
         }
     }
 }
@@ -137,16 +108,16 @@ mod tests {
     #[test]
     fn trouble_is_said_once_for_its_kind_and_namespace() {
         let mut warnings = Warnings::default();
-        assert!(warnings.is_news(&forbidden(), "a"));
-        assert!(!warnings.is_news(&forbidden(), "a"));
-        assert!(warnings.is_news(&forbidden(), "b"));
-        assert!(warnings.is_news(&Trouble::NoNamespace, "a"));
+        assert!(warnings.note(&forbidden(), "a"));
+        assert!(!warnings.note(&forbidden(), "a"));
+        assert!(warnings.note(&forbidden(), "b"));
+        assert!(warnings.note(&Trouble::NoNamespace, "a"));
     }
 
     #[test]
     fn log_is_not_flooded_by_many_namespaces() {
         let mut warnings = Warnings::default();
-        let said = (0..1000).filter(|n| warnings.is_news(&Trouble::NoNamespace, &n.to_string()));
-        assert_eq!(said.count(), SAID_MAX);
+        let said = (0..1000).filter(|n| warnings.note(&Trouble::NoNamespace, &n.to_string()));
+        assert_eq!(said.count(), LOGGED_MAX);
     }
 }

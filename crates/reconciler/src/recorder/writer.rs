@@ -1,19 +1,25 @@
 //! The writer: the only part of the recorder that waits for the server.
 //!
-//! It takes one job after the other until there is none, and then ends. A failure that may pass is tried again, a
-//! bounded number of times; any other is given up at once.
+//! The task takes one job after the other until there is none, and then ends. A temporary failure
+//! is retried a bounded number of times; any other event is given up at once.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use fastrand::Rng;
+use jiff::Timestamp;
 use k8s_openapi::api::events::v1::Event;
+use kube::Client;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-use super::Shared;
-use super::correlation::{Job, Settled};
-use super::warnings::Trouble;
+use super::correlation::{Correlator, Job};
+use super::warnings::{Trouble, Warnings};
 
 /// How often an event is tried. As in client-go.
 const TRIES_MAX: u32 = 12;
@@ -21,179 +27,200 @@ const TRIES_MAX: u32 = 12;
 /// How long a request may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The wait after the first failure; it doubles with each. With the longest wait below, an event that is tried to
-/// the end has waited for about a minute and a half: enough for a server that is restarted.
+/// The wait after the first failure; it doubles with each. All tries of an event take about a
+/// minute and a half, which is enough for a server that restarts.
 const BACKOFF: Duration = Duration::from_secs(1);
 
-/// The longest wait: that of client-go.
+/// The longest wait. As in client-go.
 const BACKOFF_MAX: Duration = Duration::from_secs(10);
 
 const _: () = assert!(BACKOFF.as_millis() <= BACKOFF_MAX.as_millis());
 
+/// What the handles of a recorder and its writer share.
+pub(super) struct Shared {
+    pub(super) client: Client,
+    pub(super) controller: Arc<str>,
+    pub(super) clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    /// Held for short synchronous scopes only.
+    pub(super) state: Mutex<State>,
+    /// How many writes have ended. Compared with [`Correlator::enqueued`].
+    pub(super) settled: watch::Sender<u64>,
+    /// Cancelled when the last handle is dropped.
+    pub(super) no_handles: CancellationToken,
+    pub(super) tracker: TaskTracker,
+}
+
+pub(super) struct State {
+    pub(super) correlator: Correlator,
+    pub(super) has_writer: bool,
+    /// For the jitter of retries.
+    pub(super) random: Rng,
+    pub(super) warnings: Warnings,
+}
+
 /// Why a request failed.
 enum Failure {
-    /// The server may take it later; it may also have taken it, and the answer was lost.
-    Passing { wait: Option<Duration> },
+    /// The server may accept it later. It may also have accepted it, and the answer was lost.
+    Temporary { wait: Option<Duration> },
     /// The name of a new event is taken.
     NameTaken,
-    /// It never takes it.
-    Lasting(Trouble),
+    /// The server never accepts it.
+    Permanent(Trouble),
 }
 
-/// Says so if the writer ends before its time: by a panic, or with its runtime.
-struct Unfinished<'a> {
-    shared: &'a Shared,
-    /// What is being written.
-    ticket: u64,
-}
+/// A job that was taken and not settled. If it is dropped by a panic or with its runtime, the write
+/// is lost, and another writer can start.
+struct OpenJob<'a>(&'a Shared);
 
-/// Writes until there is nothing to write.
-pub(super) async fn run(shared: Arc<Shared>) {
-    let mut unfinished = Unfinished { shared: &shared, ticket: 0 };
-    // Whether the last event was given up because the server did not answer. Then the next are tried once only, so
-    // that a full queue does not take hours.
-    let mut is_down = false;
-    while let Some(mut job) = shared.take() {
-        unfinished.ticket = job.ticket;
-        let settled = write(&shared, &mut job, &mut is_down).await;
-        shared.state().correlator.settle(&job, settled);
-        shared.settled.send_replace(job.ticket);
+impl Drop for OpenJob<'_> {
+    fn drop(&mut self) {
+        {
+            let mut state = self.0.state();
+            state.has_writer = false;
+            state.correlator.lose();
+        }
+        self.0.settled.send_modify(|settled| *settled += 1);
     }
-    // From here on, another may have begun.
-    std::mem::forget(unfinished);
 }
 
 impl Shared {
-    /// The next job. If there is none, the writer is no longer.
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Logs a trouble with an object or a namespace, unless it was logged before.
+    pub(super) fn warn(&self, trouble: &Trouble, about: &str) {
+        if self.state().warnings.note(trouble, about) {
+            trouble.log(&self.controller, about);
+        }
+    }
+
+    /// Starts the writer, if there is something to write and no writer.
+    pub(super) fn start_writer(self: &Arc<Self>) {
+        let Ok(runtime) = Handle::try_current() else { return };
+        {
+            let mut state = self.state();
+            if state.has_writer || state.correlator.is_idle() {
+                return;
+            }
+            state.has_writer = true;
+        }
+        self.tracker.spawn_on(write_all(Arc::clone(self)), &runtime);
+    }
+
+    /// The next job. If there is none, the writer ends.
     fn take(&self) -> Option<Job> {
         let mut state = self.state();
         let job = state.correlator.take();
         state.has_writer = job.is_some();
         job
     }
-}
 
-impl Drop for Unfinished<'_> {
-    fn drop(&mut self) {
-        let is_lost = self.ticket > *self.shared.settled.borrow();
-        {
-            let mut state = self.shared.state();
-            state.has_writer = false;
-            if is_lost {
-                state.correlator.lose();
-            }
-        }
-        // Whoever waits has to start another writer.
-        self.shared.settled.send_modify(|settled| *settled = self.ticket.max(*settled));
-    }
-}
-
-/// Writes one event, in so many tries.
-async fn write(shared: &Shared, job: &mut Job, is_down: &mut bool) -> Settled {
-    let mut may_be_there = false;
-    for attempt in 1..=TRIES_MAX {
-        // Once nobody is left to record anything, nobody is made to wait either.
-        let is_last = attempt == TRIES_MAX || *is_down || shared.is_left.is_cancelled();
-        let wait = match send(shared, job).await {
-            Err(Failure::Passing { wait }) => wait,
-            answered => {
-                *is_down = false;
-                match answered {
-                    // What seems to be another's is ours, if an answer was lost.
-                    Err(Failure::NameTaken) if !may_be_there => {
-                        shared.state().correlator.rename(job, shared.clock.now());
-                        continue;
-                    }
-                    Err(Failure::Lasting(trouble)) => {
-                        shared.warn_of(&trouble, job);
-                        return Settled::GivenUp;
-                    }
-                    _ => return Settled::Written,
-                }
-            }
-        };
-        if is_last {
-            break;
-        }
-        may_be_there = true;
-        tokio::select! {
-            () = sleep(shared.backoff(attempt, wait)) => {}
-            () = shared.is_left.cancelled() => {}
-        }
-    }
-    if !std::mem::replace(is_down, true) {
-        shared.warn_of(&Trouble::Unanswered, job);
-    }
-    Settled::GivenUp
-}
-
-impl Shared {
-    /// How long to wait after a failure: what the server says, or twice as long as before, less up to a half so that
-    /// those who failed together do not come back together.
+    /// How long to wait after a failure: what the server asks for, or twice as long as before. Up
+    /// to a half is left out at random, so that recorders that failed together do not retry
+    /// together.
     fn backoff(&self, attempt: u32, asked: Option<Duration>) -> Duration {
         let doubled = BACKOFF.saturating_mul(1 << (attempt - 1).min(16)).min(BACKOFF_MAX);
         let wait = doubled.mul_f64(0.5 + self.state().random.f64() / 2.0);
         asked.map_or(wait, |asked| asked.clamp(wait, BACKOFF_MAX))
     }
+}
 
-    /// Says why an event is given up.
-    fn warn_of(&self, trouble: &Trouble, job: &Job) {
-        self.warn(trouble, job.event.metadata.namespace.as_deref().unwrap_or_default());
+/// Writes until there is nothing to write.
+async fn write_all(shared: Arc<Shared>) {
+    // Whether the last event was given up because the server did not answer. Then the next ones are
+    // tried only once, so that a full queue does not take hours.
+    let mut is_down = false;
+    while let Some(mut job) = shared.take() {
+        let open_job = OpenJob(&shared);
+        let written = write(&shared, &mut job, is_down).await;
+        let was_down = std::mem::replace(&mut is_down, matches!(written, Err(Trouble::Unanswered)));
+        if let Err(trouble) = &written
+            && !(was_down && is_down)
+        {
+            shared.warn(trouble, namespace_of(&job));
+        }
+        std::mem::forget(open_job);
+        shared.state().correlator.settle(&job, written.is_ok());
+        shared.settled.send_modify(|settled| *settled += 1);
     }
+}
+
+/// Writes one event, with retries.
+async fn write(shared: &Shared, job: &mut Job, is_down: bool) -> Result<(), Trouble> {
+    let mut may_be_written = false;
+    for attempt in 1..=TRIES_MAX {
+        let wait = match send(shared, job).await {
+            Ok(()) => return Ok(()),
+            // If an answer was lost, the name is taken by this event itself.
+            Err(Failure::NameTaken) if may_be_written => return Ok(()),
+            Err(Failure::NameTaken) => {
+                shared.state().correlator.rename(job, (shared.clock)());
+                continue;
+            }
+            Err(Failure::Permanent(trouble)) => return Err(trouble),
+            Err(Failure::Temporary { wait }) => wait,
+        };
+        // Once all handles are dropped, nobody should have to wait for a writer.
+        if attempt == TRIES_MAX || is_down || shared.no_handles.is_cancelled() {
+            break;
+        }
+        may_be_written = true;
+        tokio::select! {
+            () = sleep(shared.backoff(attempt, wait)) => {}
+            () = shared.no_handles.cancelled() => {}
+        }
+    }
+    Err(Trouble::Unanswered)
 }
 
 /// One try.
 async fn send(shared: &Shared, job: &Job) -> Result<(), Failure> {
-    let namespace = job.event.metadata.namespace.as_deref().unwrap_or_default();
-    let api: Api<Event> = Api::namespaced(shared.client.clone(), namespace);
+    let api: Api<Event> = Api::namespaced(shared.client.clone(), namespace_of(job));
+    let create = || async { api.create(&PostParams::default(), &job.event).await.map(drop) };
     let request = async {
         if job.is_new {
-            return create(&api, &job.event).await;
+            return create().await;
         }
-        match patch(&api, &job.event).await {
-            // Its time was over, or somebody has deleted it.
-            Err(kube::Error::Api(status)) if status.code == 404 => create(&api, &job.event).await,
-            patched => patched,
+        // Only the series changes; the server accepts no other change.
+        let name = job.event.metadata.name.as_deref().unwrap_or_default();
+        let patch = Patch::Merge(json!({"series": job.event.series}));
+        match api.patch(name, &PatchParams::default(), &patch).await {
+            // The event has expired, or somebody has deleted it.
+            Err(kube::Error::Api(status)) if status.code == 404 => create().await,
+            patched => patched.map(drop),
         }
     };
     match timeout(REQUEST_TIMEOUT, request).await {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(Failure::of(error, job.is_new)),
-        Err(_) => Err(Failure::Passing { wait: None }),
+        Ok(sent) => sent.map_err(|error| Failure::of(error, job.is_new)),
+        Err(_) => Err(Failure::Temporary { wait: None }),
     }
 }
 
-async fn create(api: &Api<Event>, event: &Event) -> Result<(), kube::Error> {
-    api.create(&PostParams::default(), event).await.map(drop)
-}
-
-/// Only the series changes; the server takes no other change.
-async fn patch(api: &Api<Event>, event: &Event) -> Result<(), kube::Error> {
-    let name = event.metadata.name.as_deref().unwrap_or_default();
-    let patch = Patch::Merge(json!({"series": event.series}));
-    api.patch(name, &PatchParams::default(), &patch).await.map(drop)
+fn namespace_of(job: &Job) -> &str {
+    job.event.metadata.namespace.as_deref().unwrap_or_default()
 }
 
 impl Failure {
     fn of(error: kube::Error, is_new: bool) -> Self {
         let status = match error {
             kube::Error::Api(status) => status,
-            // The connection, or an answer that broke off.
+            // The connection, or an incomplete answer.
             kube::Error::HyperError(_) | kube::Error::Service(_) | kube::Error::SerdeError(_) => {
-                return Self::Passing { wait: None };
+                return Self::Temporary { wait: None };
             }
-            _ => return Self::Lasting(Trouble::NotSent),
+            _ => return Self::Permanent(Trouble::NotSent),
         };
         match status.code {
             409 if is_new && status.is_already_exists() => Self::NameTaken,
-            // Somebody writes the same event, or its token is about to be renewed.
+            // Somebody writes the same event, or the token is about to be renewed.
             401 | 409 | 429 | 500.. => {
                 let seconds =
                     status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
                 let wait = (seconds > 0).then(|| Duration::from_secs(u64::from(seconds)));
-                Self::Passing { wait }
+                Self::Temporary { wait }
             }
-            _ => Self::Lasting(Trouble::of(&status)),
+            _ => Self::Permanent(Trouble::of(&status)),
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use super::*;
 
-/// worker.rs `settle` gives every key that asks to be run again the cause `Timer` at once, before the time has come. Its
-/// own write then wakes it with [Timer, Changed by us], which is no circle for journal.rs: no reconciler that returns
-/// `RequeueAfter` is ever found to be in a hot loop; and the run is told of a timer that has not rung.
+/// worker.rs `settle` gives every key that asks to be run again the cause `Timer` at once, before
+/// the time has come. Its own write then wakes it with [Timer, Changed by us], which is no circle
+/// for journal.rs: no reconciler that returns `RequeueAfter` is ever found to be in a hot loop; and
+/// the run is told of a timer that has not rung.
 #[tokio::test(start_paused = true)]
 async fn hot_loop_is_found_also_if_the_runs_ask_for_another_in_an_hour() {
     let (log, _guard) = Log::start();
@@ -68,8 +69,8 @@ async fn timer_that_has_not_rung_is_no_cause_of_a_run_nor_of_its_retry() {
     running.end().await.expect("it stops");
 }
 
-/// journal.rs counts circles over whatever is written. A controller that makes one child in each run, and is woken by
-/// it, comes to an end; it is told to be a hot loop at the tenth.
+/// journal.rs counts circles over whatever is written. A controller that makes one child in each
+/// run, and is woken by it, comes to an end; it is told to be a hot loop at the tenth.
 #[tokio::test(start_paused = true)]
 async fn making_one_child_after_the_other_is_no_loop() {
     let (log, _guard) = Log::start();
@@ -95,8 +96,8 @@ async fn making_one_child_after_the_other_is_no_loop() {
     assert_eq!(found, Vec::<String>::new());
 }
 
-/// write.rs `led_to`: a deletion leads to every version of its key, for as long as the journal knows of it. What
-/// somebody else makes under the same name is told to be our own write.
+/// write.rs `led_to`: a deletion leads to every version of its key, for as long as the journal
+/// knows of it. What somebody else makes under the same name is told to be our own write.
 #[tokio::test(start_paused = true)]
 async fn what_others_make_after_our_deletion_is_not_by_us() {
     let (_cluster, client) = cluster().await;
@@ -145,9 +146,10 @@ impl Drop for SlowToGo {
     }
 }
 
-/// worker.rs `run`: the key may run again from `settle` on, and the journal has the run only after it, and after the log
-/// line and the end of the user's error. Another worker then does not find the write that woke it: `by_us` is wrong, the
-/// count of circles begins anew, and the runs come into the journal in the wrong order.
+/// worker.rs `run`: the key may run again from `settle` on, and the journal has the run only after
+/// it, and after the log line and the end of the user's error. Another worker then does not find
+/// the write that woke it: `by_us` is wrong, the count of circles begins anew, and the runs come
+/// into the journal in the wrong order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn run_is_in_the_journal_before_the_key_runs_again() {
     let (_cluster, client) = cluster().await;
@@ -173,8 +175,8 @@ async fn run_is_in_the_journal_before_the_key_runs_again() {
     assert!(causes.iter().any(Cause::is_by_us), "{causes:?}");
 }
 
-/// journal.rs `trim` moves keys that ran long ago to the end of the order when it drops stale entries. After that, the
-/// key that ran last is forgotten, and not the one that ran longest ago.
+/// journal.rs `trim` moves keys that ran long ago to the end of the order when it drops stale
+/// entries. After that, the key that ran last is forgotten, and not the one that ran longest ago.
 #[tokio::test(start_paused = true)]
 async fn key_that_ran_longest_ago_is_forgotten_first() {
     struct Often(AtomicU32);
@@ -242,7 +244,7 @@ fn applies_in_vain(
     })
 }
 
-/// write.rs `led_to` credits a write with the version of its answer, also if the write changed
+/// cause.rs `mark_if_own` credits a write with the version of its answer, also if the write changed
 /// nothing and somebody else had made that version. The next run is told that it was woken by a run
 /// before, and after ten of them the controller is blamed for a hot loop.
 #[tokio::test]

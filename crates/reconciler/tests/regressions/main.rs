@@ -1,4 +1,5 @@
-//! What once was wrong: each comment tells what the code did, and where, before the test was written.
+//! What once was wrong: each comment tells what the code did, and where, before the test was
+//! written.
 
 mod causes;
 mod outcomes;
@@ -33,7 +34,7 @@ use windlass_indexer::{Cached, ObjectKey};
 use windlass_informer::{Resource, SharedInformerFactory};
 use windlass_reconciler::{
     Action, Cause, Change, Class, Controller, Delay, Error, Finalize, Finalized, Outcome,
-    Predicate, Reconcile, RunContext, Watch,
+    Predicate, Reconcile, Run, RunContext, Watch,
 };
 use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule, WallClock};
 use windlass_testkit::{TestCluster, on_each_cluster};

@@ -18,9 +18,10 @@ impl StdError for Transparent {
     }
 }
 
-/// error.rs `class_of` knows `kube::Error` only. In `#[error(transparent)] Kube(#[from] kube::Error)`, which is what most
-/// operators have, the chain goes from the user's error to the `Box<Status>` right away: conflicts become warnings,
-/// Retry-After is not heeded, Forbidden has no advice.
+/// error.rs `class_of` knows `kube::Error` only. In `#[error(transparent)] Kube(#[from]
+/// kube::Error)`, which is what most operators have, the chain goes from the user's error to the
+/// `Box<Status>` right away: conflicts become warnings, Retry-After is not heeded, Forbidden has no
+/// advice.
 #[test]
 fn transparent_error_is_classed_by_the_status_in_its_chain() {
     let status = |code| {
@@ -44,8 +45,9 @@ struct Strict {
     must: String,
 }
 
-/// error.rs `class_of`: a `DecodeError` is terminal, whichever object it is of. Here it is another object that cannot be
-/// decoded; nothing wakes the key when that one is mended, and the log line says to mend the wrong one.
+/// error.rs `class_of`: a `DecodeError` is terminal, whichever object it is of. Here it is another
+/// object that cannot be decoded; nothing wakes the key when that one is mended, and the log line
+/// says to mend the wrong one.
 #[tokio::test(start_paused = true)]
 async fn other_object_that_does_not_decode_is_tried_again() {
     let (_cluster, client) = cluster().await;
@@ -66,8 +68,8 @@ async fn other_object_that_does_not_decode_is_tried_again() {
     assert!(!matches!(last, Outcome::Terminal { .. }), "{last:?}");
 }
 
-/// DESIGN: a key that does not decode is undecodable until its next version, and reported once. worker.rs reports it at
-/// each resync, as an ERROR.
+/// DESIGN: a key that does not decode is undecodable until its next version, and reported once.
+/// worker.rs reports it at each resync, as an ERROR.
 #[tokio::test(start_paused = true)]
 async fn object_that_does_not_decode_is_reported_once() {
     struct Never;
@@ -106,8 +108,9 @@ impl fmt::Display for Unspeakable {
 
 impl StdError for Unspeakable {}
 
-/// worker.rs `settle` calls the error's `Display` and `Drop` out of reach of `catch_unwind`: the panic ends the worker,
-/// and `Controller::run` goes on with it (fault 19: caught, backed off, counted).
+/// worker.rs `schedule` calls the error's `Display` and `Drop` out of reach of `catch_unwind`: the
+/// panic ends the worker, and `Controller::run` goes on with it (fault 19: caught, backed off,
+/// counted).
 #[tokio::test(start_paused = true)]
 async fn error_that_panics_when_it_is_shown_is_a_panic_of_the_run() {
     let (_cluster, client) = cluster().await;
@@ -125,8 +128,8 @@ impl Drop for Brittle {
     }
 }
 
-/// worker.rs `call`: the future of a run that takes too long is dropped by `timeout`, outside of `catch_unwind`. A guard
-/// of the user's that panics then takes the whole controller down.
+/// worker.rs `call`: the future of a run that takes too long is dropped by `timeout`, outside of
+/// `catch_unwind`. A guard of the user's that panics then takes the whole controller down.
 #[tokio::test(start_paused = true)]
 async fn run_that_panics_while_it_is_cancelled_does_not_end_the_controller() {
     let (_cluster, client) = cluster().await;
@@ -143,8 +146,9 @@ async fn run_that_panics_while_it_is_cancelled_does_not_end_the_controller() {
     assert!(counts.timed_out > 1 && counts.panicked == 0, "{counts:?}");
 }
 
-/// worker.rs `settle` ignores that the queue refuses a delay of more than a hundred years: `retry_after(MAX)` is
-/// neither retried nor charged, and told as tried again "in 0ns"; a slip of units silences a key for ever.
+/// worker.rs `schedule` ignores that the queue refuses a delay of more than a hundred years:
+/// `retry_after(MAX)` is neither retried nor charged, and told as tried again "in 0ns"; a slip of
+/// units silences a key for ever.
 #[tokio::test(start_paused = true)]
 async fn delay_that_is_too_long_still_counts_as_a_failure() {
     let (_cluster, client) = cluster().await;
@@ -160,8 +164,9 @@ async fn delay_that_is_too_long_still_counts_as_a_failure() {
     assert_eq!(failures, 1, "{outcome:?}");
 }
 
-/// error.rs `told`: what the server answered and could not be decoded is shown with its content, in the log and in the
-/// journal. A user's own `Api` from `RunContext::client` ends here whenever a type does not fit.
+/// error.rs `told`: what the server answered and could not be decoded is shown with its content, in
+/// the log and in the journal. A user's own `Api` from `RunContext::client` ends here whenever a
+/// type does not fit.
 #[test]
 fn answer_that_does_not_decode_is_told_without_its_content() {
     let cause = serde_json::from_value::<u32>(json!("hunter2")).expect_err("no number");

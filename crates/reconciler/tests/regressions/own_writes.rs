@@ -2,9 +2,9 @@
 
 use super::*;
 
-/// worker.rs `caught_up` takes the writes out of `unseen` for good. A run that is told to be behind and comes back a
-/// second later, as its documentation suggests, is not told again, though the cache still lacks the write: it makes
-/// the object twice.
+/// worker.rs `caught_up` takes the writes out of `unseen` for good. A run that is told to be behind
+/// and comes back a second later, as its documentation suggests, is not told again, though the
+/// cache still lacks the write: it makes the object twice.
 #[tokio::test(start_paused = true)]
 async fn cache_that_is_behind_is_told_to_every_run_until_it_is_not() {
     let (cluster, client) = cluster().await;
@@ -30,8 +30,9 @@ async fn cache_that_is_behind_is_told_to_every_run_until_it_is_not() {
     assert_eq!(made, 1, "one was asked for");
 }
 
-/// worker.rs `caught_up` waits in the worker, up to 5 s for each key from when the key is taken. One watch that is late
-/// stops all keys, also those that have written nothing (fault 12), and N keys with a write wait 5 s × N / workers.
+/// worker.rs `caught_up` waits in the worker, up to 5 s for each key from when the key is taken.
+/// One watch that is late stops all keys, also those that have written nothing (fault 12), and N
+/// keys with a write wait 5 s × N / workers.
 #[tokio::test(start_paused = true)]
 async fn key_that_waits_for_a_cache_does_not_keep_others_waiting() {
     let (cluster, client) = cluster().await;
@@ -70,8 +71,9 @@ async fn key_that_waits_for_a_cache_does_not_keep_others_waiting() {
     assert!(at - touched < Duration::from_secs(1), "it waited {:?} for another", at - touched);
 }
 
-/// freshness.rs `has_seen` takes whatever is not held as seen if fields select. The next run reads a cache without what
-/// was made, and `cache_behind` is false: lib.rs promises the contrary, without an exception.
+/// freshness.rs `has_seen` takes whatever is not held as seen if fields select. The next run reads
+/// a cache without what was made, and `cache_behind` is false: lib.rs promises the contrary,
+/// without an exception.
 #[tokio::test(start_paused = true)]
 async fn what_a_run_made_is_waited_for_also_if_fields_select() {
     let (cluster, client) = cluster().await;
@@ -97,8 +99,9 @@ async fn what_a_run_made_is_waited_for_also_if_fields_select() {
     assert!(held || is_behind, "the cache lacks it, and nobody says so");
 }
 
-/// worker.rs `drain` looks at the token before the wait for the caches, and not after it. Its documentation says that
-/// no key is run from then on; with leader election, this run writes though the lease is gone.
+/// worker.rs `drain` looks at the token before the wait for the caches, and not after it. Its
+/// documentation says that no key is run from then on; with leader election, this run writes though
+/// the lease is gone.
 #[tokio::test(start_paused = true)]
 async fn key_that_waits_for_a_cache_is_not_run_after_the_stop() {
     let (cluster, client) = cluster().await;
@@ -123,8 +126,9 @@ async fn key_that_waits_for_a_cache_is_not_run_after_the_stop() {
     assert_eq!(runs.load(Ordering::Relaxed), 1);
 }
 
-/// recording.rs: what is written through the client after the run has ended goes to a log that nobody reads any more. It
-/// is not waited for; and whoever keeps the client, in a field or in a task, makes that log grow for ever.
+/// recording.rs: what is written through the client after the run has ended goes to a log that
+/// nobody reads any more. It is not waited for; and whoever keeps the client, in a field or in a
+/// task, makes that log grow for ever.
 #[tokio::test(start_paused = true)]
 async fn what_a_task_of_a_run_writes_after_it_is_waited_for_too() {
     let (cluster, client) = cluster().await;
@@ -154,8 +158,9 @@ async fn what_a_task_of_a_run_writes_after_it_is_waited_for_too() {
     assert!(held || is_behind, "the cache lacks it, and nobody says so");
 }
 
-/// recording.rs does not remember a write whose answer was lost, so the next run reads a cache that may lack it, and
-/// `cache_behind` says that nothing is missing (fault 14: treated as unknown): it is made twice.
+/// recording.rs does not remember a write whose answer was lost, so the next run reads a cache that
+/// may lack it, and `cache_behind` says that nothing is missing (fault 14: treated as unknown): it
+/// is made twice.
 #[tokio::test(start_paused = true)]
 async fn write_whose_answer_was_lost_is_unknown_to_the_next_run() {
     let (cluster, client) = cluster().await;

@@ -25,8 +25,8 @@ async fn write(way: &str, cx: &RunContext) -> Result<(), Error> {
     }
 }
 
-/// How the first run of `one` fails whose writes meet a fault.
-async fn failure(way: &'static str, fault: Fault, stacked: bool) -> Outcome {
+/// The first run of `one`, whose writes meet a fault.
+async fn failure(way: &'static str, fault: Fault, stacked: bool) -> Run {
     let (cluster, client) = cluster().await;
     let server = cluster.server().expect("embedded");
     let verbs = FaultRule::new(fault).resource("configmaps").verb("create").verb("update");
@@ -37,18 +37,19 @@ async fn failure(way: &'static str, fault: Fault, stacked: bool) -> Outcome {
         Box::pin(async move { write(way, cx).await.map(|()| Action::Done) })
     });
     let running = run(client, writer);
-    let outcome = loop {
+    let first = loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
         if let Some(first) = running.controller.runs(&key("default/one")).into_iter().next() {
-            break first.outcome;
+            break first;
         }
     };
     running.end().await.expect("it stops");
-    outcome
+    first
 }
 
-/// worker.rs: the error of a run that makes several writes had neither verb nor kind nor name. Every error of a request
-/// has them, and the code, however the request was made and however it failed.
+/// worker.rs: the error of a run that makes several writes had neither verb nor kind nor name.
+/// Every error of a request has them, and the code, however the request was made and however it
+/// failed.
 #[tokio::test(start_paused = true)]
 async fn failed_request_is_named() {
     let fail = |code| Fault::Fail { code, retry_after: None };
@@ -61,32 +62,33 @@ async fn failed_request_is_named() {
         ("delete", fail(403), "(delete configmaps default/child) (403)"),
     ] {
         for stacked in [true, false] {
-            let outcome = failure(way, fault.clone(), stacked).await;
+            let outcome = failure(way, fault.clone(), stacked).await.outcome;
             let Outcome::Failed { message, .. } = &outcome else { panic!("{way}: {outcome:?}") };
             assert_eq!(message.matches(expected).count(), 1, "{message}");
         }
     }
-    let outcome = failure("live apply", Fault::Hang, true).await;
+    let outcome = failure("live apply", Fault::Hang, true).await.outcome;
     let Outcome::Failed { message, .. } = &outcome else { panic!("{outcome:?}") };
     let expected = "patch configmaps default/child: the server sent nothing for 30 seconds";
     assert!(message.contains(expected), "{message}");
 }
 
-/// error.rs `server_delay`: the 429 of an overloaded kube-apiserver is text with a Retry-After header, and kube drops
-/// headers. So the run was tried again after 5, 10 and 20 ms.
+/// error.rs `server_delay`: the 429 of an overloaded kube-apiserver is text with a Retry-After
+/// header, and kube drops headers. So the run was tried again after 5, 10 and 20 ms.
 #[tokio::test(start_paused = true)]
 async fn overloaded_server_is_left_alone_for_as_long_as_it_says() {
     for stacked in [true, false] {
         for way in ["live create", "live apply", "replace", "delete"] {
             let fault = Fault::Fail { code: 429, retry_after: Some(7) };
-            let outcome = failure(way, fault, stacked).await;
-            let Outcome::Failed { class, retry_in, .. } = outcome else { panic!("{outcome:?}") };
+            let run = failure(way, fault, stacked).await;
+            let Outcome::Failed { class, .. } = run.outcome else { panic!("{run:?}") };
+            let retry_in = run.retry_in.expect("a retry");
             assert_eq!((class, retry_in), (Class::Throttled, Duration::from_secs(7)), "{way}");
         }
     }
 }
 
-/// worker.rs `settle`: while a server sheds load it says one second each time, and every key came
+/// worker.rs `schedule`: while a server sheds load it says one second each time, and every key came
 /// back after just that.
 #[tokio::test(start_paused = true)]
 async fn overloaded_server_is_left_alone_for_longer_each_time() {
@@ -101,25 +103,26 @@ async fn overloaded_server_is_left_alone_for_longer_each_time() {
     let runs = running.controller.runs(&key("default/one"));
     running.end().await.expect("it stops");
     let last = runs.last().expect("it ran");
-    let Outcome::Failed { retry_in, .. } = last.outcome else { panic!("{:?}", last.outcome) };
-    assert_eq!(retry_in, Duration::from_mins(1));
+    assert_eq!(last.retry_in, Some(Duration::from_mins(1)));
     assert!(last.attempt < 200, "it ran {} times in two hours", last.attempt);
 }
 
 /// What must appear nowhere.
 const SECRET: &str = "hunter2";
 
-/// kube's own client whose exec plugin fails once the client is made, with a secret in its arguments, its environment and
-/// its output.
+/// kube's own client whose exec plugin fails once the client is made, with a secret in its
+/// arguments, its environment and its output.
 fn client_with_a_broken_plugin(folder: &std::path::Path) -> kube::Client {
     let file = folder.join("has-run");
-    // The token is about to expire, so that the plugin is run for each request. kube runs it to make a client, too.
+    // The token is about to expire, so that the plugin is run for each request. kube runs it to
+    // make a client, too.
     let credential = json!({
         "apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
         "status": {"token": SECRET, "expirationTimestamp": "2020-01-01T00:00:00Z"},
     });
     let script = format!(
-        "if [ -e {file} ]; then echo $PASSWORD; echo $PASSWORD >&2; exit 3; fi; echo '{credential}'",
+        "if [ -e {file} ]; then echo $PASSWORD; echo $PASSWORD >&2; exit 3; fi; \
+         echo '{credential}'",
         file = file.display()
     );
     let mut config = kube::Config::new("http://127.0.0.1:1".parse().expect("a URL"));
@@ -140,7 +143,8 @@ fn client_with_a_broken_plugin(folder: &std::path::Path) -> kube::Client {
     client
 }
 
-/// error.rs showed kube's `AuthExecRun` as it is: with the command of the plugin, its arguments and what it wrote.
+/// error.rs showed kube's `AuthExecRun` as it is: with the command of the plugin, its arguments and
+/// what it wrote.
 #[tokio::test(start_paused = true)]
 async fn secrets_of_an_exec_plugin_are_shown_nowhere() {
     #[derive(Debug, thiserror::Error)]

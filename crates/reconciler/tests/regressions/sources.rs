@@ -12,8 +12,9 @@ impl Reconcile<Deployment> for Teller {
     }
 }
 
-/// owner.rs passes over children of a namesake that was there before. If the new owner met the old child ("exists, and is
-/// not mine") and rests, nothing tells it that the old child is gone; controller-runtime maps by name for that reason.
+/// wiring.rs passes over children of a namesake that was there before. If the new owner met the old
+/// child ("exists, and is not mine") and rests, nothing tells it that the old child is gone;
+/// controller-runtime maps by name for that reason.
 #[tokio::test(start_paused = true)]
 async fn new_owner_runs_when_the_child_of_its_namesake_goes() {
     let server = ApiServer::builder().garbage_collection(false).build();
@@ -50,8 +51,9 @@ async fn new_owner_runs_when_the_child_of_its_namesake_goes() {
     assert!(again.is_ok(), "the way is free, and nobody tells the owner");
 }
 
-/// controller.rs `work_until` shuts the queue down when something has broken, but does not tell the workers to stop: all
-/// keys that are ready are reconciled first, on caches that may be dead, before `run` says what broke (fault 20).
+/// controller.rs `work_until` shuts the queue down when something has broken, but does not tell the
+/// workers to stop: all keys that are ready are reconciled first, on caches that may be dead,
+/// before `run` says what broke (fault 20).
 #[tokio::test(start_paused = true)]
 async fn controller_that_broke_does_not_work_through_its_queue_first() {
     let (_cluster, client) = cluster().await;
@@ -79,8 +81,9 @@ async fn controller_that_broke_does_not_work_through_its_queue_first() {
     assert!(runs.load(Ordering::Relaxed) <= 2, "{runs:?} runs after it broke");
 }
 
-/// source.rs `remove` only lets go of its own handle, and controller.rs `synced` holds another. A source that is removed
-/// while the controller waits for its cache is waited for to the end, and then fails the controller.
+/// source.rs `remove` only lets go of its own handle, and controller.rs `synced` holds another. A
+/// source that is removed while the controller waits for its cache is waited for to the end, and
+/// then fails the controller.
 #[tokio::test(start_paused = true)]
 async fn source_that_is_removed_is_not_waited_for() {
     let (_cluster, client) = cluster().await;
@@ -117,8 +120,8 @@ async fn source_that_is_removed_is_not_waited_for() {
     first.expect("it runs").expect("it runs");
 }
 
-/// wiring.rs: a panic in a predicate, a mapper or a policy loses the event for ever. A policy only says how urgent a key
-/// is; that it panics must not mean that the key never runs.
+/// wiring.rs: a panic in a predicate, a mapper or a policy loses the event for ever. A policy only
+/// says how urgent a key is; that it panics must not mean that the key never runs.
 #[tokio::test(start_paused = true)]
 async fn policy_that_panics_does_not_lose_the_key() {
     let (_cluster, client) = cluster().await;
@@ -137,8 +140,8 @@ async fn policy_that_panics_does_not_lose_the_key() {
     assert!(ran.is_ok(), "the key is lost");
 }
 
-/// watch.rs: `options` and `when` replace what was said before, silently. A watch of one namespace becomes one of the
-/// whole cluster by a second call that only adds a label selector.
+/// watch.rs: `options` and `when` replace what was said before, silently. A watch of one namespace
+/// becomes one of the whole cluster by a second call that only adds a label selector.
 #[tokio::test(start_paused = true)]
 async fn options_of_a_watch_add_up() {
     let (_cluster, client) = cluster().await;
@@ -166,8 +169,8 @@ async fn options_of_a_watch_add_up() {
     assert!(ran.is_err(), "{ran:?} is in another namespace");
 }
 
-/// source.rs `lister` gives the first cache of a type. With two watches of one type, what the second has is not found,
-/// and nothing says so.
+/// source.rs `lister` gives the first cache of a type. With two watches of one type, what the
+/// second has is not found, and nothing says so.
 #[tokio::test(start_paused = true)]
 async fn two_caches_of_one_type_are_not_mistaken_for_each_other() {
     let (_cluster, client) = cluster().await;
@@ -193,7 +196,8 @@ async fn two_caches_of_one_type_are_not_mistaken_for_each_other() {
     assert!(is_told, "it is in a cache of the controller, and neither found nor is an error told");
 }
 
-/// context.rs `lister` cuts the name of a type at its last `::`, which is within the brackets of a generic one.
+/// context.rs `lister` cuts the name of a type at its last `::`, which is within the brackets of a
+/// generic one.
 #[tokio::test(start_paused = true)]
 async fn missing_cache_of_metadata_is_told_in_words_that_compile() {
     let (_cluster, client) = cluster().await;
@@ -212,8 +216,9 @@ async fn missing_cache_of_metadata_is_told_in_words_that_compile() {
     assert!(!told.contains("Secret>>"), "{told}");
 }
 
-/// controller.rs `run`: the queue of a controller that ran is shut down. Who runs it again, as after a cache that was not
-/// complete in time, is told that it ran and was stopped, and nothing is reconciled.
+/// controller.rs `run`: the queue of a controller that ran is shut down. Who runs it again, as
+/// after a cache that was not complete in time, is told that it ran and was stopped, and nothing is
+/// reconciled.
 #[tokio::test(start_paused = true)]
 async fn controller_that_is_run_again_runs_or_says_that_it_cannot() {
     let (cluster, client) = cluster().await;
@@ -237,7 +242,8 @@ async fn controller_that_is_run_again_runs_or_says_that_it_cannot() {
     assert!(has_run || matches!(again, Ok(Err(_))), "nothing ran, and it says {again:?}");
 }
 
-/// worker.rs `settle` does not ask the policy about `Cause::Timer`, though it is a cause that wakes keys.
+/// worker.rs `settle` does not ask the policy about `Cause::Timer`, though it is a cause that wakes
+/// keys.
 #[tokio::test(start_paused = true)]
 async fn policy_is_asked_about_timers_too() {
     let (_cluster, client) = cluster().await;

@@ -16,8 +16,9 @@ impl Finalize<Deployment> for Told {
     }
 }
 
-/// finalizer.rs relies on the event of its own patch for the first real run. A finalizer does not change the generation,
-/// so with the most common predicate that event is passed over: the object is never reconciled.
+/// finalizer.rs relies on the event of its own patch for the first real run. A finalizer does not
+/// change the generation, so with the most common predicate that event is passed over: the object
+/// is never reconciled.
 #[tokio::test(start_paused = true)]
 async fn finalized_object_is_reconciled_whatever_the_predicate() {
     let cluster = TestCluster::embedded();
@@ -98,8 +99,8 @@ impl kube::Resource for Poor {
     }
 }
 
-/// difference.rs: a merge patch replaces a list as a whole, and the list is a typed one. A field of a container that
-/// the type does not know is erased by a change of the image (fault 28: never).
+/// difference.rs: a merge patch replaces a list as a whole, and the list is a typed one. A field of
+/// a container that the type does not know is erased by a change of the image (fault 28: never).
 #[tokio::test(start_paused = true)]
 async fn unknown_fields_within_lists_are_not_erased() {
     let (_cluster, client) = cluster().await;
@@ -134,8 +135,9 @@ async fn unknown_fields_within_lists_are_not_erased() {
     assert_eq!(command(&after), expected);
 }
 
-/// live.rs `update_status` sends all that differs to /status, and not "the status alone": kinds whose status takes
-/// metadata (pods do) would be relabelled, and here a request is made though the status is the same.
+/// live.rs `update_status` sends all that differs to /status, and not "the status alone": kinds
+/// whose status takes metadata (pods do) would be relabelled, and here a request is made though the
+/// status is the same.
 #[tokio::test(start_paused = true)]
 async fn status_that_is_the_same_is_not_written() {
     let (_cluster, client) = cluster().await;
@@ -192,7 +194,7 @@ async fn journal_keeps_the_first_and_the_last_writes_of_a_run_and_counts_the_oth
     let run = running.controller.runs(&key("default/one")).remove(0);
     running.end().await.expect("it stops");
     let kept: Vec<_> =
-        run.writes.iter().map(|write| write.version().map(ToString::to_string)).collect();
+        run.writes.iter().map(|write| write.version.as_ref().map(ToString::to_string)).collect();
     assert_eq!((kept.len(), run.writes_omitted), (16, 9_984));
     assert_eq!(kept, [&versions[..8], &versions[WRITES - 8..]].concat());
 }

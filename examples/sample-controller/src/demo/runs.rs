@@ -74,9 +74,10 @@ fn line(runs: &[(ObjectKey, Run)]) -> String {
     steps.push(match &last.outcome {
         Outcome::Done if last.writes.is_empty() => "nothing to do".to_owned(),
         Outcome::Done => format!("done in {:.1?}", last.took),
-        Outcome::Failed { message, retry_in, .. } => {
-            format!("{message}; to be tried again in {retry_in:.0?}")
-        }
+        Outcome::Failed { message, .. } => match last.retry_in {
+            Some(delay) => format!("{message}; to be tried again in {delay:.0?}"),
+            None => format!("{message}; not tried again, because the controller stops"),
+        },
         Outcome::Terminal { message, .. } => format!("{message}; no retry helps"),
         outcome => format!("{outcome:?}"),
     });

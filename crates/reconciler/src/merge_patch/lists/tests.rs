@@ -17,13 +17,19 @@ fn written([raw, old, new]: [Value; 3]) -> Value {
 #[test]
 fn changed_element_keeps_what_the_type_does_not_know() {
     let list = written([
-        json!([{"name": "a", "image": "1", "tty": true}, {"name": "b", "image": "1", "stdin": true}]),
+        json!([
+            {"name": "a", "image": "1", "tty": true},
+            {"name": "b", "image": "1", "stdin": true},
+        ]),
         json!([{"name": "a", "image": "1"}, {"name": "b", "image": "1"}]),
         json!([{"name": "a", "image": "1"}, {"name": "b", "image": "2"}]),
     ]);
     assert_eq!(
         list,
-        json!([{"name": "a", "image": "1", "tty": true}, {"name": "b", "image": "2", "stdin": true}])
+        json!([
+            {"name": "a", "image": "1", "tty": true},
+            {"name": "b", "image": "2", "stdin": true},
+        ])
     );
 }
 
@@ -79,7 +85,10 @@ fn name_that_two_have_tells_nothing() {
     ]);
     assert_eq!(
         list,
-        json!([{"name": "w", "mountPath": "/b", "x": 2}, {"name": "v", "mountPath": "/a", "x": 1, "y": 0}])
+        json!([
+            {"name": "w", "mountPath": "/b", "x": 2},
+            {"name": "v", "mountPath": "/a", "x": 1, "y": 0},
+        ])
     );
 }
 
@@ -96,13 +105,17 @@ fn nameless_element_is_known_by_its_place() {
 #[test]
 fn lists_and_objects_within_elements_are_kept_too() {
     let list = written([
-        json!([{"name": "a", "env": [{"name": "E", "value": "1", "x": 1}], "deep": {"u": 1, "k": 1}}]),
+        json!([{
+            "name": "a", "env": [{"name": "E", "value": "1", "x": 1}], "deep": {"u": 1, "k": 1},
+        }]),
         json!([{"name": "a", "env": [{"name": "E", "value": "1"}], "deep": {"k": 1}}]),
         json!([{"name": "a", "env": [{"name": "E", "value": "2"}], "deep": {"k": 2}}]),
     ]);
     assert_eq!(
         list,
-        json!([{"name": "a", "env": [{"name": "E", "value": "2", "x": 1}], "deep": {"u": 1, "k": 2}}])
+        json!([{
+            "name": "a", "env": [{"name": "E", "value": "2", "x": 1}], "deep": {"u": 1, "k": 2},
+        }])
     );
 }
 
@@ -156,7 +169,8 @@ fn list_of_which_the_type_shows_less_is_not_written() {
     let error = carry_over(&mut patch, &old, &raw).expect_err("one would be erased");
     assert_eq!(
         error.to_string(),
-        "the list at /spec/l/0/m has 2 elements, of which the type shows 1: what it does not show would be erased"
+        "the list at /spec/l/0/m has 2 elements, of which the type shows 1: what it does not show \
+         would be erased"
     );
 }
 

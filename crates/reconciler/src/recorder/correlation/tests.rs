@@ -1,4 +1,4 @@
-//! What becomes of occurrences, without a server: series, limits, failures.
+//! The correlator without a server: series, limits, failures.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 
@@ -13,9 +13,9 @@ struct Stage {
 
 impl Stage {
     fn new() -> Self {
-        let source = Source { controller: "tester".to_owned(), instance: "here".to_owned() };
+        let reporter = Reporter { controller: "tester".to_owned(), instance: "here".to_owned() };
         let wall = "2026-01-01T00:00:00Z".parse().expect("a time");
-        Self { correlator: Correlator::new(source, 1), now: Instant::now(), wall }
+        Self { correlator: Correlator::new(reporter, 1), now: Instant::now(), wall }
     }
 
     fn pass(&mut self, time: Duration) {
@@ -23,7 +23,7 @@ impl Stage {
         self.wall += time;
     }
 
-    fn observe(&mut self, object: &str, note: &str) -> Option<Dropped> {
+    fn observe(&mut self, object: &str, note: &str) {
         let regarding = ObjectReference {
             kind: Some("Pod".to_owned()),
             namespace: Some("shop".to_owned()),
@@ -31,18 +31,19 @@ impl Stage {
             ..ObjectReference::default()
         };
         let occurrence = Occurrence::normal(regarding, "Reason", note);
-        self.correlator.observe(occurrence, self.now, self.wall)
+        // What is dropped is counted.
+        let _ = self.correlator.observe(&occurrence, self.now, self.wall);
     }
 
     /// Takes the next job and settles it; tells whether it was a create, and the count.
-    fn write(&mut self, settled: Settled) -> Option<(bool, i32)> {
+    fn write(&mut self, is_written: bool) -> Option<(bool, i32)> {
         let job = self.correlator.take()?;
-        self.correlator.settle(&job, settled);
+        self.correlator.settle(&job, is_written);
         Some((job.is_new, job.event.series.map_or(1, |series| series.count)))
     }
 
     fn drain(&mut self) -> Vec<(bool, i32)> {
-        std::iter::from_fn(|| self.write(Settled::Written)).collect()
+        std::iter::from_fn(|| self.write(true)).collect()
     }
 }
 
@@ -93,7 +94,7 @@ fn repeat_during_a_write_is_another_write() {
     let job = stage.correlator.take().expect("a job");
     stage.observe("web", "a");
     stage.observe("web", "a");
-    stage.correlator.settle(&job, Settled::Written);
+    stage.correlator.settle(&job, true);
     assert_eq!(stage.drain(), [(false, 3)]);
 }
 
@@ -172,7 +173,7 @@ fn queue_is_bounded_and_what_does_not_fit_is_counted() {
     assert_eq!((status.queued, status.dropped), (QUEUE_MAX, 1));
     // What is in the queue takes more of the same.
     stage.observe("0", "a");
-    assert_eq!(stage.write(Settled::Written), Some((true, 2)));
+    assert_eq!(stage.write(true), Some((true, 2)));
     assert_eq!(stage.drain().len(), QUEUE_MAX - 1);
 }
 
@@ -193,7 +194,7 @@ fn known_events_are_bounded_and_none_goes_that_waits() {
             stage.correlator.queue.push_front(first);
         }
     }
-    assert_eq!(stage.write(Settled::Written), Some((true, 1)));
+    assert_eq!(stage.write(true), Some((true, 1)));
     stage.drain();
     // The first of all are forgotten, the last are not.
     stage.observe("0", "a");
@@ -205,13 +206,13 @@ fn known_events_are_bounded_and_none_goes_that_waits() {
 fn event_that_was_given_up_is_new_the_next_time() {
     let mut stage = Stage::new();
     stage.observe("web", "a");
-    assert_eq!(stage.write(Settled::GivenUp), Some((true, 1)));
+    assert_eq!(stage.write(false), Some((true, 1)));
     stage.observe("web", "a");
-    assert_eq!(stage.write(Settled::Written), Some((true, 1)));
+    assert_eq!(stage.write(true), Some((true, 1)));
     stage.observe("web", "a");
-    assert_eq!(stage.write(Settled::GivenUp), Some((false, 2)));
+    assert_eq!(stage.write(false), Some((false, 2)));
     stage.observe("web", "a");
-    assert_eq!(stage.write(Settled::Written), Some((false, 3)));
+    assert_eq!(stage.write(true), Some((false, 3)));
     let status = stage.correlator.status();
     assert_eq!((status.written, status.failed), (2, 2));
 }
@@ -223,7 +224,7 @@ fn end_of_a_write_does_not_touch_an_event_that_came_after() {
     let job = stage.correlator.take().expect("a job");
     stage.pass(2 * SERIES_WINDOW);
     stage.observe("web", "a");
-    stage.correlator.settle(&job, Settled::GivenUp);
+    stage.correlator.settle(&job, false);
     assert_eq!(stage.drain(), [(true, 1)]);
 }
 
@@ -235,7 +236,7 @@ fn name_that_is_taken_is_replaced_for_good() {
     let former = job.event.metadata.name.clone();
     stage.correlator.rename(&mut job, stage.wall);
     assert_ne!(job.event.metadata.name, former);
-    stage.correlator.settle(&job, Settled::Written);
+    stage.correlator.settle(&job, true);
     stage.observe("web", "a");
     let again = stage.correlator.take().expect("a job");
     assert!(!again.is_new);
@@ -264,9 +265,9 @@ fn random_history_keeps_its_accounts() {
                     // Something may happen while it is written.
                     stage.observe(&random.u32(0..5).to_string(), "0");
                     if random.u32(0..4) == 0 {
-                        stage.correlator.settle(&job, Settled::GivenUp);
+                        stage.correlator.settle(&job, false);
                     } else {
-                        stage.correlator.settle(&job, Settled::Written);
+                        stage.correlator.settle(&job, true);
                         let before = server.insert(name, count);
                         assert!(before.is_none_or(|before| before < count), "seed {seed}");
                     }

@@ -1,18 +1,18 @@
-//! Whether a write made the version that it was answered with.
+//! Whether a write made the version that is in its answer.
 //!
-//! A write that changes nothing is answered with the version that the object had, which somebody
-//! else may have made. No answer says which of the two it was. This is what can be known:
+//! The answer to a write that changes nothing has the version that the object had before, which
+//! somebody else may have made. No answer says which of the two it is. This is what can be known:
 //!
-//! - A write that is answered with 201 has created the object.
-//! - A request that names a version is refused if the object has another one. So it has changed the
-//!   object if, and only if, the answer has a version that it did not name. Every update and every
-//!   modification by [`Live`](crate::Live) names one.
-//! - A version that a cache has shown before the request was sent is not by the write.
-//! - The object notes who changed its fields, and when, to the second (`metadata.managedFields`).
-//!   If the controller was the last, and nobody else changed a field in the same second, the
-//!   version is the controller's. Neither a deletion nor the removal of a field is noted there.
+//! - If the status is 201, the write has created the object.
+//! - If the request names a version, the server refuses it when the object has another one. So the
+//!   write has changed the object if, and only if, the answer has another version. Every update and
+//!   every modification by [`Live`](crate::Live) names one.
+//! - A version that a cache showed before the request was sent was not made by the write.
+//! - `metadata.managedFields` says who changed fields of the object, and when, to the second. If
+//!   the controller was the last, and nobody else changed a field in the same second, the version
+//!   is the controller's. Deletions and removed fields do not appear there.
 //!
-//! Whatever is not known by this counts as somebody else's: a cause that says less is better than
+//! In all other cases the version counts as somebody else's: a cause that says less is better than
 //! one that is wrong.
 
 use http::StatusCode;
@@ -23,15 +23,15 @@ use windlass_indexer::{Head, ResourceVersion};
 /// What is known before a write is sent.
 #[derive(Debug, Default)]
 pub(crate) struct Before {
-    /// The name in which the request writes fields.
+    /// The field manager of the request.
     manager: Option<String>,
     /// The version that the request names.
     named: Option<ResourceVersion>,
-    /// The version that a cache shows.
+    /// The newest version that a cache shows.
     shown: Option<ResourceVersion>,
 }
 
-/// What is read of a request, or of an answer.
+/// The part of a request or an answer that matters here.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Object {
@@ -45,7 +45,7 @@ struct Metadata {
     managed_fields: Vec<Manager>,
 }
 
-/// Somebody who has written fields, and when.
+/// An entry of `managedFields`: who has written fields, and when.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Manager {
@@ -54,19 +54,19 @@ struct Manager {
 }
 
 impl Before {
-    /// Of a request with this body, of the controller `manager`, whose object is `shown` by a cache
-    /// in this version.
+    /// What is known about a request with this body and field manager, for an object that a cache
+    /// shows in the version `shown`.
     pub(crate) fn of(body: &[u8], manager: Option<String>, shown: Option<ResourceVersion>) -> Self {
-        // A list of operations, or YAML, is not looked into.
+        // A JSON patch or YAML is not read.
         let object: Object = serde_json::from_slice(body).unwrap_or_default();
         let named = object.metadata.resource_version.as_deref();
-        // These two ask for no version in particular.
+        // These two mean any version.
         let named = named.filter(|named| !matches!(*named, "" | "0")).map(ResourceVersion::new);
         Self { manager, named, shown }
     }
 
-    /// Whether the version in the answer is known to be by the write.
-    pub(crate) fn is_changed(&self, status: StatusCode, head: &Head, answer: &[u8]) -> bool {
+    /// Whether the write is known to have made the version in the answer.
+    pub(crate) fn has_made_version(&self, status: StatusCode, head: &Head, answer: &[u8]) -> bool {
         if status == StatusCode::CREATED {
             return true;
         }
@@ -120,50 +120,50 @@ mod tests {
         Before { manager: Some("us".into()), named, shown }
     }
 
-    fn is_changed(before: &Before, status: StatusCode, answer: &Value) -> bool {
+    fn is_ours(before: &Before, status: StatusCode, answer: &Value) -> bool {
         let answer = answer.to_string().into_bytes();
         let head = HeadParser::new(Interner::new()).parse(&answer).expect("a head");
-        before.is_changed(status, &head, &answer)
+        before.has_made_version(status, &head, &answer)
     }
 
     #[test]
     fn what_was_created_is_ours() {
-        assert!(is_changed(&before(None, None), StatusCode::CREATED, &object(&[])));
+        assert!(is_ours(&before(None, None), StatusCode::CREATED, &object(&[])));
     }
 
     #[test]
     fn version_that_the_request_named_is_not_ours_and_any_other_is() {
         let naming = |text| before(Some(text), Some("7"));
-        assert!(!is_changed(&naming("7"), OK, &object(&[("us", 5)])));
-        assert!(is_changed(&naming("6"), OK, &object(&[("others", 5)])));
+        assert!(!is_ours(&naming("7"), OK, &object(&[("us", 5)])));
+        assert!(is_ours(&naming("6"), OK, &object(&[("others", 5)])));
     }
 
     #[test]
     fn version_that_was_shown_before_is_not_ours() {
         let shown = |text| before(None, Some(text));
         let by_us = object(&[("us", 5), ("others", 4)]);
-        assert!(is_changed(&shown("6"), OK, &by_us));
-        assert!(!is_changed(&shown("7"), OK, &by_us));
-        assert!(!is_changed(&shown("8"), OK, &by_us));
+        assert!(is_ours(&shown("6"), OK, &by_us));
+        assert!(!is_ours(&shown("7"), OK, &by_us));
+        assert!(!is_ours(&shown("8"), OK, &by_us));
     }
 
     #[test]
     fn last_writer_is_known_to_the_second() {
-        let is_ours = |managers| is_changed(&before(None, None), OK, &object(managers));
-        assert!(is_ours(&[("us", 5)]));
-        assert!(is_ours(&[("us", 3), ("others", 4), ("us", 5)]));
-        assert!(!is_ours(&[("us", 5), ("others", 5)]));
-        assert!(!is_ours(&[("us", 5), ("others", 6)]));
-        assert!(!is_ours(&[("us", 5), ("others", 0)]));
-        assert!(!is_ours(&[("others", 5)]));
-        assert!(!is_ours(&[]));
+        let by_last = |managers| is_ours(&before(None, None), OK, &object(managers));
+        assert!(by_last(&[("us", 5)]));
+        assert!(by_last(&[("us", 3), ("others", 4), ("us", 5)]));
+        assert!(!by_last(&[("us", 5), ("others", 5)]));
+        assert!(!by_last(&[("us", 5), ("others", 6)]));
+        assert!(!by_last(&[("us", 5), ("others", 0)]));
+        assert!(!by_last(&[("others", 5)]));
+        assert!(!by_last(&[]));
     }
 
     #[test]
     fn version_of_an_object_that_is_being_deleted_may_be_the_deletion() {
         let mut deleted = object(&[("us", 5)]);
         deleted["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:06Z".into();
-        assert!(!is_changed(&before(None, None), OK, &deleted));
+        assert!(!is_ours(&before(None, None), OK, &deleted));
     }
 
     #[test]

@@ -1,0 +1,58 @@
+//! Counts of what a controller has done.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::error::Class;
+use crate::outcome::Outcome;
+
+/// Counts of what a controller has done since it was built.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counts {
+    /// Runs that succeeded and asked for nothing more.
+    pub done: u64,
+    /// Runs that succeeded and asked for another run.
+    pub requeued: u64,
+    /// Runs that failed, by class. Terminal errors and conflicts are included.
+    pub failed: BTreeMap<Class, u64>,
+    /// Runs that panicked.
+    pub panicked: u64,
+    /// Runs that were cancelled because they took too long.
+    pub timed_out: u64,
+    /// Runs that began although a cache did not show what the last run had written.
+    pub behind: u64,
+    /// Keys that woke themselves again and again.
+    pub hot_loops: u64,
+    /// The total duration of all runs.
+    pub took: Duration,
+}
+
+impl Counts {
+    /// Counts a run.
+    pub(crate) fn add(&mut self, outcome: &Outcome, took: Duration, is_behind: bool) {
+        let count = match outcome {
+            Outcome::Done => &mut self.done,
+            Outcome::RequeueAfter(_) => &mut self.requeued,
+            Outcome::Panicked { .. } => &mut self.panicked,
+            Outcome::TimedOut => &mut self.timed_out,
+            Outcome::Failed { class, .. } | Outcome::Terminal { class, .. } => {
+                self.failed.entry(*class).or_default()
+            }
+        };
+        *count += 1;
+        self.behind += u64::from(is_behind);
+        self.took += took;
+    }
+
+    /// All runs.
+    pub fn runs(&self) -> u64 {
+        let failed: u64 = self.failed.values().sum();
+        self.done + self.requeued + failed + self.panicked + self.timed_out
+    }
+
+    /// Runs that failed with this class.
+    pub fn failed_with(&self, class: Class) -> u64 {
+        self.failed.get(&class).copied().unwrap_or_default()
+    }
+}
