@@ -156,7 +156,8 @@ impl NameRule {
 }
 
 /// What a field selector requires of names, and whether it requires anything else. No name contains
-/// a character that is escaped by a backslash, so a selector with a backslash is left to the server.
+/// a character that is escaped by a backslash, so a selector with a backslash is left to the
+/// server.
 fn name_rules(fields: &str) -> (Vec<NameRule>, bool) {
     if fields.contains('\\') {
         return (Vec::new(), true);

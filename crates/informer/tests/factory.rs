@@ -18,8 +18,8 @@ use support::{Cluster, Log, content, idle, pass};
 use tokio_util::sync::CancellationToken;
 use windlass_indexer::{ByLabel, Head, Index};
 use windlass_informer::{
-    Event, InformerError, InformerOptions, Life, ManagedFields, Resource, SharedInformer,
-    SharedInformerFactory, Stopped, Transform,
+    Event, InformerError, InformerOptions, Life, ManagedFields, NotSynced, Resource,
+    SharedInformer, SharedInformerFactory, Stopped, Transform,
 };
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -591,7 +591,7 @@ async fn with_one_that_breaks(
     let well = factory.informer::<Secret>().expect("an informer");
     factory.start();
     let error = factory.wait_for_sync().await.expect_err("one of them breaks");
-    assert_eq!(error, windlass_informer::NotSynced::Stopped { resource: config_maps() });
+    assert_eq!(error, NotSynced::Stopped { resource: config_maps() });
     (factory, broken, well)
 }
 

@@ -103,7 +103,8 @@
 //! use std::time::Duration;
 //! use windlass_workqueue::WorkQueue;
 //!
-//! # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?.block_on(async {
+//! # let mut paused = tokio::runtime::Builder::new_current_thread();
+//! # paused.enable_time().start_paused(true).build()?.block_on(async {
 //! // In a test: #[tokio::test(start_paused = true)]
 //! let queue = WorkQueue::new();
 //! queue.add_after("report", Duration::from_secs(3600))?;

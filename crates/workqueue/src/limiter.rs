@@ -43,7 +43,8 @@ pub use max_wait::MaxWait;
 /// use std::time::Duration;
 /// use windlass_workqueue::WorkQueue;
 ///
-/// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?.block_on(async {
+/// # let mut paused = tokio::runtime::Builder::new_current_thread();
+/// # paused.enable_time().start_paused(true).build()?.block_on(async {
 /// // The default limiter: from 5 ms for each key, and ten retries a second over all keys.
 /// let queue = WorkQueue::<u32>::new();
 /// for key in 0..1_100 {

@@ -70,13 +70,10 @@ impl Engine {
                 .source(&resource, &options, namespace.as_deref())
                 .map_err(|error| InformerError::Selection { resource: resource.clone(), error })?;
         }
-        let now = Instant::now();
         let observers = options.observers.clone();
-        let telemetry = |namespace| {
-            let observers = observers.clone();
-            Arc::new(FeedTelemetry::new(resource.clone(), namespace, observers, now))
-        };
-        let feeds: Vec<_> = namespaces.into_iter().map(telemetry).collect();
+        let telemetry =
+            |namespace| FeedTelemetry::new(resource.clone(), namespace, observers.clone());
+        let feeds: Vec<_> = namespaces.into_iter().map(telemetry).map(Arc::new).collect();
         let indexes = options.indexes.clone();
         let engine = Self {
             origin,

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use windlass_indexer::ResourceVersion;
 
 use crate::decode::frames::Change;
+use crate::reflect::reflector::ListFault;
 use crate::resource::Resource;
 use crate::share::lock::lock;
 use crate::telemetry::observer::{Observation, Observers};
@@ -33,12 +34,8 @@ struct Notes {
 const LIST_LOG_PERIOD: Duration = Duration::from_secs(5);
 
 impl FeedTelemetry {
-    pub(crate) fn new(
-        resource: Resource,
-        namespace: Option<String>,
-        observers: Observers,
-        now: Instant,
-    ) -> Self {
+    pub(crate) fn new(resource: Resource, namespace: Option<String>, observers: Observers) -> Self {
+        let now = Instant::now();
         let status = FeedStatus {
             namespace: namespace.clone(),
             activity: Activity::Starting,
@@ -92,6 +89,9 @@ impl FeedTelemetry {
                 tracing::info!(%resource, namespace, "listed: {list}");
             }
             Observation::Listed { .. } => tracing::debug!(%resource, namespace, ?step, "listed"),
+            Observation::ListRefused(fault @ ListFault::NotStreamed) => {
+                tracing::info!(%resource, namespace, "a list is not used: {fault}");
+            }
             Observation::ListRefused(fault) => {
                 tracing::warn!(%resource, namespace, "a list is not used: {fault}");
             }
