@@ -48,7 +48,10 @@ pub fn set_condition_at(
     now: Timestamp,
 ) -> bool {
     if condition.last_transition_time.0 == Timestamp::UNIX_EPOCH {
-        condition.last_transition_time = Time(whole_seconds(now));
+        // The server stores whole seconds. The written time must equal the one that is read later,
+        // or each run would see a change.
+        let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
+        condition.last_transition_time = Time(now);
     }
     let Some(present) = conditions.iter_mut().find(|present| present.type_ == condition.type_)
     else {
@@ -78,10 +81,4 @@ pub fn find_condition<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'
 /// Whether the condition of a type exists and is `True`.
 pub fn is_condition_true(conditions: &[Condition], type_: &str) -> bool {
     find_condition(conditions, type_).is_some_and(|condition| condition.status == "True")
-}
-
-/// The server stores whole seconds. The written time must equal the one that is read later, or each
-/// run would see a change.
-fn whole_seconds(moment: Timestamp) -> Timestamp {
-    Timestamp::from_second(moment.as_second()).unwrap_or(moment)
 }

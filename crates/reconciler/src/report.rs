@@ -29,7 +29,10 @@ impl RunReport<'_> {
         noted: &Noted,
     ) {
         let Self { controller, key, attempt } = self;
-        let next = if retry_in.is_some() { "is retried" } else { "is not retried: shutting down" };
+        let next = match retry_in {
+            Some(_) => "is retried",
+            None => "is not retried, because the controller is shutting down",
+        };
         let retry_in = retry_in.map(tracing::field::debug);
         match outcome {
             Outcome::Done | Outcome::RequeueAfter(_) => {

@@ -207,7 +207,10 @@ async fn failure_while_the_controller_stops_is_told_as_not_retried() {
     assert!(matches!(last.outcome, Outcome::Failed { .. }), "{last:?}");
     assert_eq!(last.retry_in, None);
     let line = log.lines("too late").pop().expect("a line");
-    assert_has(&line, &["WARN", "default/one", "is not retried: shutting down"]);
+    assert_has(
+        &line,
+        &["WARN", "default/one", "is not retried, because the controller is shutting down"],
+    );
     assert!(!line.contains("retry_in"), "{line}");
 }
 

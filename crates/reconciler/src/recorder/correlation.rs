@@ -26,7 +26,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use tokio::time::Instant;
 
 use super::names::Names;
-use super::occurrence::Occurrence;
+use super::occurrence::{Occurrence, object_key};
 use super::spam::SpamFilter;
 use super::warnings::{QUEUE_MAX, Trouble};
 
@@ -126,7 +126,7 @@ impl Correlator {
     ) -> Result<(), (Trouble, String)> {
         self.status.recorded += 1;
         let key: Arc<str> = occurrence.key().into();
-        let object = occurrence.object_key();
+        let object = object_key(&occurrence.regarding);
         let has_room = self.queue.len() < QUEUE_MAX;
         let known = self.known.get_mut(&*key).filter(|known| known.is_current(now));
         if let Some(known) = known {
@@ -197,10 +197,6 @@ impl Correlator {
         {
             known.event.metadata.name.clone_from(&job.event.metadata.name);
         }
-    }
-
-    pub(super) fn is_idle(&self) -> bool {
-        self.queue.is_empty()
     }
 
     /// How many writes were ever queued.

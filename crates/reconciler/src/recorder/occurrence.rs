@@ -79,11 +79,6 @@ impl Occurrence {
         namespace.filter(|namespace| !namespace.is_empty()).unwrap_or("default")
     }
 
-    /// Distinguishes objects.
-    pub(super) fn object_key(&self) -> String {
-        object_key(&self.regarding)
-    }
-
     /// The object for people, as in `Pod shop/web`.
     pub(super) fn object(&self) -> String {
         let ObjectReference { kind, namespace, name, .. } = &self.regarding;
@@ -98,14 +93,15 @@ impl Occurrence {
     /// Distinguishes events: the same object, type, reason, action and note are the same event.
     pub(super) fn key(&self) -> String {
         let related = self.related.as_ref().map(object_key).unwrap_or_default();
-        let object = self.object_key();
+        let object = object_key(&self.regarding);
         // The note is last, because it is the only part that may contain any character.
         [&*object, &*related, self.type_, &*self.reason, &*self.action, &*self.note].join("\0")
     }
 }
 
-/// The resource version is left out, because an event can happen again to the next version.
-fn object_key(reference: &ObjectReference) -> String {
+/// Distinguishes objects. The resource version is left out, because an event can happen again to
+/// the next version.
+pub(super) fn object_key(reference: &ObjectReference) -> String {
     let parts = [
         &reference.api_version,
         &reference.kind,

@@ -100,7 +100,7 @@ impl Shared {
         let Ok(runtime) = Handle::try_current() else { return };
         {
             let mut state = self.state();
-            if state.has_writer || state.correlator.is_idle() {
+            if state.has_writer || state.correlator.status().queued == 0 {
                 return;
             }
             state.has_writer = true;
