@@ -110,7 +110,7 @@ mod telemetry;
 mod transport;
 
 pub use decode::compact::ManagedFields;
-pub use decode::frames::{Bookmark, Change, FrameError, ListEnd, Status, StatusCause};
+pub use decode::frames::{Change, FrameError, Status, StatusCause};
 pub use decode::transform::Transform;
 pub use error::{InformerError, Stopped};
 pub use freshness::{Freshness, Written};

@@ -40,8 +40,9 @@ use serde_json::{Map, Value};
 
 pub(crate) use describe::describe_body;
 pub use error::FrameError;
+pub use frame::Change;
 pub(crate) use frame::Frame;
-pub use frame::{Bookmark, Change, ListEnd};
+pub(crate) use frame::{Bookmark, ListEnd};
 pub(crate) use status::RETRY_AFTER_MAX;
 pub use status::{Status, StatusCause};
 

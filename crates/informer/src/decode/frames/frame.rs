@@ -40,24 +40,23 @@ pub enum Change {
 
 /// What a bookmark says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bookmark {
+pub(crate) struct Bookmark {
     /// All changes up to this version were sent.
-    pub resource_version: String,
+    pub(crate) resource_version: String,
     /// Whether all objects that existed when the watch began were sent.
-    pub initial_events_end: bool,
+    pub(crate) initial_events_end: bool,
 }
 
 /// What a list says about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ListEnd {
+pub(crate) struct ListEnd {
     /// The version from which to watch. Some aggregated API servers leave it out.
     #[serde(deserialize_with = "non_empty")]
-    pub resource_version: Option<String>,
+    pub(crate) resource_version: Option<String>,
     /// The token for the next page, if there is one.
     #[serde(rename = "continue", deserialize_with = "non_empty")]
-    pub continue_token: Option<String>,
+    pub(crate) continue_token: Option<String>,
 }
 
 impl Bookmark {

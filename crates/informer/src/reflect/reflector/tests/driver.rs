@@ -184,7 +184,6 @@ pub(crate) fn list_end(version: Option<&str>, token: Option<&str>) -> ListEnd {
     ListEnd {
         resource_version: version.map(str::to_owned),
         continue_token: token.map(str::to_owned),
-        ..ListEnd::default()
     }
 }
 
