@@ -14,7 +14,7 @@
 //!   recognises it by depth and key, also if the key has escapes. The same text elsewhere stays: in
 //!   the spec, in an annotation, in the metadata of a pod template.
 //! - If the object is valid JSON, the result is valid JSON that is equal to it but for that member.
-//!   If it is not, in general the result is not either, and decoding it fails.
+//!   If it is not, in general the result is not either, and reading it fails.
 //! - The result has no spare capacity.
 
 use std::ops::Range;
@@ -80,7 +80,7 @@ impl ObjectScan {
             let empty = structure.closes & (structure.opens << 1);
             let closes = (structure.closes ^ empty).count_ones() as usize;
             // Even if the block closed first and opened later, nothing of interest is reached.
-            if self.depth >= self.depth_of_interest() + closes {
+            if self.depth >= self.depth_to_skip() + closes {
                 let opens = (structure.opens ^ (empty >> 1)).count_ones() as usize;
                 self.depth = self.depth + opens - closes;
                 self.has_whitespace |= structure.blanks != 0;
@@ -115,9 +115,9 @@ impl ObjectScan {
         copy.into_boxed_slice()
     }
 
-    /// The lowest depth at which no bytes are of interest.
+    /// From this depth on, only the number of brackets is of interest.
     #[inline]
-    fn depth_of_interest(&self) -> usize {
+    fn depth_to_skip(&self) -> usize {
         if self.position == Position::InMetadata { 3 } else { 2 }
     }
 

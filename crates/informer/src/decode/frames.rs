@@ -4,8 +4,10 @@
 //! takes out what is complete. There is no I/O and no clock here.
 //!
 //! ```text
-//! {"kind":"PodList","metadata":{…},"items":[{…},{…}]}     {"type":"ADDED","object":{…}} …
-//! └──────────── envelope ─────────────────┘ └ objects┘└─┘  └─── envelope ────────┘└ object┘└─┘
+//! {"kind":"PodList","metadata":{…},"items":[{…},{…},{…},{…}]}
+//! └─────────────── envelope ───────────────┘└── objects ──┘└┘
+//! {"type":"ADDED","object":{…}} {"type":"MODIFIED","object":{…}}
+//! └─────── envelope ──────┘   ┘ └──────── envelope ────────┘   ┘
 //! ```
 //!
 //! A list is one envelope with many objects, and a watch is one envelope for each object. An object
@@ -19,8 +21,8 @@
 //! - Only unfinished data is held. An object, or an envelope, may not be larger than
 //!   [`FrameOptions::frame_max`].
 //! - Of an object only brackets and strings are checked here. If the rest is not valid JSON, it
-//!   comes out all the same and fails when it is decoded, so that one broken object does not affect
-//!   the others.
+//!   comes out all the same and fails when its head is read, so that one broken object does not
+//!   affect the others.
 //! - No error and no `Debug` output shows the content of an object. The beginning of a body is
 //!   shown only if it is in no format that an API server writes.
 
