@@ -3,7 +3,8 @@
 //! The first pass splits the object and its metadata into members with undecoded values. Then each
 //! field of the head is decoded from its member. A field with the wrong shape does not end this,
 //! and the members before a syntax error are used too: an error that names the object is worth more
-//! than one that does not. No error shows anything of an object but its key.
+//! than one that does not. A syntax error after the metadata is ignored here: whoever decodes the
+//! object gets it. No error shows anything of an object but its key.
 
 mod error;
 
@@ -48,6 +49,8 @@ pub struct HeadParser {
 struct Fields<'a> {
     object: Members<'a>,
     metadata: Option<Members<'a>>,
+    /// Whether the metadata was read to its end.
+    is_metadata_complete: bool,
     /// The first problem.
     problem: Option<HeadProblem>,
 }
@@ -56,10 +59,10 @@ struct Fields<'a> {
 type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
 /// Collects the members of an object. If `metadata` is given, those of the member `metadata` go
-/// there.
+/// there, and whether they are complete.
 struct Collect<'m, 'a> {
     members: &'m mut Members<'a>,
-    metadata: Option<&'m mut Option<Members<'a>>>,
+    metadata: Option<(&'m mut Option<Members<'a>>, &'m mut bool)>,
 }
 
 /// A string. It is a part of the object's bytes, unless it has escapes.
@@ -159,7 +162,8 @@ impl HeadParser {
 impl<'a> Fields<'a> {
     fn collect(bytes: &'a [u8]) -> Self {
         let mut fields = Self::default();
-        let collect = Collect { members: &mut fields.object, metadata: Some(&mut fields.metadata) };
+        let Self { object, metadata, is_metadata_complete, .. } = &mut fields;
+        let collect = Collect { members: object, metadata: Some((metadata, is_metadata_complete)) };
         let mut json = serde_json::Deserializer::from_slice(bytes);
         let read = collect.deserialize(&mut json).and_then(|()| json.end());
         fields.problem = match read {
@@ -168,6 +172,7 @@ impl<'a> Fields<'a> {
             Err(error) if error.is_data() && fields.metadata.is_some() => {
                 Some(HeadProblem::Shape { field: "metadata", expected: "an object" })
             }
+            Err(_) if fields.is_metadata_complete => None,
             Err(error) => Some(HeadProblem::Syntax { line: error.line(), column: error.column() }),
         };
         fields
@@ -232,9 +237,10 @@ impl<'de> Visitor<'de> for Collect<'_, 'de> {
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
         while let Some(Text(key)) = map.next_key()? {
             match &mut self.metadata {
-                Some(metadata) if key == "metadata" => {
+                Some((metadata, is_complete)) if key == "metadata" => {
                     let members = metadata.insert(Members::new());
                     map.next_value_seed(Collect { members, metadata: None })?;
+                    **is_complete = true;
                 }
                 _ => drop(self.members.insert(key, map.next_value()?)),
             }

@@ -140,6 +140,16 @@ fn what_is_no_object_is_refused() {
 }
 
 #[test]
+fn what_is_broken_after_the_metadata_does_not_affect_the_head() {
+    for rest in [r#""spec":{"a":nonsense}}"#, r#""spec":"\q"}"#, r#""spec":"#, "}}"] {
+        let head = parse(&format!(r#"{{"metadata":{{"name":"a","uid":"u"}},{rest}"#));
+        assert_eq!(head.expect("the metadata is complete").key().to_string(), "a", "{rest}");
+    }
+    let deep = format!(r#"{{"metadata":{{"name":"a"}},"spec":{}1"#, "[".repeat(1_000));
+    assert!(parse(&deep).is_ok(), "only decoding limits the depth");
+}
+
+#[test]
 fn what_the_pods_of_a_workload_have_in_common_is_shared() {
     let interner = Interner::new();
     let parser = HeadParser::new(interner.clone());

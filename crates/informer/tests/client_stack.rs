@@ -13,6 +13,7 @@ use futures::StreamExt as _;
 use futures::future::join_all;
 use http::header::{ACCEPT_ENCODING, AUTHORIZATION, HeaderValue, USER_AGENT};
 use http::{Request, Response, StatusCode};
+use http_body_util::BodyExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchParams};
 use kube::client::Body;
@@ -174,6 +175,26 @@ async fn a_rate_spaces_requests_in_their_order() {
     for request in &*seen.finished.lock().expect("no panic") {
         assert_eq!(request.duration, Duration::ZERO, "waiting is not the server's time");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_not_polled_does_not_hold_up_the_others() {
+    let cluster = TestCluster::embedded();
+    let client = client_of(&cluster, ClientStack::new().rate(count(1), count(1)));
+    client.send(get(CONFIGS)).await.expect("an answer");
+    let mut first = std::pin::pin!(client.send(get(CONFIGS)));
+    assert!(futures::poll!(first.as_mut()).is_pending(), "it waits for the rate");
+    let second = tokio::time::timeout(Duration::from_mins(1), client.send(get(CONFIGS)));
+    second.await.expect("it does not wait for the first").expect("an answer");
+    first.await.expect("an answer");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_body_of_an_answer_can_be_polled_after_its_end() {
+    let client = client_of_fn(ClientStack::new(), |_| async { Ok(Response::new(whole("{}"))) });
+    let mut body = client.send(get(CONFIGS)).await.expect("an answer").into_body();
+    while body.frame().await.is_some() {}
+    assert!(body.frame().await.is_none());
 }
 
 #[tokio::test(start_paused = true)]

@@ -108,7 +108,7 @@ impl<K: ObjectType> Controller<K> {
         let mut workers = JoinSet::new();
         for _ in 0..self.workers {
             let (work, stop) = (Arc::clone(&self.work), stop.clone());
-            workers.spawn(async move { work.drain(&stop).await });
+            workers.spawn(async move { work.run_worker(&stop).await });
         }
         let mut watchdog = JoinSet::new();
         let work = Arc::clone(&self.work);

@@ -14,7 +14,7 @@ pub enum Outcome {
     Done,
     /// The run succeeded and asked for another run after this time.
     RequeueAfter(Duration),
-    /// The run failed, and the key is retried.
+    /// The run failed. [`Run::retry_in`](crate::Run::retry_in) says when the key is retried.
     Failed {
         /// The class of the error.
         class: Class,
@@ -28,12 +28,12 @@ pub enum Outcome {
         /// The message of the error.
         message: String,
     },
-    /// The reconciler panicked, and the key is retried.
+    /// The reconciler panicked. The key is retried as after a failure.
     Panicked {
         /// The message of the panic.
         message: String,
     },
-    /// The run took too long and was cancelled, and the key is retried.
+    /// The run took too long and was cancelled. The key is retried as after a failure.
     TimedOut,
 }
 

@@ -143,7 +143,7 @@ impl RecorderBuilder {
         self
     }
 
-    /// The clock for the times in events. Default: [`Timestamp::now`].
+    /// The clock for the times in events. It must not panic. Default: [`Timestamp::now`].
     pub fn clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);
         self

@@ -90,7 +90,9 @@ impl Wiring {
                 })
             };
             let mut to_add = map(event.object());
-            if let Event::Updated { old, .. } = &event {
+            if let Event::Updated { old, .. } = &event
+                && !event.is_resync()
+            {
                 to_add.extend(map(old));
                 // Mostly both lead to the same key, which gets one cause and not two.
                 to_add.sort_unstable();

@@ -33,13 +33,13 @@ use crate::write::Write;
 /// How long after a write its key still waits for the caches to show it.
 const CACHE_WAIT: Duration = Duration::from_secs(5);
 
-/// How much of that the worker waits, too, since it mostly takes no longer. After that the key is
-/// deferred, so that a late watch does not keep other keys waiting. A cache that may never show
-/// the write is not waited for any longer than this.
+/// For the first part of that time the worker itself waits, because most caches catch up by then.
+/// After it the key is deferred, so that a late watch does not keep other keys waiting. A cache
+/// that may never show the write is waited for only this long.
 const WORKER_WAIT: Duration = Duration::from_millis(100);
 
-/// For how long a key is deferred whose caches are late.
-const DEFER: Duration = Duration::from_millis(100);
+/// How long to defer a key whose caches are late.
+const DEFER_DELAY: Duration = Duration::from_millis(100);
 
 /// What all workers of a controller share.
 pub(crate) struct Work<K> {
@@ -58,7 +58,7 @@ type KeyLease<'q> = Lease<'q, ObjectKey, Cause>;
 impl<K: ObjectType> Work<K> {
     /// Takes keys until the queue is shut down and empty. Once `stop` is cancelled, no key is run:
     /// the next process sees every object again.
-    pub(crate) async fn drain(&self, stop: &CancellationToken) {
+    pub(crate) async fn run_worker(&self, stop: &CancellationToken) {
         while let Some(lease) = self.enqueuer.queue.get().await {
             let ready = match self.tools.expectations.take(lease.key()) {
                 None => Some((lease, false)),
@@ -75,7 +75,7 @@ impl<K: ObjectType> Work<K> {
     }
 
     /// Waits for the caches to show what the last runs of a key have written. Returns the key, and
-    /// whether a cache is behind, or may be; `None` if the key was deferred.
+    /// whether a cache is or may be behind; `None` if the key was deferred.
     async fn catch_up<'q>(
         &self,
         lease: KeyLease<'q>,
@@ -113,10 +113,10 @@ impl<K: ObjectType> Work<K> {
         });
         pending.forget_seen(|recorded| self.tools.is_seen(recorded));
         if !pending.writes.is_empty() && now < pending.since + CACHE_WAIT {
-            return self.defer(lease, pending, DEFER);
+            return self.defer(lease, pending, DEFER_DELAY);
         }
         let is_behind = pending.has_unknown || !pending.writes.is_empty();
-        // A lost answer is reported once: waiting longer would tell no more.
+        // A write whose response was lost is reported to one run only.
         pending.has_unknown = false;
         self.tools.expectations.put_back(lease.key(), pending);
         Some((lease, is_behind))
@@ -143,7 +143,7 @@ impl<K: ObjectType> Work<K> {
             let _active = self.running.enter(&cx.key, cx.attempt, started);
             let called = pin!(self.call(&cx));
             let span = span_of(&cx);
-            // Entering a disabled span would cost for nothing.
+            // Avoids the cost of instrumenting with a disabled span.
             if span.is_disabled() { called.await } else { called.instrument(span).await }
         };
         let took = started.elapsed();
@@ -190,7 +190,7 @@ impl<K: ObjectType> Work<K> {
     }
 
     /// Calls the reconciler, within its timeout. Returns the outcome, and the delay that an error
-    /// asks for. Panics of user code are caught, also those of formatting its error.
+    /// asks for. Catches panics of user code, including those in formatting its error.
     async fn call(&self, cx: &RunContext) -> (Outcome, Option<Delay>) {
         let called = async {
             // Not through the set of decoded objects: most objects change before they run again.

@@ -121,7 +121,7 @@ where
         let ledger = Ledger::new(self.aging, self.group_of.is_some(), self.observer.is_some());
         let shared = Shared::new(self.name.into(), ledger, self.group_of, limiter, self.observer);
         let shared = Arc::new(shared);
-        shared.tell(|observer| observer.attached(Probe::new(&shared)));
+        shared.notify_observer(|observer| observer.attached(Probe::new(&shared)));
         Ok(WorkQueue { shared })
     }
 }

@@ -66,8 +66,8 @@ impl<'q, K, C> Lease<'q, K, C> {
         &self.taken.key
     }
 
-    /// Why the key runs, oldest first: the causes of the run before, if that failed, and of all
-    /// adds that were merged into this run.
+    /// Why the key runs, oldest first: the causes of the run before, if that failed or was
+    /// deferred, and of all adds that were merged into this run.
     ///
     /// The cause of a [delayed add](crate::Add::after) is included if the key waited for its time.
     /// If another add made the key ready earlier, the timer has not fired, and its cause is
@@ -127,8 +127,12 @@ impl<K: Eq + Hash + Clone, C> Lease<'_, K, C> {
     /// the lease is dropped. So the caller can record the delay, which is returned, before another
     /// worker takes the key.
     ///
+    /// The next run takes the causes, so [`causes`](Self::causes) is empty afterwards. Drop the
+    /// lease then; [`finish`](Self::finish) would forget the failure, but not cancel the retry.
+    ///
     /// # Errors
-    /// Returns an error if the queue is shut down or the delay is longer than [`MAX_DELAY`].
+    /// Returns an error if the queue is shut down, with the failure counted anyway, or if the delay
+    /// is longer than [`MAX_DELAY`].
     pub fn schedule_retry(&mut self, delay: Option<Duration>) -> Result<Duration, AddError<K>> {
         let delay = match delay {
             None => self.shared().charges.charge(&self.taken.key),
@@ -138,8 +142,8 @@ impl<K: Eq + Hash + Clone, C> Lease<'_, K, C> {
                 delay
             }
         };
-        self.repeat(delay, true)?;
-        self.shared().tell(Observer::retried);
+        self.add_again(delay, true)?;
+        self.shared().notify_observer(Observer::retried);
         Ok(delay)
     }
 
@@ -151,7 +155,7 @@ impl<K: Eq + Hash + Clone, C> Lease<'_, K, C> {
     pub fn requeue_after(mut self, delay: Duration) -> Result<(), AddError<K>> {
         self.check_delay(delay)?;
         self.shared().charges.forget(&self.taken.key);
-        self.repeat(delay, false)
+        self.add_again(delay, false)
     }
 
     /// The key was not worked on. Adds it again after `delay` as if it had not been taken: with the
@@ -161,11 +165,11 @@ impl<K: Eq + Hash + Clone, C> Lease<'_, K, C> {
     /// Returns an error if the queue is shut down or the delay is longer than [`MAX_DELAY`].
     pub fn defer(mut self, delay: Duration) -> Result<(), AddError<K>> {
         self.check_delay(delay)?;
-        self.repeat(delay, true)
+        self.add_again(delay, true)
     }
 
-    fn repeat(&mut self, delay: Duration, keep_causes: bool) -> Result<(), AddError<K>> {
-        // The next run may take them, so they must not be shared any more.
+    fn add_again(&mut self, delay: Duration, keep_causes: bool) -> Result<(), AddError<K>> {
+        // Releases the causes, so that the ledger can move them to the next run.
         self.taken.causes = None;
         let now = Instant::now();
         let due = (!delay.is_zero()).then(|| now + delay);

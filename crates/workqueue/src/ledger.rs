@@ -9,8 +9,8 @@
 //! ```
 //!
 //! It is pure and synchronous: no lock, no clock, no task, no call of the user's code except to
-//! compare and clone keys. Time comes in as an argument; what the user's code must be told or must
-//! drop goes out as [`Effects`]. Invariants:
+//! compare and clone keys. Time comes in as an argument; events for the observer and values to drop
+//! are returned as [`Effects`]. Invariants:
 //!
 //! - A key has at most one run under way and at most one run ahead. The run ahead is due at the
 //!   earliest time that was asked for.
@@ -120,8 +120,8 @@ impl<K, C> Ledger<K, C> {
         self.note(Event::Finished { started });
     }
 
-    /// Adds the key of a run again, as urgent as that run was asked to be. With `keep_causes`, the
-    /// run ahead gets the causes of this run; the lease must have dropped its share of them.
+    /// Adds the key of a run again, with the requested priority of that run. With `keep_causes`,
+    /// the run ahead gets the causes of this run; the lease must have dropped its share of them.
     pub(crate) fn repeat(
         &mut self,
         run: RunId,
@@ -157,7 +157,7 @@ impl<K, C> Ledger<K, C> {
     }
 
     /// Whether a worker may find a key. The keys in line may all be running.
-    pub(crate) fn has_line(&self) -> bool {
+    pub(crate) fn has_keys_in_line(&self) -> bool {
         !self.line.is_empty()
     }
 
@@ -217,7 +217,7 @@ impl<K, C> Ledger<K, C> {
                     return;
                 }
                 if slot.at <= now {
-                    // So many keys are due that this one is not in line yet.
+                    // The key is due, but its batch was not promoted yet.
                     self.fire_timers(id);
                 } else {
                     self.drop_timers(id);
@@ -356,7 +356,7 @@ impl<K, C> Ledger<K, C> {
 impl<K: Eq + Clone, C> Ledger<K, C> {
     /// Adds a key.
     pub(crate) fn add(&mut self, arrival: Arrival<K, C>, now: Instant) {
-        // Keys that were due before go before.
+        // Keys that are already due enter the line first.
         self.promote_due(now);
         let Arrival { key, hash, group, priority, due, cause, is_timer } = arrival;
         let (id, merged) = self.slots.find_or_insert(key, hash, now);

@@ -35,8 +35,8 @@
 //!
 //! # Concepts
 //!
-//! A **key** is any value that is `Eq + Hash + Clone`. It names a thing; it does not carry it. At
-//! any time a key is unknown to the queue, or has one run under way, or one run ahead, or both:
+//! A **key** is any value that is `Eq + Hash + Clone`. It identifies an object; it
+//! does not contain it. A key may have a run in progress and a next run ("the run ahead"):
 //!
 //! - **ready**: in line, for the next free worker;
 //! - **waiting**: ready at a later time ([`add_after`](WorkQueue::add_after), a retry);
@@ -45,10 +45,10 @@
 //! The run ahead is due at the earliest time that was asked for. Later adds are merged into it.
 //!
 //! **Priorities** are three levels, [`Priority`]. **Groups** are optional: with
-//! [`fair_by`](Builder::fair_by), groups of keys take turns within a level. **Aging** moves a key
-//! up that other keys keep from running. **Causes** are optional too: each add may carry a value of
-//! your type, and the run gets these values with [`Lease::causes`], so that "why did this run?" has
-//! an answer.
+//! [`fair_by`](Builder::fair_by), groups of keys take turns within a level. **Aging** raises the
+//! priority of a key that has been ready for long. **Causes** are optional too: each add may carry
+//! a value of your type, and the run gets these values with [`Lease::causes`], so that "why did
+//! this run?" has an answer.
 //!
 //! A **limiter** decides how long a key that failed waits; see [`RateLimiter`] for a table of
 //! limiters. An **observer** is told every step; with the feature `prometheus`, `QueueMetrics` is
@@ -73,8 +73,8 @@
 //! - **Done on drop.** A lease ends when it is dropped: at the end of a scope, by a panic, or
 //!   because its task is cancelled.
 //! - **Bounded.** A key has at most one run ahead, and a run has at most eight causes. Keys that
-//!   are done are dropped at once. Limiters forget keys that have not failed for a while. Memory
-//!   that a peak allocated is freed with the queue.
+//!   are done are dropped at once. The queue forgets failures an hour after the last backoff, and
+//!   keeps the memory of its peak until it is dropped.
 //! - **Refused, not lost.** After [`shut_down`](WorkQueue::shut_down) every add returns an error
 //!   that contains the key. Ready keys are still handed out, and waiting keys are returned.
 //! - **Your code runs unlocked.** Limiters, group functions and observers are called, and keys and
@@ -87,7 +87,7 @@
 //! # Cancel safety
 //!
 //! [`get`](WorkQueue::get) can be dropped at any time, for example in a `select!` or by a timeout.
-//! It takes a key in the same step that returns it, and passes a wake-up on.
+//! It takes a key in the same step that returns it, and passes an unused wake-up to another worker.
 //! [`wait_idle`](WorkQueue::wait_idle) changes nothing.
 //! [`shut_down_with_drain`](WorkQueue::shut_down_with_drain) closes the queue at once and then
 //! waits; if it is dropped, the queue stays closed. All other methods are synchronous and short,
@@ -95,9 +95,9 @@
 //!
 //! # Time and tasks
 //!
-//! The queue has no task and no timer of its own. Every call first makes ready what is due, and one
-//! of the sleeping workers wakes up in time for the next waiting key. The queue reads tokio's
-//! clock, so tests can pause it.
+//! The queue has no task and no timer of its own. Every call that adds, takes or inspects keys
+//! first makes the due keys ready, and one of the sleeping workers wakes up in time for the next
+//! waiting key. The queue reads tokio's clock, so tests can pause it.
 //!
 //! ```
 //! use std::time::Duration;

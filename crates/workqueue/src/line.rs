@@ -10,8 +10,8 @@
 //!             team-2 [g]
 //! ```
 //!
-//! A key that moves to another level leaves a stale place behind. Each FIFO counts its live places
-//! and is swept when more than half of them are stale.
+//! A key that moves to another level leaves a stale place behind. When a push finds that more than
+//! half of the places of a FIFO are stale, and more than 64, it removes them.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -52,7 +52,7 @@ struct Fifo {
 }
 
 /// Groups that take turns. A group is known while it has a live place, so a group that comes back
-/// starts at the end of the ring.
+/// starts at the end of the ring, or at the front if it comes back with a key that was passed over.
 #[derive(Debug, Default)]
 struct Fair {
     /// The groups in the order of their turns.

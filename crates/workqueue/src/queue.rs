@@ -16,7 +16,7 @@ use crate::lease::Lease;
 use crate::ledger::Arrival;
 use crate::observer::{Load, Observer};
 use crate::priority::Group;
-use crate::shared::Shared;
+use crate::shared::{Shared, Sleeper};
 use crate::slots::Pending;
 use crate::snapshot::{KeyStatus, Snapshot, Waiting};
 
@@ -28,9 +28,18 @@ pub struct WorkQueue<K, C = ()> {
     pub(crate) shared: Arc<Shared<K, C>>,
 }
 
+/// What a worker that looks for a key finds.
+enum Look<'q, K, C> {
+    Taken(Lease<'q, K, C>),
+    /// The queue is shut down and no key is ready.
+    ShutDown,
+    Nothing(Sleeper<'q, K, C>),
+}
+
 impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
-    /// Adds a key, to run as soon as a worker is free. If the key is ready already, nothing
-    /// changes; if it waits, it becomes ready; if it runs, it runs once more when it is done.
+    /// Adds a key, to run as soon as a worker is free. If the key is ready already, it stays ready
+    /// once, and its priority may rise; if it waits, it becomes ready; if it runs, it runs once
+    /// more when it is done.
     ///
     /// # Errors
     /// Returns an error if the queue is shut down.
@@ -39,7 +48,8 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
     }
 
     /// Adds a key, to run after `delay`. A key has at most one run ahead, and the earliest time
-    /// that was asked for wins: if the key is ready, or waits for an earlier time, nothing changes.
+    /// that was asked for wins: if the key is ready, or waits for an earlier time, its time does
+    /// not change.
     ///
     /// # Errors
     /// Returns an error if the queue is shut down or `delay` is longer than [`MAX_DELAY`].
@@ -82,7 +92,7 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
         locked.ledger.add(arrival, now);
         drop(locked);
         if matches!(when, When::RateLimited) {
-            self.shared.tell(Observer::retried);
+            self.shared.notify_observer(Observer::retried);
         }
         Ok(delay)
     }
@@ -114,9 +124,9 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
     ///
     /// # Cancel safety
     /// Safe: a key is taken in the same step that returns it. A `get` that is dropped while it
-    /// waits has taken no key, and a wake-up that it received goes to another worker. Do not keep a
-    /// `get` that is neither polled nor dropped, for example in a `select!` on `&mut get` with a
-    /// long handler: its wake-up goes to no other worker.
+    /// waits has taken no key, and a wake-up that it received goes to another worker. If you
+    /// `select!` on `&mut get`, do not run a long handler before you poll it again: a wake-up that
+    /// it has received reaches no other worker until then.
     ///
     /// # Panics
     /// Panics if keys wait for their time and the caller is not inside a tokio runtime with a
@@ -128,35 +138,46 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
         if let Some(lease) = self.try_get() {
             return Some(lease);
         }
-        // From here on, one locked step either takes a key or lies down with the next alarm. With a
-        // step in between, a woken worker that has given up its alarm would wake others to set it.
         loop {
             let mut wake_up = pin!(self.shared.work.notified());
             wake_up.as_mut().enable();
-            let now = Instant::now();
-            let sleeper = {
-                let mut locked = self.shared.lock();
-                if let Some(taken) = locked.ledger.take(now) {
-                    return Some(Lease::new(&self.shared, taken));
-                }
-                if locked.is_finished() {
-                    return None;
-                }
-                locked.lie_down()
-            };
-            sleeper.sleep(wake_up).await;
+            match self.take_or_sleep() {
+                Look::Taken(lease) => return Some(lease),
+                Look::ShutDown => return None,
+                Look::Nothing(sleeper) => sleeper.sleep(wake_up).await,
+            }
         }
     }
 
-    /// Takes the next key if one is ready. (A `get` that is polled once may yield to other tasks
-    /// first.)
+    /// Takes a key, or registers the caller as a sleeper, under one lock. If the lock were released
+    /// in between, another sleeper would be woken only to set the alarm that this worker has just
+    /// given up.
+    fn take_or_sleep(&self) -> Look<'_, K, C> {
+        let now = Instant::now();
+        let mut locked = self.shared.lock();
+        let look = if let Some(taken) = locked.ledger.take(now) {
+            Look::Taken(Lease::new(&self.shared, taken))
+        } else if locked.is_finished() {
+            Look::ShutDown
+        } else {
+            Look::Nothing(locked.register_sleeper())
+        };
+        // Unlocking drops causes, which may panic. The local variable is dropped then, and ends the
+        // run or the sleep; a value that is being returned would be leaked.
+        drop(locked);
+        look
+    }
+
+    /// Takes the next key if one is ready. Unlike a single poll of [`get`](Self::get), it never
+    /// yields to other tasks first.
     #[must_use = "a lease that is dropped is done"]
     pub fn try_get(&self) -> Option<Lease<'_, K, C>> {
         let now = Instant::now();
         let mut locked = self.shared.lock();
-        // The lease exists before the queue is unlocked: if dropping a cause panics then, the run
-        // ends.
-        locked.ledger.take(now).map(|taken| Lease::new(&self.shared, taken))
+        let lease = locked.ledger.take(now).map(|taken| Lease::new(&self.shared, taken));
+        // Unlocking drops causes, which may panic: then the lease is dropped, and ends the run.
+        drop(locked);
+        lease
     }
 
     /// Forgets the failures of a key: it has succeeded, or is gone for good.

@@ -1,7 +1,8 @@
 //! The queue behind its handles: the lock around the ledger, and how workers sleep and wake up.
 //!
-//! There is one lock around the ledger; limiter and failure counts have their own (`charges.rs`),
-//! and no thread holds two of them except those two. No lock is held across an await.
+//! One lock guards the ledger. The limiter and the failure counts have their own (`charges.rs`): a
+//! thread may hold these two together, in that order, but never with the ledger's. No lock is held
+//! across an await.
 //! [`Shared::lock`] returns a guard that, when it is dropped, first unlocks and then wakes workers,
 //! calls the observer and drops the user's keys and causes.
 //!
@@ -11,9 +12,10 @@
 //!   the lock if it finds none. So whoever brings a key later sees the sleeper.
 //! - Whoever unlocks and leaves something to do for a sleeper wakes one. That worker unlocks in
 //!   turn, and wakes the next if there is more to do.
-//! - Something to do is: a key in line; a shut-down; or a key that is due before the earliest
-//!   alarm. A worker that lies down sets an alarm for the next due time, unless another worker has
-//!   one that is as early. So the queue needs no task and no timer of its own.
+//! - Something to do is: a key in line; a queue that is shut down and empty; or a key that is due
+//!   before the earliest alarm. A worker that goes to sleep sets an alarm for the next due time,
+//!   unless another worker has one that is as early. So the queue needs no task and no timer of its
+//!   own.
 //! - A `get` that is dropped while it sleeps gives up its alarm, and [`Notify`] passes a wake-up
 //!   that it had already received to another sleeper.
 
@@ -56,7 +58,8 @@ pub(crate) struct Core<K, C> {
     pub(crate) shut_down: bool,
     /// Workers that sleep or are about to.
     sleepers: usize,
-    /// The earliest time at which a sleeping worker wakes up by itself.
+    /// The earliest time at which a sleeping worker wakes up by itself. `None` after that worker
+    /// has woken up, even if others have later alarms.
     alarm: Option<Instant>,
 }
 
@@ -72,7 +75,8 @@ pub(crate) struct Sleeper<'a, K, C> {
     shared: &'a Shared<K, C>,
     /// When the worker wakes up by itself.
     alarm: Option<Instant>,
-    is_woken: bool,
+    /// Whether the worker woke up, and so looks for a key.
+    is_awake: bool,
 }
 
 impl<K: Eq + Hash + Clone, C> Shared<K, C> {
@@ -131,7 +135,7 @@ impl<K, C> Shared<K, C> {
     }
 
     /// Calls the observer. If it panics, the queue goes on.
-    pub(crate) fn tell(&self, event: impl FnOnce(&dyn Observer)) {
+    pub(crate) fn notify_observer(&self, event: impl FnOnce(&dyn Observer)) {
         if let Some(observer) = &self.observer {
             let consequence = "it has missed an event";
             let _ = guarded(&self.name, "observer", consequence, || event(&**observer));
@@ -146,10 +150,10 @@ impl<K, C> Core<K, C> {
     }
 
     /// Whether a sleeping worker has something to do.
-    fn needs_sleeper(&self) -> bool {
+    fn has_work_for_sleeper(&self) -> bool {
         let is_due_before_alarm = |due| self.alarm.is_none_or(|alarm| due < alarm);
         self.sleepers > 0
-            && (self.ledger.has_line()
+            && (self.ledger.has_keys_in_line()
                 || self.is_finished()
                 || self.ledger.next_due().is_some_and(is_due_before_alarm))
     }
@@ -157,13 +161,13 @@ impl<K, C> Core<K, C> {
 
 impl<'a, K, C> Locked<'a, K, C> {
     /// Counts the caller among the sleepers. It must have found nothing to do.
-    pub(crate) fn lie_down(&mut self) -> Sleeper<'a, K, C> {
+    pub(crate) fn register_sleeper(&mut self) -> Sleeper<'a, K, C> {
         let shared = self.shared;
         let (due, earliest) = (self.ledger.next_due(), self.alarm);
         let alarm = due.filter(|&due| earliest.is_none_or(|alarm| due < alarm));
         self.sleepers += 1;
         self.alarm = alarm.or(earliest);
-        Sleeper { shared, alarm, is_woken: false }
+        Sleeper { shared, alarm, is_awake: false }
     }
 }
 
@@ -183,18 +187,18 @@ impl<K, C> DerefMut for Locked<'_, K, C> {
 
 impl<K, C> Drop for Locked<'_, K, C> {
     fn drop(&mut self) {
-        let (needs_sleeper, is_idle) = (self.needs_sleeper(), self.ledger.is_idle());
+        let (has_work, is_idle) = (self.has_work_for_sleeper(), self.ledger.is_idle());
         let effects = self.ledger.take_effects();
         self.core = None;
         yield_point();
-        if needs_sleeper {
+        if has_work {
             self.shared.work.notify_one();
         }
         if is_idle {
             self.shared.idle.notify_waiters();
         }
         for event in &effects.events {
-            self.shared.tell(|observer| match *event {
+            self.shared.notify_observer(|observer| match *event {
                 Event::Added { depth } => observer.added(depth),
                 Event::Started { queued, depth } => observer.started(queued, depth),
                 Event::Finished { started } => observer.finished(started.elapsed()),
@@ -217,7 +221,7 @@ impl<K, C> Sleeper<'_, K, C> {
                 () = tokio::time::sleep_until(alarm) => {}
             },
         }
-        self.is_woken = true;
+        self.is_awake = true;
     }
 }
 
@@ -229,7 +233,7 @@ impl<K, C> Drop for Sleeper<'_, K, C> {
             core.alarm = None;
         }
         drop(core);
-        if !self.is_woken {
+        if !self.is_awake {
             // The worker will not look. Unlocking wakes another one if there is something to do.
             drop(self.shared.lock());
         }

@@ -128,8 +128,8 @@ impl<K: Eq, C> Slots<K, C> {
         now: Instant,
     ) -> (SlotId, Option<K>) {
         let Self { slots, table } = self;
-        let is_it = |&id: &SlotId| slots[id as usize].key == key;
-        match table.entry(hash, is_it, |&id| slots[id as usize].hash) {
+        let is_same_key = |&id: &SlotId| slots[id as usize].key == key;
+        match table.entry(hash, is_same_key, |&id| slots[id as usize].hash) {
             Entry::Occupied(known) => (*known.get(), Some(key)),
             Entry::Vacant(vacant) => {
                 let id = slots.insert(Slot {

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use common::{SECOND, run_ready};
+use futures::FutureExt as _;
 use tokio::time::advance;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -350,4 +351,40 @@ async fn causes_may_call_the_queue_when_they_are_dropped() {
     assert_eq!((lease.causes().count(), lease.causes_omitted()), (8, 12));
     queue.shut_down();
     assert!(lease.retry().unwrap_err().is_shut_down());
+}
+
+/// A cause that panics when it is dropped, if it is the first one to go after the fuse was lit.
+struct Explosive(Arc<AtomicBool>);
+
+impl Drop for Explosive {
+    fn drop(&mut self) {
+        assert!(!self.0.swap(false, Ordering::Relaxed), "a cause that panics on drop");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_ends_if_a_cause_panics_while_the_run_begins() {
+    for take in [take_at_once, take_by_get] {
+        let fuse = Arc::new(AtomicBool::new(false));
+        let queue = WorkQueue::<&str, Explosive>::builder().build().unwrap();
+        let cause = || Explosive(Arc::clone(&fuse));
+        // As many as a run keeps, so that the cause of the timer pushes one out when it fires.
+        for _ in 0..8 {
+            queue.add_with("a", Add::rate_limited().cause(cause())).unwrap();
+        }
+        queue.add_with("a", Add::after(SECOND).cause(cause())).unwrap();
+        advance(SECOND * 2000).await;
+        fuse.store(true, Ordering::Relaxed);
+        assert!(catch_unwind(AssertUnwindSafe(|| take(&queue))).is_err(), "the cause must panic");
+        assert!(!fuse.load(Ordering::Relaxed));
+        assert!(queue.wait_idle().now_or_never().is_some(), "no run may be left");
+    }
+}
+
+fn take_at_once(queue: &WorkQueue<&str, Explosive>) {
+    drop(queue.try_get());
+}
+
+fn take_by_get(queue: &WorkQueue<&str, Explosive>) {
+    drop(queue.get().now_or_never());
 }

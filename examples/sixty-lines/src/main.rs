@@ -1,4 +1,4 @@
-//! A whole operator: every `Page` becomes a `ConfigMap` with its text as HTML, and stays one.
+//! A whole operator: it keeps a `ConfigMap` with the text as HTML for every `Page`.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 use windlass::prelude::*;
 use windlass::reconciler::{install_crd, stop_on_signal};
 
-/// What users write.
+/// The custom resource.
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[kube(group = "example.com", version = "v1", kind = "Page", namespaced)]
 struct PageSpec {
     text: String,
 }
 
-/// What is done for each of them.
+/// The reconciler.
 struct Publisher;
 
 impl Reconcile<Page> for Publisher {
@@ -27,8 +27,8 @@ impl Reconcile<Page> for Publisher {
         let mut map = ConfigMap { data, ..ConfigMap::default() };
         map.metadata.name = Some(page.name_any());
         map.metadata.namespace = page.namespace();
-        // The ConfigMap is deleted with its page; a change to it runs this again. One that is not
-        // ours is an error.
+        // The ConfigMap is deleted with its page; a change to it runs this again. If it belongs to
+        // somebody else, this returns an error.
         cx.live().apply_owned(map, &*page).await?;
         cx.event(&*page).normal("Published", "the page is a ConfigMap");
         println!("{} is published", cx.key());
@@ -36,8 +36,7 @@ impl Reconcile<Page> for Publisher {
     }
 }
 
-/// Runs on the cluster of the given kubeconfig, or on an API server in this process that has one
-/// page.
+/// Runs on the cluster of a kubeconfig, or on an API server in this process that has one page.
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     tracing_subscriber::fmt().with_env_filter("warn").init();

@@ -1,4 +1,4 @@
-//! From the bytes of a response to single objects, as they arrive.
+//! Splits the body of a response into single objects as it arrives.
 //!
 //! A feed reads the body of a LIST or WATCH response, pushes every chunk of it into [`Frames`], and
 //! takes out what is complete. There is no I/O and no clock here.
@@ -37,8 +37,8 @@ mod tests;
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 
 pub(crate) use describe::describe_body;
 pub use error::FrameError;
@@ -107,7 +107,7 @@ enum Step {
     End,
 }
 
-/// What a watch consists of.
+/// What an error says was expected in a watch.
 const EVENT: &str = "an event with a type and an object";
 
 impl FrameOptions {
@@ -148,7 +148,8 @@ impl Frames {
     /// The next frame; `None` if it has not arrived.
     ///
     /// # Errors
-    /// If the body is not what was requested. Nothing more can be read of it then.
+    /// Returns an error if the body is not what was requested. After an error the rest cannot be
+    /// read.
     pub(crate) fn next(&mut self) -> Result<Option<Frame>, FrameError> {
         loop {
             match self.step {
@@ -159,8 +160,8 @@ impl Frames {
                     self.check_len(self.envelope.bytes.len())?;
                     match stop {
                         Stop::More => return Ok(None),
-                        Stop::Value => self.open()?,
-                        Stop::End => return self.close().map(Some),
+                        Stop::Value => self.begin_objects()?,
+                        Stop::End => return self.end_envelope().map(Some),
                     }
                 }
                 Step::Object => {
@@ -224,8 +225,11 @@ impl Frames {
         Ok(next)
     }
 
-    /// The value that opens next has the objects. Empty brackets stand for it in the envelope.
-    fn open(&mut self) -> Result<(), FrameError> {
+    /// The next value contains the objects. The envelope keeps empty brackets in its place.
+    fn begin_objects(&mut self) -> Result<(), FrameError> {
+        if self.object.is_some() {
+            return Err(self.malformed("one object only"));
+        }
         if self.kind == BodyKind::Watch && self.buffer.rest().starts_with(b"{") {
             self.envelope.bytes.extend_from_slice(b"{}");
             self.step = Step::Object;
@@ -233,10 +237,10 @@ impl Frames {
         }
         self.envelope.bytes.extend_from_slice(b"[]");
         if self.kind == BodyKind::Watch {
-            // The server has sent a list, because it does not know watches. There is no need to
+            // The server has sent a list, because it does not support watches. There is no need to
             // wait for the end of the list.
             self.envelope.bytes.push(b'}');
-            return Err(self.other_kind());
+            return Err(self.unexpected_kind());
         }
         self.buffer.consume(1);
         self.step = Step::FirstItem;
@@ -261,7 +265,7 @@ impl Frames {
     }
 
     /// The envelope is complete.
-    fn close(&mut self) -> Result<Frame, FrameError> {
+    fn end_envelope(&mut self) -> Result<Frame, FrameError> {
         let frame = match self.kind {
             BodyKind::List => {
                 self.step = Step::End;
@@ -280,18 +284,16 @@ impl Frames {
 
     fn list_end(&self) -> Result<ListEnd, FrameError> {
         let malformed = || self.malformed("a list with metadata and items");
-        let list = serde_json::from_slice::<Map<String, Value>>(&self.envelope.bytes);
-        let mut list = list.map_err(|_| malformed())?;
-        let metadata = list.remove("metadata").unwrap_or_default();
-        match list.get("items") {
-            None => Err(self.other_kind()),
-            // serde would read a struct from an array too.
-            Some(Value::Array(_) | Value::Null) if !metadata.is_array() => {
-                let end = serde_json::from_value::<Option<ListEnd>>(metadata);
-                Ok(end.map_err(|_| malformed())?.unwrap_or_default())
-            }
-            Some(_) => Err(malformed()),
+        let list = serde_json::from_slice::<Members<'_>>(&self.envelope.bytes);
+        let list = list.map_err(|_| malformed())?;
+        let Some(items) = list.items else { return Err(self.unexpected_kind()) };
+        let metadata = list.metadata.map_or("null", RawValue::get);
+        // Go writes an empty list as null. serde would read a struct from an array too.
+        if !matches!(items.get(), "[]" | "null") || metadata.starts_with('[') {
+            return Err(malformed());
         }
+        let end = serde_json::from_str::<Option<ListEnd>>(metadata);
+        Ok(end.map_err(|_| malformed())?.unwrap_or_default())
     }
 
     fn event(&mut self) -> Result<Frame, FrameError> {
@@ -303,7 +305,7 @@ impl Frames {
         let event = serde_json::from_slice::<Event<'_>>(&self.envelope.bytes);
         let (event, object) = match (event, self.object.take()) {
             (Ok(event), Some(object)) => (event, object),
-            (Err(_), None) => return Err(self.other_kind()),
+            (Err(_), None) => return Err(self.unexpected_kind()),
             _ => return Err(self.malformed(EVENT)),
         };
         Ok(match &*event.r#type {
@@ -323,20 +325,20 @@ impl Frames {
     }
 
     /// The body is not a list and not a watch event.
-    fn other_kind(&self) -> FrameError {
+    fn unexpected_kind(&self) -> FrameError {
         let expected = self.kind.expected();
-        let Ok(body) = serde_json::from_slice::<Map<String, Value>>(&self.envelope.bytes) else {
+        let Ok(body) = serde_json::from_slice::<Members<'_>>(&self.envelope.bytes) else {
             return self.malformed(expected);
         };
-        let kind = body.get("kind").and_then(Value::as_str);
-        match (kind, Status::parse(&self.envelope.bytes)) {
-            (Some("Status"), Some(status)) => FrameError::Status(Box::new(status)),
-            _ if self.objects > 0 => self.malformed(EVENT),
-            _ => {
-                let kind = kind.filter(|kind| looks_like_kind(kind)).map(str::to_owned);
-                FrameError::Kind { expected, kind }
-            }
+        let kind = body.kind.and_then(|kind| serde_json::from_str::<String>(kind.get()).ok());
+        let is_status = kind.as_deref() == Some("Status");
+        if let Some(status) = is_status.then(|| Status::parse(&self.envelope.bytes)).flatten() {
+            return FrameError::Status(Box::new(status));
         }
+        if self.objects > 0 {
+            return self.malformed(EVENT);
+        }
+        FrameError::Kind { expected, kind: kind.filter(|kind| looks_like_kind(kind)) }
     }
 
     fn not_an_object(&self) -> FrameError {
@@ -375,6 +377,22 @@ impl BodyKind {
             Self::Watch => "a stream of watch events",
         }
     }
+}
+
+/// The members of an envelope that matter, undecoded.
+#[derive(Deserialize)]
+struct Members<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    metadata: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    items: Option<&'a RawValue>,
+}
+
+/// A member that is there, even if it is null.
+fn present<'de, D: Deserializer<'de>>(json: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(json).map(Some)
 }
 
 /// Whether a text may be shown as a kind in an error.

@@ -100,13 +100,13 @@ impl Feed {
                     self.telemetry.report(&Observation::Waiting(until));
                     sleep_until(until).await;
                 }
-                NextStep::Request(request) => self.serve(&request).await,
+                NextStep::Request(request) => self.send_and_read(&request).await,
             }
         }
     }
 
     /// Sends one request, reads its body to the end, and tells the reflector how it ended.
-    async fn serve(&mut self, request: &Request) {
+    async fn send_and_read(&mut self, request: &Request) {
         self.begin(request);
         let end = self.request(request).await;
         self.flush();
@@ -151,13 +151,13 @@ impl Feed {
     }
 
     fn begin(&mut self, request: &Request) {
-        let is_list_begun = match request {
+        let begins_list = match request {
             Request::List(list) => list.continue_token.is_none(),
             Request::Watch(watch) => watch.wants_initial_events(),
         };
-        if is_list_begun {
+        if begins_list {
             // Everything up to the position is in the cache. The high-water mark would be wrong
-            // here: it may be of a list that was interrupted.
+            // here: it may come from a list that was interrupted.
             let complete = self.reflector.position().cloned();
             let is_after_refused = self.reflector.is_last_list_refused();
             let namespace = self.telemetry.namespace();
@@ -197,7 +197,8 @@ impl Feed {
                     }
                 }
             };
-            // A body that is always ready, as one from the same process, must not block the thread.
+            // A body that is always ready, such as one from an API server in the same process, must
+            // not block the thread.
             tokio::task::coop::consume_budget().await;
             let Some(chunk) = chunk else {
                 frames.finish()?;
@@ -334,13 +335,13 @@ impl Feed {
 
     /// A list, or a page of one, has ended.
     fn listed(&mut self, listed: Listed, now: Instant) -> ControlFlow<()> {
-        let epoch_changed = match listed {
+        let is_new_epoch = match listed {
             Listed::More => return ControlFlow::Continue(()),
             Listed::Refused(fault) => return self.refuse_list(fault),
-            Listed::Complete { epoch_changed } => epoch_changed,
+            Listed::Complete { is_new_epoch } => is_new_epoch,
         };
         let listing = self.listing.take().expect("a list must have begun before it ends");
-        match self.cache.end_list(listing, epoch_changed, !self.has_listed) {
+        match self.cache.end_list(listing, is_new_epoch, !self.has_listed) {
             Ended::WentBack => {
                 self.reflector.refuse_list(now);
                 return self.refuse_list(ListFault::WentBack);

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!            ┌───────────────────────────────────────────────────────────────────────┐
-//!            │ 410, twice ahead, stuck, silent after an outage, audit; refused       │
+//!            │ 410, server behind, stuck, silent after an outage, audit; refused     │
 //!            ▼                                                                       │
 //!  new ──▶ Resting(List) ──▶ Streaming ─────────── initial events end ────────▶ Watching
 //!            ▲      │  ▲         │ failed, closed early:                           ▲ │
@@ -20,23 +20,25 @@
 //!
 //! A resting reflector is either ready at once, or backs off until some time. The rules, and why:
 //!
-//! - A list names no version, so it is consistent: a stale server cannot answer it. It is streamed
-//!   as the first part of a watch where the server can do that ([`ServerTraits`]), and read in
-//!   pages elsewhere. A list that was interrupted begins from its start and deletes nothing.
-//! - A watch that ends is resumed from the position: at once after a clean end, after a wait
-//!   otherwise. A clean end within a second that brought nothing counts as a failure, or it would
-//!   be a busy loop.
+//! - A list is requested without a resourceVersion, so the server answers with the newest state. It
+//!   is streamed as the first part of a watch where the server can do that ([`ServerTraits`]), and
+//!   read in pages elsewhere. A list that was interrupted begins from its start and deletes
+//!   nothing.
+//! - The position is the version from which the next watch resumes. A watch that ends is resumed
+//!   from there: at once after a clean end, after a wait otherwise. A clean end within a second
+//!   that brought nothing counts as a failure, or it would be a busy loop.
 //! - Watches that are cut after the same silence, as proxies do, are requested with a shorter
 //!   timeout: a watch that the server ends itself has a bookmark at its end.
-//! - Everything is listed again only if the position is lost: 410, a server that has not reached it
-//!   (twice), or five failures in a row right after opening or in the answer (something at that
-//!   position cannot be sent or read). A server that is not reached says nothing about the
-//!   position: after an outage a fleet resumes its watches, and does not list all at once. If
-//!   however the resumed watch brings nothing for two minutes
-//!   ([`ReflectorConfig::outage_silence`]), the server may have been restored from a backup, and
-//!   there is a list. The same applies if only the connection broke.
-//! - A consistent list that is lower than what was received before is refused once. The second time
-//!   the cluster was restored: a new epoch begins.
+//! - Everything is listed again if the position is lost ([`Relist`] has all reasons): 410, a server
+//!   that has not reached it (twice), or five failures in a row right after opening or in the
+//!   answer, because something at that position cannot be sent or read.
+//! - An unreachable server says nothing about the position: after an outage a fleet resumes its
+//!   watches, and does not list all at once. But if the resumed watch brings nothing for two
+//!   minutes ([`ReflectorConfig::outage_silence`]), the server may have been restored from a
+//!   backup, and everything is listed. This also applies after a broken connection, which may hide
+//!   a short outage.
+//! - A list whose version is lower than what was received before is refused. If the next one is
+//!   lower too, the cluster was restored from a backup, and a new epoch begins.
 //! - A watch cannot resume from a list that has no version. It starts without one: the server sends
 //!   all objects, and then changes. Nobody reports an object that was deleted between the list and
 //!   the watch, so bookmarks give no position, and when the watch ends there is another list. Such
@@ -45,7 +47,7 @@
 //!
 //! Invariants: within an epoch the position never goes back. After a failure there is always a
 //! wait, with one exception: a server that does not stream is asked for pages at once. A call that
-//! does not fit the state loses no data: a change is stale, a list is refused.
+//! does not fit the state changes nothing: the change is reported as stale, the list as refused.
 
 mod asking;
 mod backoff;
@@ -75,7 +77,7 @@ use crate::decode::frames::{Bookmark, Change, ListEnd};
 use crate::transport::source::SourceError;
 use backoff::Backoff;
 use cuts::Cuts;
-use exchange::{Cadence, Exchange, later};
+use exchange::{BookmarkInterval, Exchange, later};
 use versions::Versions;
 
 /// Decides what to request next, and what each answer means.
@@ -91,14 +93,14 @@ pub(crate) struct Reflector {
     backoff: Backoff,
     state: State,
     versions: Versions,
-    cadence: Cadence,
+    bookmark_interval: BookmarkInterval,
     cuts: Cuts,
     /// How many streamed lists in a row did not come to their end.
-    unfinished: u32,
+    unfinished_streams: u32,
     /// How many watches in a row failed at this position.
-    stuck: u32,
+    failures_at_position: u32,
     /// How many watches in a row the server refused because it has not reached the position.
-    ahead: u32,
+    behind_count: u32,
     /// The server had an outage, and the position has not moved since.
     outage: Option<Outage>,
     paged: Paged,
@@ -137,7 +139,7 @@ enum Plan {
 #[derive(Clone, Debug)]
 struct Page {
     limit: Option<u32>,
-    /// Where the page before has ended; `None` for the first.
+    /// The continue token; `None` for the first page.
     token: Option<String>,
 }
 
@@ -145,8 +147,8 @@ struct Page {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outage {
     Ongoing,
-    /// A watch is open since then.
-    Over(Instant),
+    /// A watch has been open since this time.
+    WatchOpenSince(Instant),
 }
 
 /// Which lists are read in pages although the server may be able to stream them.
@@ -169,11 +171,11 @@ impl Reflector {
             server,
             state: State::Resting { plan: Plan::List, until: None },
             versions: Versions::default(),
-            cadence: Cadence::default(),
+            bookmark_interval: BookmarkInterval::default(),
             cuts: Cuts::default(),
-            unfinished: 0,
-            stuck: 0,
-            ahead: 0,
+            unfinished_streams: 0,
+            failures_at_position: 0,
+            behind_count: 0,
             outage: None,
             paged: Paged::None,
             audit_at: None,
@@ -215,16 +217,16 @@ impl Reflector {
     ///
     /// - Until an answer begins, and within a list: [`ReflectorConfig::stall`] after something
     ///   came.
-    /// - Within a watch: its timeout and [`ReflectorConfig::idle_grace`] after it has opened. When
-    ///   two bookmarks have come, on this watch or earlier ones, also three times the largest gap
-    ///   between bookmarks after something came, but at least 2 min. So a half-open connection is
-    ///   noticed after 3 min.
+    /// - Within a watch: its timeout and [`ReflectorConfig::idle_grace`] after it has opened. Once
+    ///   two bookmarks have been seen, on this watch or earlier ones: also when nothing has arrived
+    ///   for three times the largest gap between bookmarks, at least 2 min. With a bookmark a
+    ///   minute, a half-open connection is noticed after 3 min.
     /// - Earlier, if it is time for a list.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let exchange = self.exchange()?;
         let State::Watching(watch) = &self.state else {
-            // Items of a list come as additions. A server that sends only changes has ended the
-            // list, or ignores the request for one, without saying so.
+            // Items of a list come as additions. If only modifications arrive, the server has ended
+            // the list silently, or has ignored the request to stream it.
             let stalled = exchange.live_since.unwrap_or(exchange.heard).min(exchange.heard);
             return Some(later(stalled, self.config.stall));
         };
@@ -232,15 +234,14 @@ impl Reflector {
             None => later(watch.heard, self.config.stall),
             Some(opened) => later(later(opened, watch.timeout), self.config.idle_grace),
         };
-        let silence = self.cadence.silence_max().filter(|_| watch.opened.is_some());
+        let silence = self.bookmark_interval.silence_max().filter(|_| watch.opened.is_some());
         let silence = silence.map(|silence| later(watch.heard, silence));
         let list = self.list_due().map(|(due, _)| due);
         [silence, list].into_iter().flatten().chain([patience]).min()
     }
 
-    /// The silence after which a proxy cuts watches, if that is known: when two were cut alike, and
-    /// until one survives a longer silence. For an hour watches are requested with a shorter
-    /// timeout.
+    /// The silence after which a proxy cuts watches. Known after two watches were cut after a
+    /// similar silence, until one survives a longer silence.
     pub(crate) fn cut_after(&self) -> Option<Duration> {
         self.cuts.silence()
     }
@@ -273,7 +274,7 @@ impl Reflector {
         if matches!(self.state, State::Watching(_)) {
             self.backoff.note_healthy(now);
             if self.outage == Some(Outage::Ongoing) {
-                self.outage = Some(Outage::Over(now));
+                self.outage = Some(Outage::WatchOpenSince(now));
             }
         }
     }
@@ -326,7 +327,7 @@ impl Reflector {
         self.progressed(now);
         match self.state {
             State::Watching(_) => {
-                self.cadence.bookmark(now);
+                self.bookmark_interval.bookmark(now);
                 if self.versions.bookmark(&bookmark.resource_version) {
                     self.note_advance();
                 }
@@ -334,7 +335,7 @@ impl Reflector {
             }
             State::Streaming(exchange) if bookmark.initial_events_end => {
                 self.server.note_streamed_list();
-                self.unfinished = 0;
+                self.unfinished_streams = 0;
                 let listed = self.completed(Some(&bookmark.resource_version), now);
                 if let Listed::Complete { .. } = listed {
                     self.state = State::Watching(exchange);

@@ -5,9 +5,9 @@
 //! feed ─arrived→ judge → DeltaFifo → Store ─notices→ Listener of each handler
 //! ```
 //!
-//! The single lock is what makes late handlers exact: a handler gets the content of the store and
-//! joins the others in one step, so that it misses nothing and gets nothing twice. Feeds take the
-//! lock once or a few times for each chunk of a body; readers never take it.
+//! Because of the single lock, a handler can be added at any time: it gets the content of the store
+//! and joins the others in one step, so that it misses nothing and gets nothing twice. Feeds take
+//! the lock once or a few times for each chunk of a body; readers never take it.
 
 mod listing;
 
@@ -49,10 +49,10 @@ struct State {
     fifo: DeltaFifo,
     members: Vec<Member>,
     /// How many feeds have not completed their first list.
-    unlisted: usize,
+    feeds_not_listed: usize,
     is_closed: bool,
-    /// What the handlers are to be told. Kept between chunks for its allocation.
-    told: Vec<Told>,
+    /// Notices for the handlers. Kept between chunks for its allocation.
+    pending_notices: Vec<PendingNotice>,
 }
 
 struct Member {
@@ -63,7 +63,7 @@ struct Member {
     task: Option<Task>,
 }
 
-struct Told {
+struct PendingNotice {
     notice: Notice,
     /// Only for handlers whose resync is due.
     is_sync: bool,
@@ -127,9 +127,9 @@ impl Cache {
             reader: reader.clone(),
             fifo: DeltaFifo::default(),
             members: Vec::new(),
-            unlisted: feeds,
+            feeds_not_listed: feeds,
             is_closed: false,
-            told: Vec::new(),
+            pending_notices: Vec::new(),
         };
         Self {
             state: Mutex::new(state),
@@ -188,12 +188,7 @@ impl Cache {
     ///
     /// An object whose version went back within a consistent list is a sign of a restored cluster,
     /// too, even if the version of the list is higher than the old one by now.
-    pub(crate) fn end_list(
-        &self,
-        listing: Listing,
-        epoch_changed: bool,
-        is_initial: bool,
-    ) -> Ended {
+    pub(crate) fn end_list(&self, listing: Listing, is_new_epoch: bool, is_initial: bool) -> Ended {
         let Some(mut state) = self.lock_if_usable() else {
             return Ended::Applied { swept: 0, repaired: 0, is_restored: false };
         };
@@ -204,7 +199,7 @@ impl Cache {
             let held = state.held(object.head().key());
             held.is_some_and(|held| judge::goes_back(held.head(), object.head()))
         });
-        let is_restored = epoch_changed || went_back;
+        let is_restored = is_new_epoch || went_back;
         let mut list = listing.list;
         self.quarantine.sweep(list.namespace(), &listing.unreadable);
         let mut repaired = 0;
@@ -223,8 +218,8 @@ impl Cache {
     /// A feed has completed its first list. Returns whether all have.
     pub(crate) fn note_first_list(&self) -> bool {
         let mut state = lock(&self.state);
-        state.unlisted = state.unlisted.saturating_sub(1);
-        let is_synced = state.unlisted == 0;
+        state.feeds_not_listed = state.feeds_not_listed.saturating_sub(1);
+        let is_synced = state.feeds_not_listed == 0;
         if is_synced {
             for member in &state.members {
                 member.listener.push(std::iter::once(Notice::Synced));
@@ -245,7 +240,7 @@ impl Cache {
         let replay = snapshot
             .iter()
             .map(|object| Notice::Added { object: Arc::clone(object), initial: true });
-        listener.push(replay.chain((state.unlisted == 0).then_some(Notice::Synced)));
+        listener.push(replay.chain((state.feeds_not_listed == 0).then_some(Notice::Synced)));
         let due = listener.resync_after(Instant::now());
         state.members.push(Member { listener, due, task });
         Ok(())
@@ -281,8 +276,8 @@ impl Cache {
         state.members.iter().filter_map(|member| member.due).min()
     }
 
-    /// The state, unless the cache is closed or a panic has left the state half changed. Nothing of
-    /// that may reach a handler, and the informer is about to end.
+    /// The state, unless the cache is closed or a panic has left the state half changed. Such a
+    /// state must not reach a handler, and the informer is about to end.
     fn lock_if_usable(&self) -> Option<MutexGuard<'_, State>> {
         self.state.lock().ok().filter(|state| !state.is_closed)
     }
@@ -293,9 +288,11 @@ impl Cache {
         state.is_closed = true;
         let members = std::mem::take(&mut state.members);
         drop(state);
-        for member in members {
+        for member in &members {
             member.listener.close();
         }
+        // Last, because the drop of a handler may panic.
+        drop(members);
     }
 
     /// The listeners that have a task of their own.
@@ -417,12 +414,12 @@ impl State {
         }
         for member in &self.members {
             let is_due = resync.is_some_and(|now| member.due.is_some_and(|due| due <= now));
-            let told = self.told.iter().filter(|told| is_due || !told.is_sync);
+            let told = self.pending_notices.iter().filter(|told| is_due || !told.is_sync);
             member.listener.push(told.map(|told| told.notice.clone()));
         }
-        self.told.clear();
+        self.pending_notices.clear();
         // A resync may have been large.
-        self.told.shrink_to(TOLD_KEPT);
+        self.pending_notices.shrink_to(TOLD_KEPT);
     }
 
     fn apply(&mut self, delta: Delta, is_initial: bool) {
@@ -440,7 +437,7 @@ impl State {
             }
             Delta::Sync(object) => {
                 let notice = Notice::Updated { old: Arc::clone(&object), new: object };
-                self.told.push(Told { notice, is_sync: true });
+                self.pending_notices.push(PendingNotice { notice, is_sync: true });
             }
         }
     }
@@ -463,7 +460,7 @@ impl State {
 
     fn tell(&mut self, notice: Notice) {
         if !self.members.is_empty() {
-            self.told.push(Told { notice, is_sync: false });
+            self.pending_notices.push(PendingNotice { notice, is_sync: false });
         }
     }
 }

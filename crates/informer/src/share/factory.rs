@@ -450,6 +450,15 @@ pub enum NotSynced {
     },
 }
 
+impl NotSynced {
+    /// The resource of the informer.
+    pub fn resource(&self) -> &Resource {
+        match self {
+            Self::Stopped { resource } | Self::NotStarted { resource } => resource,
+        }
+    }
+}
+
 impl fmt::Debug for SharedInformerFactory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let resources = self.engines().into_iter().map(|engine| engine.resource.clone());

@@ -206,7 +206,8 @@ impl InformerOptions {
         }))
     }
 
-    /// Adds an observer, for metrics.
+    /// Adds an observer, for metrics. Those of a factory's defaults stay: an observer that counts
+    /// must not be added again for a single informer, or it counts twice.
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observers.push(observer);
         self

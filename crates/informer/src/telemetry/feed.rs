@@ -120,7 +120,7 @@ impl FeedTelemetry {
         if let Observation::Listed { is_restored: true, .. } = step {
             tracing::warn!(
                 %resource, namespace,
-                "the versions of two lists went back: the cluster was restored from a backup, and \
+                "versions went back in two lists in a row: the cluster was restored from a backup, and \
                  the cache follows it"
             );
         }

@@ -14,7 +14,7 @@ use crate::resource::Resource;
 use crate::telemetry::status::{InformerStatus, Progress};
 use crate::transport::source::SourceError;
 
-/// Is called for everything that an informer does. The `prometheus` feature has an implementation,
+/// Receives everything that an informer does. The `prometheus` feature has an implementation,
 /// and a closure is one as well.
 ///
 /// The informer calls it between its own steps, so it must be quick. If it panics, the informer
@@ -77,7 +77,8 @@ pub enum Observation<'a> {
     Changed(Change),
     /// A watch brought a bookmark.
     Bookmark,
-    /// What arrived is in the cache. This is the version up to which everything has arrived.
+    /// Everything up to a version is in the cache. This is the version up to which everything has
+    /// arrived.
     Advanced(Option<&'a ResourceVersion>),
     /// So many objects arrived that were older than the cached ones. They were dropped.
     Stale(u64),
@@ -94,7 +95,7 @@ pub enum Observation<'a> {
     IdleCutsFound(Duration),
     /// No request is sent before this time.
     Waiting(Instant),
-    /// The informer was stopped.
+    /// The list and watch of one namespace was stopped.
     Stopped,
 }
 

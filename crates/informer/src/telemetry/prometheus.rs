@@ -46,7 +46,7 @@ use series::{Series, Shown};
 ///
 /// | metric, after `windlass_informer_` | type | of each resource |
 /// |---|---|---|
-/// | `synced` | gauge | 1 once the first list is complete |
+/// | `synced` | gauge | 1 while the informer is synced: all first lists are complete, and it runs |
 /// | `list_size_bytes` | histogram | bytes of a list, as they were sent |
 /// | `events_total` | counter | changes of watches, by `type`: `added`, `modified`, `deleted` |
 /// | `last_event_age_seconds` | gauge | since the last change, of the feed that waits longest |
@@ -54,7 +54,7 @@ use series::{Series, Shown};
 /// | `failures_total` | counter | lists and watches that failed, by `reason` (see below) |
 /// | `stale_total` | counter | objects that were older than what is held, and were dropped |
 /// | `swept_total` | counter | objects that were deleted because a list no longer had them |
-/// | `repaired_total` | counter | objects that a list had and that a watch should have told of |
+/// | `repaired_total` | counter | objects that a list had and that a watch should have reported |
 /// | `restored_total` | counter | times that the cluster was found restored |
 /// | `quarantined_total` | counter | objects that came without a readable head |
 /// | `quarantined_objects` | gauge | those whose current version is left out, a hundred at most |
@@ -62,7 +62,7 @@ use series::{Series, Shown};
 /// | `objects` | gauge | objects in the cache |
 /// | `store_bytes` | gauge | what it takes, by `part`: `objects`, `structure`, `interned` |
 /// | `hot_objects`, `hot_bytes` | gauge | objects that are held decoded, by `type` |
-/// | `hot_hits_total`, `hot_misses_total` | counter | reads of decoded objects, or others, by `type` |
+/// | `hot_hits_total`, `hot_misses_total` | counter | reads that found the object decoded, or had to decode it, by `type` |
 /// | `pending_events` | gauge | events that wait for a handler, by `handler` |
 /// | `delivered_total` | counter | events that a handler was given |
 /// | `merged_total` | counter | events that merged with others because the handler was slow |
@@ -163,8 +163,8 @@ impl Observer for InformerMetrics {
             self.resources.add(resource, informer.clone());
             return;
         }
-        let all = lock(&self.resources.0);
-        if let Some(series) = all.get(resource) {
+        let series = lock(&self.resources.0).get(resource).cloned();
+        if let Some(series) = series {
             series.count(observation);
         }
     }

@@ -45,7 +45,7 @@ pub use observer::{FinishedRequest, RequestObserver, RequestOutcome};
 pub use request_info::{CreatedName, RequestInfo, RequestTarget};
 
 use body::erase_body;
-use rate::Bucket;
+use rate::Rate;
 use send::Sender;
 use transport::Transport;
 
@@ -195,11 +195,16 @@ impl ClientStack {
         let sender = Arc::new(Sender {
             transport,
             timeout: self.request_timeout,
-            bucket: self.rate.map(|(per_second, burst)| Bucket::new(per_second, burst).into()),
-            observer: self.observer,
+            observer: self.observer.clone(),
             user_agent: self.user_agent,
         });
-        let stack = BoxService::new(service_fn(move |request| Arc::clone(&sender).send(request)));
+        let send = service_fn(move |request| Arc::clone(&sender).send(request));
+        let stack = match self.rate {
+            None => BoxService::new(send),
+            Some((per_second, burst)) => {
+                BoxService::new(Rate::new(send, per_second, burst, self.observer))
+            }
+        };
         let stack = self.layers.iter().rev().fold(stack, |stack, layer| layer(stack));
         kube::Client::new(stack, default_namespace)
     }

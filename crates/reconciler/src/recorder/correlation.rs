@@ -142,6 +142,8 @@ impl Correlator {
             let trouble = if has_room { Trouble::TooManyOfObject } else { Trouble::QueueFull };
             return Err((trouble, occurrence.object()));
         }
+        // An event that is over makes room for its successor. It is not queued.
+        self.known.remove(&*key);
         if self.known.len() >= KNOWN_MAX {
             let oldest = self.known.iter().find(|(_, known)| !known.is_queued);
             if let Some(oldest) = oldest.map(|(key, _)| Arc::clone(key)) {

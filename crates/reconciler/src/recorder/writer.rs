@@ -68,18 +68,29 @@ enum Failure {
     Permanent(Trouble),
 }
 
-/// A job that was taken and not settled. If it is dropped by a panic or with its runtime, the write
-/// is lost, and another writer can start.
-struct OpenJob<'a>(&'a Shared);
+/// The writer. If it is dropped before it has ended, by a panic or with its runtime, the write that
+/// was under way is lost, and another writer can start.
+struct Writer {
+    shared: Arc<Shared>,
+    is_writing: bool,
+    has_ended: bool,
+}
 
-impl Drop for OpenJob<'_> {
+impl Drop for Writer {
     fn drop(&mut self) {
-        {
-            let mut state = self.0.state();
-            state.has_writer = false;
-            state.correlator.lose();
+        if self.has_ended {
+            return;
         }
-        self.0.settled.send_modify(|settled| *settled += 1);
+        {
+            let mut state = self.shared.state();
+            state.has_writer = false;
+            if self.is_writing {
+                state.correlator.lose();
+            }
+        }
+        if self.is_writing {
+            self.shared.settled.send_modify(|settled| *settled += 1);
+        }
     }
 }
 
@@ -105,7 +116,9 @@ impl Shared {
             }
             state.has_writer = true;
         }
-        self.tracker.spawn_on(write_all(Arc::clone(self)), &runtime);
+        // Made here and not in the task, which may be dropped before it is polled.
+        let writer = Writer { shared: Arc::clone(self), is_writing: false, has_ended: false };
+        self.tracker.spawn_on(writer.run(), &runtime);
     }
 
     /// The next job. If there is none, the writer ends.
@@ -126,43 +139,51 @@ impl Shared {
     }
 }
 
-/// Writes until there is nothing to write.
-async fn write_all(shared: Arc<Shared>) {
-    // Whether the last event was given up because the server did not answer. Then the next ones are
-    // tried only once, so that a full queue does not take hours.
-    let mut is_down = false;
-    while let Some(mut job) = shared.take() {
-        let open_job = OpenJob(&shared);
-        let written = write(&shared, &mut job, is_down).await;
-        let was_down = std::mem::replace(&mut is_down, matches!(written, Err(Trouble::Unanswered)));
-        if let Err(trouble) = &written
-            && !(was_down && is_down)
-        {
-            shared.warn(trouble, namespace_of(&job));
+impl Writer {
+    /// Writes until there is nothing to write.
+    async fn run(mut self) {
+        // Whether the last event was given up because the server did not answer. Then the next ones
+        // are tried only once, so that a full queue does not take hours.
+        let mut is_down = false;
+        while let Some(mut job) = self.shared.take() {
+            self.is_writing = true;
+            let was_down = is_down;
+            let written = write(&self.shared, &mut job, &mut is_down).await;
+            if let Err(trouble) = &written
+                && !(was_down && is_down)
+            {
+                self.shared.warn(trouble, namespace_of(&job));
+            }
+            self.shared.state().correlator.settle(&job, written.is_ok());
+            self.is_writing = false;
+            self.shared.settled.send_modify(|settled| *settled += 1);
         }
-        std::mem::forget(open_job);
-        shared.state().correlator.settle(&job, written.is_ok());
-        shared.settled.send_modify(|settled| *settled += 1);
+        self.has_ended = true;
     }
 }
 
-/// Writes one event, with retries.
-async fn write(shared: &Shared, job: &mut Job, is_down: bool) -> Result<(), Trouble> {
+/// Writes one event, with retries. Notes whether the server is down.
+async fn write(shared: &Shared, job: &mut Job, is_down: &mut bool) -> Result<(), Trouble> {
     let mut may_be_written = false;
     for attempt in 1..=TRIES_MAX {
-        let wait = match send(shared, job).await {
+        // Once all handles are dropped, nobody should have to wait for a writer: what waits is
+        // tried once more.
+        let is_last = attempt == TRIES_MAX || *is_down || shared.no_handles.is_cancelled();
+        let answer = send(shared, job).await;
+        *is_down &= matches!(answer, Err(Failure::Temporary { .. }));
+        let wait = match answer {
             Ok(()) => return Ok(()),
             // If an answer was lost, the name is taken by this event itself.
             Err(Failure::NameTaken) if may_be_written => return Ok(()),
             Err(Failure::NameTaken) => {
-                shared.state().correlator.rename(job, (shared.clock)());
+                let wall = (shared.clock)();
+                shared.state().correlator.rename(job, wall);
                 continue;
             }
             Err(Failure::Permanent(trouble)) => return Err(trouble),
             Err(Failure::Temporary { wait }) => wait,
         };
-        // Once all handles are dropped, nobody should have to wait for a writer.
-        if attempt == TRIES_MAX || is_down || shared.no_handles.is_cancelled() {
+        if is_last {
             break;
         }
         may_be_written = true;
@@ -171,6 +192,7 @@ async fn write(shared: &Shared, job: &mut Job, is_down: bool) -> Result<(), Trou
             () = shared.no_handles.cancelled() => {}
         }
     }
+    *is_down = true;
     Err(Trouble::Unanswered)
 }
 

@@ -1,4 +1,4 @@
-//! What is requested next, and when: the left half of the diagram.
+//! Builds the next request, and decides when it is sent.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ impl Reflector {
         self.state = State::Resting { plan, until: None };
     }
 
-    /// Waits for the backoff, after the time that the server asks for.
-    pub(super) fn back_off(&mut self, plan: Plan, at_least: Option<Duration>, now: Instant) {
-        let wait = self.backoff.failed(now, &mut self.random);
-        let until = later(later(now, at_least.unwrap_or_default()), wait);
+    /// Schedules `plan` after the time that the server asks for, plus the backoff.
+    pub(super) fn back_off(&mut self, plan: Plan, retry_after: Option<Duration>, now: Instant) {
+        let wait = self.backoff.next_wait(now, &mut self.random);
+        let until = later(later(now, retry_after.unwrap_or_default()), wait);
         self.state = State::Resting { plan, until: Some(until) };
     }
 
@@ -82,7 +82,7 @@ impl Reflector {
     pub(super) fn list_due(&self) -> Option<(Instant, Relist)> {
         let audit = self.audit_at.map(|at| (at, Relist::Audit));
         let silence = match self.outage {
-            Some(Outage::Over(since)) => {
+            Some(Outage::WatchOpenSince(since)) => {
                 Some((later(since, self.config.outage_silence), Relist::SilentAfterOutage))
             }
             Some(Outage::Ongoing) | None => None,

@@ -17,8 +17,8 @@ const WAIT_MIN: Duration = Duration::from_millis(10);
 /// It waits for up to 800 ms after the first failure, and for up to twice as long after each
 /// further one, at most 30 s. The count begins anew after 30 s of health: from the opening of the
 /// first watch after a failure to the next failure, however often the watch was closed and resumed
-/// in between. A list alone is no health, or a server that lists well and watches badly would be
-/// listed without end.
+/// in between. A successful list does not count as health, or a server that lists well and watches
+/// badly would be listed without end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackoffConfig {
     /// The longest wait after a first failure. Default: 800 ms, as in client-go.
@@ -65,7 +65,7 @@ impl Backoff {
     }
 
     /// Returns how long to wait after a failure that is noticed now.
-    pub(super) fn failed(&mut self, now: Instant, random: &mut Rng) -> Duration {
+    pub(super) fn next_wait(&mut self, now: Instant, random: &mut Rng) -> Duration {
         let healthy = self.healthy_since.take().map(|since| now.saturating_duration_since(since));
         if healthy.is_some_and(|healthy| healthy >= self.config.reset_after) {
             self.failures = 0;
@@ -96,7 +96,7 @@ mod tests {
         let mut longest = Vec::new();
         for _ in 0..failures {
             longest.push(backoff.longest());
-            backoff.failed(now, &mut random);
+            backoff.next_wait(now, &mut random);
         }
         longest
     }
@@ -116,16 +116,16 @@ mod tests {
         let now = Instant::now();
         let mut random = Rng::with_seed(7);
         let waits: Vec<_> = (0..1_000)
-            .map(|_| Backoff::new(BackoffConfig::default()).failed(now, &mut random))
+            .map(|_| Backoff::new(BackoffConfig::default()).next_wait(now, &mut random))
             .collect();
         assert!(waits.iter().all(|wait| (WAIT_MIN..=Duration::from_millis(800)).contains(wait)));
         assert!(waits.iter().any(|&wait| wait < Duration::from_millis(80)));
         assert!(waits.iter().any(|&wait| wait > Duration::from_millis(720)));
         let none = BackoffConfig { first: Duration::ZERO, ..BackoffConfig::default() };
-        assert_eq!(Backoff::new(none).failed(now, &mut random), WAIT_MIN);
+        assert_eq!(Backoff::new(none).next_wait(now, &mut random), WAIT_MIN);
         let (first, max) = (Duration::MAX, Duration::MAX);
         let endless = BackoffConfig { first, max, ..BackoffConfig::default() };
-        Backoff::new(endless).failed(now, &mut random);
+        Backoff::new(endless).next_wait(now, &mut random);
     }
 
     #[test]
@@ -136,12 +136,12 @@ mod tests {
         longest_of(&mut backoff, 4, now);
         backoff.note_healthy(now);
         let soon = now + Duration::from_secs(29);
-        backoff.failed(soon, &mut random);
+        backoff.next_wait(soon, &mut random);
         assert_eq!(backoff.longest(), Duration::from_millis(25_600));
         backoff.note_healthy(soon);
         // A watch that was resumed in between is still the same time of health.
         backoff.note_healthy(soon + Duration::from_secs(15));
-        backoff.failed(soon + Duration::from_secs(30), &mut random);
+        backoff.next_wait(soon + Duration::from_secs(30), &mut random);
         assert_eq!(backoff.longest(), Duration::from_millis(1_600));
     }
 }

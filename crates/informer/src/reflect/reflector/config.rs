@@ -23,9 +23,9 @@ pub struct ReflectorConfig {
     /// How long a list may make no progress, and how long an answer may take to begin. Default:
     /// 30 s.
     pub stall: Duration,
-    /// After what time the server is asked to end a watch. It is drawn for each watch, so that the
-    /// watches of a fleet do not end together. Default: 5 to 10 min, as in client-go. It is shorter
-    /// where a proxy cuts silent watches.
+    /// After what time the server is asked to end a watch. It is chosen at random for each watch,
+    /// so that the watches of a fleet do not end together. Default: 5 to 10 min, as in client-go.
+    /// It is shorter where a proxy cuts silent watches.
     pub watch_timeout: RangeInclusive<Duration>,
     /// How long a watch may outlive its timeout before its connection counts as dead. Default:
     /// 30 s.
@@ -33,14 +33,14 @@ pub struct ReflectorConfig {
     /// How long a watch that was resumed after an outage may bring nothing, before everything is
     /// listed again. Default: 2 min, because a real server sends a bookmark every minute.
     ///
-    /// The reason is a cluster that was restored from a backup meanwhile: to a resumed watch it
-    /// sends neither an error nor an event until it has grown past the version that the watch
-    /// asked for, which may take days.
+    /// The reason is a cluster restored from a backup during the outage: it sends a resumed watch
+    /// neither an error nor an event until it has grown past the version that the watch asked for,
+    /// which may take days.
     pub outage_silence: Duration,
     /// How to wait after failures.
     pub backoff: BackoffConfig,
-    /// After how long a watch everything is listed and compared, plus up to a tenth of it, drawn
-    /// each time. Default: `None`, which means never.
+    /// How long after a list everything is listed again and compared with the cache. A random part
+    /// of up to 10 % is added each time. Default: `None`, which means never.
     pub audit: Option<Duration>,
 }
 

@@ -1,14 +1,13 @@
 //! Detects proxies that cut connections which are silent for some time.
 //!
-//! Many proxies and load balancers cut after less than the minute in which a server sends a
-//! bookmark. A quiet watch that is cut each time before its bookmark is resumed, but from a
-//! position that only grows older, until the server no longer has it and everything is listed. So
-//! when watches are cut after the same silence, the server is asked to end the next ones earlier:
-//! it sends a bookmark two seconds before its cache ends a watch.
+//! Many proxies and load balancers close idle connections in less than a minute, before the
+//! server's next bookmark. A quiet watch that is cut each time before its bookmark is resumed, but
+//! from a position that only grows older, until the server no longer has it and everything is
+//! listed. So when watches are cut after the same silence, the server is asked to end the next ones
+//! earlier: it sends a bookmark two seconds before the timeout of a watch.
 //!
-//! A single cut says nothing, because a server that restarts cuts as well. A watch that survives a
-//! longer silence, as every quiet watch does whose bookmark arrives, disproves the cuts. Otherwise
-//! they are believed for an hour.
+//! A single cut says nothing, because a server that restarts cuts as well. If a watch
+//! survives a longer silence, the assumption is dropped. Otherwise it is kept for an hour.
 
 use std::time::Duration;
 
@@ -32,7 +31,7 @@ pub(super) struct Cuts {
 }
 
 impl Cuts {
-    /// A watch ended before its time, after such a silence. Returns whether watches are known to be
+    /// A watch ended before its time, after `silence`. Returns whether watches are known to be
     /// cut after that silence.
     pub(super) fn note_cut(&mut self, silence: Duration, now: Instant) -> bool {
         if silence < SILENCE_MIN {
@@ -45,7 +44,7 @@ impl Cuts {
         true
     }
 
-    /// Something arrived after such a silence.
+    /// Something arrived after `silence`.
     pub(super) fn note_survived(&mut self, silence: Duration) {
         let is_disproved = |cut: &Duration| *cut < silence;
         if self.last.as_ref().is_some_and(is_disproved) {

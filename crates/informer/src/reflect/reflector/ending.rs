@@ -1,4 +1,4 @@
-//! How a request ended, and what follows from that: the right half of the diagram.
+//! Decides what follows when a request has ended.
 
 use std::time::Duration;
 
@@ -19,13 +19,14 @@ const STUCK_WITHIN: Duration = Duration::from_secs(30);
 /// How often a watch may fail at the same position.
 const STUCK_MAX: u32 = 5;
 
-/// How often a server may not have reached the position.
-const AHEAD_MAX: u32 = 2;
+/// After how many watches that the server refused, because it has not reached the position,
+/// everything is listed.
+const BEHIND_MAX: u32 = 2;
 
 /// How often a streamed list may end before it is complete, until pages are tried.
 const UNFINISHED_MAX: u32 = 2;
 
-/// How often a list without a version is repeated at most.
+/// The shortest time between two lists without a version.
 const UNVERSIONED_PACE: Duration = Duration::from_secs(30);
 
 impl Reflector {
@@ -36,7 +37,7 @@ impl Reflector {
             self.back_off(Plan::List, None, now);
             return listed;
         }
-        (self.stuck, self.ahead, self.outage) = (0, 0, None);
+        (self.failures_at_position, self.behind_count, self.outage) = (0, 0, None);
         self.audit_at = self.config.audit.map(|audit| {
             let spread = jitter(audit / 10, &mut self.random);
             later(later(now, audit), spread)
@@ -49,7 +50,7 @@ impl Reflector {
 
     /// The position has moved, so the server works, and its history is still the same.
     pub(super) fn note_advance(&mut self) {
-        (self.stuck, self.ahead, self.outage) = (0, 0, None);
+        (self.failures_at_position, self.behind_count, self.outage) = (0, 0, None);
         if let Some(exchange) = self.exchange_mut() {
             exchange.has_advanced = true;
         }
@@ -63,7 +64,7 @@ impl Reflector {
             self.cuts.note_cut(exchange.silence(now), now);
         }
         if !exchange.has_advanced && exchange.lasted(now) < SHORT_WATCH {
-            // A server that reads its storage again ends watches like this, too.
+            // A server that reloads from etcd also ends watches like this: treat it as an outage.
             self.outage = Some(Outage::Ongoing);
             let (plan, reaction) = self.watch_broke(exchange, Failure::Other, now);
             self.back_off(plan, None, now);
@@ -81,14 +82,15 @@ impl Reflector {
     ) -> Reaction {
         let failure = Failure::of(error);
         if failure != Failure::Silent {
-            self.cadence.interrupt();
+            self.bookmark_interval.interrupt();
         }
-        // Not an outage: an open watch that is silent, because the reflector may have been too
-        // impatient, and a watch that a proxy cut for its silence.
+        // Two cases are not an outage: an open watch that is silent, because the deadline may have
+        // been too short, and a watch that a proxy cut for its silence.
         let was_open = exchange.opened.is_some();
         let was_given_up = failure == Failure::Silent && was_open;
-        let was_cut =
-            failure == Failure::Away && was_open && self.cuts.note_cut(exchange.silence(now), now);
+        let was_cut = failure == Failure::Unreachable
+            && was_open
+            && self.cuts.note_cut(exchange.silence(now), now);
         if failure.is_outage(error) && !was_given_up && !was_cut {
             self.outage = Some(Outage::Ongoing);
         }
@@ -100,8 +102,8 @@ impl Reflector {
             Failure::Forbidden => (Plan::Watch, Reaction::Forbidden),
             // A definition that is deleted and comes back has another history.
             Failure::NotFound => (Plan::List, Reaction::NotFound),
-            Failure::Ahead => self.server_behind(),
-            Failure::Silent | Failure::Away | Failure::Other => {
+            Failure::ServerBehind => self.server_behind(),
+            Failure::Silent | Failure::Unreachable | Failure::Other => {
                 self.watch_broke(exchange, failure, now)
             }
         };
@@ -114,9 +116,9 @@ impl Reflector {
     }
 
     fn server_behind(&mut self) -> (Plan, Reaction) {
-        self.ahead += 1;
-        match self.ahead {
-            AHEAD_MAX.. => (Plan::List, Reaction::Relist(Relist::Ahead)),
+        self.behind_count += 1;
+        match self.behind_count {
+            BEHIND_MAX.. => (Plan::List, Reaction::Relist(Relist::ServerBehind)),
             _ => (Plan::Watch, Reaction::Retry),
         }
     }
@@ -126,8 +128,8 @@ impl Reflector {
             Some(_) => !watch.has_advanced && watch.lasted(now) < STUCK_WITHIN,
             None => failure == Failure::Other,
         };
-        self.stuck += u32::from(is_position_at_fault);
-        match self.stuck {
+        self.failures_at_position += u32::from(is_position_at_fault);
+        match self.failures_at_position {
             STUCK_MAX.. => (Plan::List, Reaction::Relist(Relist::Stuck)),
             _ => (Plan::Watch, Reaction::Retry),
         }
@@ -176,12 +178,12 @@ impl Reflector {
         at_least: Option<Duration>,
         now: Instant,
     ) -> Reaction {
-        self.unfinished += 1;
+        self.unfinished_streams += 1;
         self.back_off(Plan::List, at_least, now);
-        if self.unfinished < UNFINISHED_MAX {
+        if self.unfinished_streams < UNFINISHED_MAX {
             return Reaction::Retry;
         }
-        self.unfinished = 0;
+        self.unfinished_streams = 0;
         self.server.note_unfinished_list();
         self.paged = Paged::Next;
         Reaction::Fallback
@@ -211,8 +213,10 @@ fn list_reaction(failure: Failure) -> Reaction {
         Failure::Unauthorized => Reaction::Unauthorized,
         Failure::Forbidden => Reaction::Forbidden,
         Failure::NotFound => Reaction::NotFound,
-        Failure::Ahead | Failure::Unreadable | Failure::Silent | Failure::Away | Failure::Other => {
-            Reaction::Retry
-        }
+        Failure::ServerBehind
+        | Failure::Unreadable
+        | Failure::Silent
+        | Failure::Unreachable
+        | Failure::Other => Reaction::Retry,
     }
 }

@@ -9,7 +9,7 @@ use crate::decode::frames::Change;
 /// What is added to a clock instead of a duration that would overflow it.
 const FAR: Duration = Duration::from_hours(24 * 365 * 30);
 
-/// A watch may be silent for so many times the largest gap between bookmarks.
+/// A watch may be silent for this many times the largest gap between bookmarks.
 const GAPS: u32 = 3;
 
 /// The shortest silence after which a watch is given up before its timeout. A real server sends a
@@ -23,11 +23,11 @@ pub(super) struct Exchange {
     pub(super) opened: Option<Instant>,
     /// When something arrived last, or when the request was sent.
     pub(super) heard: Instant,
-    /// After what time the server is asked to end it. Of watches only.
+    /// After what time the server is asked to end it. Only for watches.
     pub(super) timeout: Duration,
     /// Whether the position has moved.
     pub(super) has_advanced: bool,
-    /// Since when only changes arrive, and no items. Of streamed lists only.
+    /// Since when only changes arrive, and no items. Only for streamed lists.
     pub(super) live_since: Option<Instant>,
 }
 
@@ -72,12 +72,12 @@ impl Exchange {
 /// sends fewer. That is why the largest gap counts, and why gaps span watches that were given up as
 /// silent: a reflector that was too impatient learns to wait longer.
 #[derive(Debug, Default)]
-pub(super) struct Cadence {
+pub(super) struct BookmarkInterval {
     last: Option<Instant>,
     gap_max: Option<Duration>,
 }
 
-impl Cadence {
+impl BookmarkInterval {
     /// A bookmark came.
     pub(super) fn bookmark(&mut self, now: Instant) {
         if let Some(last) = self.last.replace(now) {
@@ -85,7 +85,7 @@ impl Cadence {
         }
     }
 
-    /// The gap that follows has another reason, and is not counted.
+    /// Ignores the gap to the next bookmark, because the watch failed.
     pub(super) fn interrupt(&mut self) {
         self.last = None;
     }

@@ -9,7 +9,7 @@ pub(super) enum Failure {
     /// It no longer has the version, or the page: 410.
     Gone,
     /// It has not reached the version yet.
-    Ahead,
+    ServerBehind,
     /// It has too much to do: 429.
     Throttled,
     /// It does not accept the credentials: 401.
@@ -18,12 +18,12 @@ pub(super) enum Failure {
     Forbidden,
     /// It has no such resource: 404.
     NotFound,
-    /// It cannot read from its storage what it has to send.
+    /// It cannot read an object from its storage.
     Unreadable,
     /// Nothing came.
     Silent,
     /// It was not reached, or a proxy answered for it.
-    Away,
+    Unreachable,
     /// It was reached, and something else went wrong.
     Other,
 }
@@ -45,27 +45,28 @@ impl Failure {
     pub(super) fn of(error: &SourceError) -> Self {
         match error {
             error if error.is_gone() => Self::Gone,
-            error if error.is_too_large() => Self::Ahead,
+            error if error.is_version_too_large() => Self::ServerBehind,
             error if error.is_throttled() => Self::Throttled,
             error if error.is_unauthorized() => Self::Unauthorized,
             error if error.is_not_found() => Self::NotFound,
             SourceError::Silent(_) => Self::Silent,
-            SourceError::Transport(_) => Self::Away,
+            SourceError::Transport(_) => Self::Unreachable,
             error => error.status().map_or(Self::Other, |status| match status.code {
                 _ if status.reason == STORAGE_READ_ERROR => Self::Unreadable,
                 403 => Self::Forbidden,
                 // From a proxy that does not reach the server, or a server without its storage.
-                502..=504 => Self::Away,
+                502..=504 => Self::Unreachable,
                 _ => Self::Other,
             }),
         }
     }
 
     /// Whether the server had an outage, after which its history may be another one. A broken body
-    /// is enough: a server that is back soon lets the next connection wait, and refuses none.
+    /// already counts: if the server restarts quickly, the next connection is delayed but not
+    /// refused, so there may be no other sign.
     pub(super) fn is_outage(self, error: &SourceError) -> bool {
         match self {
-            Self::Silent | Self::Away => true,
+            Self::Silent | Self::Unreachable => true,
             // The server has lost its storage and reads it again.
             Self::Throttled => mentions(error, "initializing"),
             _ => false,

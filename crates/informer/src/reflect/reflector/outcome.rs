@@ -36,7 +36,7 @@ pub(crate) enum Listed {
     Complete {
         /// Whether its version is lower than earlier ones, for the second time: the cluster was
         /// restored from a backup.
-        epoch_changed: bool,
+        is_new_epoch: bool,
     },
     /// The list is not used: nothing is deleted because of it, and there will be another one.
     Refused(ListFault),
@@ -50,7 +50,7 @@ pub enum ListFault {
     /// like this, and so does a cluster that was restored from a backup: the next list decides.
     #[error("it is older than what was received before, so it is requested again")]
     WentBack,
-    /// A page names itself as the next one.
+    /// The continue token of a page is the one that requested it.
     #[error("the server repeats a continue token, so its pages would never end")]
     RepeatedToken,
     /// The server ignores that the list is to be streamed: a bookmark came before the end of it.
@@ -67,19 +67,22 @@ pub enum ListFault {
 pub enum Reaction {
     /// The watch ended normally and is resumed at once.
     Resume,
-    /// It sends the same request after a wait: a watch from its position, a list from its start.
+    /// The informer sends the same request after a wait: a watch from its position, a list from its
+    /// start.
     Retry,
-    /// It lists everything again, after a wait.
+    /// The informer lists everything again, after a wait.
     Relist(Relist),
-    /// The server has too much to do. It retries after a wait, and nothing is lost.
+    /// The server is overloaded. The informer retries after a wait, and nothing is lost.
     Throttled,
-    /// The server does not accept the credentials. It retries after a wait, perhaps with new ones.
+    /// The server does not accept the credentials. The informer retries after a wait, perhaps with
+    /// new ones.
     Unauthorized,
-    /// The credentials lack the rights. It retries after a wait, perhaps with other rights.
+    /// The credentials lack the rights. The informer retries after a wait, perhaps with other
+    /// rights.
     Forbidden,
-    /// The server has no such resource. It lists everything when the resource comes back.
+    /// The server has no such resource. The informer lists everything when the resource comes back.
     NotFound,
-    /// The server cannot stream this list. It requests the list in pages.
+    /// The server cannot stream this list. The informer requests it in pages.
     Fallback,
 }
 
@@ -90,7 +93,7 @@ pub enum Relist {
     /// The server no longer has the version, or the page: 410.
     Expired,
     /// The server has not reached the version, twice in a row.
-    Ahead,
+    ServerBehind,
     /// The server cannot read a change that it has to send: a corrupt object was removed.
     Unreadable,
     /// The watch fails again and again at the same position.
@@ -108,8 +111,8 @@ pub enum Relist {
 pub(crate) enum TimedOut {
     /// The deadline has moved, or nothing is under way.
     NotYet,
-    /// Nothing came for so long. The caller reports it by [`failed`](super::Reflector::failed), as
-    /// [`SourceError::Silent`](crate::SourceError::Silent).
+    /// Nothing came for this long. The caller reports it by [`failed`](super::Reflector::failed),
+    /// as [`SourceError::Silent`](crate::SourceError::Silent).
     Silent(Duration),
     /// It is time for a list: the caller drops the request and asks for the next one.
     Relist(Relist),

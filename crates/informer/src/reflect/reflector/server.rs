@@ -19,7 +19,7 @@ impl ServerTraits {
         *lock(&self.streams_lists)
     }
 
-    /// A streamed list was completed. If the server refused another one, that stands.
+    /// A streamed list was completed. Does not override an earlier refusal.
     pub(super) fn note_streamed_list(&self) {
         lock(&self.streams_lists).get_or_insert(true);
     }

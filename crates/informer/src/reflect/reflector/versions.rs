@@ -4,7 +4,7 @@
 //! - neither the position nor the high-water mark goes back;
 //! - there is a position only after a list with a version, and no change between that list and the
 //!   position was missed;
-//! - only decimals are older or newer than each other; any other version is only equal or not.
+//! - only decimal versions are ordered; others can only be equal.
 
 use std::cmp::Ordering;
 
@@ -34,8 +34,8 @@ impl Versions {
         }
     }
 
-    /// An item of a list, or a page, has this version. It counts if the list is interrupted;
-    /// otherwise the version of the list counts.
+    /// An item of a list, or a page, has this version. Used only if the list is
+    /// interrupted.
     pub(super) fn item(&mut self, version: &ResourceVersion) {
         raise(&mut self.items, version);
     }
@@ -56,7 +56,7 @@ impl Versions {
         self.items = None;
         self.is_last_list_refused = false;
         self.position = version;
-        Listed::Complete { epoch_changed: is_lower }
+        Listed::Complete { is_new_epoch: is_lower }
     }
 
     /// Judges a change after a list. Returns also whether it moved the position.
@@ -65,7 +65,7 @@ impl Versions {
         change: Change,
         version: Option<&ResourceVersion>,
     ) -> (Arrival, bool) {
-        // A watch without a position began with all objects, in any order: nothing in it is late.
+        // A watch without a position began with all objects, in any order, so no change is stale.
         let (Some(version), Some(_)) = (version.filter(|v| !v.is_empty()), &self.position) else {
             return (Arrival::Live, false);
         };
@@ -88,8 +88,8 @@ impl Versions {
     }
 
     fn advance(&mut self, version: &ResourceVersion) -> bool {
-        let is_known = self.position.as_ref().is_some_and(|held| version <= held);
-        if is_known || self.is_behind(version) {
+        let is_not_newer = self.position.as_ref().is_some_and(|held| version <= held);
+        if is_not_newer || self.is_behind(version) {
             return false;
         }
         raise(&mut self.high_water, version);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::stream;
+use futures::{StreamExt as _, stream};
 use http::Response;
 use http_body::Body;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -37,5 +37,6 @@ pub(super) fn limit_pauses(body: ResponseBody, pause_max: Duration) -> ResponseB
         };
         Some((frame, body))
     });
-    StreamBody::new(frames).boxed_unsync()
+    // A body may be polled after its end.
+    StreamBody::new(frames.fuse()).boxed_unsync()
 }

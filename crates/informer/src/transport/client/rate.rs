@@ -1,15 +1,34 @@
-//! Limits the number of requests per second. The clock is tokio's.
+//! Limits the number of requests per second.
+//!
+//! The wait is in `poll_ready`, which the task of kube's client polls, and not in the future of a
+//! request: a caller that does not poll its request must not block the others. Requests go in the
+//! order in which they came, and one that its caller has dropped takes no token. The clock is
+//! tokio's.
 
 use std::num::NonZeroU32;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::sync::Mutex;
-use tokio::time::{Instant, sleep_until};
+use http::Request;
+use tokio::time::{Instant, Sleep, sleep_until};
+use tower::Service;
 
 use super::observer::RequestObserver;
 
+/// A service whose requests wait for a token.
+pub(super) struct Rate<S> {
+    inner: S,
+    bucket: Bucket,
+    /// When the wait of the next request began, and its timer.
+    waiting: Option<(Instant, Pin<Box<Sleep>>)>,
+    observer: Option<Arc<dyn RequestObserver>>,
+}
+
 /// A token bucket that starts full. Its state is one instant: when it would be full again.
-pub(super) struct Bucket {
+#[derive(Debug)]
+struct Bucket {
     /// How long it takes to add a token.
     period: Duration,
     /// How far `full_at` may be ahead while there still is a token.
@@ -17,24 +36,56 @@ pub(super) struct Bucket {
     full_at: Option<Instant>,
 }
 
-/// Waits until a request may go, and takes its token. Reports the wait to the observer.
-///
-/// The lock is fair, and a request holds it while it waits. So requests go in the order in which
-/// they came, and one that is dropped takes no token.
-pub(super) async fn wait_for_token(bucket: &Mutex<Bucket>, observer: Option<&dyn RequestObserver>) {
-    let mut bucket = bucket.lock().await;
-    let start = Instant::now();
-    if let Err(free_at) = bucket.check(start) {
-        sleep_until(free_at).await;
-        if let Some(observer) = observer {
-            observer.held_back(start.elapsed());
+impl<S> Rate<S> {
+    pub(super) fn new(
+        inner: S,
+        per_second: NonZeroU32,
+        burst: NonZeroU32,
+        observer: Option<Arc<dyn RequestObserver>>,
+    ) -> Self {
+        Self { inner, bucket: Bucket::new(per_second, burst), waiting: None, observer }
+    }
+
+    fn poll_token(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            if let Some((_, timer)) = &mut self.waiting {
+                ready!(timer.as_mut().poll(cx));
+            }
+            let now = Instant::now();
+            let since = self.waiting.take().map(|(since, _)| since);
+            if let Err(free_at) = self.bucket.check(now) {
+                self.waiting = Some((since.unwrap_or(now), Box::pin(sleep_until(free_at))));
+                continue;
+            }
+            if let (Some(observer), Some(since)) = (&self.observer, since) {
+                observer.held_back(now.saturating_duration_since(since));
+            }
+            return Poll::Ready(());
         }
     }
-    bucket.take(Instant::now());
+}
+
+impl<S, B> Service<Request<B>> for Rate<S>
+where
+    S: Service<Request<B>>,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        ready!(self.poll_token(cx));
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> S::Future {
+        self.bucket.take(Instant::now());
+        self.inner.call(request)
+    }
 }
 
 impl Bucket {
-    pub(super) fn new(per_second: NonZeroU32, burst: NonZeroU32) -> Self {
+    fn new(per_second: NonZeroU32, burst: NonZeroU32) -> Self {
         let period = Duration::from_secs(1) / per_second.get();
         Self { period, slack: period.saturating_mul(burst.get() - 1), full_at: None }
     }

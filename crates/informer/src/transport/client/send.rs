@@ -6,7 +6,6 @@ use std::time::Duration;
 use http::header::{ACCEPT_ENCODING, USER_AGENT};
 use http::{HeaderValue, Request};
 use kube::client::Body;
-use tokio::sync::Mutex;
 use tokio::time::timeout;
 use tower::ServiceExt as _;
 
@@ -14,7 +13,6 @@ use super::body::{SendResult, limit_pauses};
 use super::error::{RequestError, RequestTimedOut};
 use super::explain::explain;
 use super::observer::{Pending, RequestObserver};
-use super::rate::{Bucket, wait_for_token};
 use super::request_info::{RequestInfo, is_endless};
 use super::transport::Transport;
 
@@ -22,7 +20,6 @@ use super::transport::Transport;
 pub(super) struct Sender {
     pub(super) transport: Transport,
     pub(super) timeout: Duration,
-    pub(super) bucket: Option<Mutex<Bucket>>,
     pub(super) observer: Option<Arc<dyn RequestObserver>>,
     pub(super) user_agent: HeaderValue,
 }
@@ -37,10 +34,6 @@ impl Sender {
         // Inside a data centre, compression costs both sides more CPU time than it saves. The
         // events of a compressed watch arrive in blocks, so each would wait for the next ones.
         headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
-        if let Some(bucket) = &self.bucket {
-            wait_for_token(bucket, observer).await;
-        }
-        // From here on, time is the server's.
         let mut pending = Pending::new(observer, info.verb);
         let answer = self.send_in_time(request).await;
         pending.set_outcome(&answer);

@@ -51,7 +51,7 @@ impl SourceError {
     }
 
     /// The server has not reached the version yet.
-    pub fn is_too_large(&self) -> bool {
+    pub fn is_version_too_large(&self) -> bool {
         self.status().is_some_and(|status| {
             status.causes.iter().any(|cause| cause.reason == "ResourceVersionTooLarge")
                 || status.message.contains("Too large resource version")

@@ -147,7 +147,7 @@ fn what_breaks_the_frame_is_refused_with_its_position() {
         (r#"{"type":"ADDED","object":7}"#, EVENT, 27, 0),
         (r#"{"type":"ADDED","object":{]}"#, "an object that ends with `}`", 25, 0),
         (r#"{"type":7,"object":{}}"#, EVENT, 22, 0),
-        (r#"{"object":{},"object":{}}"#, EVENT, 25, 0),
+        (r#"{"type":"ADDED","object":{},"object":{}}"#, "one object only", 37, 0),
         (r#"{"type":"BOOKMARK","object":{"metadata":{}}}"#, "a bookmark with a version", 44, 0),
         (r#"{"type":"ERROR","object":{"code":"c2VjcmV0"}}"#, "an ERROR event with a Status", 45, 0),
         (r#"{"type":"ADDED","object":{}}{"type":"ADDED"}"#, EVENT, 44, 1),

@@ -12,7 +12,7 @@ use crate::decode::frames::{Bookmark, Change, ListEnd, Status};
 use crate::transport::source::{ListRequest, Request, SourceError, WatchRequest};
 
 /// A complete list that is nothing special.
-pub(crate) const COMPLETE: Listed = Listed::Complete { epoch_changed: false };
+pub(crate) const COMPLETE: Listed = Listed::Complete { is_new_epoch: false };
 
 /// A reflector and its time.
 pub(crate) struct Driver {

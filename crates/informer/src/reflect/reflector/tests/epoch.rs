@@ -9,7 +9,7 @@ use super::driver::{COMPLETE, Driver, gone, internal, status, unreachable};
 use crate::decode::frames::Change;
 
 const WENT_BACK: Listed = Listed::Refused(ListFault::WentBack);
-const RESTORED: Listed = Listed::Complete { epoch_changed: true };
+const RESTORED: Listed = Listed::Complete { is_new_epoch: true };
 
 /// Makes the watch end so that a list is next.
 fn expire(driver: &mut Driver) {

@@ -187,8 +187,8 @@ impl Model {
 
     fn listed(&mut self, listed: Option<Listed>, listing: bool) {
         match listed {
-            Some(Listed::Complete { epoch_changed }) => {
-                if epoch_changed {
+            Some(Listed::Complete { is_new_epoch }) => {
+                if is_new_epoch {
                     self.highest = None;
                 }
             }

@@ -182,7 +182,7 @@ fn a_server_that_is_behind_is_retried_once_and_then_listed() {
     assert_eq!(driver.fail(&too_large()), Reaction::Retry);
     driver.wait();
     driver.watch_from("100");
-    assert_eq!(driver.fail(&too_large()), Reaction::Relist(Relist::Ahead));
+    assert_eq!(driver.fail(&too_large()), Reaction::Relist(Relist::ServerBehind));
     driver.wait();
     driver.stream();
 }
