@@ -158,8 +158,8 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
-// k8s.io/kubernetes points these at its own ./staging folders, which only work inside its repository;
-// here each is the release that was published from that folder.
+// k8s.io/kubernetes points these at its own ./staging folders, which only work inside its
+// repository; here each is the release that was published from that folder.
 replace (
 	k8s.io/api => k8s.io/api v0.36.3
 	k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.36.3

@@ -62,7 +62,7 @@ use series::{Series, Shown};
 /// | `objects` | gauge | objects in the cache |
 /// | `store_bytes` | gauge | what it takes, by `part`: `objects`, `structure`, `interned` |
 /// | `hot_objects`, `hot_bytes` | gauge | objects that are held decoded, by `type` |
-/// | `hot_hits_total`, `hot_misses_total` | counter | reads that found the object decoded, or had to decode it, by `type` |
+/// | `hot_hits_total`, `hot_misses_total` | counter | reads that had the object decoded, or not |
 /// | `pending_events` | gauge | events that wait for a handler, by `handler` |
 /// | `delivered_total` | counter | events that a handler was given |
 /// | `merged_total` | counter | events that merged with others because the handler was slow |
