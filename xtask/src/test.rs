@@ -13,9 +13,10 @@ use crate::process::CommandLine;
 pub(crate) const REAL_TIER: (&str, &str) = ("WINDLASS_TEST_REAL", "1");
 
 /// The packages that have tests on a real control plane.
-const REAL_PACKAGES: [&str; 6] = [
+const REAL_PACKAGES: [&str; 7] = [
     "sample-controller",
     "windlass-informer",
+    "windlass-manager",
     "windlass-reconciler",
     "windlass-testkit",
     "windlass-tests",
@@ -86,7 +87,7 @@ mod tests {
         assert_eq!(
             options.command().to_string(),
             "WINDLASS_TEST_REAL=1 cargo test --package sample-controller --package windlass-informer \
-             --package windlass-reconciler --package windlass-testkit \
+             --package windlass-manager --package windlass-reconciler --package windlass-testkit \
              --package windlass-tests --package windlass-workloads some_test"
         );
     }

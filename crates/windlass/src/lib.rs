@@ -6,6 +6,7 @@
 //!   changes;
 //! - [`indexer`]: what is in such a cache, found by key, namespace, label and whatever else you
 //!   declare;
+//! - [`manager`]: leader election, and a fence around the writes of the leader;
 //! - [`reconciler`]: the `Reconcile` trait, and a controller that wires informers to a queue;
 //! - [`workqueue`]: keys that wait for a worker, with dedup, delays, rate limits and retries.
 //!
@@ -49,6 +50,7 @@
 
 pub use windlass_indexer as indexer;
 pub use windlass_informer as informer;
+pub use windlass_manager as manager;
 pub use windlass_reconciler as reconciler;
 pub use windlass_workqueue as workqueue;
 

@@ -1,0 +1,32 @@
+//! Leader election: replicas contend for a Lease, and the one that holds it leads.
+//!
+//! ```text
+//!              create, or take over: nobody holds it,          not renewed before the renew
+//!              or its holder let it expire                     deadline, or somebody else holds it
+//!   standby ───────────────────────────────────────▶ leading ─────────────────────────────▶ lost
+//! ```
+//!
+//! The protocol is client-go's, so replicas of a Go program and of a Windlass program can contend
+//! for one Lease. The rules that keep two replicas from leading at once:
+//!
+//! - A standby takes a Lease over only when it has *observed* it unchanged for the whole lease
+//!   duration, by its own monotonic clock. The times in the Lease are for people: wall clocks may
+//!   be wrong, or jump.
+//! - The leader counts its renew deadline from *before* it sent the last renewal that succeeded.
+//!   A standby observes that renewal later, and waits for longer, so the leader stops first.
+//! - A replica that has lost the leadership never leads again: what it still runs is from before
+//!   another leader. Its process ends, and a new one contends.
+//! - Every write of the Lease carries the version that was read, so of two replicas that take over
+//!   at the same time one fails.
+//!
+//! The fields of coordinated leader election (`strategy`, `preferredHolder`) are kept and ignored.
+//!
+//! `contest` is the pure state machine, `record` is what a Lease says, `elector` sends the requests.
+
+mod contest;
+mod elector;
+mod record;
+mod timing;
+
+pub use elector::{Elector, ElectorBuilder, Ended, InvalidElection, Leadership};
+pub use timing::{InvalidTiming, Timing};

@@ -1,0 +1,231 @@
+//! The state machine of one replica in an election.
+//!
+//! It is pure: time and answers come in as arguments, requests go out as [`Step`]s. See the parent
+//! module for the rules. Invariants: `leads_until` is never later than the renew deadline, counted
+//! from before the last successful renewal was sent; a replica that has lost the leadership never
+//! leads again.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::coordination::v1::Lease;
+use tokio::time::Instant;
+
+use super::record::Record;
+use super::timing::{JITTER, Timing};
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Step {
+    /// Nothing before this time.
+    Wait(Instant),
+    /// Nothing ever again: the leadership is lost.
+    Lost,
+    /// Read the Lease.
+    Read,
+    /// Create the Lease with this record.
+    Create(Record),
+    /// Replace the Lease that was read, with this record in it.
+    Replace(Box<Lease>, Record),
+}
+
+/// How a request failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// Somebody else has written the Lease since it was read, has created it, or has deleted it.
+    Conflict,
+    /// Anything else. It is not known whether a write was made.
+    Other,
+}
+
+pub(super) struct Contest {
+    identity: String,
+    timing: Timing,
+    rng: fastrand::Rng,
+    /// The Lease as it was last read or written, and since when its record is known to be so.
+    observed: Option<Observed>,
+    /// What the last read asks for.
+    write: Option<Write>,
+    /// Set while this replica leads: no write may start later.
+    leads_until: Option<Instant>,
+    is_lost: bool,
+    next_try: Instant,
+    /// Whether the Lease must be read before it is written. A leader that knows the current version
+    /// renews without a read.
+    must_read: bool,
+}
+
+struct Observed {
+    lease: Lease,
+    record: Record,
+    since: Instant,
+}
+
+enum Write {
+    Create,
+    Replace,
+}
+
+impl Contest {
+    pub(super) fn new(identity: String, timing: Timing, seed: u64, now: Instant) -> Self {
+        Self {
+            identity,
+            timing,
+            rng: fastrand::Rng::with_seed(seed),
+            observed: None,
+            write: None,
+            leads_until: None,
+            is_lost: false,
+            next_try: now,
+            must_read: true,
+        }
+    }
+
+    /// What to do now. `time` is the wall clock's, for the record.
+    pub(super) fn next(&mut self, now: Instant, time: Timestamp) -> Step {
+        if self.leads_until.is_some_and(|until| now >= until) {
+            self.lose();
+        }
+        if self.is_lost {
+            return Step::Lost;
+        }
+        if now < self.next_try {
+            return Step::Wait(
+                self.leads_until.map_or(self.next_try, |end| end.min(self.next_try)),
+            );
+        }
+        match (self.write.take(), &self.observed) {
+            (Some(Write::Create), _) => Step::Create(self.record(None, time)),
+            (Some(Write::Replace), Some(observed)) => {
+                let record = self.record(Some(&observed.record), time);
+                Step::Replace(Box::new(observed.lease.clone()), record)
+            }
+            (None, Some(observed)) if self.leads_until.is_some() && !self.must_read => {
+                let record = self.record(Some(&observed.record), time);
+                Step::Replace(Box::new(observed.lease.clone()), record)
+            }
+            (Some(Write::Replace) | None, _) => Step::Read,
+        }
+    }
+
+    /// The Lease was read: `None` if there is none.
+    pub(super) fn read(&mut self, lease: Option<Lease>, sent: Instant, now: Instant) {
+        self.must_read = false;
+        let Some(lease) = lease else {
+            self.observed = None;
+            self.write = Some(Write::Create);
+            return;
+        };
+        self.observe(lease, now);
+        let observed = self.observed.as_ref().expect("it was just observed");
+        let (record, since) = (&observed.record, observed.since);
+        let is_ours = record.holder == self.identity;
+        let is_free = record.holder.is_empty() || now >= since + record.duration;
+        if is_ours || is_free {
+            self.write = Some(Write::Replace);
+        } else {
+            // Somebody else holds it, whatever this replica believed.
+            self.lose();
+            self.try_again(sent, now);
+        }
+    }
+
+    /// The Lease was written, by a request that was sent at `sent`.
+    pub(super) fn wrote(&mut self, lease: Lease, sent: Instant, now: Instant) {
+        self.observe(lease, now);
+        self.leads_until = Some(sent + self.timing.renew_deadline);
+        self.must_read = false;
+        self.next_try = now + self.timing.retry_period;
+    }
+
+    /// A request failed.
+    pub(super) fn failed(&mut self, failure: Failure, sent: Instant, now: Instant) {
+        let is_first = !std::mem::replace(&mut self.must_read, true);
+        // The version that the leader knew is old. Somebody has changed the Lease, or it was
+        // restored: read it again at once. After a second conflict, at the usual pace.
+        if failure == Failure::Conflict && self.leads_until.is_some() && is_first {
+            self.next_try = now;
+        } else {
+            self.try_again(sent, now);
+        }
+    }
+
+    /// Until when this replica leads, if it does.
+    pub(super) fn leads_until(&self) -> Option<Instant> {
+        self.leads_until
+    }
+
+    /// The latest time for the answer to a request that is sent now.
+    pub(super) fn request_deadline(&self, now: Instant) -> Instant {
+        let bound = now + self.timing.request_timeout();
+        self.leads_until.map_or(bound, |until| bound.min(until))
+    }
+
+    /// Who holds the Lease, as far as it is known. `None` if nobody does.
+    pub(super) fn holder(&self) -> Option<&str> {
+        let holder = self.observed.as_ref().map(|observed| observed.record.holder.as_str());
+        holder.filter(|holder| !holder.is_empty())
+    }
+
+    /// The record that releases a Lease, if this replica holds it.
+    pub(super) fn release(&self, lease: &Lease, time: Timestamp) -> Option<Record> {
+        let held = Record::of(lease);
+        (held.holder == self.identity).then(|| Record {
+            holder: String::new(),
+            // As client-go does it: older standbys respect the duration of a Lease that nobody
+            // holds, too.
+            duration: Duration::from_secs(1),
+            acquired: Some(time),
+            renewed: Some(time),
+            transitions: held.transitions,
+        })
+    }
+
+    /// The record to be written, on top of what is there.
+    fn record(&self, held: Option<&Record>, time: Timestamp) -> Record {
+        let is_ours = held.is_some_and(|held| held.holder == self.identity);
+        let transitions = held.map_or(0, |held| held.transitions);
+        // Every renewal has a new time, by which standbys see that the holder is alive: a clock that
+        // stands still or goes back is helped on. A Lease stores microseconds.
+        let last = held.filter(|_| is_ours).and_then(|held| held.renewed);
+        let after_last =
+            last.and_then(|last| last.checked_add(SignedDuration::from_micros(1)).ok());
+        let time = after_last.map_or(time, |after_last| time.max(after_last));
+        Record {
+            holder: self.identity.clone(),
+            duration: self.timing.lease_duration,
+            acquired: held.filter(|_| is_ours).map_or(Some(time), |held| held.acquired),
+            renewed: Some(time),
+            transitions: match held {
+                Some(_) if !is_ours => transitions.saturating_add(1),
+                _ => transitions,
+            },
+        }
+    }
+
+    /// Notes what the Lease is. The time counts from when its record was first seen to be so: other
+    /// changes of the Lease, such as to its labels, are no sign of life of its holder.
+    fn observe(&mut self, lease: Lease, now: Instant) {
+        let record = Record::of(&lease);
+        let known = self.observed.as_ref().filter(|observed| observed.record == record);
+        let since = known.map_or(now, |observed| observed.since);
+        self.observed = Some(Observed { lease, record, since });
+    }
+
+    /// Ends the leadership, if there is one.
+    fn lose(&mut self) {
+        self.is_lost |= self.leads_until.take().is_some();
+        self.write = None;
+        self.must_read = true;
+    }
+
+    /// The next try is a retry period after this one was sent, for a standby with jitter.
+    fn try_again(&mut self, sent: Instant, now: Instant) {
+        let factor =
+            if self.leads_until.is_some() { 1.0 } else { 1.0 + self.rng.f64() * (JITTER - 1.0) };
+        self.next_try = now.max(sent + self.timing.retry_period.mul_f64(factor));
+    }
+}
+
+#[cfg(test)]
+mod tests;

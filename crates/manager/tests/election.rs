@@ -1,0 +1,332 @@
+//! Electors that contend for a Lease: on the paused clock, and on both servers.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, join_all};
+use http::{Request, Response};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::client::Body;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::layer::layer_fn;
+use tower::{BoxError, Service};
+use windlass_informer::{ClientStack, HttpService, ResponseBody};
+use windlass_manager::{
+    Elector, Ended, Fence, InvalidElection, Leadership, NotLeader, Timing, TookTooLong,
+};
+use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule};
+use windlass_testkit::on_each_cluster;
+
+const NAME: &str = "operator";
+
+/// One replica: an elector that runs, and the way to the server.
+struct Replica {
+    leadership: watch::Receiver<Leadership>,
+    fence: Fence,
+    line: Arc<AtomicU8>,
+    stop: CancellationToken,
+    run: JoinHandle<Ended>,
+}
+
+/// What the way to the server does with requests.
+const WORKS: u8 = 0;
+const FAILS: u8 = 1;
+const HANGS: u8 = 2;
+
+/// The way to the server.
+struct Line {
+    state: Arc<AtomicU8>,
+    inner: HttpService,
+}
+
+impl Service<Request<Body>> for Line {
+    type Response = Response<ResponseBody>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        match self.state.load(Ordering::Relaxed) {
+            WORKS => Box::pin(self.inner.call(request)),
+            FAILS => Box::pin(async { Err("no route to the server".into()) }),
+            _ => Box::pin(std::future::pending()),
+        }
+    }
+}
+
+impl Replica {
+    fn start(tasks: &TaskTracker, server: &ApiServer, identity: &str) -> Self {
+        let line = Arc::new(AtomicU8::new(WORKS));
+        let state = Arc::clone(&line);
+        let layer = layer_fn(move |inner| Line { state: Arc::clone(&state), inner });
+        let client = ClientStack::new().layer(layer).around(server.service(), "default");
+        let elector = Elector::builder(client, "default", NAME).identity(identity).build();
+        let elector = elector.expect("the defaults are valid");
+        let (leadership, fence) = (elector.leadership(), elector.fence().clone());
+        let stop = CancellationToken::new();
+        let run = tasks.spawn(elector.run(stop.clone()));
+        Self { leadership, fence, line, stop, run }
+    }
+
+    async fn wait_until_leading(&mut self) {
+        self.leadership.wait_for(Leadership::is_leading).await.expect("the elector lives");
+    }
+
+    async fn wait_for_leader(&mut self, identity: &str) {
+        let standby = Leadership::Standby { leader: Some(identity.to_owned()) };
+        self.leadership.wait_for(|state| *state == standby).await.expect("the elector lives");
+    }
+
+    fn set_line(&self, state: u8) {
+        self.line.store(state, Ordering::Relaxed);
+    }
+
+    /// `ConfigMaps` through a client whose writes only the leader may send.
+    fn fenced(&self, server: &ApiServer) -> Api<ConfigMap> {
+        let stack = ClientStack::new().layer(self.fence.clone());
+        Api::default_namespaced(stack.around(server.service(), "default"))
+    }
+
+    async fn stop(self) -> Ended {
+        self.stop.cancel();
+        self.run.await.expect("the elector must not panic")
+    }
+}
+
+fn config_map(name: &str) -> ConfigMap {
+    let mut map = ConfigMap::default();
+    map.metadata.name = Some(name.to_owned());
+    map
+}
+
+/// An error of a type in the chain of sources of another.
+fn found<T: std::error::Error + 'static>(error: &kube::Error) -> Option<String> {
+    let mut chain = windlass_informer::error_chain(error);
+    chain.find_map(|error| error.downcast_ref::<T>()).map(ToString::to_string)
+}
+
+fn leases(server: &ApiServer) -> Api<Lease> {
+    Api::default_namespaced(kube::Client::new(server.service(), "default"))
+}
+
+async fn holder(leases: &Api<Lease>) -> String {
+    let lease = leases.get(NAME).await.expect("the Lease must be there");
+    lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn leader_that_stops_releases_the_lease_and_a_standby_leads_at_once() {
+    let (server, tasks) = (ApiServer::new(), TaskTracker::new());
+    let mut first = Replica::start(&tasks, &server, "first");
+    first.wait_until_leading().await;
+    let mut second = Replica::start(&tasks, &server, "second");
+    second.wait_for_leader("first").await;
+
+    let stopped = Instant::now();
+    assert_eq!(first.stop().await, Ended::Stopped);
+    assert_eq!(holder(&leases(&server)).await, "");
+    second.wait_until_leading().await;
+    // Its next try, and not the end of the lease.
+    assert!(stopped.elapsed() <= Duration::from_millis(2_400));
+    assert_eq!(holder(&leases(&server)).await, "second");
+}
+
+#[tokio::test(start_paused = true)]
+async fn leader_that_is_cut_off_stops_leading_before_a_standby_takes_over() {
+    for trouble in [FAILS, HANGS] {
+        let (server, tasks) = (ApiServer::new(), TaskTracker::new());
+        let mut first = Replica::start(&tasks, &server, "first");
+        first.wait_until_leading().await;
+        let mut second = Replica::start(&tasks, &server, "second");
+        second.wait_for_leader("first").await;
+        let cut = Instant::now();
+        first.set_line(trouble);
+        assert_eq!(first.run.await.expect("no panic"), Ended::Lost);
+        assert!(cut.elapsed() <= Duration::from_secs(10), "the renew deadline");
+        assert!(!first.fence.is_open());
+        assert!(!first.leadership.borrow().is_leading());
+        assert!(!second.leadership.borrow().is_leading());
+
+        second.wait_until_leading().await;
+        let spec = leases(&server).get(NAME).await.expect("it is there").spec;
+        assert_eq!(spec.and_then(|spec| spec.lease_transitions), Some(1));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn elector_whose_server_hangs_can_be_stopped() {
+    let (server, tasks) = (ApiServer::new(), TaskTracker::new());
+    let mut leader = Replica::start(&tasks, &server, "first");
+    leader.wait_until_leading().await;
+    leader.set_line(HANGS);
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let began = Instant::now();
+    assert_eq!(leader.stop().await, Ended::Stopped);
+    assert!(began.elapsed() <= Duration::from_secs(5), "it gives up the release");
+}
+
+#[tokio::test(start_paused = true)]
+async fn lease_is_released_if_the_answer_to_the_last_renewal_was_lost() {
+    let (server, tasks) = (ApiServer::new(), TaskTracker::new());
+    let mut leader = Replica::start(&tasks, &server, "first");
+    leader.wait_until_leading().await;
+    let lost = FaultRule::new(Fault::LoseAnswer).resource("leases").verb("update");
+    server.faults().add(lost.times(1));
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(leader.stop().await, Ended::Stopped);
+    assert_eq!(holder(&leases(&server)).await, "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_leader_writes_through_its_fence() {
+    let (server, tasks) = (ApiServer::new(), TaskTracker::new());
+    let mut first = Replica::start(&tasks, &server, "first");
+    first.wait_until_leading().await;
+    let mut second = Replica::start(&tasks, &server, "second");
+    second.wait_for_leader("first").await;
+    let (params, delete) = (PostParams::default(), DeleteParams::default());
+    let created = first.fenced(&server).create(&params, &config_map("settings")).await;
+    created.expect("the leader may write");
+    let refused = second.fenced(&server).delete("settings", &delete).await;
+    let reason = found::<NotLeader>(&refused.expect_err("a standby may not write"));
+    let reason = reason.expect("it says why");
+    assert!(reason.contains("delete configmaps default/settings was not sent"), "{reason}");
+    second.fenced(&server).get("settings").await.expect("a standby may read");
+
+    // The clock closes the fence of a process that was paused, and knows nothing yet.
+    let times = first.fence.clone();
+    assert!(times.is_open());
+    tokio::time::advance(Duration::from_secs(10)).await;
+    assert!(!times.is_open());
+}
+
+#[tokio::test(start_paused = true)]
+async fn elector_that_is_dropped_no_longer_leads() {
+    let (server, tasks) = (ApiServer::new(), TaskTracker::new());
+    let mut first = Replica::start(&tasks, &server, "first");
+    first.wait_until_leading().await;
+    first.run.abort();
+    first.leadership.wait_for(|state| !state.is_leading()).await.expect("it was published");
+    assert!(!first.fence.is_open());
+}
+
+#[tokio::test(start_paused = true)]
+async fn write_that_waits_for_the_rate_limit_past_the_renew_deadline_is_not_sent() {
+    let (server, tasks) = (ApiServer::new(), TaskTracker::new());
+    let mut first = Replica::start(&tasks, &server, "first");
+    first.wait_until_leading().await;
+    let one = NonZeroU32::MIN;
+    let stack = ClientStack::new().rate(one, one).layer(first.fence.clone());
+    let client = stack.around(server.service(), "default");
+    let maps: Api<ConfigMap> = Api::default_namespaced(client);
+    first.set_line(FAILS);
+    let (params, map) = (PostParams::default(), config_map("a"));
+    // One a second, so the last of them have their turn after the fence was closed.
+    let writes = (0..20).map(|_| maps.create(&params, &map));
+    let answers = join_all(writes).await;
+    answers[0].as_ref().expect("the first one goes at once");
+    let last = answers[19].as_ref().expect_err("its turn came too late");
+    assert!(found::<NotLeader>(last).is_some(), "{last}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn write_under_way_is_given_up_when_the_lease_may_expire_and_not_while_it_is_renewed() {
+    let (server, tasks) = (ApiServer::new(), TaskTracker::new());
+    let mut first = Replica::start(&tasks, &server, "first");
+    first.wait_until_leading().await;
+    let slow = |seconds| FaultRule::new(Fault::Delay(Duration::from_secs(seconds)));
+    server.faults().add(slow(25).resource("configmaps").times(1));
+    let (params, maps) = (PostParams::default(), first.fenced(&server));
+    maps.create(&params, &config_map("a")).await.expect("the leader renews, so it may take long");
+
+    server.faults().add(slow(25).resource("configmaps").times(1));
+    let began = Instant::now();
+    first.set_line(FAILS);
+    let given_up = maps.create(&params, &config_map("b")).await.expect_err("the lease may expire");
+    assert!(found::<TookTooLong>(&given_up).is_some(), "{given_up}");
+    assert!(began.elapsed() <= Duration::from_secs(15), "the lease duration");
+}
+
+#[tokio::test(start_paused = true)]
+async fn leader_whose_lease_is_given_to_another_by_hand_stops_leading() {
+    let (server, tasks) = (ApiServer::new(), TaskTracker::new());
+    let mut first = Replica::start(&tasks, &server, "first");
+    first.wait_until_leading().await;
+    let patch = serde_json::json!({"spec": {"holderIdentity": "a person"}});
+    let params = PatchParams::default();
+    leases(&server).patch(NAME, &params, &Patch::Merge(patch)).await.expect("it is patched");
+    assert_eq!(first.run.await.expect("no panic"), Ended::Lost);
+    // Nobody renews for that person, so another replica leads when the lease has expired.
+    Replica::start(&tasks, &server, "second").wait_until_leading().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn leader_whose_lease_is_deleted_goes_on_leading() {
+    let (server, tasks) = (ApiServer::new(), TaskTracker::new());
+    let mut first = Replica::start(&tasks, &server, "first");
+    first.wait_until_leading().await;
+    leases(&server).delete(NAME, &DeleteParams::default()).await.expect("it is deleted");
+    first.leadership.mark_unchanged();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert!(first.leadership.changed().now_or_never().is_none(), "its leadership went on");
+    assert_eq!(holder(&leases(&server)).await, "first");
+}
+
+#[tokio::test]
+async fn identities_are_unique_and_none_is_empty() {
+    let client = || kube::Client::new(ApiServer::new().service(), "default");
+    let elector = || Elector::builder(client(), "default", NAME).build().expect("valid");
+    assert_ne!(elector().identity(), elector().identity());
+    let empty = Elector::builder(client(), "default", NAME).identity("").build();
+    assert_eq!(empty.map(drop), Err(InvalidElection::NoIdentity));
+}
+
+/// Short, for servers whose clock cannot be paused.
+const QUICK: Timing = Timing {
+    lease_duration: Duration::from_secs(3),
+    renew_deadline: Duration::from_secs(2),
+    retry_period: Duration::from_millis(300),
+};
+
+#[tokio::test]
+async fn replica_that_dies_is_followed_by_another() {
+    on_each_cluster(async |cluster| {
+        let namespace = cluster.namespace("election").await.expect("a namespace");
+        let client = cluster.client().expect("a client");
+        let elector = || {
+            let builder = Elector::builder(client.clone(), &namespace, NAME);
+            builder.timing(QUICK).build().expect("valid")
+        };
+        let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+        let leads = async |leadership: &mut watch::Receiver<Leadership>| {
+            leadership.wait_for(Leadership::is_leading).await.expect("it lives");
+        };
+        let (first, second) = (elector(), elector());
+        let (mut first_leads, fence) = (first.leadership(), first.fence().clone());
+        let mut second_leads = second.leadership();
+        let killed = tasks.spawn(first.run(stop.clone()));
+        leads(&mut first_leads).await;
+        let standby = tasks.spawn(second.run(stop.clone()));
+        killed.abort();
+        leads(&mut second_leads).await;
+        assert!(!fence.is_open(), "the first must have stopped before the second leads");
+        stop.cancel();
+        assert_eq!(standby.await.expect("no panic"), Ended::Stopped);
+        let leases: Api<Lease> = Api::namespaced(client.clone(), &namespace);
+        assert_eq!(holder(&leases).await, "", "the Lease was released");
+    })
+    .await;
+}
