@@ -21,7 +21,8 @@
 //!
 //! The fields of coordinated leader election (`strategy`, `preferredHolder`) are kept and ignored.
 //!
-//! `contest` is the pure state machine, `record` is what a Lease says, `elector` sends the requests.
+//! `contest` is the pure state machine, `record` is what a Lease says, `elector` sends the
+//! requests.
 
 mod contest;
 mod elector;

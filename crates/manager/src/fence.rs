@@ -30,11 +30,11 @@ use tower::{BoxError, Layer, Service};
 use windlass_informer::{HttpService, RequestInfo, RequestTarget, ResponseBody};
 
 /// Lets writes through while this replica leads. A [`Layer`] for
-/// [`ClientStack::layer`](windlass_informer::ClientStack::layer). Add it last: a layer below it could
-/// repeat or delay a write that has passed.
+/// [`ClientStack::layer`](windlass_informer::ClientStack::layer). Add it last: a layer below it
+/// could repeat or delay a write that has passed.
 ///
-/// Reads always pass, and so do writes that standbys make as well: events, and reviews of tokens and
-/// access. The election itself has a client without a fence.
+/// Reads always pass, and so do writes that standbys make as well: events, and reviews of tokens
+/// and access. The election itself has a client without a fence.
 #[derive(Clone, Debug)]
 pub struct Fence {
     times: Arc<Mutex<Times>>,
@@ -107,7 +107,8 @@ impl Fence {
         let mut timer = pin!(sleep_until(self.writes_until()));
         poll_fn(|cx| {
             loop {
-                // By the clock and not by the timer: after a pause, the request must not go on first.
+                // By the clock and not by the timer: after a pause, the request must not go on
+                // first.
                 let until = self.writes_until();
                 if Instant::now() >= until {
                     let request = request.clone();

@@ -3,8 +3,8 @@
 //! Several replicas of an operator run at the same time, and one of them works: the leader.
 //!
 //! - [`election`]: who leads. The replicas contend for a Lease, as client-go's do.
-//! - [`fence`]: what only the leader may do. A client with a [`Fence`] refuses writes as soon as the
-//!   leadership may be over, even if the process was paused and does not know yet.
+//! - [`fence`]: what only the leader may do. A client with a [`Fence`] refuses writes as soon as
+//!   the leadership may be over, even if the process was paused and does not know yet.
 
 #![forbid(unsafe_code)]
 

@@ -185,8 +185,8 @@ impl Contest {
     fn record(&self, held: Option<&Record>, time: Timestamp) -> Record {
         let is_ours = held.is_some_and(|held| held.holder == self.identity);
         let transitions = held.map_or(0, |held| held.transitions);
-        // Every renewal has a new time, by which standbys see that the holder is alive: a clock that
-        // stands still or goes back is helped on. A Lease stores microseconds.
+        // Every renewal has a new time, by which standbys see that the holder is alive: a clock
+        // that stands still or goes back is helped on. A Lease stores microseconds.
         let last = held.filter(|_| is_ours).and_then(|held| held.renewed);
         let after_last =
             last.and_then(|last| last.checked_add(SignedDuration::from_micros(1)).ok());

@@ -104,8 +104,8 @@ impl Leadership {
 
 impl ElectorBuilder {
     /// The identity of this process in the Lease. It must be unique to the process: two processes
-    /// with one identity would both lead. Default: the variable `POD_NAME` or `HOSTNAME`, and random
-    /// digits, because a host name alone may belong to two processes.
+    /// with one identity would both lead. Default: the variable `POD_NAME` or `HOSTNAME`, and
+    /// random digits, because a host name alone may belong to two processes.
     pub fn identity(mut self, identity: impl Into<String>) -> Self {
         self.identity = identity.into();
         self
@@ -190,8 +190,8 @@ impl Elector {
     }
 
     /// Contends for the Lease, and renews it, until the leadership is lost or `stop` is cancelled.
-    /// When it is stopped, it releases the Lease: stop whatever only the leader may do before, since
-    /// another replica may lead right afterwards.
+    /// When it is stopped, it releases the Lease: stop whatever only the leader may do before,
+    /// since another replica may lead right afterwards.
     ///
     /// # Cancel safety
     /// If it is dropped, the fence closes and the replica no longer counts as the leader, but the
@@ -216,8 +216,8 @@ impl Elector {
     }
 }
 
-/// An election under way. However it ends, the fence is closed and nobody takes this replica for the
-/// leader any more.
+/// An election under way. However it ends, the fence is closed and nobody takes this replica for
+/// the leader any more.
 struct Run {
     elector: Elector,
     contest: Contest,

@@ -288,9 +288,9 @@ impl Events {
     }
 }
 
-/// Replicas whose requests and answers are delayed and lost, which are paused, and whose wall clocks
-/// say anything or stand still. One that has lost the leadership is replaced by a new process.
-/// Returns how many processes led.
+/// Replicas whose requests and answers are delayed and lost, which are paused, and whose wall
+/// clocks say anything or stand still. One that has lost the leadership is replaced by a new
+/// process. Returns how many processes led.
 fn simulate(seed: u64) -> usize {
     const REPLICAS: usize = 3;
     let mut rng = fastrand::Rng::with_seed(seed);
