@@ -124,8 +124,8 @@ impl ClientStack {
         Self { user_agent, ..self }
     }
 
-    /// Adds a layer below those added before and above the stack's own steps: it gets a request when
-    /// the rate limit lets it go, and its answer last.
+    /// Adds a layer below those added before and above the stack's own steps: it gets a request
+    /// when the rate limit lets it go, and its answer last.
     pub fn layer<L, S, B>(mut self, layer: L) -> Self
     where
         L: Layer<HttpService, Service = S> + Send + Sync + 'static,
