@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -261,7 +261,11 @@ impl Engine {
             };
             tokio::select! {
                 () = self.stop.cancelled() => return None,
-                Some(ended) = feeds.join_next() => return ended.err().map(|error| describe(&error)),
+                Some(ended) = feeds.join_next() => {
+                    // Only a runtime that ends cancels a feed, and that is no failure.
+                    let panicked = ended.is_err_and(|error| error.is_panic());
+                    return panicked.then(|| FEED_PANICKED.to_owned());
+                }
                 () = self.joined.notified() => {}
                 () = resync => {}
             }
@@ -327,8 +331,5 @@ impl Drop for Engine {
     }
 }
 
-/// How a task ended. The message of a panic is not repeated, because it may show an object.
-fn describe(error: &JoinError) -> String {
-    let end = if error.is_panic() { "panicked, as its own message says" } else { "was cancelled" };
-    format!("a task of the informer {end}")
-}
+/// The message of the panic is not repeated, because it may show an object.
+const FEED_PANICKED: &str = "a task of the informer panicked, as its own message says";
