@@ -1,0 +1,352 @@
+//! An address that is served, over plain HTTP or TLS.
+//!
+//! [`Listener::serve`] accepts connections, and each has a task of its own. A slow client cannot
+//! hold a connection forever: there is a limit for its handshake, for the time until a complete
+//! request has arrived, and for the whole connection. Connections beyond
+//! [`CONNECTIONS_MAX`] wait in the backlog of the operating system until others have ended.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+use super::tls::Tls;
+
+/// How many connections there may be at a time. Probes and scrapes need a few.
+const CONNECTIONS_MAX: usize = 128;
+
+/// How long a TLS handshake may take: as long as Go's HTTP client waits for one.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a connection may wait for a complete header, and so also how long it may be idle. It is
+/// none of the usual intervals of scrapes (15, 30, 60 s): a scrape would often meet a connection
+/// that is just being closed.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How long a connection may last, so that a client that reads slowly does not hold it forever.
+/// Clients open another one.
+const CONNECTION_LIFETIME: Duration = Duration::from_secs(120);
+
+/// How long requests under way may take after the listener was stopped: a small part of the 30 s
+/// that Kubernetes gives to the whole process.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long to wait after a connection could not be accepted. The usual reason is that there are
+/// too many open files; those that are closed make room.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The largest header. Tokens have one to two kilobytes, with many groups some more.
+const HEADER_BYTES_MAX: usize = 64 * 1024;
+
+/// An address that is bound, and not served yet.
+///
+/// ```
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use axum::{Router, routing::get};
+/// use tokio_util::sync::CancellationToken;
+/// use windlass_manager::http::Listener;
+///
+/// let stop = CancellationToken::new();
+/// let listener = Listener::bind("127.0.0.1:8080", "--metrics-bind-address").await?;
+/// let router = Router::new().route("/metrics", get(|| async { "# EOF\n" }));
+/// listener.serve(router, None, stop).await;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Listener {
+    inner: TcpListener,
+    address: SocketAddr,
+}
+
+/// An address cannot be bound. The message says why, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", self.message())]
+pub struct BindError {
+    address: String,
+    flag: String,
+    source: io::Error,
+}
+
+impl BindError {
+    fn message(&self) -> String {
+        let Self { address, flag, source } = self;
+        match source.kind() {
+            io::ErrorKind::AddrInUse => format!(
+                "address {address} is in use: stop the other process, or choose another address \
+                 with {flag}"
+            ),
+            io::ErrorKind::PermissionDenied => format!(
+                "this user may not listen on address {address}: choose a port above 1023 with \
+                 {flag}"
+            ),
+            io::ErrorKind::AddrNotAvailable => format!(
+                "address {address} is not an address of this machine: choose another one with \
+                 {flag}, such as 127.0.0.1:8080, or :8080 for all addresses of the machine"
+            ),
+            _ => format!(
+                "address {address} cannot be bound ({source}): give {flag} a host and a port, \
+                 such as 127.0.0.1:8080, or :8080 for all addresses of the machine"
+            ),
+        }
+    }
+}
+
+impl Listener {
+    /// Binds an address: a host and a port, or `:8080` for all addresses of the machine, as in Go.
+    /// Port 0 takes a free one. The flag is where people set the address; errors name it.
+    ///
+    /// Cancel safety: dropped half-way, nothing is bound.
+    ///
+    /// # Errors
+    /// Returns an error if the address is in use, not of this machine, or no address at all.
+    pub async fn bind(address: &str, flag: &str) -> Result<Self, BindError> {
+        let bound = bind(address).await.and_then(|inner| Ok((inner.local_addr()?, inner)));
+        match bound {
+            Ok((address, inner)) => Ok(Self { inner, address }),
+            Err(source) => {
+                Err(BindError { address: address.to_owned(), flag: flag.to_owned(), source })
+            }
+        }
+    }
+
+    /// Where it listens, with the port that was taken.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves a router until the token is cancelled. Then it closes the port and idle connections,
+    /// and waits at most 5 s for requests under way. With TLS, it also reads the files of
+    /// the certificate again when they change.
+    ///
+    /// Cancel safety: dropped half-way, the port and all connections are closed at once.
+    pub async fn serve(self, router: Router, tls: Option<Tls>, stop: CancellationToken) {
+        let acceptor = tls.as_ref().map(Tls::acceptor);
+        let reload = async {
+            if let Some(tls) = &tls {
+                tls.reload_until(&stop).await;
+            }
+        };
+        tokio::join!(self.accept(router, acceptor, &stop), reload);
+    }
+
+    async fn accept(self, router: Router, tls: Option<TlsAcceptor>, stop: &CancellationToken) {
+        let mut connections = JoinSet::new();
+        let mut has_failed = false;
+        loop {
+            let has_room = connections.len() < CONNECTIONS_MAX;
+            tokio::select! {
+                () = stop.cancelled() => break,
+                Some(ended) = connections.join_next() => report(ended),
+                accepted = self.inner.accept(), if has_room => match accepted {
+                    Ok((stream, _)) => {
+                        has_failed = false;
+                        let tls = tls.clone();
+                        connections.spawn(connection(stream, router.clone(), tls, stop.clone()));
+                    }
+                    Err(error) => {
+                        // One line for each series of failures.
+                        if !has_failed {
+                            let address = self.address;
+                            tracing::warn!(%address, %error, "a connection could not be accepted");
+                        }
+                        has_failed = true;
+                        stop.run_until_cancelled(sleep(ACCEPT_PAUSE)).await;
+                    }
+                },
+            }
+        }
+        // Closes the port first, so that clients try another replica.
+        drop(self.inner);
+        while let Some(ended) = connections.join_next().await {
+            report(ended);
+        }
+    }
+}
+
+async fn bind(address: &str) -> io::Result<TcpListener> {
+    let Some(port) = address.strip_prefix(':') else {
+        return TcpListener::bind(address).await;
+    };
+    // This takes IPv4, too, but needs a machine that has IPv6.
+    match TcpListener::bind(format!("[::]:{port}")).await {
+        Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
+            TcpListener::bind(format!("0.0.0.0:{port}")).await
+        }
+        bound => bound,
+    }
+}
+
+/// A connection reports its own errors, but not its panic.
+fn report(ended: Result<(), JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "a request could not be answered: please report this bug");
+    }
+}
+
+async fn connection(
+    stream: TcpStream,
+    router: Router,
+    tls: Option<TlsAcceptor>,
+    stop: CancellationToken,
+) {
+    // Answers are written at once: delaying them to fill packets gains nothing.
+    let _ = stream.set_nodelay(true);
+    let Some(acceptor) = tls else {
+        return requests(stream, router, &stop).await;
+    };
+    let handshake = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream));
+    match stop.run_until_cancelled(handshake).await {
+        Some(Ok(Ok(stream))) => requests(stream, router, &stop).await,
+        // Whoever can reach the port can cause these, so they are no warnings.
+        Some(Ok(Err(error))) => tracing::debug!(%error, "a TLS handshake failed"),
+        Some(Err(_)) => tracing::debug!("a TLS handshake took too long"),
+        None => {}
+    }
+}
+
+/// Answers the requests of a connection.
+async fn requests(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: Router,
+    stop: &CancellationToken,
+) {
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIMEOUT)
+        .max_header_size(HEADER_BYTES_MAX);
+    let service = TowerToHyperService::new(router);
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let ended = tokio::select! {
+        ended = connection.as_mut() => Some(ended),
+        () = stop.cancelled() => None,
+        () = sleep(CONNECTION_LIFETIME) => None,
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
+            connection.as_mut().graceful_shutdown();
+            timeout(DRAIN_TIMEOUT, connection).await.unwrap_or(Ok(()))
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection broke");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+    use futures::FutureExt as _;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+    use tokio::time::Instant;
+
+    use super::*;
+
+    const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: test\r\n\r\n";
+
+    /// A connection with its client: how it goes on, and the other end.
+    fn connect(router: Router, stop: &CancellationToken) -> (JoinSet<()>, DuplexStream) {
+        let (client, server) = duplex(1024);
+        let (mut task, stop) = (JoinSet::new(), stop.clone());
+        task.spawn(async move { requests(server, router, &stop).await });
+        (task, client)
+    }
+
+    fn hello() -> Router {
+        Router::new().route("/", get(|| async { "hello" }))
+    }
+
+    /// How long a connection lasts, in seconds.
+    async fn lifetime(mut task: JoinSet<()>) -> u64 {
+        let start = Instant::now();
+        task.join_next().await.expect("a connection").expect("it must not panic");
+        start.elapsed().as_secs()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn header_that_never_ends_ends_the_connection() {
+        let (task, mut client) = connect(hello(), &CancellationToken::new());
+        client.write_all(b"GET / HTTP/1.1\r\nhost:").await.expect("written");
+        assert_eq!(lifetime(task).await, HEADER_TIMEOUT.as_secs());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn idle_connection_ends() {
+        let (task, mut client) = connect(hello(), &CancellationToken::new());
+        client.write_all(REQUEST).await.expect("written");
+        assert_eq!(lifetime(task).await, HEADER_TIMEOUT.as_secs());
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.expect("an answer");
+        assert!(answer.ends_with("hello"), "{answer}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn client_that_does_not_read_the_answer_loses_the_connection() {
+        let long = Router::new().route("/", get(|| async { "long".repeat(1_000_000) }));
+        let (task, mut client) = connect(long, &CancellationToken::new());
+        client.write_all(REQUEST).await.expect("written");
+        assert_eq!(lifetime(task).await, (CONNECTION_LIFETIME + DRAIN_TIMEOUT).as_secs());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn stop_closes_idle_connections_at_once() {
+        let stop = CancellationToken::new();
+        let (fresh, _client) = connect(hello(), &stop);
+        let (used, mut client) = connect(hello(), &stop);
+        client.write_all(REQUEST).await.expect("written");
+        let mut answer = [0; 8];
+        client.read_exact(&mut answer).await.expect("an answer");
+        tokio::task::yield_now().await;
+        stop.cancel();
+        assert_eq!((lifetime(fresh).await, lifetime(used).await), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn stop_waits_for_a_request_under_way_but_not_forever() {
+        let slow = |seconds| {
+            Router::new().route("/", get(move || sleep(Duration::from_secs(seconds)).map(|()| "a")))
+        };
+        for (takes, lasts, is_answered) in [(3, 3, true), (60, DRAIN_TIMEOUT.as_secs(), false)] {
+            let stop = CancellationToken::new();
+            let (task, mut client) = connect(slow(takes), &stop);
+            client.write_all(REQUEST).await.expect("written");
+            // The handler has begun when the time has moved on.
+            sleep(Duration::from_millis(1)).await;
+            stop.cancel();
+            let start = Instant::now();
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).await.expect("an end");
+            assert_eq!(
+                start.elapsed().as_secs_f64().round(),
+                Duration::from_secs(lasts).as_secs_f64()
+            );
+            assert_eq!(answer.starts_with("HTTP/1.1 200"), is_answered, "{answer}");
+            lifetime(task).await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn header_that_is_too_large_is_refused() {
+        let (task, mut client) = connect(hello(), &CancellationToken::new());
+        let header = format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "x".repeat(HEADER_BYTES_MAX));
+        // The connection may be closed before everything is written.
+        let _ = client.write_all(header.as_bytes()).await;
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
+        lifetime(task).await;
+    }
+}

@@ -1,0 +1,184 @@
+//! Listeners on real sockets: addresses that cannot be bound, TLS, a renewed certificate, a stop.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::get;
+use rcgen::CertifiedKey;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use windlass_manager::http::{Listener, Tls};
+
+const FLAG: &str = "--metrics-bind-address";
+
+/// A listener that serves in the background.
+struct Served {
+    address: SocketAddr,
+    stop: CancellationToken,
+    serving: JoinHandle<()>,
+}
+
+impl Served {
+    async fn start(router: Router, tls: Option<Tls>) -> Self {
+        let listener = Listener::bind("127.0.0.1:0", FLAG).await.expect("a free port");
+        let (address, stop) = (listener.address(), CancellationToken::new());
+        let serving = TaskTracker::new().spawn(listener.serve(router, tls, stop.clone()));
+        Self { address, stop, serving }
+    }
+
+    async fn stop(self) {
+        self.stop.cancel();
+        self.serving.await.expect("the listener must not panic");
+    }
+}
+
+fn hello() -> Router {
+    Router::new().route("/hello", get(|| async { "hello" }))
+}
+
+/// Sends a request, and reads until the connection is closed.
+async fn exchange(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> std::io::Result<String> {
+    stream.write_all(b"GET /hello HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n").await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    Ok(answer)
+}
+
+/// Sends a request over TLS, and trusts one certificate alone.
+async fn exchange_tls(
+    address: SocketAddr,
+    trusted: &CertificateDer<'_>,
+) -> std::io::Result<String> {
+    let mut roots = RootCertStore::empty();
+    roots.add(trusted.clone().into_owned()).expect("a certificate");
+    let provider = tokio_rustls::rustls::crypto::ring::default_provider();
+    let config = ClientConfig::builder_with_provider(provider.into())
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from("localhost").expect("a name");
+    let stream = TcpStream::connect(address).await?;
+    exchange(TlsConnector::from(Arc::new(config)).connect(name, stream).await?).await
+}
+
+fn issue(folder: &Path) -> CertificateDer<'static> {
+    let CertifiedKey { cert, signing_key } =
+        rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    std::fs::write(folder.join("tls.crt"), cert.pem()).expect("written");
+    std::fs::write(folder.join("tls.key"), signing_key.serialize_pem()).expect("written");
+    cert.der().clone()
+}
+
+#[tokio::test]
+async fn address_in_use_is_an_error_that_says_what_to_do() {
+    let first = Listener::bind("127.0.0.1:0", FLAG).await.expect("a free port");
+    let address = first.address();
+    let error = Listener::bind(&address.to_string(), FLAG).await.expect_err("in use");
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "address {address} is in use: stop the other process, or choose another address with \
+             --metrics-bind-address"
+        )
+    );
+}
+
+#[tokio::test]
+async fn address_that_is_none_is_an_error_that_names_the_flag() {
+    // The second one is reserved for documentation, so no machine has it.
+    for (address, why) in [
+        ("8080", "give --metrics-bind-address a host and a port"),
+        (":eighty", "give --metrics-bind-address a host and a port"),
+        ("192.0.2.1:8080", "is not an address of this machine"),
+    ] {
+        let error = Listener::bind(address, FLAG).await.expect_err(address).to_string();
+        assert!(error.starts_with(&format!("address {address} ")), "{error}");
+        assert!(error.contains(why) && error.contains(FLAG), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn port_alone_listens_on_all_addresses() {
+    let listener = Listener::bind(":0", FLAG).await.expect("a free port");
+    assert!(listener.address().ip().is_unspecified());
+    let (port, stop) = (listener.address().port(), CancellationToken::new());
+    let serving = TaskTracker::new().spawn(listener.serve(hello(), None, stop.clone()));
+    let stream = TcpStream::connect(("127.0.0.1", port)).await.expect("a connection");
+    assert!(exchange(stream).await.expect("an answer").ends_with("hello"));
+    stop.cancel();
+    serving.await.expect("it must not panic");
+}
+
+#[tokio::test]
+async fn stop_closes_the_port_and_finishes_the_request_under_way() {
+    let (begun, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (tell, wait) = (Arc::clone(&begun), Arc::clone(&go_on));
+    let slow = async move || {
+        tell.notify_one();
+        wait.notified().await;
+        "finished"
+    };
+    let served = Served::start(Router::new().route("/hello", get(slow)), None).await;
+    let address = served.address;
+    let idle = TcpStream::connect(address).await.expect("a connection");
+    let client = TcpStream::connect(address).await.expect("a connection");
+    let request = TaskTracker::new().spawn(exchange(client));
+    begun.notified().await;
+    served.stop.cancel();
+    // An idle connection is closed, and so is the port, while the request is still under way.
+    let mut idle = idle;
+    assert_eq!(idle.read(&mut [0; 1]).await.expect("a clean end"), 0);
+    while TcpStream::connect(address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    go_on.notify_one();
+    let answer = request.await.expect("no panic").expect("an answer");
+    assert!(answer.ends_with("finished"), "{answer}");
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn renewed_certificate_is_used_without_a_restart() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let old = issue(folder.path());
+    let tls = Tls::from_folder(folder.path()).await.expect("a certificate");
+    let tls = tls.reload_period(Duration::from_millis(10));
+    let served = Served::start(hello(), Some(tls)).await;
+    let address = served.address;
+    assert!(exchange_tls(address, &old).await.expect("an answer").ends_with("hello"));
+    let new = issue(folder.path());
+    let answer = loop {
+        if let Ok(answer) = exchange_tls(address, &new).await {
+            break answer;
+        }
+    };
+    assert!(answer.ends_with("hello"), "{answer}");
+    exchange_tls(address, &old).await.expect_err("the old certificate must not be in use");
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn plain_request_to_a_tls_port_harms_nobody() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let certificate = issue(folder.path());
+    let tls = Tls::from_folder(folder.path()).await.expect("a certificate");
+    let served = Served::start(hello(), Some(tls)).await;
+    let stream = TcpStream::connect(served.address).await.expect("a connection");
+    // It gets no answer: neither text nor an error is promised.
+    let answer = exchange(stream).await.unwrap_or_default();
+    assert!(!answer.contains("hello"), "{answer}");
+    let answer = exchange_tls(served.address, &certificate).await.expect("an answer");
+    assert!(answer.ends_with("hello"), "{answer}");
+    served.stop().await;
+}
