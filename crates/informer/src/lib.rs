@@ -128,7 +128,7 @@ pub use telemetry::observer::{Observation, Observer, StatusHandle};
 pub use telemetry::prometheus::InformerMetrics;
 pub use telemetry::status::{Activity, Counts, FeedStatus, InformerStatus, Life, Progress};
 pub use transport::client::{
-    ClientStack, ConnectError, CreatedName, FinishedRequest, HttpService, RequestError,
+    ClientStack, ConnectError, CreatedName, FinishedRequest, HttpService, NotLeader, RequestError,
     RequestInfo, RequestObserver, RequestOutcome, RequestTarget, RequestTimedOut, ResponseBody,
     error_chain, explain, safe_message, status_of,
 };

@@ -27,7 +27,7 @@ use http::{Request, Response};
 use kube::client::Body;
 use tokio::time::{Instant, sleep_until};
 use tower::{BoxError, Layer, Service};
-use windlass_informer::{HttpService, RequestInfo, RequestTarget, ResponseBody};
+use windlass_informer::{HttpService, NotLeader, RequestInfo, RequestTarget, ResponseBody};
 
 /// Lets writes through while this replica leads. A [`Layer`] for
 /// [`ClientStack::layer`](windlass_informer::ClientStack::layer). Add it last: a layer below it
@@ -48,16 +48,6 @@ struct Times {
     open_until: Option<Instant>,
     /// Until when writes may be under way. It stays when the fence is closed.
     writes_until: Option<Instant>,
-}
-
-/// A write was refused because this replica does not lead.
-///
-/// It is found in the chain of sources of a `kube::Error`. Do not retry it: whoever leads now does
-/// the work.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{request} was not sent: this replica does not lead, or could not renew its Lease in time")]
-pub struct NotLeader {
-    request: String,
 }
 
 /// A write was under way when the lease could expire. Whether it was made is not known.

@@ -1,13 +1,156 @@
-//! The HTTP endpoints of a manager.
+//! What a manager serves over HTTP: probes, metrics, and a view inside.
 //!
-//! - [`listen`]: an address that is served, over plain HTTP or TLS.
-//! - [`tls`]: the certificate of a listener, read again when its files change.
-//! - [`auth`]: who may read an endpoint, as the API server says.
+//! | path | what |
+//! |---|---|
+//! | `/healthz`, `/livez` | whether the process works; a process that fails is restarted |
+//! | `/readyz` | whether it is ready, by named checks |
+//! | `/metrics` | metrics in the OpenMetrics format |
+//! | `/debug/windlass` | controllers, queues, runs, informers and leadership, as JSON |
+//!
+//! `/readyz?verbose` lists all checks, `/readyz/NAME` runs one, and `?exclude=NAME` leaves one out,
+//! as Kubernetes' own components do it.
+//!
+//! Probes have one address, metrics and the view inside another one, which can be
+//! [secured](crate::Options::metrics_secure). If the addresses are the same, there is one listener.
 
 pub mod auth;
+pub(crate) mod checks;
 pub mod listen;
+mod routes;
 pub mod tls;
 
 pub use auth::Authorizer;
 pub use listen::{BindError, Listener};
 pub use tls::{CertificateState, InvalidCertificate, Tls, TlsError};
+
+use std::sync::Arc;
+
+use axum::Router;
+use tokio_util::sync::CancellationToken;
+
+use crate::error::ManagerError;
+use crate::group::Group;
+use crate::manager::Manager;
+use crate::options::Options;
+use crate::state::State;
+use checks::{Finding, Probe};
+
+/// The flags that set the addresses. Errors name them.
+const PROBES_FLAG: &str = "--health-probe-bind-address";
+const METRICS_FLAG: &str = "--metrics-bind-address";
+
+/// The addresses of a manager, bound and not yet served.
+pub(crate) struct Endpoints {
+    probes: Option<Listener>,
+    /// `None` if it is the same as the one of the probes.
+    metrics: Option<Listener>,
+    is_shared: bool,
+}
+
+impl Endpoints {
+    /// Binds the addresses.
+    pub(crate) async fn bind(options: &Options) -> Result<Self, ManagerError> {
+        let (probes, metrics) = (&options.health_probe_bind_address, &options.metrics_bind_address);
+        let is_shared = probes == metrics && is_some(probes);
+        if is_shared && options.metrics_secure {
+            return Err(ManagerError::Serve(format!(
+                "--metrics-secure needs an address of its own: the kubelet has no token for the \
+                 probes; give {METRICS_FLAG} another address than {PROBES_FLAG}"
+            )));
+        }
+        Ok(Self {
+            probes: bind(probes, PROBES_FLAG).await?,
+            metrics: if is_shared { None } else { bind(metrics, METRICS_FLAG).await? },
+            is_shared,
+        })
+    }
+
+    /// Where probes are answered.
+    pub(crate) fn probes_address(&self) -> String {
+        address(self.probes.as_ref())
+    }
+
+    /// Where metrics are served.
+    pub(crate) fn metrics_address(&self) -> String {
+        address(if self.is_shared { self.probes.as_ref() } else { self.metrics.as_ref() })
+    }
+
+    /// Serves until the group is told to stop.
+    pub(crate) async fn serve(
+        self,
+        manager: &Manager,
+        state: &Arc<State>,
+        client: &kube::Client,
+        group: &mut Group,
+    ) -> Result<(), ManagerError> {
+        let stop = group.shutdown().token().clone();
+        let mut probes = routes::probes(&manager.checks);
+        let inside = inside(state);
+        if self.is_shared {
+            probes = probes.merge(inside.clone());
+        }
+        if let Some(listener) = self.probes {
+            spawn(group, "the HTTP server of the probes", listener, probes, None, stop.clone());
+        }
+        let Some(listener) = self.metrics else { return Ok(()) };
+        let (mut router, mut tls) = (inside, None);
+        if manager.options.metrics_secure {
+            router = Authorizer::new(client.clone()).protect(router);
+            let served = certificate(&manager.options).await?;
+            let checked = served.clone();
+            manager.checks.add(Probe::Ready, "metrics-certificate", move || {
+                std::future::ready(match checked.check() {
+                    Ok(()) => Finding::Ok(None),
+                    Err(error) => Finding::Failed(error.to_string()),
+                })
+            });
+            tls = Some(served);
+        }
+        spawn(group, "the HTTP server of the metrics", listener, router, tls, stop);
+        Ok(())
+    }
+}
+
+/// Metrics, and the view inside.
+fn inside(state: &Arc<State>) -> Router {
+    let _ = state;
+    routes::metrics(|| "# EOF\n".to_owned())
+}
+
+fn is_some(address: &str) -> bool {
+    address != "0"
+}
+
+async fn bind(address: &str, flag: &'static str) -> Result<Option<Listener>, ManagerError> {
+    if !is_some(address) {
+        return Ok(None);
+    }
+    let listener = Listener::bind(address, flag).await;
+    listener.map(Some).map_err(|error| ManagerError::Serve(error.to_string()))
+}
+
+fn address(listener: Option<&Listener>) -> String {
+    listener.map_or_else(|| "none".to_owned(), |listener| listener.address().to_string())
+}
+
+async fn certificate(options: &Options) -> Result<Tls, ManagerError> {
+    let tls = match &options.metrics_cert_path {
+        Some(folder) => Tls::from_folder(folder).await,
+        None => Tls::self_signed(),
+    };
+    tls.map_err(|error| ManagerError::Serve(error.to_string()))
+}
+
+fn spawn(
+    group: &mut Group,
+    name: &str,
+    listener: Listener,
+    router: Router,
+    tls: Option<Tls>,
+    stop: CancellationToken,
+) {
+    group.spawn(name, async move {
+        listener.serve(router, tls, stop).await;
+        Ok(())
+    });
+}

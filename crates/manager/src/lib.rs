@@ -1,19 +1,43 @@
 //! Runs controllers as a service.
 //!
-//! Several replicas of an operator run at the same time, and one of them works: the leader.
+//! [`Manager`] is what a program runs: it starts and stops controllers and tasks in order, serves
+//! probes and metrics, and elects a leader. In reading order:
 //!
-//! - [`election`]: who leads. The replicas contend for a Lease, as client-go's do.
+//! - `manager` has what users write, [`Options`] what people set when they start it;
+//! - `run` is the order of start and stop, `service` what runs in between, `group` a set of named
+//!   tasks;
+//! - [`http`]: probes, metrics, and a view inside.
+//! - [`election`]: who leads. The replicas contend for a Lease, as client-go's do. `candidacy` is
+//!   the part of the manager in it.
 //! - [`fence`]: what only the leader may do. A client with a [`Fence`] refuses writes as soon as
 //!   the leadership may be over, even if the process was paused and does not know yet.
-//! - [`http`](mod@http): the endpoints of every replica, with TLS and access control.
 
 #![forbid(unsafe_code)]
 
+mod candidacy;
+mod connect;
+mod controllers;
 pub mod election;
+mod error;
 pub mod fence;
+mod group;
 pub mod http;
+mod manager;
+mod options;
+mod run;
+mod service;
+mod signals;
+mod state;
+mod task;
+
+pub use connect::NoCluster;
 
 pub use election::{
     Elector, ElectorBuilder, Ended, InvalidElection, InvalidTiming, Leadership, Timing,
 };
-pub use fence::{Fence, NotLeader, TookTooLong};
+pub use error::ManagerError;
+pub use fence::{Fence, TookTooLong};
+pub use manager::{Manager, OnLostLeadership};
+pub use options::{LogFormat, Options};
+pub use task::TaskContext;
+pub use windlass_informer::NotLeader;

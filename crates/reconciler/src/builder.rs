@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::Stream;
+use kube::Client;
 use windlass_indexer::{Cached, ObjectKey};
 use windlass_informer::{InformerError, SharedInformerFactory};
 use windlass_workqueue::{Group, InvalidConfig, Priority, RateLimiter, WorkQueue};
@@ -12,6 +13,7 @@ use windlass_workqueue::{Group, InvalidConfig, Priority, RateLimiter, WorkQueue}
 use crate::bounds::ObjectType;
 use crate::cause::Cause;
 use crate::controller::{Controller, KeyStream};
+use crate::defaults::ControllerDefaults;
 use crate::enqueue::{Enqueuer, PriorityPolicy, default_priority};
 use crate::expectations::Expectations;
 use crate::journal::Journal;
@@ -52,11 +54,13 @@ pub struct ControllerBuilder<K> {
     sources: Vec<Attach>,
     streams: Vec<KeyStream>,
     priority: PriorityPolicy,
-    workers: usize,
+    workers: Option<usize>,
     limiter: Option<Box<dyn RateLimiter<ObjectKey>>>,
     is_fair: bool,
     timeout: Option<Duration>,
-    sync_timeout: Duration,
+    sync_timeout: Option<Duration>,
+    defaults: ControllerDefaults,
+    client: Option<Client>,
 }
 
 /// Makes a source when the controller is built.
@@ -102,11 +106,13 @@ impl<K: ObjectType> Controller<K> {
             sources: Vec::new(),
             streams: Vec::new(),
             priority: Arc::new(default_priority),
-            workers: 1,
+            workers: None,
             limiter: None,
             is_fair: false,
             timeout: None,
-            sync_timeout: SYNC_TIMEOUT,
+            sync_timeout: None,
+            defaults: ControllerDefaults::new(),
+            client: None,
         }
     }
 }
@@ -171,7 +177,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// As everywhere in tokio, a run must not block its thread, or other keys may have to wait for
     /// it. Blocking work belongs into [`spawn_blocking`](tokio::task::spawn_blocking).
     pub fn workers(mut self, workers: usize) -> Self {
-        self.workers = workers;
+        self.workers = Some(workers);
         self
     }
 
@@ -198,8 +204,26 @@ impl<K: ObjectType> ControllerBuilder<K> {
 
     /// How long caches may take to sync before [`Controller::run`] gives up. Default: 2 minutes.
     pub fn sync_timeout(mut self, timeout: Duration) -> Self {
-        self.sync_timeout = timeout;
+        self.sync_timeout = Some(timeout);
         self
+    }
+
+    /// Settings for what this builder does not set itself.
+    pub fn defaults(mut self, defaults: ControllerDefaults) -> Self {
+        self.defaults = defaults;
+        self
+    }
+
+    /// What the runs read and write with. Default: the client of the factory.
+    pub fn client(mut self, client: Client) -> Self {
+        self.client = Some(client);
+        self
+    }
+
+    /// The name that the controller has or will have.
+    pub fn controller_name(&self) -> String {
+        let kind = || self.primary.resource().kind().to_ascii_lowercase();
+        self.name.clone().unwrap_or_else(kind)
     }
 
     /// Builds the controller, with informers from `factory`.
@@ -211,14 +235,14 @@ impl<K: ObjectType> ControllerBuilder<K> {
         factory: &SharedInformerFactory,
         reconciler: R,
     ) -> Result<Controller<K>, BuildError> {
-        let controller =
-            self.name.unwrap_or_else(|| self.primary.resource().kind().to_ascii_lowercase());
-        if self.workers == 0 {
+        let (controller, defaults) = (self.controller_name(), self.defaults);
+        let workers = self.workers.or(defaults.workers).unwrap_or(1);
+        if workers == 0 {
             return Err(BuildError::NoWorkers { controller });
         }
         let informer_error = |error| BuildError::Informer { controller: controller.clone(), error };
         let mut queue = WorkQueue::builder().name(controller.clone());
-        if let Some(limiter) = self.limiter {
+        if let Some(limiter) = self.limiter.or_else(|| defaults.limiter.map(|make| make())) {
             queue = queue.limiter(limiter);
         }
         if self.is_fair {
@@ -244,7 +268,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
         }
         let tools = Tools {
             controller: Arc::clone(&enqueuer.controller),
-            client: factory.client().clone(),
+            client: self.client.unwrap_or_else(|| factory.client().clone()),
             sources,
             expectations: Expectations::new(),
             recorder: Recorder::new(factory.client().clone(), Arc::clone(&enqueuer.controller)),
@@ -254,7 +278,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
             reconciler: Box::new(reconciler),
             objects,
             enqueuer,
-            timeout: self.timeout,
+            timeout: self.timeout.or(defaults.timeout),
             running: Running::new(LONG),
             journal: Journal::new(),
         };
@@ -262,8 +286,8 @@ impl<K: ObjectType> ControllerBuilder<K> {
             work: Arc::new(work),
             wiring,
             streams: Mutex::new(Some(self.streams)),
-            workers: self.workers,
-            sync_timeout: self.sync_timeout,
+            workers,
+            sync_timeout: self.sync_timeout.or(defaults.sync_timeout).unwrap_or(SYNC_TIMEOUT),
         })
     }
 }

@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::live::Live;
 use crate::recorder::{Occurrence, Recorder};
 use crate::recording::{WriteLog, recording};
+use crate::shutdown::Shutdown;
 use crate::source::NoLister;
 use crate::tools::Tools;
 
@@ -33,6 +34,7 @@ pub struct RunContext {
     pub(crate) attempt: u32,
     pub(crate) deadline: Option<Instant>,
     pub(crate) is_behind: bool,
+    pub(crate) shutdown: Shutdown,
     /// A client, and the log of what is written through it. Created on first use, because most runs
     /// write nothing.
     pub(crate) recording: OnceLock<(Client, WriteLog)>,
@@ -145,9 +147,16 @@ impl RunContext {
         self.attempt
     }
 
-    /// When the run is cancelled, if it has a timeout.
+    /// When the run is cancelled: because it has a timeout, or because the controller is stopping
+    /// and gives its runs a grace period.
     pub fn deadline(&self) -> Option<Instant> {
-        self.deadline
+        self.deadline.into_iter().chain(self.shutdown.deadline()).min()
+    }
+
+    /// Whether the controller is stopping. A run that takes long should end early then:
+    /// [`Shutdown::token`] can be awaited beside whatever takes long.
+    pub fn shutdown(&self) -> &Shutdown {
+        &self.shutdown
     }
 
     /// Whether a cache may not show yet what the last run of this key has written, although the

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::panic::resume_unwind;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::{Stream, StreamExt as _};
@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use windlass_indexer::{Cached, Lister, ObjectKey};
-use windlass_informer::{InformerError, InformerStatus};
+use windlass_informer::{InformerError, InformerStatus, Life};
 use windlass_workqueue::{Add, WorkQueue};
 
 use crate::bounds::ObjectType;
@@ -22,6 +22,7 @@ use crate::enqueue::Enqueuer;
 use crate::journal::Run;
 use crate::recorder::RecorderStatus;
 use crate::run_error::RunError;
+use crate::shutdown::Shutdown;
 use crate::source::{Source, SourceId};
 use crate::watch::Watch;
 use crate::wiring::Wiring;
@@ -33,11 +34,14 @@ const TROUBLE_EVERY: Duration = Duration::from_secs(10);
 /// How long a controller that stops waits for its events to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How long cancelled runs may take to notice it.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// A controller, ready to run. Built by [`Controller::of`](crate::ControllerBuilder).
 pub struct Controller<K> {
     pub(crate) work: Arc<Work<K>>,
     pub(crate) wiring: Wiring,
-    /// `None` once the controller runs, or has run.
+    /// `None` while the controller runs.
     pub(crate) streams: Mutex<Option<Vec<KeyStream>>>,
     pub(crate) workers: usize,
     pub(crate) sync_timeout: Duration,
@@ -57,6 +61,10 @@ pub struct ControllerStatus {
     pub controller: Arc<str>,
     /// How many keys run at once.
     pub workers: usize,
+    /// How many keys run now.
+    pub running: usize,
+    /// If no worker is free: for how long at least, which is how long the youngest run has taken.
+    pub all_busy_for: Option<Duration>,
     /// Keys that are ready and wait for a worker.
     pub ready: usize,
     /// Counts of its runs.
@@ -68,66 +76,70 @@ pub struct ControllerStatus {
 }
 
 impl<K: ObjectType> Controller<K> {
-    /// Runs the controller until `stop` is cancelled, and then waits for the runs that are under
-    /// way. It starts its informers, and waits until all of their caches and handlers are synced
-    /// before the first run.
+    /// Runs the controller until `shutdown` begins, and then waits for the runs that are under way.
+    /// It starts its informers, and waits until all of their caches and handlers are synced before
+    /// the first run. `shutdown` may be a `CancellationToken`.
     ///
-    /// A controller runs once.
+    /// A controller can run again after it has ended. Meanwhile its queue collects keys. The
+    /// factory's informers go on in any case: shut it down where nobody needs them any more.
     ///
     /// # Errors
     /// Returns an error if a cache does not sync in time, if an informer or a stream breaks, or if
-    /// the controller ran before.
+    /// the controller runs already.
     ///
     /// # Cancel safety
-    /// If it is dropped, the runs that are under way are cancelled.
-    pub async fn run(&self, stop: CancellationToken) -> Result<(), RunError> {
-        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let streams = streams.ok_or(RunError::AlreadyRan)?;
+    /// If it is dropped, the runs that are under way are cancelled, and the controller cannot run
+    /// again.
+    pub async fn run(&self, shutdown: impl Into<Shutdown>) -> Result<(), RunError> {
+        let shutdown = shutdown.into();
+        let streams = self.streams().take().ok_or(RunError::AlreadyRuns)?;
         self.wiring.factory.start();
-        let ran = tokio::select! {
-            () = stop.cancelled() => Ok(()),
+        let (ran, streams) = tokio::select! {
+            () = shutdown.token().cancelled() => (Ok(()), streams),
             synced = self.wait_for_sync() => match synced {
-                Ok(()) => self.work_until(&stop, streams).await,
-                Err(error) => Err(error),
+                Ok(()) => self.work_until(&shutdown, streams).await,
+                Err(error) => (Err(error), streams),
             },
         };
-        self.queue().shut_down();
         // Events are best effort: an unreachable server does not keep a process from ending.
         let _ = timeout(FLUSH_TIMEOUT, self.work.tools.recorder.flush()).await;
+        *self.streams() = Some(streams);
         ran
     }
 
-    /// Runs the workers until `stop` is cancelled, or something breaks that they depend on.
+    /// Runs the workers until the shutdown begins, or something breaks that they depend on. Returns
+    /// the streams that have not ended.
     async fn work_until(
         &self,
-        stop: &CancellationToken,
+        shutdown: &Shutdown,
         key_streams: Vec<KeyStream>,
-    ) -> Result<(), RunError> {
+    ) -> (Result<(), RunError>, Vec<KeyStream>) {
         // Also cancelled if something breaks, so that no run begins with stale caches.
-        let stop = &stop.child_token();
+        let stop = &shutdown.token().child_token();
         let mut workers = JoinSet::new();
         for _ in 0..self.workers {
-            let (work, stop) = (Arc::clone(&self.work), stop.clone());
-            workers.spawn(async move { work.run_worker(&stop).await });
+            let (work, stop, shutdown) = (Arc::clone(&self.work), stop.clone(), shutdown.clone());
+            workers.spawn(async move { work.run_worker(&stop, &shutdown).await });
         }
         let mut watchdog = JoinSet::new();
         let work = Arc::clone(&self.work);
         watchdog.spawn(async move { work.warn_while_running().await });
         let mut streams = JoinSet::new();
         for stream in key_streams {
-            streams.spawn(enqueue_all(stream, self.work.enqueuer.clone()));
+            streams.spawn(enqueue_all(stream, self.work.enqueuer.clone(), stop.clone()));
         }
         // Workers catch the panics of reconcilers, so a panic of a worker is a bug of this crate.
         // It is passed on after the other runs have ended.
-        let mut bug = None;
+        let (mut bug, mut open_streams) = (None, Vec::new());
         let ended = loop {
             tokio::select! {
                 () = stop.cancelled() => break Ok(()),
                 failure = self.wiring.factory.wait_for_failure() => {
                     break Err(RunError::Broke(failure));
                 }
-                Some(ended) = streams.join_next() => if ended.is_err() {
-                    break Err(RunError::StreamPanicked);
+                Some(ended) = streams.join_next() => match ended {
+                    Ok(stream) => open_streams.extend(stream),
+                    Err(_) => break Err(RunError::StreamPanicked),
                 },
                 // Without a bug: the user has shut the queue down.
                 Some(ended) = workers.join_next() => {
@@ -141,17 +153,45 @@ impl<K: ObjectType> Controller<K> {
             }
         };
         stop.cancel();
-        self.queue().shut_down();
-        streams.shutdown().await;
+        while let Some(stream) = streams.join_next().await {
+            open_streams.extend(stream.ok().flatten());
+        }
         // The watchdog goes on until the last run has ended.
-        while let Some(ended) = workers.join_next().await {
-            bug = bug.or(ended.err());
+        let last_run = async {
+            while let Some(ended) = workers.join_next().await {
+                bug = bug.take().or(ended.err());
+            }
+        };
+        tokio::select! {
+            () = last_run => {}
+            () = shutdown.wait_for_deadline() => self.cancel_runs(&mut workers).await,
         }
         if let Some(Ok(panic)) = bug.map(tokio::task::JoinError::try_into_panic) {
             resume_unwind(panic);
         }
         watchdog.shutdown().await;
-        ended
+        (ended, open_streams)
+    }
+
+    /// Cancels the runs under way. A run that blocks its thread cannot be cancelled: it is left
+    /// alone.
+    async fn cancel_runs(&self, workers: &mut JoinSet<()>) {
+        let keys: Vec<_> = self.work.running.keys().iter().map(ToString::to_string).collect();
+        let (controller, keys) = (&*self.work.tools.controller, keys.join(", "));
+        tracing::warn!(controller, keys, "runs are cancelled: the grace period is over");
+        workers.abort_all();
+        let ended = async { while workers.join_next().await.is_some() {} };
+        if timeout(CANCEL_TIMEOUT, ended).await.is_err() {
+            let keys: Vec<_> = self.work.running.keys().iter().map(ToString::to_string).collect();
+            let keys = keys.join(", ");
+            tracing::error!(
+                controller,
+                keys,
+                "runs cannot be cancelled: each blocks its thread (by std::thread::sleep, a \
+                 blocking lock or call, a long computation); use tokio::task::spawn_blocking"
+            );
+            workers.detach_all();
+        }
     }
 
     /// The last runs of a key, the oldest first: when, why, how long, how it ended, what it wrote.
@@ -171,15 +211,26 @@ impl<K: ObjectType> Controller<K> {
 
     /// What it has done, and the state of its informers.
     pub fn status(&self) -> ControllerStatus {
-        let tools = &self.work.tools;
+        let (tools, busy) = (&self.work.tools, self.work.running.durations());
         ControllerStatus {
             controller: Arc::clone(&tools.controller),
             workers: self.workers,
+            running: busy.len(),
+            all_busy_for: busy.iter().min().copied().filter(|_| busy.len() >= self.workers),
             ready: self.queue().len(),
             counts: self.work.journal.counts(),
             events: tools.recorder.status(),
             sources: tools.sources.all().iter().map(|source| source.status()).collect(),
         }
+    }
+
+    /// Why a cache is not complete, and what to do about it. `None` if all of them are.
+    pub fn trouble(&self) -> Option<String> {
+        let statuses = self.work.tools.sources.all().into_iter().map(|source| source.status());
+        let not_synced = |status: &InformerStatus| status.life != Life::Synced;
+        let troubles = statuses.filter(not_synced).map(|status| RunError::incomplete(&status));
+        let troubles: Vec<_> = troubles.collect();
+        (!troubles.is_empty()).then(|| troubles.join("; "))
     }
 
     /// Adds a source like [`owns`](crate::ControllerBuilder::owns) to a controller that may already
@@ -210,13 +261,31 @@ impl<K: ObjectType> Controller<K> {
         self.work.tools.sources.remove(source)
     }
 
+    fn streams(&self) -> MutexGuard<'_, Option<Vec<KeyStream>>> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn add(&self, source: Source) -> SourceId {
         let id = self.work.tools.sources.add(source);
         self.wiring.factory.start();
         id
     }
 
-    async fn wait_for_sync(&self) -> Result<(), RunError> {
+    /// The name of the controller.
+    pub fn name(&self) -> &str {
+        &self.work.tools.controller
+    }
+
+    /// Starts the informers, and waits until all of their caches and handlers are synced, at most
+    /// for the [sync timeout](crate::ControllerBuilder::sync_timeout).
+    ///
+    /// # Errors
+    /// Returns an error if a cache does not sync in time, or an informer has stopped.
+    ///
+    /// # Cancel safety
+    /// If it is dropped, the informers go on.
+    pub async fn wait_for_sync(&self) -> Result<(), RunError> {
+        self.wiring.factory.start();
         let deadline = Instant::now() + self.sync_timeout;
         for source in self.work.tools.sources.all() {
             let synced = async {
@@ -252,13 +321,21 @@ impl<K: ObjectType> Controller<K> {
     }
 }
 
-/// Enqueues every key that the stream yields.
-async fn enqueue_all(mut stream: KeyStream, enqueuer: Enqueuer) {
-    while let Some(key) = stream.keys.next().await {
+/// Enqueues every key that the stream yields. Returns the stream if it has not ended.
+async fn enqueue_all(
+    mut stream: KeyStream,
+    enqueuer: Enqueuer,
+    stop: CancellationToken,
+) -> Option<KeyStream> {
+    while let Some(next) = stop.run_until_cancelled(stream.keys.next()).await {
+        let Some(key) = next else {
+            let controller = &*enqueuer.controller;
+            tracing::debug!(controller, stream = &*stream.name, "a stream of keys has ended");
+            return None;
+        };
         enqueuer.add(key, Add::now(), Cause::Source(Arc::clone(&stream.name)));
     }
-    let controller = &*enqueuer.controller;
-    tracing::debug!(controller, stream = &*stream.name, "a stream of keys has ended");
+    Some(stream)
 }
 
 impl<K> fmt::Debug for Controller<K> {

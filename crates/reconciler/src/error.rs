@@ -12,7 +12,7 @@ use std::io;
 use std::time::Duration;
 
 use windlass_indexer::DecodeError;
-use windlass_informer::{error_chain, safe_message, status_of};
+use windlass_informer::{NotLeader, error_chain, safe_message, status_of};
 
 /// Why a run failed.
 ///
@@ -48,6 +48,10 @@ const SERVER_DELAY_MAX: Duration = Duration::from_hours(1);
 /// Up to which delay repeated failures double the server's delay.
 const SERVER_GROWTH_MAX: Duration = Duration::from_mins(1);
 
+/// How long a key waits after a write that only the leader may make. The controller is stopped
+/// meanwhile, so that nothing is sent again and again.
+const NOT_LEADER_DELAY: Duration = Duration::from_secs(1);
+
 /// The class of an error. It is counted and logged, and decides about the next run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -69,6 +73,9 @@ pub enum Class {
     /// The reconciler said that no retry helps. The next change of the object leads to the next
     /// run.
     Terminal,
+    /// This replica does not lead, so the write was not sent. Not an error of the object: the key
+    /// stays in the queue, in case this replica leads again.
+    NotLeader,
     /// Everything else.
     Other,
 }
@@ -130,6 +137,10 @@ impl Error {
         match self.verdict {
             Some(Verdict::Terminal) => Class::Terminal,
             Some(Verdict::Undecodable) => Class::Undecodable,
+            // Before the others: around it is an error of kube's that would be transient.
+            _ if error_chain(&*self.source).any(|error| error.is::<NotLeader>()) => {
+                Class::NotLeader
+            }
             Some(Verdict::RetryAfter(_)) | None => {
                 error_chain(&*self.source).find_map(class_of).unwrap_or(Class::Other)
             }
@@ -141,6 +152,7 @@ impl Error {
         match self.verdict {
             Some(Verdict::RetryAfter(delay)) => Some(Delay::Exact(delay)),
             Some(Verdict::Terminal | Verdict::Undecodable) => None,
+            None if self.class() == Class::NotLeader => Some(Delay::Exact(NOT_LEADER_DELAY)),
             None => error_chain(&*self.source).find_map(server_delay).map(Delay::AtLeast),
         }
     }
@@ -235,6 +247,7 @@ impl fmt::Display for Class {
             Self::Transient => "transient",
             Self::Undecodable => "undecodable",
             Self::Terminal => "terminal",
+            Self::NotLeader => "not leader",
             Self::Other => "other",
         })
     }

@@ -16,7 +16,7 @@ use kube::client::Body;
 use tower::{BoxError, service_fn};
 use windlass_indexer::{ObjectKey, ResourceVersion};
 use windlass_informer::{
-    ConnectError, RequestError, RequestInfo, RequestTarget, error_chain, explain,
+    ConnectError, NotLeader, RequestError, RequestInfo, RequestTarget, error_chain, explain,
 };
 
 use crate::authorship::Before;
@@ -181,7 +181,9 @@ fn field_manager(request: &Request<Body>) -> Option<String> {
 /// Whether a request that failed with this error has not reached the server.
 fn is_not_sent(error: &(dyn std::error::Error + 'static)) -> bool {
     let is_refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
-    error.is::<ConnectError>() || error.downcast_ref().is_some_and(is_refused)
+    error.is::<ConnectError>()
+        || error.is::<NotLeader>()
+        || error.downcast_ref().is_some_and(is_refused)
 }
 
 /// The verb and the target of a request that writes one object. Deleting a collection is not

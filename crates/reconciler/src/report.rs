@@ -45,6 +45,9 @@ impl RunReport<'_> {
                     "reconcile met a conflict, and {next}: {message}"
                 );
             }
+            Outcome::Failed { class: Class::NotLeader, message } => {
+                tracing::info!(controller, %key, attempt, "reconcile stopped: {message}");
+            }
             Outcome::Failed { class, message } => {
                 tracing::warn!(
                     controller, %key, attempt, %class, retry_in,

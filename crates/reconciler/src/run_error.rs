@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windlass_informer::{InformerFailure, InformerStatus, Resource, SourceError};
+use windlass_informer::{InformerFailure, InformerStatus, Life, Resource, SourceError};
 
 /// A controller cannot start, or cannot continue.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -31,9 +31,12 @@ pub enum RunError {
     /// An informer broke, because a transform or an index panicked, or by a bug.
     #[error(transparent)]
     Broke(InformerFailure),
-    /// The controller has run before.
-    #[error("the controller ran before: build another one to run it again")]
-    AlreadyRan,
+    /// The controller runs already, or its last run was dropped before it ended.
+    #[error(
+        "the controller runs already, or its last run was dropped before it ended: build another \
+         one"
+    )]
+    AlreadyRuns,
     /// A stream of keys panicked.
     #[error("a stream of keys panicked")]
     StreamPanicked,
@@ -49,6 +52,22 @@ impl RunError {
     pub(crate) fn trouble(status: &InformerStatus) -> Option<String> {
         let error = last_error(status)?;
         Some(format!("{} is complete{}", status.resource, explained(error)))
+    }
+
+    /// Why a cache is not complete, or how far it is.
+    pub(crate) fn incomplete(status: &InformerStatus) -> String {
+        let resource = &status.resource;
+        match (&status.life, last_error(status)) {
+            (Life::Failed(message), _) => format!("the informer of {resource} broke: {message}"),
+            (Life::Stopped, _) => format!("the informer of {resource} has stopped"),
+            (_, Some(error)) => {
+                format!("the cache of {resource} is not complete{}", explained(error))
+            }
+            (_, None) => {
+                let objects: u64 = status.feeds.iter().map(|feed| feed.list.objects).sum();
+                format!("the cache of {resource} is being filled, {objects} objects so far")
+            }
+        }
     }
 }
 

@@ -89,6 +89,16 @@ impl Running {
         }
     }
 
+    /// The keys that run now.
+    pub(crate) fn keys(&self) -> Vec<ObjectKey> {
+        self.lock().keys().cloned().collect()
+    }
+
+    /// How long each of the runs under way has taken so far.
+    pub(crate) fn durations(&self) -> Vec<Duration> {
+        self.lock().values().map(|run| run.started.elapsed()).collect()
+    }
+
     /// The runs to warn of now, and when the next warning may be due.
     fn take_due(&self, now: Instant) -> (Vec<LongRun>, Instant) {
         let mut due = Vec::new();

@@ -29,4 +29,11 @@ impl Tools {
     pub(crate) fn expect_writes(&self, key: &ObjectKey, pending: Pending) {
         self.expectations.put(key, pending, |recorded| self.is_seen(recorded));
     }
+
+    /// Notes that a run of a key may have written something that nobody knows of.
+    pub(crate) fn expect_unknown_write(&self, key: &ObjectKey) {
+        let mut pending = Pending::default();
+        pending.has_unknown = true;
+        self.expect_writes(key, pending);
+    }
 }

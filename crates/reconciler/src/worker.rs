@@ -27,6 +27,7 @@ use crate::outcome::Outcome;
 use crate::reconcile::ErasedReconcile;
 use crate::report::RunReport;
 use crate::running::{LongRun, Running};
+use crate::shutdown::Shutdown;
 use crate::tools::Tools;
 use crate::write::Write;
 
@@ -55,21 +56,55 @@ pub(crate) struct Work<K> {
 /// The lease of a key that a worker has taken.
 type KeyLease<'q> = Lease<'q, ObjectKey, Cause>;
 
+/// A key that a worker has taken. If the worker ends before the run does, the key goes back to the
+/// queue, with its causes.
+struct KeyInHand<'q> {
+    /// `None` once it is settled what happens to the key.
+    lease: Option<KeyLease<'q>>,
+    tools: &'q Tools,
+    /// Whether its run has begun, and so may have written something.
+    has_begun: bool,
+}
+
+impl<'q> KeyInHand<'q> {
+    fn lease(&self) -> &KeyLease<'q> {
+        self.lease.as_ref().expect("the lease must be there until it is settled")
+    }
+
+    fn key(&self) -> &ObjectKey {
+        self.lease().key()
+    }
+
+    fn into_lease(mut self) -> KeyLease<'q> {
+        self.lease.take().expect("the lease must be there until it is settled")
+    }
+}
+
+impl Drop for KeyInHand<'_> {
+    fn drop(&mut self) {
+        let Some(lease) = self.lease.take() else { return };
+        if self.has_begun {
+            self.tools.expect_unknown_write(lease.key());
+        }
+        // Fails only after shut-down, when the key does not run again.
+        let _ = lease.defer(Duration::ZERO);
+    }
+}
+
 impl<K: ObjectType> Work<K> {
-    /// Takes keys until the queue is shut down and empty. Once `stop` is cancelled, no key is run:
-    /// the next process sees every object again.
-    pub(crate) async fn run_worker(&self, stop: &CancellationToken) {
-        while let Some(lease) = self.enqueuer.queue.get().await {
-            let ready = match self.tools.expectations.take(lease.key()) {
-                None => Some((lease, false)),
-                Some(pending) => {
-                    stop.run_until_cancelled(self.catch_up(lease, pending)).await.flatten()
-                }
+    /// Takes keys until `stop` is cancelled, or the queue is shut down and empty. A run that has
+    /// begun ends first.
+    pub(crate) async fn run_worker(&self, stop: &CancellationToken, shutdown: &Shutdown) {
+        while let Some(Some(lease)) = stop.run_until_cancelled(self.enqueuer.queue.get()).await {
+            let taken = KeyInHand { lease: Some(lease), tools: &self.tools, has_begun: false };
+            let ready = match self.tools.expectations.take(taken.key()) {
+                None => Some((taken, false)),
+                Some(pending) => self.catch_up(taken, pending).await,
             };
-            if let Some((lease, is_behind)) = ready
+            if let Some((taken, is_behind)) = ready
                 && !stop.is_cancelled()
             {
-                self.run(lease, is_behind).await;
+                self.run(taken, is_behind, shutdown).await;
             }
         }
     }
@@ -78,9 +113,9 @@ impl<K: ObjectType> Work<K> {
     /// whether a cache is or may be behind; `None` if the key was deferred.
     async fn catch_up<'q>(
         &self,
-        lease: KeyLease<'q>,
+        taken: KeyInHand<'q>,
         mut pending: Pending,
-    ) -> Option<(KeyLease<'q>, bool)> {
+    ) -> Option<(KeyInHand<'q>, bool)> {
         let deadline = pending.since + WORKER_WAIT;
         let waited = timeout_at(deadline, async {
             for recorded in &pending.writes {
@@ -93,13 +128,13 @@ impl<K: ObjectType> Work<K> {
         });
         let is_late = waited.await.is_err();
         if pending.writes.iter().all(|recorded| self.tools.is_seen(recorded)) {
-            return Some((lease, pending.has_unknown));
+            return Some((taken, pending.has_unknown));
         }
         let now = Instant::now();
         if !is_late && now < deadline {
             // Only caches that may never show the object are missing. Free the worker, and look
             // again at the deadline.
-            return self.defer(lease, pending, deadline - now);
+            return self.defer(taken, pending, deadline - now);
         }
         let Pending { writes, has_unknown, .. } = &mut pending;
         writes.retain(|recorded| {
@@ -113,20 +148,20 @@ impl<K: ObjectType> Work<K> {
         });
         pending.forget_seen(|recorded| self.tools.is_seen(recorded));
         if !pending.writes.is_empty() && now < pending.since + CACHE_WAIT {
-            return self.defer(lease, pending, DEFER_DELAY);
+            return self.defer(taken, pending, DEFER_DELAY);
         }
         let is_behind = pending.has_unknown || !pending.writes.is_empty();
         // A write whose response was lost is reported to one run only.
         pending.has_unknown = false;
-        self.tools.expectations.put_back(lease.key(), pending);
-        Some((lease, is_behind))
+        self.tools.expectations.put_back(taken.key(), pending);
+        Some((taken, is_behind))
     }
 
     /// Puts a key off until its caches may have caught up.
-    fn defer<T>(&self, lease: KeyLease<'_>, pending: Pending, delay: Duration) -> Option<T> {
-        self.tools.expectations.put_back(lease.key(), pending);
+    fn defer<T>(&self, taken: KeyInHand<'_>, pending: Pending, delay: Duration) -> Option<T> {
+        self.tools.expectations.put_back(taken.key(), pending);
         // Fails only after shut-down, when the key does not run again.
-        let _ = lease.defer(delay);
+        let _ = taken.into_lease().defer(delay);
         None
     }
 
@@ -136,9 +171,10 @@ impl<K: ObjectType> Work<K> {
         self.running.warn_while_running(warn).await
     }
 
-    async fn run(&self, mut lease: KeyLease<'_>, is_behind: bool) {
+    async fn run(&self, mut taken: KeyInHand<'_>, is_behind: bool, shutdown: &Shutdown) {
         let started = Instant::now();
-        let cx = self.context(&lease, started, is_behind);
+        let cx = self.context(taken.lease(), started, is_behind, shutdown);
+        taken.has_begun = true;
         let (outcome, delay) = {
             let _active = self.running.enter(&cx.key, cx.attempt, started);
             let called = pin!(self.call(&cx));
@@ -146,8 +182,10 @@ impl<K: ObjectType> Work<K> {
             // Avoids the cost of instrumenting with a disabled span.
             if span.is_disabled() { called.await } else { called.instrument(span).await }
         };
-        let took = started.elapsed();
+        let (took, mut lease) = (started.elapsed(), taken.into_lease());
         let retry_in = self.schedule(&mut lease, cx.attempt, &outcome, delay);
+        // The key stays in the queue, but no worker takes it.
+        let retry_in = retry_in.filter(|_| !shutdown.has_begun());
         let log = cx.recording.get().map(|(_, log)| log.close());
         let (kept, pending) = log.unwrap_or_default();
         self.tools.expect_writes(&cx.key, pending);
@@ -173,7 +211,13 @@ impl<K: ObjectType> Work<K> {
         }
     }
 
-    fn context(&self, lease: &KeyLease<'_>, started: Instant, is_behind: bool) -> RunContext {
+    fn context(
+        &self,
+        lease: &KeyLease<'_>,
+        started: Instant,
+        is_behind: bool,
+        shutdown: &Shutdown,
+    ) -> RunContext {
         let mut causes: Vec<_> = lease.causes().cloned().collect();
         let is_valid = |write: &Write| !self.tools.sources.is_restored_since(write);
         self.journal.mark_own_causes(lease.key(), &mut causes, is_valid);
@@ -185,6 +229,7 @@ impl<K: ObjectType> Work<K> {
             attempt: self.enqueuer.queue.failures(lease.key()) + 1,
             deadline: self.timeout.map(|timeout| started + timeout),
             is_behind,
+            shutdown: shutdown.clone(),
             recording: OnceLock::new(),
         }
     }

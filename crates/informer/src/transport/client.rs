@@ -37,7 +37,7 @@ use tower::util::BoxService;
 use tower::{BoxError, Layer, Service, ServiceExt as _, service_fn};
 
 pub use body::ResponseBody;
-pub use error::{ConnectError, RequestError, RequestTimedOut};
+pub use error::{ConnectError, NotLeader, RequestError, RequestTimedOut};
 pub use explain::explain;
 pub(crate) use explain::read_status;
 pub use message::{error_chain, safe_message, status_of};

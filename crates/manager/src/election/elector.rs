@@ -37,6 +37,7 @@ use crate::fence::Fence;
 /// ```
 pub struct Elector {
     leases: Api<Lease>,
+    namespace: String,
     name: String,
     identity: String,
     timing: Timing,
@@ -44,6 +45,7 @@ pub struct Elector {
     seed: u64,
     fence: Fence,
     leadership: watch::Sender<Leadership>,
+    trouble: watch::Sender<Option<String>>,
 }
 
 type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -52,6 +54,7 @@ type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 #[must_use]
 pub struct ElectorBuilder {
     leases: Api<Lease>,
+    namespace: String,
     name: String,
     identity: String,
     timing: Timing,
@@ -102,6 +105,16 @@ impl Leadership {
     }
 }
 
+impl fmt::Display for Leadership {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Leading => f.write_str("this replica leads"),
+            Self::Standby { leader: Some(leader) } => write!(f, "standby, {leader} leads"),
+            Self::Standby { leader: None } => f.write_str("standby, nobody leads"),
+        }
+    }
+}
+
 impl ElectorBuilder {
     /// The identity of this process in the Lease. It must be unique to the process: two processes
     /// with one identity would both lead. Default: the variable `POD_NAME` or `HOSTNAME`, and
@@ -145,12 +158,14 @@ impl ElectorBuilder {
         Ok(Elector {
             seed: self.seed.unwrap_or_else(from_identity),
             leases: self.leases,
+            namespace: self.namespace,
             name: self.name,
             identity: self.identity,
             timing,
             clock: self.clock,
             fence: Fence::new(timing.write_grace()),
             leadership: watch::Sender::new(Leadership::Standby { leader: None }),
+            trouble: watch::Sender::default(),
         })
     }
 }
@@ -166,6 +181,7 @@ impl Elector {
     ) -> ElectorBuilder {
         ElectorBuilder {
             leases: Api::namespaced(client, namespace),
+            namespace: namespace.to_owned(),
             name: name.into(),
             identity: unique_identity(),
             timing: Timing::default(),
@@ -187,6 +203,33 @@ impl Elector {
     /// Open while this replica leads: for the clients of whatever only the leader may do.
     pub fn fence(&self) -> &Fence {
         &self.fence
+    }
+
+    /// The Lease, as `namespace/name`.
+    pub fn lease(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+
+    /// Why the Lease cannot be read or written, and what to do about it. `None` while it can.
+    pub fn trouble(&self) -> watch::Receiver<Option<String>> {
+        self.trouble.subscribe()
+    }
+
+    /// The same replica in another election, with the same fence. For a replica that has lost the
+    /// leadership, and has ended everything that it did as the leader.
+    pub(crate) fn again(&self) -> Self {
+        Self {
+            leases: self.leases.clone(),
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            identity: self.identity.clone(),
+            timing: self.timing,
+            clock: Arc::clone(&self.clock),
+            seed: self.seed.wrapping_add(1),
+            fence: self.fence.clone(),
+            leadership: self.leadership.clone(),
+            trouble: self.trouble.clone(),
+        }
     }
 
     /// Contends for the Lease, and renews it, until the leadership is lost or `stop` is cancelled.
@@ -247,7 +290,10 @@ impl Run {
         let deadline = self.contest.request_deadline(sent);
         let leases = self.elector.leases.clone();
         match bounded(deadline, leases.get_opt(&self.elector.name)).await {
-            Ok(lease) => self.contest.read(lease, sent, Instant::now()),
+            Ok(lease) => {
+                self.set_trouble(None);
+                self.contest.read(lease, sent, Instant::now());
+            }
             Err(error) => self.failed("read", &error, Failure::Other, sent),
         }
     }
@@ -285,6 +331,7 @@ impl Run {
 
     fn wrote(&mut self, lease: Lease, sent: Instant) {
         (self.is_writing, self.last_trouble) = (false, None);
+        self.set_trouble(None);
         self.contest.wrote(lease, sent, Instant::now());
     }
 
@@ -293,7 +340,10 @@ impl Run {
         self.is_writing &= matches!(error, RequestFailure::TimedOut) || !error.is_answer();
         self.contest.failed(failure, sent, Instant::now());
         let (lease, is_leading) = (&self.elector.name, self.contest.leads_until().is_some());
-        let trouble = error.to_string();
+        let trouble = format!("{error}{}", error.advice(&self.elector.namespace));
+        if failure != Failure::Conflict {
+            self.set_trouble(Some(trouble.clone()));
+        }
         if failure == Failure::Conflict {
             tracing::debug!(lease, is_leading, "the Lease has changed before it could be written");
         } else if self.last_trouble.as_ref() == Some(&trouble) {
@@ -307,6 +357,14 @@ impl Run {
             );
             self.last_trouble = Some(trouble);
         }
+    }
+
+    fn set_trouble(&self, trouble: Option<String>) {
+        self.elector.trouble.send_if_modified(|known| {
+            let is_new = *known != trouble;
+            *known = trouble;
+            is_new
+        });
     }
 
     /// Gives the Lease up, so that a standby need not wait until it expires.
@@ -395,6 +453,20 @@ impl RequestFailure {
         match self {
             Self::Kube(kube::Error::Api(status)) if is_conflict(status.code) => Failure::Conflict,
             Self::Kube(_) | Self::TimedOut => Failure::Other,
+        }
+    }
+
+    /// What to do about it.
+    fn advice(&self, namespace: &str) -> String {
+        match self {
+            Self::Kube(kube::Error::Api(status)) if status.code == 403 => format!(
+                "; grant the account get, create and update on leases (coordination.k8s.io) in the \
+                 namespace {namespace}, with a Role and a RoleBinding"
+            ),
+            Self::Kube(kube::Error::Api(status)) if status.code == 404 => format!(
+                "; is there a namespace {namespace}? Choose one with --leader-election-namespace"
+            ),
+            _ => String::new(),
         }
     }
 

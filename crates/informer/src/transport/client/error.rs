@@ -21,6 +21,17 @@ pub enum ConnectError {
     Config(String),
 }
 
+/// A write was refused because this replica does not lead.
+///
+/// It is found in the chain of sources of a `kube::Error`. Do not retry it: whoever leads now does
+/// the work.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{request} was not sent: this replica does not lead, or could not renew its Lease in time")]
+pub struct NotLeader {
+    /// Which request it was.
+    pub request: String,
+}
+
 /// The server did not answer in time, or paused for too long within an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the server sent nothing for {} seconds", .timeout.as_secs_f64())]

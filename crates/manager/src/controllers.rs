@@ -1,0 +1,110 @@
+//! The controllers of a manager, whatever they reconcile.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use kube::Client;
+use windlass_informer::SharedInformerFactory;
+use windlass_reconciler::{
+    BuildError, Controller, ControllerBuilder, ControllerDefaults, ControllerStatus, ObjectType,
+    Reconcile, RunError, Shutdown,
+};
+
+use crate::http::checks::{Checks, Finding, Probe};
+
+/// A controller of any type.
+pub(crate) trait AnyController: Send + Sync {
+    fn name(&self) -> &str;
+    fn status(&self) -> ControllerStatus;
+    fn trouble(&self) -> Option<String>;
+    fn wait_for_sync(&self) -> BoxFuture<'_, Result<(), RunError>>;
+    fn run(&self, shutdown: Shutdown) -> BoxFuture<'_, Result<(), RunError>>;
+}
+
+impl<K: ObjectType> AnyController for Controller<K> {
+    fn name(&self) -> &str {
+        Controller::name(self)
+    }
+
+    fn status(&self) -> ControllerStatus {
+        Controller::status(self)
+    }
+
+    fn trouble(&self) -> Option<String> {
+        Controller::trouble(self)
+    }
+
+    fn wait_for_sync(&self) -> BoxFuture<'_, Result<(), RunError>> {
+        Box::pin(Controller::wait_for_sync(self))
+    }
+
+    fn run(&self, shutdown: Shutdown) -> BoxFuture<'_, Result<(), RunError>> {
+        Box::pin(Controller::run(self, shutdown))
+    }
+}
+
+/// A controller that runs once the manager has a client.
+pub(crate) struct Planned {
+    pub(crate) name: String,
+    pub(crate) needs_leadership: bool,
+    build: Box<dyn FnOnce(&Parts) -> Result<Arc<dyn AnyController>, BuildError> + Send>,
+}
+
+/// What controllers are built from.
+pub(crate) struct Parts {
+    pub(crate) factory: SharedInformerFactory,
+    pub(crate) defaults: ControllerDefaults,
+    /// What the runs write with.
+    pub(crate) client: Client,
+}
+
+impl Planned {
+    pub(crate) fn new<K: ObjectType>(
+        builder: ControllerBuilder<K>,
+        reconciler: impl Reconcile<K>,
+        needs_leadership: bool,
+    ) -> Self {
+        let name = builder.controller_name();
+        let build = move |parts: &Parts| {
+            let builder = builder.defaults(parts.defaults.clone()).client(parts.client.clone());
+            let controller = builder.build(&parts.factory, reconciler)?;
+            Ok(Arc::new(controller) as Arc<dyn AnyController>)
+        };
+        Self { name, needs_leadership, build: Box::new(build) }
+    }
+
+    pub(crate) fn build(self, parts: &Parts) -> Result<Arc<dyn AnyController>, BuildError> {
+        (self.build)(parts)
+    }
+}
+
+/// Adds the checks of a controller: it is ready when its caches are complete, and not alive if all
+/// of its workers are stuck.
+pub(crate) fn add_checks(
+    checks: &Checks,
+    controller: &Arc<dyn AnyController>,
+    stuck_after: Duration,
+) {
+    let name = format!("controller/{}", controller.name());
+    let ready = Arc::clone(controller);
+    checks.add(Probe::Ready, &name, move || {
+        std::future::ready(match ready.trouble() {
+            None => Finding::Ok(None),
+            Some(trouble) => Finding::Failed(trouble),
+        })
+    });
+    let live = Arc::clone(controller);
+    checks.add(Probe::Live, &name, move || {
+        let status = live.status();
+        std::future::ready(match status.all_busy_for {
+            Some(busy) if busy > stuck_after => Finding::Failed(format!(
+                "all {} workers have been busy with one object each for {} s: see the log for \
+                 which, and give the controller a timeout",
+                status.workers,
+                busy.as_secs()
+            )),
+            _ => Finding::Ok(None),
+        })
+    });
+}

@@ -1,0 +1,87 @@
+//! Why a manager ends with an error.
+
+use windlass_informer::InformerFailure;
+use windlass_reconciler::{BuildError, InstallError, RunError};
+
+use crate::connect::NoCluster;
+use crate::election::InvalidElection;
+
+/// A manager cannot start, or cannot continue.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ManagerError {
+    /// Two parts of the manager have one name.
+    #[error("two {what}s are called {name:?}: give one of them another name")]
+    DuplicateName {
+        /// `controller`, `task` or `check`.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// There is no way to a cluster.
+    #[error(transparent)]
+    NoCluster(#[from] NoCluster),
+    /// The logs cannot be written, or the HTTP endpoints cannot be served.
+    #[error("{0}")]
+    Serve(String),
+    /// A definition cannot be installed.
+    #[error(transparent)]
+    Install(#[from] InstallError),
+    /// A controller cannot be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The election cannot be held like this.
+    #[error(transparent)]
+    Election(#[from] InvalidElection),
+    /// A controller cannot start, or cannot continue.
+    #[error("controller {name:?}: {error}")]
+    Controller {
+        /// Its name.
+        name: String,
+        /// Why.
+        error: RunError,
+    },
+    /// A task returned an error.
+    #[error("task {name:?}: {message}")]
+    Task {
+        /// Its name.
+        name: String,
+        /// The error, without secrets.
+        message: String,
+    },
+    /// A part of the manager panicked.
+    #[error("{name} panicked, which is a bug in it: {message}")]
+    Panicked {
+        /// What panicked.
+        name: String,
+        /// The message of the panic.
+        message: String,
+    },
+    /// An informer broke.
+    #[error(transparent)]
+    Informer(#[from] InformerFailure),
+    /// Another replica may lead now.
+    #[error(
+        "this replica no longer leads: it could not renew its Lease in time, or another replica \
+         holds it; start it again, and it contends for the Lease again"
+    )]
+    LostLeadership,
+    /// Something broke, and then something else broke while the manager stopped.
+    #[error("{first}{}", .later.iter().map(|error| format!("; while stopping: {error}")).collect::<String>())]
+    Several {
+        /// Why the manager stopped.
+        first: Box<ManagerError>,
+        /// What happened while it stopped.
+        later: Vec<ManagerError>,
+    },
+}
+
+impl ManagerError {
+    /// All errors as one, or `Ok` if there are none.
+    pub(crate) fn all(errors: Vec<Self>) -> Result<(), Self> {
+        let mut errors = errors.into_iter();
+        let Some(first) = errors.next() else { return Ok(()) };
+        let later: Vec<_> = errors.collect();
+        Err(if later.is_empty() { first } else { Self::Several { first: Box::new(first), later } })
+    }
+}

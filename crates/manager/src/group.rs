@@ -1,0 +1,86 @@
+//! Tasks that are started and stopped together, each with its name.
+
+use std::any::Any;
+use std::fmt;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use tokio::task::JoinSet;
+use tokio::time::timeout_at;
+use windlass_reconciler::Shutdown;
+
+use crate::error::ManagerError;
+
+/// How much longer than the grace period tasks may take: a controller cancels its runs and flushes
+/// its events.
+const AFTER_GRACE: Duration = Duration::from_secs(8);
+
+/// Tasks that are started and stopped together.
+pub(crate) struct Group {
+    shutdown: Shutdown,
+    tasks: JoinSet<Result<(), ManagerError>>,
+}
+
+impl Group {
+    pub(crate) fn new() -> Self {
+        Self { shutdown: Shutdown::new(), tasks: JoinSet::new() }
+    }
+
+    /// Begins when the group is told to stop.
+    pub(crate) fn shutdown(&self) -> &Shutdown {
+        &self.shutdown
+    }
+
+    /// Starts a task. `name` says what it is, for the error if it panics.
+    pub(crate) fn spawn(
+        &mut self,
+        name: impl fmt::Display,
+        task: impl Future<Output = Result<(), ManagerError>> + Send + 'static,
+    ) {
+        let name = name.to_string();
+        self.tasks.spawn(async move {
+            let ended = AssertUnwindSafe(task).catch_unwind().await;
+            ended.unwrap_or_else(|panic| Err(panicked(name, &*panic)))
+        });
+    }
+
+    /// Waits until a task fails. Never returns while they only end.
+    ///
+    /// # Cancel safety
+    /// Safe: a failure is taken in the same step that returns it.
+    pub(crate) async fn wait_for_failure(&mut self) -> ManagerError {
+        while let Some(ended) = self.tasks.join_next().await {
+            if let Ok(Err(error)) = ended {
+                return error;
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// Tells the tasks to stop, and waits for them. Those that take much longer than the grace
+    /// period are cancelled. Returns what failed meanwhile.
+    pub(crate) async fn stop(&mut self, grace_period: Duration) -> Vec<ManagerError> {
+        self.shutdown.begin(grace_period);
+        let deadline = self.shutdown.deadline().expect("a shutdown that was begun must have one");
+        let mut errors = Vec::new();
+        let all = async {
+            while let Some(ended) = self.tasks.join_next().await {
+                errors.extend(ended.ok().and_then(Result::err));
+            }
+        };
+        if timeout_at(deadline + AFTER_GRACE, all).await.is_err() {
+            self.tasks.abort_all();
+            self.tasks.detach_all();
+        }
+        errors
+    }
+}
+
+/// The error of a part that panicked.
+pub(crate) fn panicked(name: String, panic: &(dyn Any + Send)) -> ManagerError {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    ManagerError::Panicked { name, message: text.unwrap_or("it has no message").to_owned() }
+}

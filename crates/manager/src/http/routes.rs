@@ -1,0 +1,85 @@
+//! The endpoints: probes, metrics, and what goes on inside.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Path, Query, RawQuery};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use serde::Deserialize;
+
+use super::checks::{Answer, Checks, Probe};
+
+/// The media type of OpenMetrics.
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// `/healthz`, `/livez` and `/readyz`.
+pub(crate) fn probes(checks: &Checks) -> Router {
+    let endpoints = [("healthz", Probe::Live), ("livez", Probe::Live), ("readyz", Probe::Ready)];
+    endpoints.into_iter().fold(Router::new(), |router, (endpoint, probe)| {
+        let (all, one) = (checks.clone(), checks.clone());
+        router
+            .route(
+                &format!("/{endpoint}"),
+                get(async move |RawQuery(query): RawQuery| {
+                    let (excluded, is_verbose) = parse_query(query.as_deref().unwrap_or_default());
+                    reply(all.answer(probe, endpoint, &excluded, is_verbose).await)
+                }),
+            )
+            .route(
+                &format!("/{endpoint}/{{*check}}"),
+                get(async move |Path(check): Path<String>| {
+                    match one.answer_one(probe, &check).await {
+                        Some(answer) => reply(answer),
+                        None => unknown_check(&check, &one.names(probe)),
+                    }
+                }),
+            )
+    })
+}
+
+/// The checks to leave out, and whether to list all: `?verbose&exclude=a&exclude=b`.
+fn parse_query(query: &str) -> (Vec<String>, bool) {
+    let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes()).collect();
+    let excluded = pairs.iter().filter(|(name, _)| name == "exclude");
+    let excluded = excluded.map(|(_, check)| check.to_string()).collect();
+    (excluded, pairs.iter().any(|(name, _)| name == "verbose"))
+}
+
+fn reply(answer: Answer) -> Response {
+    let status = if answer.is_ok { StatusCode::OK } else { StatusCode::INTERNAL_SERVER_ERROR };
+    (status, [(header::X_CONTENT_TYPE_OPTIONS, "nosniff")], answer.text).into_response()
+}
+
+fn unknown_check(name: &str, names: &[String]) -> Response {
+    let text = format!("there is no check {name:?}; there are: {}\n", names.join(", "));
+    (StatusCode::NOT_FOUND, text).into_response()
+}
+
+/// `/metrics`. `encode` returns the metrics as OpenMetrics text.
+pub(crate) fn metrics(encode: impl Fn() -> String + Send + Sync + 'static) -> Router {
+    let encode = Arc::new(encode);
+    let metrics = async move || ([(header::CONTENT_TYPE, OPEN_METRICS)], encode());
+    Router::new().route("/metrics", get(metrics))
+}
+
+/// What `/debug/windlass` is asked for.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub(crate) struct DebugQuery {
+    /// Only this controller.
+    pub(crate) controller: Option<String>,
+    /// Only this key.
+    pub(crate) key: Option<String>,
+    /// At most so many keys and runs of each controller.
+    pub(crate) limit: Option<usize>,
+}
+
+/// `/debug/windlass`. `report` returns JSON.
+pub(crate) fn debug<T: serde::Serialize>(
+    report: impl Fn(&DebugQuery) -> T + Clone + Send + Sync + 'static,
+) -> Router {
+    let debug = async move |Query(query): Query<DebugQuery>| axum::Json(report(&query));
+    Router::new().route("/debug/windlass", get(debug))
+}

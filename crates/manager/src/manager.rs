@@ -1,0 +1,343 @@
+//! The manager: what a program runs, and how.
+
+use std::fmt;
+use std::future::Future;
+use std::time::Duration;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Client;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tower::BoxError;
+use windlass_informer::{ClientStack, InformerOptions, safe_message};
+use windlass_reconciler::{ControllerBuilder, ControllerDefaults, ObjectType, Reconcile};
+
+use crate::connect::MakeClient;
+use crate::controllers::Planned;
+use crate::error::ManagerError;
+use crate::http::checks::{Checks, Finding, Probe};
+use crate::options::Options;
+use crate::run::Run;
+use crate::signals::stop_on_signals;
+use crate::task::{Task, TaskContext};
+
+/// After which time a controller whose workers are all busy with one object each fails its liveness
+/// check. Longer than any run that waits for another system should take.
+const STUCK_AFTER: Duration = Duration::from_mins(10);
+
+/// Runs controllers as a service.
+///
+/// ```no_run
+/// # use std::sync::Arc;
+/// # use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+/// # use windlass_manager::{Manager, ManagerError, Options};
+/// # use windlass_reconciler::{Action, Controller, Error, Reconcile, RunContext, Watch};
+/// # struct Scaler;
+/// # impl Reconcile<Deployment> for Scaler {
+/// #     async fn reconcile(&self, _: Arc<Deployment>, _: &RunContext) -> Result<Action, Error> {
+/// #         Ok(Action::Done)
+/// #     }
+/// # }
+/// # async fn example() -> Result<(), ManagerError> {
+/// Manager::new(Options::default())
+///     .leader_election("scaler")
+///     .controller(
+///         Controller::of(Watch::<Deployment>::new()).owns(Watch::<ReplicaSet>::new()),
+///         Scaler,
+///     )
+///     .check("queue", || async { Ok::<(), std::io::Error>(()) })
+///     .run()
+///     .await
+/// # }
+/// ```
+///
+/// [`run`](Self::run) does everything, in this order:
+///
+/// 1. Logs are set up, and HTTP is served: [probes, metrics and a view inside](crate::http).
+/// 2. Definitions are installed, and caches are filled. Standbys have warm caches, too.
+/// 3. Controllers and tasks start that every replica runs.
+/// 4. With [leader election](Self::leader_election): this replica waits until it leads.
+/// 5. The other controllers and tasks start. Their writes are [fenced](crate::fence).
+///
+/// A signal (Ctrl-C or SIGTERM), or a part that fails, stops it: no run begins; those under way get
+/// the [grace period](Options::grace_period); events are written; the Lease is released; and HTTP
+/// ends last. A second signal ends the process at once.
+#[must_use = "a manager does nothing before it runs"]
+pub struct Manager {
+    pub(crate) options: Options,
+    pub(crate) make_client: Option<MakeClient>,
+    pub(crate) stack: ClientStack,
+    pub(crate) lease: Option<String>,
+    pub(crate) on_lost_leadership: OnLostLeadership,
+    pub(crate) definitions: Vec<CustomResourceDefinition>,
+    pub(crate) informers: InformerOptions,
+    pub(crate) defaults: ControllerDefaults,
+    pub(crate) controllers: Vec<Planned>,
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) checks: Checks,
+    pub(crate) stuck_after: Duration,
+    pub(crate) sets_up_logs: bool,
+}
+
+/// What a replica does when it no longer leads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnLostLeadership {
+    /// The manager ends with [`ManagerError::LostLeadership`], and so does the process. The default,
+    /// as in client-go and controller-runtime: whatever the process still holds in memory is from
+    /// before the new leader, and a process that starts again has none of it.
+    #[default]
+    End,
+    /// The controllers that need leadership are stopped, and the replica contends again. The caches
+    /// stay warm. For reconcilers that keep no state of their own.
+    Standby,
+}
+
+impl Manager {
+    /// A manager that has nothing to run yet.
+    pub fn new(options: Options) -> Self {
+        Self {
+            options,
+            make_client: None,
+            stack: ClientStack::new(),
+            lease: None,
+            on_lost_leadership: OnLostLeadership::default(),
+            definitions: Vec::new(),
+            informers: InformerOptions::new(),
+            defaults: ControllerDefaults::new(),
+            controllers: Vec::new(),
+            tasks: Vec::new(),
+            checks: Checks::default(),
+            stuck_after: STUCK_AFTER,
+            sets_up_logs: true,
+        }
+    }
+
+    /// Runs a controller. With [leader election](Self::leader_election), only the leader runs it.
+    pub fn controller<K: ObjectType>(
+        mut self,
+        builder: ControllerBuilder<K>,
+        reconciler: impl Reconcile<K>,
+    ) -> Self {
+        self.controllers.push(Planned::new(builder, reconciler, true));
+        self
+    }
+
+    /// Runs a controller on every replica, whoever leads. Its writes are not fenced.
+    pub fn controller_on_every_replica<K: ObjectType>(
+        mut self,
+        builder: ControllerBuilder<K>,
+        reconciler: impl Reconcile<K>,
+    ) -> Self {
+        self.controllers.push(Planned::new(builder, reconciler, false));
+        self
+    }
+
+    /// Runs a task on every replica. It may end; if it fails or panics, the manager stops.
+    ///
+    /// ```no_run
+    /// # use windlass_manager::{Manager, Options, TaskContext};
+    /// # let manager =
+    /// Manager::new(Options::default()).task("hello", |cx: TaskContext| async move {
+    ///     cx.shutdown.token().cancelled().await;
+    ///     Ok::<(), std::io::Error>(())
+    /// });
+    /// ```
+    pub fn task<F, E>(
+        mut self,
+        name: impl Into<String>,
+        mut start: impl FnMut(TaskContext) -> F + Send + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: Into<BoxError>,
+    {
+        self.tasks.push(Task::new(name, false, move |context| start(context)));
+        self
+    }
+
+    /// Runs a task on the leader. If this replica may lead [again](OnLostLeadership::Standby), the
+    /// task is started each time.
+    pub fn leader_task<F, E>(
+        mut self,
+        name: impl Into<String>,
+        start: impl FnMut(TaskContext) -> F + Send + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: Into<BoxError>,
+    {
+        self.tasks.push(Task::new(name, true, start));
+        self
+    }
+
+    /// Elects a leader by a Lease of this name, unless the options say otherwise.
+    pub fn leader_election(mut self, lease: impl Into<String>) -> Self {
+        self.lease = Some(lease.into());
+        self
+    }
+
+    /// What a replica does when it no longer leads. Default: the process ends.
+    pub fn on_lost_leadership(mut self, action: OnLostLeadership) -> Self {
+        self.on_lost_leadership = action;
+        self
+    }
+
+    /// Installs a definition before the caches are filled, or updates the existing one.
+    pub fn install(mut self, definition: CustomResourceDefinition) -> Self {
+        self.definitions.push(definition);
+        self
+    }
+
+    /// Adds a readiness check: `/readyz` fails while it returns an error. The error is logged, and
+    /// not shown to whoever asks.
+    pub fn check<F, E>(
+        self,
+        name: impl Into<String>,
+        check: impl Fn() -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: Into<BoxError>,
+    {
+        self.add_check(Probe::Ready, name, check)
+    }
+
+    /// Adds a liveness check: while it returns an error, `/livez` and `/healthz` fail, and the
+    /// kubelet restarts the process.
+    pub fn live_check<F, E>(
+        self,
+        name: impl Into<String>,
+        check: impl Fn() -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: Into<BoxError>,
+    {
+        self.add_check(Probe::Live, name, check)
+    }
+
+    fn add_check<F, E>(
+        self,
+        probe: Probe,
+        name: impl Into<String>,
+        check: impl Fn() -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: Into<BoxError>,
+    {
+        self.checks.add(probe, name, move || {
+            let checked = check();
+            async {
+                match checked.await {
+                    Ok(()) => Finding::Ok(None),
+                    Err(error) => Finding::FailedInSecret(safe_message(&*error.into())),
+                }
+            }
+        });
+        self
+    }
+
+    /// Settings for controllers that have none of their own. `--workers` comes before them.
+    pub fn controller_defaults(mut self, defaults: ControllerDefaults) -> Self {
+        self.defaults = defaults;
+        self
+    }
+
+    /// Settings for informers that have none of their own. `--namespace` is added to them.
+    pub fn informer_defaults(mut self, options: InformerOptions) -> Self {
+        self.informers = options;
+        self
+    }
+
+    /// Settings of the clients: timeout, rate limit, layers.
+    pub fn client_stack(mut self, stack: ClientStack) -> Self {
+        self.stack = stack;
+        self
+    }
+
+    /// After which time a controller whose workers are all busy with one object each fails its
+    /// liveness check. Default: 10 minutes.
+    pub fn stuck_after(mut self, limit: Duration) -> Self {
+        self.stuck_after = limit;
+        self
+    }
+
+    /// Makes the clients by a closure, instead of from the kubeconfig. It is called once for each
+    /// client, with a stack that has the layers of that client. For the embedded API server:
+    /// `.connect(move |stack| Ok(stack.around(server.service(), "default")))`.
+    pub fn connect(
+        mut self,
+        make_client: impl Fn(ClientStack) -> Result<Client, BoxError> + Send + Sync + 'static,
+    ) -> Self {
+        self.make_client = Some(Box::new(make_client));
+        self
+    }
+
+    /// Leaves the logs alone: the program sets up `tracing` itself.
+    pub fn without_logs(mut self) -> Self {
+        self.sets_up_logs = false;
+        self
+    }
+
+    /// Runs until a signal or a failure.
+    ///
+    /// # Errors
+    /// Returns an error if something cannot start, fails or panics, and if the leadership is lost.
+    /// The error names it, and says what to do.
+    ///
+    /// # Cancel safety
+    /// If it is dropped, everything is cancelled at once, and the Lease is not released.
+    pub async fn run(self) -> Result<(), ManagerError> {
+        let stop = CancellationToken::new();
+        let signals = stop_on_signals(stop.clone())
+            .map_err(|error| ManagerError::Serve(format!("signals cannot be received: {error}")))?;
+        let mut tasks = JoinSet::new();
+        tasks.spawn(signals);
+        Run { stop, owns_process: true }.run(self).await
+    }
+
+    /// Runs until `stop` is cancelled or something fails. As [`run`](Self::run), but for signals: it
+    /// installs no handler of them, and never ends the process itself. For tests, and for several
+    /// managers in one process.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    /// As [`run`](Self::run).
+    pub async fn run_until(self, stop: CancellationToken) -> Result<(), ManagerError> {
+        Run { stop, owns_process: false }.run(self).await
+    }
+
+    /// Checks that no two parts have one name: metrics and checks could not tell them apart.
+    pub(crate) fn check_names(&self) -> Result<(), ManagerError> {
+        let controllers = self.controllers.iter().map(|controller| controller.name.clone());
+        let tasks = self.tasks.iter().map(|task| task.name.clone());
+        for (what, names) in [
+            ("controller", controllers.collect()),
+            ("task", tasks.collect()),
+            ("check", self.checks.names(Probe::Ready)),
+            ("liveness check", self.checks.names(Probe::Live)),
+        ] {
+            let mut names: Vec<String> = names;
+            names.sort_unstable();
+            if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+                return Err(ManagerError::DuplicateName { what, name: pair[0].clone() });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Manager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = |controllers: &[Planned]| -> Vec<String> {
+            controllers.iter().map(|controller| controller.name.clone()).collect()
+        };
+        f.debug_struct("Manager")
+            .field("lease", &self.lease)
+            .field("controllers", &names(&self.controllers))
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,188 @@
+//! The options of a program that runs a [`Manager`](crate::Manager).
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use crate::election::Timing;
+
+/// The options that operators usually have, for `#[command(flatten)]` in a type that derives
+/// `clap::Parser`. [`Default`] has the same values as a command line without arguments.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+#[command(next_help_heading = "Manager")]
+#[non_exhaustive]
+pub struct Options {
+    /// The kubeconfig file [default: as kubectl: $KUBECONFIG, ~/.kube/config, or inside of a pod
+    /// its service account]
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// The context of the kubeconfig file [default: its current context]
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+
+    /// Watch only this namespace; repeat it for several [default: all namespaces]
+    #[arg(long = "namespace", value_name = "NAME", env = "WATCH_NAMESPACE", value_delimiter = ',')]
+    pub namespaces: Vec<String>,
+
+    /// Whether to elect a leader, if the operator can
+    #[arg(
+        long, env = "LEADER_ELECT", default_value_t = true, num_args = 0..=1,
+        default_missing_value = "true", action = clap::ArgAction::Set
+    )]
+    pub leader_elect: bool,
+
+    /// The namespace of the Lease [default: the namespace of the pod, or of the kubeconfig's context]
+    #[arg(long, value_name = "NAME", env = "POD_NAMESPACE")]
+    pub leader_election_namespace: Option<String>,
+
+    /// How long standbys wait for a leader that is silent
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = duration)]
+    pub lease_duration: Duration,
+
+    /// How long the leader may fail to renew the Lease before it stops leading
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub renew_deadline: Duration,
+
+    /// The time between two tries to get or renew the Lease
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
+    pub retry_period: Duration,
+
+    /// Where /healthz, /livez and /readyz are served, or 0 for nowhere. The kubelet needs an address
+    /// of the pod: :8081
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "HEALTH_PROBE_BIND_ADDRESS",
+        default_value = "127.0.0.1:8081"
+    )]
+    pub health_probe_bind_address: String,
+
+    /// Where /metrics and /debug/windlass are served, or 0 for nowhere
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "METRICS_BIND_ADDRESS",
+        default_value = "127.0.0.1:8080"
+    )]
+    pub metrics_bind_address: String,
+
+    /// Serve /metrics and /debug/windlass over TLS, and only to accounts that may get these paths
+    #[arg(long, env = "METRICS_SECURE")]
+    pub metrics_secure: bool,
+
+    /// The folder of tls.crt and tls.key for --metrics-secure [default: a certificate that is made
+    /// at start]
+    #[arg(long, value_name = "FOLDER", env = "METRICS_CERT_PATH")]
+    pub metrics_cert_path: Option<PathBuf>,
+
+    /// How many objects each controller reconciles at once [default: what the operator sets, or 1]
+    #[arg(long, value_name = "NUMBER")]
+    pub workers: Option<usize>,
+
+    /// How long runs may go on after a signal to stop
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    pub grace_period: Duration,
+
+    /// How log lines are written
+    #[arg(long, value_name = "FORMAT", env = "LOG_FORMAT", default_value = "text")]
+    pub log_format: LogFormat,
+
+    /// Which log lines are written, as in RUST_LOG, which wins
+    #[arg(long, value_name = "FILTER", env = "LOG_LEVEL", default_value = "info")]
+    pub log_level: String,
+}
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+impl Options {
+    /// The durations of the election.
+    pub fn timing(&self) -> Timing {
+        Timing {
+            lease_duration: self.lease_duration,
+            renew_deadline: self.renew_deadline,
+            retry_period: self.retry_period,
+        }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let timing = Timing::default();
+        Self {
+            kubeconfig: None,
+            context: None,
+            namespaces: Vec::new(),
+            leader_elect: true,
+            leader_election_namespace: None,
+            lease_duration: timing.lease_duration,
+            renew_deadline: timing.renew_deadline,
+            retry_period: timing.retry_period,
+            health_probe_bind_address: "127.0.0.1:8081".to_owned(),
+            metrics_bind_address: "127.0.0.1:8080".to_owned(),
+            metrics_secure: false,
+            metrics_cert_path: None,
+            workers: None,
+            grace_period: Duration::from_secs(30),
+            log_format: LogFormat::Text,
+            log_level: "info".to_owned(),
+        }
+    }
+}
+
+/// Parses a time such as `15s`, `1m 30s` or `500ms`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let parsed = text.parse::<jiff::SignedDuration>().ok();
+    parsed
+        .and_then(|time| Duration::try_from(time).ok())
+        .ok_or_else(|| "not a time, such as 15s, 500ms or 1m 30s".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Program {
+        #[command(flatten)]
+        manager: Options,
+    }
+
+    fn parse(arguments: &str) -> Result<Options, clap::Error> {
+        let arguments = std::iter::once("program").chain(arguments.split_whitespace());
+        Program::try_parse_from(arguments).map(|program| program.manager)
+    }
+
+    #[test]
+    fn defaults_are_those_of_an_empty_command_line() {
+        assert_eq!(parse("").expect("options"), Options::default());
+    }
+
+    #[test]
+    fn leader_election_can_be_turned_off() {
+        assert!(parse("--leader-elect").expect("options").leader_elect);
+        assert!(!parse("--leader-elect=false").expect("options").leader_elect);
+    }
+
+    #[test]
+    fn times_have_units() {
+        let options = parse("--grace-period 500ms --lease-duration 1m30s").expect("options");
+        assert_eq!(options.grace_period, Duration::from_millis(500));
+        assert_eq!(options.lease_duration, Duration::from_secs(90));
+        for wrong in ["5", "-5s", "soon"] {
+            let error = parse(&format!("--grace-period={wrong}")).expect_err(wrong).to_string();
+            assert!(error.contains("not a time, such as 15s"), "{error}");
+        }
+    }
+}

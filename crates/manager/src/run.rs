@@ -1,0 +1,118 @@
+//! The order in which a manager starts and stops its parts. It is written here, and nowhere else.
+//!
+//! ```text
+//!   bind ─▶ connect ─▶ serve HTTP ─▶ definitions ─▶ caches ─▶ every replica ─▶ leadership ─▶ leader
+//!                          │                                        │             ▲            │
+//!                          │                                        │             └─ standby ──┤ lost
+//!                          ▼                                        ▼                          ▼
+//!   HTTP ends ◀─ Lease released ◀─ informers stop ◀─ runs end within the grace period ◀─ stop, failure
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::connect::{self, MakeClient, NoCluster};
+use crate::error::ManagerError;
+use crate::group::Group;
+use crate::http::Endpoints;
+use crate::manager::Manager;
+use crate::service::Service;
+use crate::signals::exit_after;
+use crate::state::{Phase, State};
+
+/// How much longer than the grace period a process that is stopping may take.
+const EXIT_MARGIN: Duration = Duration::from_secs(20);
+
+/// One run of a manager.
+pub(crate) struct Run {
+    pub(crate) stop: CancellationToken,
+    /// Whether it may end the process.
+    pub(crate) owns_process: bool,
+}
+
+impl Run {
+    pub(crate) async fn run(self, mut manager: Manager) -> Result<(), ManagerError> {
+        let grace_period = manager.options.grace_period;
+        let state = Arc::new(State::new(&manager.checks));
+        manager.check_names()?;
+        let endpoints = Endpoints::bind(&manager.options).await?;
+        let (make_client, cluster) = clients(&mut manager).await?;
+        log_configuration(&manager, &cluster, &endpoints);
+        let client = make_client(manager.stack.clone()).map_err(|e| NoCluster::new(&e))?;
+        let mut http = Group::new();
+        endpoints.serve(&manager, &state, &client, &mut http).await?;
+
+        let built = self
+            .stop
+            .run_until_cancelled(Service::build(manager, &make_client, client, &state))
+            .await;
+        let mut errors = match built {
+            // Stopped before anything had started.
+            None => Vec::new(),
+            Some(Err(error)) => vec![error],
+            Some(Ok(mut service)) => {
+                let failure = tokio::select! {
+                    () = self.stop.cancelled() => None,
+                    failure = http.wait_for_failure() => Some(failure),
+                    failure = service.run(&state) => Some(failure),
+                };
+                state.set_phase(Phase::Stopping);
+                self.stop_service(service, failure, grace_period).await
+            }
+        };
+        errors.extend(http.stop(Duration::ZERO).await);
+        ManagerError::all(errors)
+    }
+
+    /// Stops a service that was asked to stop, or has failed. Returns all errors, in order.
+    async fn stop_service(
+        &self,
+        mut service: Service,
+        failure: Option<ManagerError>,
+        grace_period: Duration,
+    ) -> Vec<ManagerError> {
+        if let Some(failure) = &failure {
+            tracing::error!("stopping: {failure}");
+        }
+        // Whatever a former leader still does is late, so nothing is waited for.
+        let has_lost = matches!(failure, Some(ManagerError::LostLeadership));
+        let grace_period = if has_lost { Duration::ZERO } else { grace_period };
+        if self.owns_process {
+            exit_after(grace_period + EXIT_MARGIN);
+        }
+        let later = service.stop(grace_period).await;
+        failure.into_iter().chain(later).collect()
+    }
+}
+
+/// How to make the clients, and of which cluster they are.
+async fn clients(manager: &mut Manager) -> Result<(MakeClient, String), ManagerError> {
+    match manager.make_client.take() {
+        Some(make_client) => Ok((make_client, "by Manager::connect".to_owned())),
+        None => Ok(connect::infer(&manager.options).await?),
+    }
+}
+
+/// The configuration in force, in one line.
+fn log_configuration(manager: &Manager, cluster: &str, endpoints: &Endpoints) {
+    let options = &manager.options;
+    let lease = manager.lease.as_deref().filter(|_| options.leader_elect);
+    let namespaces = match options.namespaces.as_slice() {
+        [] => "all".to_owned(),
+        names => names.join(","),
+    };
+    let names = manager.controllers.iter().map(|controller| controller.name.as_str());
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        cluster,
+        namespaces,
+        controllers = names.collect::<Vec<_>>().join(","),
+        lease = lease.unwrap_or("none, every replica works"),
+        probes = endpoints.probes_address(),
+        metrics = endpoints.metrics_address(),
+        grace_period = ?options.grace_period,
+        "starting"
+    );
+}

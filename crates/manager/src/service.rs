@@ -1,0 +1,197 @@
+//! What a manager runs, once it has a client: controllers, tasks and the election.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use windlass_informer::SharedInformerFactory;
+use windlass_reconciler::install_crd;
+
+use crate::candidacy::{Candidacy, Change};
+use crate::connect::{MakeClient, NoCluster};
+use crate::controllers::{AnyController, Parts, add_checks};
+use crate::election::Elector;
+use crate::error::ManagerError;
+use crate::group::Group;
+use crate::manager::{Manager, OnLostLeadership};
+use crate::state::{Phase, State};
+use crate::task::{Task, TaskContext};
+
+/// What runs, once the caches are complete.
+pub(crate) struct Service {
+    factory: SharedInformerFactory,
+    controllers: Vec<(Arc<dyn AnyController>, bool)>,
+    tasks: Vec<Task>,
+    every_replica: Group,
+    leader: Group,
+    /// `None` without leader election.
+    election: Option<Candidacy>,
+    client: kube::Client,
+    /// What leader-only parts write with.
+    leader_client: kube::Client,
+}
+
+impl Service {
+    /// Installs definitions, and builds everything.
+    pub(crate) async fn build(
+        manager: Manager,
+        make_client: &MakeClient,
+        client: kube::Client,
+        state: &Arc<State>,
+    ) -> Result<Self, ManagerError> {
+        let (options, stack) = (&manager.options, &manager.stack);
+        let mut informers = manager.informers;
+        if !options.namespaces.is_empty() {
+            informers = informers.namespaces(options.namespaces.iter().cloned());
+        }
+        let factory = SharedInformerFactory::builder(client.clone()).defaults(informers).build();
+        let election = match manager.lease.filter(|_| options.leader_elect) {
+            None => None,
+            Some(lease) => {
+                let namespace = options.leader_election_namespace.clone();
+                let namespace = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
+                let elector = Elector::builder(client.clone(), &namespace, lease);
+                let elector = elector.timing(options.timing()).build()?;
+                Some(Candidacy::new(elector, manager.on_lost_leadership))
+            }
+        };
+        let leader_client = match &election {
+            None => client.clone(),
+            Some(election) => {
+                let stack = stack.clone().layer(election.elector().fence().clone());
+                make_client(stack).map_err(|error| NoCluster::new(&error))?
+            }
+        };
+        let mut defaults = manager.defaults;
+        if let Some(workers) = options.workers {
+            defaults = defaults.workers(workers);
+        }
+        let parts = |needs_leadership| Parts {
+            factory: factory.clone(),
+            defaults: defaults.clone(),
+            client: if needs_leadership { leader_client.clone() } else { client.clone() },
+        };
+        state.set_phase(Phase::InstallingDefinitions);
+        for definition in &manager.definitions {
+            install_crd(&client, definition).await?;
+        }
+        let mut controllers = Vec::new();
+        for planned in manager.controllers {
+            let needs_leadership = planned.needs_leadership;
+            let controller = planned.build(&parts(needs_leadership))?;
+            add_checks(&manager.checks, &controller, manager.stuck_after);
+            controllers.push((controller, needs_leadership));
+        }
+        state.set_controllers(controllers.iter().map(|(controller, _)| Arc::clone(controller)));
+        if let Some(election) = &election {
+            state.set_election(election.elector());
+            election.add_check(&manager.checks);
+        }
+        let (every_replica, leader) = (Group::new(), Group::new());
+        let tasks = manager.tasks;
+        Ok(Self {
+            factory,
+            controllers,
+            tasks,
+            every_replica,
+            leader,
+            election,
+            client,
+            leader_client,
+        })
+    }
+
+    /// Runs everything until something fails.
+    ///
+    /// # Cancel safety
+    /// If it is dropped, everything that has started goes on: call [`stop`](Self::stop).
+    pub(crate) async fn run(&mut self, state: &State) -> ManagerError {
+        state.set_phase(Phase::FillingCaches);
+        if let Err(error) = self.wait_for_sync().await {
+            return error;
+        }
+        state.set_phase(Phase::Running);
+        self.start(false);
+        if self.election.is_none() {
+            self.start(true);
+            return tokio::select! {
+                failure = self.every_replica.wait_for_failure() => failure,
+                failure = self.leader.wait_for_failure() => failure,
+                failure = self.factory.wait_for_failure() => failure.into(),
+            };
+        }
+        loop {
+            let election = self.election.as_mut().expect("an election was found above");
+            tokio::select! {
+                failure = self.every_replica.wait_for_failure() => return failure,
+                failure = self.leader.wait_for_failure() => return failure,
+                failure = self.factory.wait_for_failure() => return failure.into(),
+                change = election.wait_for_change() => match change {
+                    Change::Leads => self.start(true),
+                    Change::Lost(OnLostLeadership::End) => return ManagerError::LostLeadership,
+                    Change::Lost(OnLostLeadership::Standby) => {
+                        let mut leader = std::mem::replace(&mut self.leader, Group::new());
+                        if let Err(error) = ManagerError::all(leader.stop(Duration::ZERO).await) {
+                            return error;
+                        }
+                    }
+                    Change::Broke(error) => return error,
+                },
+            }
+        }
+    }
+
+    /// Waits for the caches of all controllers. One that cannot be filled in time is an error.
+    async fn wait_for_sync(&self) -> Result<(), ManagerError> {
+        let waits = self.controllers.iter().map(|(controller, _)| async {
+            controller.wait_for_sync().await.map_err(|error| ManagerError::Controller {
+                name: controller.name().to_owned(),
+                error,
+            })
+        });
+        futures::future::try_join_all(waits).await.map(drop)
+    }
+
+    /// Starts what needs leadership, or what does not.
+    fn start(&mut self, needs_leadership: bool) {
+        let (group, client) = if needs_leadership {
+            (&mut self.leader, &self.leader_client)
+        } else {
+            (&mut self.every_replica, &self.client)
+        };
+        let shutdown = group.shutdown().clone();
+        for (controller, needs) in &self.controllers {
+            if *needs == needs_leadership {
+                let (controller, shutdown) = (Arc::clone(controller), shutdown.clone());
+                let name = format!("controller {:?}", controller.name());
+                group.spawn(name, async move {
+                    let ended = controller.run(shutdown).await;
+                    let name = controller.name().to_owned();
+                    ended.map_err(|error| ManagerError::Controller { name, error })
+                });
+            }
+        }
+        for task in &mut self.tasks {
+            if task.needs_leadership == needs_leadership {
+                let (client, factory) = (client.clone(), self.factory.clone());
+                let name = format!("task {:?}", task.name);
+                group.spawn(
+                    name,
+                    task.run(TaskContext { client, factory, shutdown: shutdown.clone() }),
+                );
+            }
+        }
+    }
+
+    /// Stops everything, in order. Returns what failed meanwhile.
+    pub(crate) async fn stop(&mut self, grace_period: Duration) -> Vec<ManagerError> {
+        let (mut errors, more) =
+            tokio::join!(self.leader.stop(grace_period), self.every_replica.stop(grace_period),);
+        errors.extend(more);
+        self.factory.shut_down().await;
+        // Only now: another replica may lead as soon as the Lease is released.
+        if let Some(election) = &mut self.election {
+            errors.extend(election.stop().await);
+        }
+        errors
+    }
+}

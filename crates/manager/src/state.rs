@@ -1,0 +1,100 @@
+//! What a manager shows of itself while it runs.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use tokio::sync::watch;
+
+use crate::controllers::AnyController;
+use crate::election::{Elector, Leadership};
+use crate::http::checks::{Checks, Finding, Probe};
+
+/// How far a manager is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Starting,
+    InstallingDefinitions,
+    FillingCaches,
+    Running,
+    Stopping,
+}
+
+impl Phase {
+    /// The phase in words, as in "the manager is …".
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::InstallingDefinitions => "installing definitions",
+            Self::FillingCaches => "filling caches",
+            Self::Running => "running",
+            Self::Stopping => "stopping",
+        }
+    }
+}
+
+/// What a manager shows of itself.
+pub(crate) struct State {
+    phase: Arc<Mutex<Phase>>,
+    controllers: OnceLock<Vec<Arc<dyn AnyController>>>,
+    election: OnceLock<ElectionState>,
+}
+
+/// The election, as it is shown.
+pub(crate) struct ElectionState {
+    pub(crate) lease: String,
+    pub(crate) identity: String,
+    pub(crate) leadership: watch::Receiver<Leadership>,
+}
+
+impl State {
+    /// Also adds the check that is ready once the manager runs.
+    pub(crate) fn new(checks: &Checks) -> Self {
+        let phase = Arc::new(Mutex::new(Phase::Starting));
+        let shown = Arc::clone(&phase);
+        checks.add(Probe::Ready, "manager", move || {
+            let phase = *lock(&shown);
+            std::future::ready(match phase {
+                Phase::Running => Finding::Ok(None),
+                _ => Finding::Failed(phase.as_str().to_owned()),
+            })
+        });
+        checks.add(Probe::Live, "ping", || std::future::ready(Finding::Ok(None)));
+        Self { phase, controllers: OnceLock::new(), election: OnceLock::new() }
+    }
+
+    pub(crate) fn set_phase(&self, phase: Phase) {
+        tracing::debug!("the manager is {}", phase.as_str());
+        *lock(&self.phase) = phase;
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        *lock(&self.phase)
+    }
+
+    /// Called once, when the controllers are built.
+    pub(crate) fn set_controllers(
+        &self,
+        controllers: impl IntoIterator<Item = Arc<dyn AnyController>>,
+    ) {
+        let _ = self.controllers.set(controllers.into_iter().collect());
+    }
+
+    /// None before they are built.
+    pub(crate) fn controllers(&self) -> &[Arc<dyn AnyController>] {
+        self.controllers.get().map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Called once, if there is an election.
+    pub(crate) fn set_election(&self, elector: &Elector) {
+        let (lease, identity) = (elector.lease(), elector.identity().to_owned());
+        let _ =
+            self.election.set(ElectionState { lease, identity, leadership: elector.leadership() });
+    }
+
+    pub(crate) fn election(&self) -> Option<&ElectionState> {
+        self.election.get()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

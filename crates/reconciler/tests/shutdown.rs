@@ -1,0 +1,191 @@
+//! How a controller stops, and that it can run again.
+
+mod stage;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Client;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use windlass_indexer::ObjectKey;
+use windlass_informer::SharedInformerFactory;
+use windlass_reconciler::{
+    Action, Controller, ControllerBuilder, ControllerDefaults, Reconcile, RunContext, RunError,
+    Shutdown, Watch,
+};
+
+use stage::{Log, cluster, create, does};
+
+const GRACE: Duration = Duration::from_secs(30);
+
+fn build(
+    client: Client,
+    change: impl FnOnce(ControllerBuilder<ConfigMap>) -> ControllerBuilder<ConfigMap>,
+    reconciler: impl Reconcile<ConfigMap>,
+) -> (SharedInformerFactory, Controller<ConfigMap>) {
+    let factory = SharedInformerFactory::new(client);
+    let watch = Watch::<ConfigMap>::new().options(|options| options.namespace("default"));
+    let controller = change(Controller::of(watch)).build(&factory, reconciler);
+    (factory, controller.expect("a controller"))
+}
+
+/// A reconciler that tells its key, its causes and whether a cache may be behind, and then takes
+/// as long as it is told.
+fn sleeper(began: mpsc::Sender<String>, takes: Duration) -> impl Reconcile<ConfigMap> {
+    does(move |_: Arc<ConfigMap>, cx: &RunContext| {
+        let began = began.clone();
+        Box::pin(async move {
+            let causes: Vec<_> = cx.causes().iter().map(ToString::to_string).collect();
+            let behind = if cx.cache_behind() { ", behind" } else { "" };
+            began.send(format!("{} {}{behind}", cx.key(), causes.join("; "))).await?;
+            tokio::time::sleep(takes).await;
+            Ok(Action::Done)
+        })
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_under_way_may_end_within_the_grace_period() {
+    let (_cluster, client) = cluster().await;
+    let (began, mut runs) = mpsc::channel(10);
+    let (_factory, controller) = build(client, |b| b, sleeper(began, Duration::from_secs(29)));
+    let shutdown = Shutdown::new();
+    let stop = async {
+        runs.recv().await.expect("it runs");
+        shutdown.begin(GRACE);
+    };
+    let (ended, ()) = tokio::join!(controller.run(shutdown.clone()), stop);
+    ended.expect("it stops");
+    assert_eq!(controller.status().counts.done, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_is_cancelled_after_the_grace_period_and_repeated_by_the_next_one() {
+    let (log, _guard) = Log::start();
+    let (_cluster, client) = cluster().await;
+    let (began, mut runs) = mpsc::channel(10);
+    let (_factory, controller) = build(client, |b| b, sleeper(began, Duration::from_secs(31)));
+    let shutdown = Shutdown::new();
+    let stop = async {
+        let first = runs.recv().await.expect("it runs");
+        shutdown.begin(GRACE);
+        (first, Instant::now())
+    };
+    let (ended, (first, begun)) = tokio::join!(controller.run(shutdown.clone()), stop);
+    ended.expect("it stops");
+    assert_eq!(begun.elapsed(), GRACE);
+    assert_eq!(controller.status().counts.runs(), 0, "it did not end");
+    assert_eq!(controller.status().running, 0);
+    let line = log.lines("grace period is over").join("\n");
+    assert!(line.contains("default/one"), "{line}");
+
+    // The same causes, and what the cancelled run has written is not known.
+    let stop = CancellationAfterRun::new(&mut runs);
+    let again = stop.run(&controller).await;
+    assert_eq!(again, format!("{first}, behind"));
+    assert_eq!(controller.status().counts.done, 1);
+}
+
+/// Stops a controller when its next run has begun, and lets that run end.
+struct CancellationAfterRun<'r>(&'r mut mpsc::Receiver<String>);
+
+impl<'r> CancellationAfterRun<'r> {
+    fn new(runs: &'r mut mpsc::Receiver<String>) -> Self {
+        Self(runs)
+    }
+
+    async fn run(self, controller: &Controller<ConfigMap>) -> String {
+        let shutdown = Shutdown::new();
+        let stop = async {
+            let run = self.0.recv().await.expect("it runs");
+            shutdown.begin(Duration::from_hours(1));
+            run
+        };
+        let (ended, run) = tokio::join!(controller.run(shutdown.clone()), stop);
+        ended.expect("it stops");
+        run
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_changed_while_it_did_not_run_is_reconciled_when_it_runs_again() {
+    let (_cluster, client) = cluster().await;
+    let (began, mut runs) = mpsc::channel(10);
+    let (webhook, mut calls) = mpsc::channel::<ObjectKey>(10);
+    let calls = stream::poll_fn(move |cx| calls.poll_recv(cx));
+    let (_factory, controller) = build(
+        client.clone(),
+        |builder| builder.stream("webhook", calls),
+        sleeper(began, Duration::ZERO),
+    );
+    let first = CancellationAfterRun::new(&mut runs).run(&controller).await;
+    assert!(first.starts_with("default/one"), "{first}");
+
+    create(&client, "two").await;
+    let second = CancellationAfterRun::new(&mut runs).run(&controller).await;
+    assert!(second.starts_with("default/two"), "{second}");
+
+    // The stream goes on as well.
+    webhook.send("default/one".parse().expect("a key")).await.expect("it is open");
+    let third = CancellationAfterRun::new(&mut runs).run(&controller).await;
+    assert_eq!(third, "default/one source webhook");
+}
+
+#[tokio::test(start_paused = true)]
+async fn context_knows_the_shutdown_and_its_deadline() {
+    let (_cluster, client) = cluster().await;
+    let (told, mut deadlines) = mpsc::channel(10);
+    let reconciler = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
+        let told = told.clone();
+        Box::pin(async move {
+            told.send(cx.deadline()).await?;
+            cx.shutdown().token().cancelled().await;
+            told.send(cx.deadline()).await?;
+            Ok(Action::Done)
+        })
+    });
+    let timeout = Duration::from_mins(10);
+    let (_factory, controller) = build(client, |b| b.timeout(timeout), reconciler);
+    let shutdown = Shutdown::new();
+    let stop = async {
+        let before = deadlines.recv().await.expect("it runs");
+        assert_eq!(before, Some(Instant::now() + timeout));
+        shutdown.begin(GRACE);
+        let after = deadlines.recv().await.expect("it notices");
+        assert_eq!(after, Some(Instant::now() + GRACE));
+    };
+    let (ended, ()) = tokio::join!(controller.run(shutdown.clone()), stop);
+    ended.expect("it stops");
+}
+
+#[tokio::test(start_paused = true)]
+async fn controller_does_not_run_twice_at_once() {
+    let (_cluster, client) = cluster().await;
+    let (began, mut runs) = mpsc::channel(10);
+    let (_factory, controller) = build(client, |b| b, sleeper(began, Duration::ZERO));
+    let shutdown = Shutdown::new();
+    let second = async {
+        runs.recv().await.expect("it runs");
+        let second = controller.run(Shutdown::new()).await;
+        shutdown.begin(GRACE);
+        second
+    };
+    let (first, second) = tokio::join!(controller.run(shutdown.clone()), second);
+    first.expect("it stops");
+    assert!(matches!(second, Err(RunError::AlreadyRuns)), "{second:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn setting_of_a_controller_wins_over_the_defaults() {
+    let (_cluster, client) = cluster().await;
+    let (began, _runs) = mpsc::channel(10);
+    let defaults = ControllerDefaults::new().workers(4);
+    let builder = |b: ControllerBuilder<ConfigMap>| b.defaults(defaults.clone());
+    let (_, shared) = build(client.clone(), builder, sleeper(began.clone(), Duration::ZERO));
+    assert_eq!(shared.status().workers, 4);
+    let (_, own) = build(client, |b| builder(b).workers(2), sleeper(began, Duration::ZERO));
+    assert_eq!(own.status().workers, 2);
+}
