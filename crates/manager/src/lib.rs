@@ -11,6 +11,7 @@
 //!   the part of the manager in it.
 //! - [`fence`]: what only the leader may do. A client with a [`Fence`] refuses writes as soon as
 //!   the leadership may be over, even if the process was paused and does not know yet.
+//! - [`logging`]: log lines as text or JSON, and traces.
 
 #![forbid(unsafe_code)]
 
@@ -22,6 +23,7 @@ mod error;
 pub mod fence;
 mod group;
 pub mod http;
+pub mod logging;
 mod manager;
 mod options;
 mod run;
@@ -37,6 +39,7 @@ pub use election::{
 };
 pub use error::ManagerError;
 pub use fence::{Fence, TookTooLong};
+pub use logging::{Logging, LoggingError};
 pub use manager::{Manager, OnLostLeadership};
 pub use options::{LogFormat, Options};
 pub use task::TaskContext;

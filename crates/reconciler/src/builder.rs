@@ -5,22 +5,27 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::Stream;
+use jiff::Timestamp;
 use kube::Client;
+use tracing::Span;
 use windlass_indexer::{Cached, ObjectKey};
 use windlass_informer::{InformerError, SharedInformerFactory};
 use windlass_workqueue::{Group, InvalidConfig, Priority, RateLimiter, WorkQueue};
 
 use crate::bounds::ObjectType;
 use crate::cause::Cause;
+use crate::context::RunContext;
 use crate::controller::{Controller, KeyStream};
 use crate::defaults::ControllerDefaults;
 use crate::enqueue::{Enqueuer, PriorityPolicy, default_priority};
 use crate::expectations::Expectations;
 use crate::journal::Journal;
 use crate::reconcile::Reconcile;
-use crate::recorder::Recorder;
+use crate::recorder::{Recorder, instance_from_environment};
+use crate::run_id::RunIds;
 use crate::running::{LONG, Running};
 use crate::source::{Source, Sources};
+use crate::span::SpanShape;
 use crate::tools::Tools;
 use crate::watch::Watch;
 use crate::wiring::Wiring;
@@ -61,6 +66,7 @@ pub struct ControllerBuilder<K> {
     sync_timeout: Option<Duration>,
     defaults: ControllerDefaults,
     client: Option<Client>,
+    span: Option<SpanShape>,
 }
 
 /// Makes a source when the controller is built.
@@ -113,6 +119,7 @@ impl<K: ObjectType> Controller<K> {
             sync_timeout: None,
             defaults: ControllerDefaults::new(),
             client: None,
+            span: None,
         }
     }
 }
@@ -226,6 +233,28 @@ impl<K: ObjectType> ControllerBuilder<K> {
         self.name.clone().unwrap_or_else(kind)
     }
 
+    /// The span of a run, in which everything that the reconciler logs is. Default: a span
+    /// `reconcile` with the controller, the key, the [id of the run](crate::RunContext::run_id), the
+    /// attempt and the last cause. It is called only if there is a subscriber. If it panics, that
+    /// is logged, and the run has the default span.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use windlass_reconciler::{Controller, ControllerBuilder, Watch};
+    /// # fn builder() -> ControllerBuilder<ConfigMap> {
+    /// Controller::of(Watch::<ConfigMap>::new()).span(|cx| {
+    ///     let tenant = cx.key().namespace();
+    ///     tracing::error_span!("reconcile", reconcile_id = %cx.run_id(), key = %cx.key(), tenant)
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// A filter removes a span from all lines if its level is too low. So this one has the highest.
+    pub fn span(mut self, shape: impl Fn(&RunContext) -> Span + Send + Sync + 'static) -> Self {
+        self.span = Some(Arc::new(shape));
+        self
+    }
+
     /// Builds the controller, with informers from `factory`.
     ///
     /// # Errors
@@ -273,6 +302,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
             expectations: Expectations::new(),
             recorder: Recorder::new(factory.client().clone(), Arc::clone(&enqueuer.controller)),
         };
+        let ids = RunIds::of(&enqueuer.controller, &instance_from_environment(), Timestamp::now());
         let work = Work {
             tools: Arc::new(tools),
             reconciler: Box::new(reconciler),
@@ -281,6 +311,8 @@ impl<K: ObjectType> ControllerBuilder<K> {
             timeout: self.timeout.or(defaults.timeout),
             running: Running::new(LONG),
             journal: Journal::new(),
+            ids,
+            span: self.span,
         };
         Ok(Controller {
             work: Arc::new(work),

@@ -14,8 +14,10 @@ use crate::bounds::StaticResource;
 use crate::cause::Cause;
 use crate::error::Error;
 use crate::live::Live;
+use crate::origin::Origin;
 use crate::recorder::{Occurrence, Recorder};
 use crate::recording::{WriteLog, recording};
+use crate::run_id::RunId;
 use crate::shutdown::Shutdown;
 use crate::source::NoLister;
 use crate::tools::Tools;
@@ -28,6 +30,7 @@ use crate::tools::Tools;
 /// this key has written, unless it is [behind](Self::cache_behind).
 pub struct RunContext {
     pub(crate) tools: Arc<Tools>,
+    pub(crate) id: RunId,
     pub(crate) key: ObjectKey,
     pub(crate) causes: Vec<Cause>,
     pub(crate) causes_omitted: u64,
@@ -35,6 +38,8 @@ pub struct RunContext {
     pub(crate) deadline: Option<Instant>,
     pub(crate) is_behind: bool,
     pub(crate) shutdown: Shutdown,
+    /// Set once the run has a span.
+    pub(crate) origin: Origin,
     /// A client, and the log of what is written through it. Created on first use, because most runs
     /// write nothing.
     pub(crate) recording: OnceLock<(Client, WriteLog)>,
@@ -70,7 +75,7 @@ impl RunContext {
     /// A client. The next run of this key sees what this run writes through it.
     pub fn client(&self) -> &Client {
         let create = || {
-            let log = WriteLog::new(self.key.clone(), &self.tools);
+            let log = WriteLog::new(self.key.clone(), self.origin.clone(), &self.tools);
             (recording(self.tools.client.clone(), log.clone()), log)
         };
         &self.recording.get_or_init(create).0
@@ -127,6 +132,12 @@ impl RunContext {
         EventAbout { recorder: &self.tools.recorder, object: object.object_ref(&()) }
     }
 
+    /// The id of this run. By default every line that is logged during the run has it, as
+    /// `reconcile_id`, and so has [its entry](crate::Run::id) in the journal.
+    pub fn run_id(&self) -> RunId {
+        self.id
+    }
+
     /// The key that runs.
     pub fn key(&self) -> &ObjectKey {
         &self.key
@@ -175,6 +186,7 @@ impl fmt::Debug for RunContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RunContext")
             .field("controller", &self.controller())
+            .field("id", &self.id)
             .field("key", &self.key)
             .field("causes", &self.causes)
             .field("attempt", &self.attempt)

@@ -16,6 +16,7 @@ use windlass_indexer::ObjectKey;
 use crate::cause::Cause;
 use crate::counts::Counts;
 use crate::outcome::Outcome;
+use crate::run_id::RunId;
 use crate::write::{Verb, Write};
 
 /// How many runs of a key are kept.
@@ -34,6 +35,8 @@ const HOT_LOOP_AT: u64 = 10;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Run {
+    /// Its id, which its log lines have as `reconcile_id`.
+    pub id: RunId,
     /// When it began.
     pub started: Instant,
     /// How long the key was ready before that.
@@ -187,11 +190,15 @@ fn is_power_of_ten(number: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+
     use super::*;
     use crate::error::Class;
+    use crate::run_id::RunIds;
 
     fn run(message: &str) -> Run {
         Run {
+            id: RunIds::of("web", "", Timestamp::UNIX_EPOCH).next(),
             started: Instant::now(),
             queued: Duration::ZERO,
             took: Duration::ZERO,

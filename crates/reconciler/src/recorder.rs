@@ -186,7 +186,8 @@ impl RecorderBuilder {
     }
 }
 
-fn instance_from_environment() -> String {
+/// The name of this process among its replicas; empty if the environment does not tell.
+pub(crate) fn instance_from_environment() -> String {
     let name = |variable| std::env::var(variable).ok().filter(|name| !name.is_empty());
     name("POD_NAME").or_else(|| name("HOSTNAME")).unwrap_or_default()
 }

@@ -21,6 +21,7 @@ use windlass_informer::{
 
 use crate::authorship::Before;
 use crate::expectations::Pending;
+use crate::origin::Origin;
 use crate::tools::Tools;
 use crate::write::{Recorded, Verb, Write};
 
@@ -51,6 +52,7 @@ impl KeptWrites {
 #[derive(Clone, Debug)]
 pub(crate) struct WriteLog {
     key: ObjectKey,
+    origin: Origin,
     entries: Arc<Mutex<Entries>>,
     /// Weak, so that a client that outlives its controller does not keep it.
     tools: Weak<Tools>,
@@ -64,12 +66,15 @@ struct Entries {
 }
 
 impl WriteLog {
-    pub(crate) fn new(key: ObjectKey, tools: &Arc<Tools>) -> Self {
-        Self { key, entries: Arc::default(), tools: Arc::downgrade(tools) }
+    pub(crate) fn new(key: ObjectKey, origin: Origin, tools: &Arc<Tools>) -> Self {
+        Self { key, origin, entries: Arc::default(), tools: Arc::downgrade(tools) }
     }
 
     /// Notes a write; `None` for one that may have been made.
     fn note(&self, recorded: Option<Recorded>) {
+        if let Some(recorded) = &recorded {
+            self.origin.note(&recorded.write);
+        }
         let Some(tools) = self.tools.upgrade() else { return };
         let mut entries = self.lock();
         if entries.is_closed {

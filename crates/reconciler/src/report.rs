@@ -9,12 +9,14 @@ use windlass_indexer::ObjectKey;
 use crate::error::Class;
 use crate::journal::{HotLoop, Noted};
 use crate::outcome::Outcome;
+use crate::run_id::RunId;
 
 /// The run that a line is about.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunReport<'a> {
     pub(crate) controller: &'a str,
     pub(crate) key: &'a ObjectKey,
+    pub(crate) id: RunId,
     pub(crate) attempt: u32,
 }
 
@@ -28,7 +30,7 @@ impl RunReport<'_> {
         retry_in: Option<Duration>,
         noted: &Noted,
     ) {
-        let Self { controller, key, attempt } = self;
+        let Self { controller, key, id: reconcile_id, attempt } = self;
         let next = match retry_in {
             Some(_) => "is retried",
             None => "is not retried, because the controller is shutting down",
@@ -36,12 +38,12 @@ impl RunReport<'_> {
         let retry_in = retry_in.map(tracing::field::debug);
         match outcome {
             Outcome::Done | Outcome::RequeueAfter(_) => {
-                tracing::debug!(controller, %key, attempt, ?took, ?outcome, "reconciled");
+                tracing::debug!(controller, %key, %reconcile_id, attempt, ?took, ?outcome, "reconciled");
             }
             // Somebody else wrote first, which is not an error of the controller.
             Outcome::Failed { class: Class::Conflict, message } => {
                 tracing::info!(
-                    controller, %key, attempt, retry_in,
+                    controller, %key, %reconcile_id, attempt, retry_in,
                     "reconcile met a conflict, and {next}: {message}"
                 );
             }
@@ -50,33 +52,33 @@ impl RunReport<'_> {
             }
             Outcome::Failed { class, message } => {
                 tracing::warn!(
-                    controller, %key, attempt, %class, retry_in,
+                    controller, %key, %reconcile_id, attempt, %class, retry_in,
                     "reconcile failed, and {next}: {message}{}", advice(*class)
                 );
             }
             // Reported once, however often the object is seen again.
             Outcome::Terminal { class, message } if noted.is_repeated => {
                 tracing::debug!(
-                    controller, %key, attempt, %class, "reconcile failed as before: {message}"
+                    controller, %key, %reconcile_id, attempt, %class, "reconcile failed as before: {message}"
                 );
             }
             Outcome::Terminal { class, message } => {
                 tracing::error!(
-                    controller, %key, attempt, %class,
+                    controller, %key, %reconcile_id, attempt, %class,
                     "reconcile failed, and is not retried before the object changes: {message}{}",
                     advice(*class)
                 );
             }
             Outcome::Panicked { message } => {
                 tracing::error!(
-                    controller, %key, attempt, retry_in,
+                    controller, %key, %reconcile_id, attempt, retry_in,
                     "the reconciler panicked, which is a bug in it, and {next} (the message of the \
                      panic hook, by default on standard error, says where): {message}"
                 );
             }
             Outcome::TimedOut => {
                 tracing::error!(
-                    controller, %key, attempt, ?took, retry_in,
+                    controller, %key, %reconcile_id, attempt, ?took, retry_in,
                     "the reconciler took too long, was cancelled, and {next}: look for what it \
                      awaits without a limit, or allow more time with ControllerBuilder::timeout"
                 );
@@ -84,7 +86,7 @@ impl RunReport<'_> {
         }
         if let Some(HotLoop { runs, write }) = &noted.hot_loop {
             tracing::warn!(
-                controller, %key, runs, write,
+                controller, %key, %reconcile_id, runs, write,
                 "a hot loop: every run writes something that wakes the key again; write only what \
                  differs (no current time, no counter), or ignore the event with a predicate"
             );
@@ -93,9 +95,9 @@ impl RunReport<'_> {
 
     /// Warns that the run takes long. Without a timeout, nothing else would show it.
     pub(crate) fn still_running(self, took: Duration) {
-        let Self { controller, key, attempt } = self;
+        let Self { controller, key, id: reconcile_id, attempt } = self;
         tracing::warn!(
-            controller, %key, attempt,
+            controller, %key, %reconcile_id, attempt,
             "the reconciler has been running for {} s, and keeps a worker busy: if it awaits \
              something without a limit, set one with ControllerBuilder::timeout; if it blocks its \
              thread (by std::thread::sleep, a blocking lock or call, a long computation), move \

@@ -22,6 +22,8 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use windlass_indexer::ObjectKey;
 
+use crate::run_id::RunId;
+
 /// A run that takes longer is logged, then again after twice the time, and so on.
 pub(crate) const LONG: Duration = Duration::from_mins(1);
 
@@ -37,6 +39,7 @@ pub(crate) struct Running {
 
 #[derive(Debug)]
 struct RunEntry {
+    id: RunId,
     started: Instant,
     attempt: u32,
     /// The duration at which the next warning is due.
@@ -47,6 +50,7 @@ struct RunEntry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LongRun {
     pub(crate) key: ObjectKey,
+    pub(crate) id: RunId,
     pub(crate) attempt: u32,
     /// How long it has taken so far.
     pub(crate) took: Duration,
@@ -69,10 +73,12 @@ impl Running {
     pub(crate) fn enter<'r>(
         &'r self,
         key: &'r ObjectKey,
+        id: RunId,
         attempt: u32,
         started: Instant,
     ) -> ActiveRun<'r> {
-        self.lock().insert(key.clone(), RunEntry { started, attempt, warn_at: self.warn_after });
+        self.lock()
+            .insert(key.clone(), RunEntry { id, started, attempt, warn_at: self.warn_after });
         ActiveRun { running: self, key }
     }
 
@@ -107,7 +113,7 @@ impl Running {
         for (key, run) in self.lock().iter_mut() {
             let took = now.saturating_duration_since(run.started);
             if took >= run.warn_at {
-                due.push(LongRun { key: key.clone(), attempt: run.attempt, took });
+                due.push(LongRun { key: key.clone(), id: run.id, attempt: run.attempt, took });
                 run.warn_at = took.saturating_mul(2);
             }
             next = next.min(run.started + run.warn_at);
@@ -145,9 +151,15 @@ impl Drop for ActiveRun<'_> {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
     use tokio::task::JoinSet;
 
     use super::*;
+    use crate::run_id::RunIds;
+
+    fn id() -> RunId {
+        RunIds::of("web", "", Timestamp::UNIX_EPOCH).next()
+    }
 
     fn key() -> ObjectKey {
         "shop/web".parse().expect("a key")
@@ -170,7 +182,7 @@ mod tests {
         // It has looked when the run begins.
         tokio::time::sleep(Duration::from_secs(7)).await;
         let (key, started) = (key(), Instant::now());
-        let under_way = running.enter(&key, 3, started);
+        let under_way = running.enter(&key, id(), 3, started);
         tokio::time::sleep(Duration::from_secs(59)).await;
         assert!(warned.try_recv().is_err());
         tokio::time::sleep(Duration::from_mins(10)).await;
@@ -185,7 +197,7 @@ mod tests {
     async fn short_runs_wake_the_watchdog_once_a_minute_at_most() {
         let running = Running::new(LONG);
         let (key, now) = (key(), Instant::now());
-        let under_way = running.enter(&key, 1, now);
+        let under_way = running.enter(&key, id(), 1, now);
         let soon = now + Duration::from_secs(1);
         assert_eq!(running.take_due(soon), (Vec::new(), now + LONG), "the run may take long");
         drop(under_way);
@@ -203,7 +215,7 @@ mod tests {
             // A timer wakes it.
             tokio::time::sleep(Duration::from_millis(1)).await;
             let key = key();
-            let _under_way = running.enter(&key, 1, Instant::now());
+            let _under_way = running.enter(&key, id(), 1, Instant::now());
             warned.recv_timeout(Duration::from_mins(1))
         });
         let warned = tasks.join_next().await.expect("a task").expect("no panic");

@@ -10,8 +10,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
-use tracing::level_filters::LevelFilter;
-use tracing::{Instrument as _, Span};
+use tracing::Instrument as _;
 use windlass_indexer::{Lister, ObjectKey};
 use windlass_workqueue::{Add, Lease, MAX_DELAY};
 
@@ -23,11 +22,14 @@ use crate::error::{Delay, Error};
 use crate::expectations::Pending;
 use crate::guard::caught;
 use crate::journal::{Journal, Run};
+use crate::origin::Origin;
 use crate::outcome::Outcome;
 use crate::reconcile::ErasedReconcile;
 use crate::report::RunReport;
+use crate::run_id::{RunId, RunIds};
 use crate::running::{LongRun, Running};
 use crate::shutdown::Shutdown;
+use crate::span::{SpanShape, span_of};
 use crate::tools::Tools;
 use crate::write::Write;
 
@@ -51,6 +53,8 @@ pub(crate) struct Work<K> {
     pub(crate) timeout: Option<Duration>,
     pub(crate) running: Running,
     pub(crate) journal: Journal,
+    pub(crate) ids: RunIds,
+    pub(crate) span: Option<SpanShape>,
 }
 
 /// The lease of a key that a worker has taken.
@@ -167,30 +171,35 @@ impl<K: ObjectType> Work<K> {
 
     /// Warns of runs that take long. Never returns.
     pub(crate) async fn warn_while_running(&self) -> Infallible {
-        let warn = |run: &LongRun| self.report(&run.key, run.attempt).still_running(run.took);
+        let warn =
+            |run: &LongRun| self.report(&run.key, run.id, run.attempt).still_running(run.took);
         self.running.warn_while_running(warn).await
     }
 
     async fn run(&self, mut taken: KeyInHand<'_>, is_behind: bool, shutdown: &Shutdown) {
         let started = Instant::now();
-        let cx = self.context(taken.lease(), started, is_behind, shutdown);
+        let mut cx = self.context(taken.lease(), started, is_behind, shutdown);
+        let span = span_of(&cx, self.span.as_ref());
+        cx.origin = Origin::of(&span);
         taken.has_begun = true;
         let (outcome, delay) = {
-            let _active = self.running.enter(&cx.key, cx.attempt, started);
+            let _active = self.running.enter(&cx.key, cx.id, cx.attempt, started);
             let called = pin!(self.call(&cx));
-            let span = span_of(&cx);
             // Avoids the cost of instrumenting with a disabled span.
-            if span.is_disabled() { called.await } else { called.instrument(span).await }
+            if span.is_disabled() { called.await } else { called.instrument(span.clone()).await }
         };
         let (took, mut lease) = (started.elapsed(), taken.into_lease());
+        Origin::end(&span, &cx.causes, &outcome);
+        drop(span);
         let retry_in = self.schedule(&mut lease, cx.attempt, &outcome, delay);
         // The key stays in the queue, but no worker takes it.
         let retry_in = retry_in.filter(|_| !shutdown.has_begun());
         let log = cx.recording.get().map(|(_, log)| log.close());
         let (kept, pending) = log.unwrap_or_default();
         self.tools.expect_writes(&cx.key, pending);
-        let RunContext { key, causes, causes_omitted, attempt, .. } = cx;
+        let RunContext { id, key, causes, causes_omitted, attempt, .. } = cx;
         let run = Run {
+            id,
             started,
             queued: lease.queued(),
             took,
@@ -203,7 +212,7 @@ impl<K: ObjectType> Work<K> {
             writes_omitted: kept.omitted,
         };
         let noted = self.journal.write(&key, run, is_behind);
-        self.report(&key, attempt).ended(&outcome, took, retry_in, &noted);
+        self.report(&key, id, attempt).ended(&outcome, took, retry_in, &noted);
         // Last, because then the key may run again on another worker.
         match outcome {
             Outcome::Done | Outcome::RequeueAfter(_) => lease.finish(),
@@ -223,6 +232,7 @@ impl<K: ObjectType> Work<K> {
         self.journal.mark_own_causes(lease.key(), &mut causes, is_valid);
         RunContext {
             tools: Arc::clone(&self.tools),
+            id: self.ids.next(),
             key: lease.key().clone(),
             causes,
             causes_omitted: lease.causes_omitted(),
@@ -230,6 +240,7 @@ impl<K: ObjectType> Work<K> {
             deadline: self.timeout.map(|timeout| started + timeout),
             is_behind,
             shutdown: shutdown.clone(),
+            origin: Origin::default(),
             recording: OnceLock::new(),
         }
     }
@@ -285,22 +296,7 @@ impl<K: ObjectType> Work<K> {
         }
     }
 
-    fn report<'a>(&'a self, key: &'a ObjectKey, attempt: u32) -> RunReport<'a> {
-        RunReport { controller: &self.tools.controller, key, attempt }
+    fn report<'a>(&'a self, key: &'a ObjectKey, id: RunId, attempt: u32) -> RunReport<'a> {
+        RunReport { controller: &self.tools.controller, key, id, attempt }
     }
-}
-
-/// The span of a run. Without a subscriber for it, it is not created: `tracing` would pass it to
-/// `log`, because kube enables that feature.
-fn span_of(cx: &RunContext) -> Span {
-    if LevelFilter::current() < LevelFilter::INFO {
-        return Span::none();
-    }
-    tracing::info_span!(
-        "reconcile",
-        controller = cx.controller(),
-        key = %cx.key,
-        attempt = cx.attempt,
-        cause = cx.causes.last().map(tracing::field::display),
-    )
 }

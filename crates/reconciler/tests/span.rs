@@ -1,17 +1,19 @@
-//! What the lines that a reconciler logs are within: a span that names the key, the attempt and
-//! what led to the run.
+//! What the lines that a reconciler logs are within: a span that names the key, the id of the run,
+//! the attempt and what led to it. The lines about a run have the id as well.
 
 mod stage;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use tokio::sync::mpsc;
-use windlass_reconciler::{Action, RunContext};
+use tracing::{Instrument as _, Level};
+use windlass_reconciler::{Action, Error, RunContext};
 
-use stage::{Log, api, cluster, does, run};
+use stage::{Log, api, cluster, does, run, run_with};
 
 #[tokio::test(start_paused = true)]
 async fn lines_of_a_run_tell_its_key_and_what_triggered_it() {
@@ -44,4 +46,65 @@ async fn lines_of_a_run_tell_its_key_and_what_triggered_it() {
     }
     assert_eq!(lines.len(), 2);
     running.end().await.expect("it stops");
+}
+
+/// Waits for the first two runs of the object, and returns their ids from the journal.
+async fn first_ids(running: &stage::Running) -> Vec<String> {
+    while running.controller.status().counts.runs() < 2 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let runs = running.controller.runs(&"default/one".parse().expect("a key"));
+    runs.iter().take(2).map(|run| run.id.to_string()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_line_of_a_run_and_about_it_has_its_id_whatever_the_level() {
+    let (log, _guard) = Log::start_at(Level::WARN);
+    let (_cluster, client) = cluster().await;
+    let fails = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
+        Box::pin(async move {
+            tracing::warn!("direct, of {}", cx.run_id());
+            async { tracing::warn!("nested, of {}", cx.run_id()) }
+                .instrument(tracing::error_span!("inner"))
+                .await;
+            Err(Error::msg(format!("broken, of {}", cx.run_id())))
+        })
+    });
+    let running = run(client, fails);
+    let ids = first_ids(&running).await;
+    running.end().await.expect("it stops");
+    assert_ne!(ids[0], ids[1]);
+    for id in ids {
+        let lines = log.lines(&format!("of {id}"));
+        assert_eq!(lines.len(), 3, "{lines:#?}");
+        for line in lines {
+            assert!(line.contains(&format!("reconcile_id={id}")), "{line}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn user_shapes_the_span_and_a_panic_there_leads_to_the_default() {
+    let (log, _guard) = Log::start();
+    let (_cluster, client) = cluster().await;
+    let fails = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
+        Box::pin(async move {
+            tracing::info!("at work in attempt {}", cx.attempt());
+            Err(Error::msg("again"))
+        })
+    });
+    let shape = |cx: &RunContext| {
+        assert_ne!(cx.attempt(), 2, "a bug of the user");
+        tracing::info_span!("mine", tenant = %cx.key().namespace().unwrap_or_default())
+    };
+    let running = run_with(client, |builder| builder.span(shape), fails);
+    first_ids(&running).await;
+    running.end().await.expect("it stops");
+    let shaped = log.lines("at work in attempt 1").pop().expect("a line");
+    assert!(shaped.contains("mine{tenant=default}"), "{shaped}");
+    assert!(!shaped.contains("reconcile{"), "{shaped}");
+    let default = log.lines("at work in attempt 2").pop().expect("a line");
+    assert!(default.contains("reconcile{"), "{default}");
+    let warned = log.lines("the shape of the span panicked").pop().expect("a line");
+    assert!(warned.contains("key=default/one"), "{warned}");
 }

@@ -44,7 +44,7 @@
 //! ```
 //!
 //! Features: `rustls` (on by default), for servers that speak TLS; `prometheus`, for
-//! metrics on a `prometheus_client` registry.
+//! metrics on a `prometheus_client` registry; `otel`, for traces by OTLP.
 
 #![forbid(unsafe_code)]
 

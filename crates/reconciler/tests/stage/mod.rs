@@ -119,10 +119,15 @@ pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
     pub(crate) fn start() -> (Self, tracing::subscriber::DefaultGuard) {
+        Self::start_at(tracing::Level::INFO)
+    }
+
+    /// The lines of this level and above.
+    pub(crate) fn start_at(level: tracing::Level) -> (Self, tracing::subscriber::DefaultGuard) {
         let log = Self::default();
         let subscriber = tracing_subscriber::fmt()
             .with_ansi(false)
-            .with_max_level(tracing::Level::INFO)
+            .with_max_level(level)
             .with_writer(log.clone())
             .finish();
         (log, tracing::subscriber::set_default(subscriber))
