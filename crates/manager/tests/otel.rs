@@ -137,10 +137,10 @@ async fn run_is_linked_to_the_run_whose_write_woke_it_in_its_own_and_other_contr
     let factory = SharedInformerFactory::new(cluster.client().expect("a client"));
     let (ran, mut reader_runs) = mpsc::channel(10);
     let has_created = Arc::new(Notify::new());
-    let writes = Writer { has_created: Arc::clone(&has_created) };
+    let creates = Writer { has_created: Arc::clone(&has_created) };
     let watch = Watch::<ConfigMap>::new().options(|options| options.namespace("default"));
     let writer =
-        Controller::of(watch).name("writer").build(&factory, writes).expect("a controller");
+        Controller::of(watch).name("writer").build(&factory, creates).expect("a controller");
     let watch = Watch::<Secret>::new().options(|options| options.namespace("default"));
     let reader = Controller::of(watch)
         .name("reader")
@@ -169,9 +169,9 @@ async fn run_is_linked_to_the_run_whose_write_woke_it_in_its_own_and_other_contr
     factory.shut_down().await;
     drop(guard);
 
-    let (writers, readers) = (received.runs("writer"), received.runs("reader"));
-    let [writing, woken] = &*writers else { panic!("two runs: {writers:#?}") };
-    let [other] = &*readers else { panic!("one run: {readers:#?}") };
+    let (first, second) = (received.runs("writer"), received.runs("reader"));
+    let [writing, woken] = &*first else { panic!("two runs: {first:#?}") };
+    let [other] = &*second else { panic!("one run: {second:#?}") };
     assert_eq!(writing.name, "reconcile");
     assert_eq!(text(writing, "key").as_deref(), Some("default/one"));
     assert_eq!(writing.links, [], "nobody of this process created the object");

@@ -42,8 +42,8 @@ impl RunIds {
 impl fmt::Display for RunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let part = |shift: u32, bits: u32| (self.0 >> shift) & ((1 << bits) - 1);
-        let (a, b, c, d, e) = (part(96, 32), part(80, 16), part(64, 16), part(48, 16), part(0, 48));
-        write!(f, "{a:08x}-{b:04x}-{c:04x}-{d:04x}-{e:012x}")
+        write!(f, "{:08x}-{:04x}-", part(96, 32), part(80, 16))?;
+        write!(f, "{:04x}-{:04x}-{:012x}", part(64, 16), part(48, 16), part(0, 48))
     }
 }
 

@@ -4,7 +4,6 @@
 mod stage;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams};
@@ -48,10 +47,10 @@ async fn lines_of_a_run_tell_its_key_and_what_triggered_it() {
     running.end().await.expect("it stops");
 }
 
-/// Waits for the first two runs of the object, and returns their ids from the journal.
-async fn first_ids(running: &stage::Running) -> Vec<String> {
-    while running.controller.status().counts.runs() < 2 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
+/// Waits until the first two runs of the object have ended, and returns their ids from the journal.
+async fn first_ids(running: &stage::Running, mut begun: mpsc::Receiver<()>) -> Vec<String> {
+    for _ in 0..3 {
+        begun.recv().await.expect("a run");
     }
     let runs = running.controller.runs(&"default/one".parse().expect("a key"));
     runs.iter().take(2).map(|run| run.id.to_string()).collect()
@@ -61,8 +60,12 @@ async fn first_ids(running: &stage::Running) -> Vec<String> {
 async fn every_line_of_a_run_and_about_it_has_its_id_whatever_the_level() {
     let (log, _guard) = Log::start_at(Level::WARN);
     let (_cluster, client) = cluster().await;
+    let (begins, begun) = mpsc::channel(10);
     let fails = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
+        let begins = begins.clone();
         Box::pin(async move {
+            // Refused once the test has seen enough.
+            let _ = begins.send(()).await;
             tracing::warn!("direct, of {}", cx.run_id());
             async { tracing::warn!("nested, of {}", cx.run_id()) }
                 .instrument(tracing::error_span!("inner"))
@@ -71,7 +74,7 @@ async fn every_line_of_a_run_and_about_it_has_its_id_whatever_the_level() {
         })
     });
     let running = run(client, fails);
-    let ids = first_ids(&running).await;
+    let ids = first_ids(&running, begun).await;
     running.end().await.expect("it stops");
     assert_ne!(ids[0], ids[1]);
     for id in ids {
@@ -87,8 +90,12 @@ async fn every_line_of_a_run_and_about_it_has_its_id_whatever_the_level() {
 async fn user_shapes_the_span_and_a_panic_there_leads_to_the_default() {
     let (log, _guard) = Log::start();
     let (_cluster, client) = cluster().await;
+    let (begins, begun) = mpsc::channel(10);
     let fails = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
+        let begins = begins.clone();
         Box::pin(async move {
+            // Refused once the test has seen enough.
+            let _ = begins.send(()).await;
             tracing::info!("at work in attempt {}", cx.attempt());
             Err(Error::msg("again"))
         })
@@ -98,7 +105,7 @@ async fn user_shapes_the_span_and_a_panic_there_leads_to_the_default() {
         tracing::info_span!("mine", tenant = %cx.key().namespace().unwrap_or_default())
     };
     let running = run_with(client, |builder| builder.span(shape), fails);
-    first_ids(&running).await;
+    first_ids(&running, begun).await;
     running.end().await.expect("it stops");
     let shaped = log.lines("at work in attempt 1").pop().expect("a line");
     assert!(shaped.contains("mine{tenant=default}"), "{shaped}");

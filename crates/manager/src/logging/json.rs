@@ -14,7 +14,7 @@ use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::format::{JsonFields, Writer};
 use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
-use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::registry::{LookupSpan, Scope};
 
 /// Formats a line as a JSON object.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,7 @@ where
         event: &Event<'_>,
     ) -> fmt::Result {
         let mut fields = Map::new();
-        for span in cx.event_scope().into_iter().flat_map(|scope| scope.from_root()) {
+        for span in cx.event_scope().into_iter().flat_map(Scope::from_root) {
             if let Some(formatted) = span.extensions().get::<FormattedFields<JsonFields>>() {
                 fields.extend(parse(formatted));
             }
