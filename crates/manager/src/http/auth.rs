@@ -1,8 +1,8 @@
 //! Who may read an endpoint, as the API server says.
 //!
 //! A request carries a bearer token, such as the one of the service account of Prometheus. A
-//! `TokenReview` tells whose token it is, and a `SubjectAccessReview` whether that user may `get` the
-//! path: the same rules that protect `/metrics` of Kubernetes' own programs.
+//! `TokenReview` tells whose token it is, and a `SubjectAccessReview` whether that user may `get`
+//! the path: the same rules that protect `/metrics` of Kubernetes' own programs.
 //!
 //! | answer | when |
 //! |---|---|
@@ -39,7 +39,7 @@ use self::cache::{Cache, Digest};
 use self::review::{Reviews, Unavailable};
 
 /// How long a yes is kept. controller-runtime keeps tokens for one minute and access for five.
-const ALLOWED_TTL: Duration = Duration::from_secs(60);
+const ALLOWED_TTL: Duration = Duration::from_mins(1);
 
 /// How long a no is kept. It is short, because people wait for it after they have added a role.
 const REFUSED_TTL: Duration = Duration::from_secs(10);

@@ -1,9 +1,9 @@
 //! The certificate of a listener.
 //!
 //! It comes from files, as cert-manager and others write them into a Secret, and they are read
-//! again every ten seconds: renewed files are in use without a restart. Files that cannot be used leave
-//! the certificate in use as it is. Without files, a self-signed certificate is generated: the
-//! connection is encrypted, but clients cannot know who answers.
+//! again every ten seconds: renewed files are in use without a restart. Files that cannot be used
+//! leave the certificate in use as it is. Without files, a self-signed certificate is generated:
+//! the connection is encrypted, but clients cannot know who answers.
 //!
 //! Files are compared by content. The kubelet replaces a symlink on the way to them, which watches
 //! of the files miss.
@@ -164,8 +164,8 @@ impl Tls {
                  machine, or issue another certificate"
             ),
             CertificateState::Expired { since } => format!(
-                "the certificate {name} expired at {since}: renew it and replace the file, which is \
-                 read again without a restart"
+                "the certificate {name} expired at {since}: renew it and replace the file, which \
+                 is read again without a restart"
             ),
         }))
     }

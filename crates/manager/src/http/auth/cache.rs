@@ -48,7 +48,7 @@ impl<V: Clone> Cache<V> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         let is_of_use =
             |slot: &&Slot<V>| slot.get().is_none_or(|answer| Instant::now() < answer.until);
-        if let Some(slot) = slots.get(&key).map(|slot| &*slot).filter(is_of_use) {
+        if let Some(slot) = slots.get(&key).filter(is_of_use) {
             return Arc::clone(slot);
         }
         let slot = Slot::default();

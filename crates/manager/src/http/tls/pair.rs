@@ -166,13 +166,12 @@ impl Pair {
     }
 
     pub(super) fn self_signed() -> Result<Self, TlsError> {
-        fn failed(error: impl ToString) -> TlsError {
-            TlsError::SelfSigned { reason: error.to_string() }
-        }
+        let failed = |reason: String| TlsError::SelfSigned { reason };
         let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
-        let made = rcgen::generate_simple_self_signed(names).map_err(failed)?;
-        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).map_err(failed)?;
-        Self::new(vec![made.cert.der().clone()], key).map_err(failed)
+        let made =
+            rcgen::generate_simple_self_signed(names).map_err(|error| failed(error.to_string()))?;
+        let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+        Self::new(vec![made.cert.der().clone()], key).map_err(|error| failed(error.to_string()))
     }
 }
 
