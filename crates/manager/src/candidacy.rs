@@ -75,6 +75,8 @@ impl Candidacy {
                 self.ended.insert(ended)
             }
         };
+        // Without the guard that `wait_for` returns, which must not be held.
+        let leads = async { drop(self.leadership.wait_for(Leadership::is_leading).await) };
         tokio::select! {
             biased;
             ended = ended => {
@@ -86,7 +88,7 @@ impl Candidacy {
                     Err(_) => Change::Broke(self.election.wait_for_failure().await),
                 }
             }
-            _ = self.leadership.wait_for(Leadership::is_leading), if !self.is_leading => {
+            () = leads, if !self.is_leading => {
                 self.is_leading = true;
                 Change::Leads
             }

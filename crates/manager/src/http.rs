@@ -16,7 +16,7 @@
 pub mod auth;
 pub(crate) mod checks;
 pub mod listen;
-mod routes;
+pub(crate) mod routes;
 pub mod tls;
 
 pub use auth::Authorizer;
@@ -30,10 +30,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::ManagerError;
 use crate::group::Group;
-use crate::manager::Manager;
 use crate::options::Options;
 use crate::state::State;
-use checks::{Finding, Probe};
+use checks::{Checks, Finding, Probe};
 
 /// The flags that set the addresses. Errors name them.
 const PROBES_FLAG: &str = "--health-probe-bind-address";
@@ -78,13 +77,14 @@ impl Endpoints {
     /// Serves until the group is told to stop.
     pub(crate) async fn serve(
         self,
-        manager: &Manager,
+        options: &Options,
+        checks: &Checks,
         state: &Arc<State>,
         client: &kube::Client,
         group: &mut Group,
     ) -> Result<(), ManagerError> {
         let stop = group.shutdown().token().clone();
-        let mut probes = routes::probes(&manager.checks);
+        let mut probes = routes::probes(checks);
         let inside = inside(state);
         if self.is_shared {
             probes = probes.merge(inside.clone());
@@ -94,11 +94,11 @@ impl Endpoints {
         }
         let Some(listener) = self.metrics else { return Ok(()) };
         let (mut router, mut tls) = (inside, None);
-        if manager.options.metrics_secure {
+        if options.metrics_secure {
             router = Authorizer::new(client.clone()).protect(router);
-            let served = certificate(&manager.options).await?;
+            let served = certificate(options).await?;
             let checked = served.clone();
-            manager.checks.add(Probe::Ready, "metrics-certificate", move || {
+            checks.add(Probe::Ready, "metrics-certificate", move || {
                 std::future::ready(match checked.check() {
                     Ok(()) => Finding::Ok(None),
                     Err(error) => Finding::Failed(error.to_string()),

@@ -16,6 +16,8 @@ use crate::connect::MakeClient;
 use crate::controllers::Planned;
 use crate::error::ManagerError;
 use crate::http::checks::{Checks, Finding, Probe};
+use crate::http::routes;
+use crate::logging;
 use crate::options::Options;
 use crate::run::Run;
 use crate::signals::stop_on_signals;
@@ -110,6 +112,12 @@ impl Manager {
             stuck_after: STUCK_AFTER,
             sets_up_logs: true,
         }
+    }
+
+    /// Changes the options that it was made with.
+    pub fn change_options(mut self, change: impl FnOnce(&mut Options)) -> Self {
+        change(&mut self.options);
+        self
     }
 
     /// Runs a controller. With [leader election](Self::leader_election), only the leader runs it.
@@ -274,10 +282,15 @@ impl Manager {
         self
     }
 
-    /// Leaves the logs alone: the program sets up `tracing` itself.
+    /// Leaves the logs alone. A program that has set up `tracing` before need not say so.
     pub fn without_logs(mut self) -> Self {
         self.sets_up_logs = false;
         self
+    }
+
+    /// `/healthz`, `/livez` and `/readyz`, for a program that has a server of its own.
+    pub fn probes(&self) -> axum::Router {
+        routes::probes(&self.checks)
     }
 
     /// Runs until a signal or a failure.
@@ -289,6 +302,7 @@ impl Manager {
     /// # Cancel safety
     /// If it is dropped, everything is cancelled at once, and the Lease is not released.
     pub async fn run(self) -> Result<(), ManagerError> {
+        let _logs = self.init_logs()?;
         let stop = CancellationToken::new();
         let signals = stop_on_signals(stop.clone())
             .map_err(|error| ManagerError::Serve(format!("signals cannot be received: {error}")))?;
@@ -307,7 +321,18 @@ impl Manager {
     /// # Cancel safety
     /// As [`run`](Self::run).
     pub async fn run_until(self, stop: CancellationToken) -> Result<(), ManagerError> {
+        let _logs = self.init_logs()?;
         Run { stop, owns_process: false }.run(self).await
+    }
+
+    /// Sets up the logs, unless the program does. What it returns is dropped last.
+    fn init_logs(&self) -> Result<Option<logging::Guard>, ManagerError> {
+        if !self.sets_up_logs {
+            return Ok(None);
+        }
+        let Options { log_format, log_level, .. } = &self.options;
+        let guard = logging::init(*log_format, log_level);
+        guard.map(Some).map_err(|error| ManagerError::Serve(error.to_string()))
     }
 
     /// Checks that no two parts have one name: metrics and checks could not tell them apart.

@@ -42,7 +42,7 @@ impl Run {
         log_configuration(&manager, &cluster, &endpoints);
         let client = make_client(manager.stack.clone()).map_err(|e| NoCluster::new(&e))?;
         let mut http = Group::new();
-        endpoints.serve(&manager, &state, &client, &mut http).await?;
+        endpoints.serve(&manager.options, &manager.checks, &state, &client, &mut http).await?;
 
         let built = self
             .stop

@@ -106,7 +106,7 @@ impl Service {
     /// If it is dropped, everything that has started goes on: call [`stop`](Self::stop).
     pub(crate) async fn run(&mut self, state: &State) -> ManagerError {
         state.set_phase(Phase::FillingCaches);
-        if let Err(error) = self.wait_for_sync().await {
+        if let Err(error) = wait_for_sync(&self.controllers).await {
             return error;
         }
         state.set_phase(Phase::Running);
@@ -138,17 +138,6 @@ impl Service {
                 },
             }
         }
-    }
-
-    /// Waits for the caches of all controllers. One that cannot be filled in time is an error.
-    async fn wait_for_sync(&self) -> Result<(), ManagerError> {
-        let waits = self.controllers.iter().map(|(controller, _)| async {
-            controller.wait_for_sync().await.map_err(|error| ManagerError::Controller {
-                name: controller.name().to_owned(),
-                error,
-            })
-        });
-        futures::future::try_join_all(waits).await.map(drop)
     }
 
     /// Starts what needs leadership, or what does not.
@@ -194,4 +183,15 @@ impl Service {
         }
         errors
     }
+}
+
+/// Waits for the caches of all controllers. One that cannot be filled in time is an error.
+async fn wait_for_sync(controllers: &[(Arc<dyn AnyController>, bool)]) -> Result<(), ManagerError> {
+    let waits = controllers.iter().map(|(controller, _)| async {
+        controller
+            .wait_for_sync()
+            .await
+            .map_err(|error| ManagerError::Controller { name: controller.name().to_owned(), error })
+    });
+    futures::future::try_join_all(waits).await.map(drop)
 }
