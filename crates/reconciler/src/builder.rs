@@ -17,6 +17,8 @@ use crate::defaults::ControllerDefaults;
 use crate::enqueue::{Enqueuer, PriorityPolicy, default_priority};
 use crate::expectations::Expectations;
 use crate::journal::Journal;
+#[cfg(feature = "prometheus")]
+use crate::metrics::ControllerMetrics;
 use crate::reconcile::Reconcile;
 use crate::recorder::Recorder;
 use crate::running::{LONG, Running};
@@ -61,6 +63,8 @@ pub struct ControllerBuilder<K> {
     sync_timeout: Option<Duration>,
     defaults: ControllerDefaults,
     client: Option<Client>,
+    #[cfg(feature = "prometheus")]
+    metrics: Option<ControllerMetrics>,
 }
 
 /// Makes a source when the controller is built.
@@ -113,6 +117,8 @@ impl<K: ObjectType> Controller<K> {
             sync_timeout: None,
             defaults: ControllerDefaults::new(),
             client: None,
+            #[cfg(feature = "prometheus")]
+            metrics: None,
         }
     }
 }
@@ -226,6 +232,13 @@ impl<K: ObjectType> ControllerBuilder<K> {
         self.name.clone().unwrap_or_else(kind)
     }
 
+    /// Shows the controller and its queue with these metrics. Default: they are not shown.
+    #[cfg(feature = "prometheus")]
+    pub fn metrics(mut self, metrics: &ControllerMetrics) -> Self {
+        self.metrics = Some(metrics.clone());
+        self
+    }
+
     /// Builds the controller, with informers from `factory`.
     ///
     /// # Errors
@@ -247,6 +260,10 @@ impl<K: ObjectType> ControllerBuilder<K> {
         }
         if self.is_fair {
             queue = queue.fair_by(|key: &ObjectKey| Group::of(&key.namespace()));
+        }
+        #[cfg(feature = "prometheus")]
+        if let Some(metrics) = &self.metrics {
+            queue = queue.observer(metrics.queues().observer(&controller));
         }
         let queue = queue
             .build()
@@ -273,7 +290,10 @@ impl<K: ObjectType> ControllerBuilder<K> {
             expectations: Expectations::new(),
             recorder: Recorder::new(factory.client().clone(), Arc::clone(&enqueuer.controller)),
         };
-        let work = Work {
+        #[cfg(feature = "prometheus")]
+        let metrics =
+            self.metrics.map(|metrics| (workers, metrics.series(&enqueuer.controller)));
+        let work = Arc::new(Work {
             tools: Arc::new(tools),
             reconciler: Box::new(reconciler),
             objects,
@@ -281,9 +301,16 @@ impl<K: ObjectType> ControllerBuilder<K> {
             timeout: self.timeout.or(defaults.timeout),
             running: Running::new(LONG),
             journal: Journal::new(),
-        };
+            #[cfg(feature = "prometheus")]
+            metrics,
+        });
+        #[cfg(feature = "prometheus")]
+        if let Some((_, series)) = &work.metrics {
+            let measured = Arc::downgrade(&work);
+            series.attach(measured);
+        }
         Ok(Controller {
-            work: Arc::new(work),
+            work,
             wiring,
             streams: Mutex::new(Some(self.streams)),
             workers,

@@ -23,6 +23,8 @@ use crate::error::{Delay, Error};
 use crate::expectations::Pending;
 use crate::guard::caught;
 use crate::journal::{Journal, Run};
+#[cfg(feature = "prometheus")]
+use crate::metrics::{Measured, Measures, Series};
 use crate::outcome::Outcome;
 use crate::reconcile::ErasedReconcile;
 use crate::report::RunReport;
@@ -51,6 +53,9 @@ pub(crate) struct Work<K> {
     pub(crate) timeout: Option<Duration>,
     pub(crate) running: Running,
     pub(crate) journal: Journal,
+    /// How many workers there are, and where durations go.
+    #[cfg(feature = "prometheus")]
+    pub(crate) metrics: Option<(usize, Arc<Series>)>,
 }
 
 /// The lease of a key that a worker has taken.
@@ -183,6 +188,10 @@ impl<K: ObjectType> Work<K> {
             if span.is_disabled() { called.await } else { called.instrument(span).await }
         };
         let (took, mut lease) = (started.elapsed(), taken.into_lease());
+        #[cfg(feature = "prometheus")]
+        if let Some((_, series)) = &self.metrics {
+            series.observe(took);
+        }
         let retry_in = self.schedule(&mut lease, cx.attempt, &outcome, delay);
         // The key stays in the queue, but no worker takes it.
         let retry_in = retry_in.filter(|_| !shutdown.has_begun());
@@ -287,6 +296,18 @@ impl<K: ObjectType> Work<K> {
 
     fn report<'a>(&'a self, key: &'a ObjectKey, attempt: u32) -> RunReport<'a> {
         RunReport { controller: &self.tools.controller, key, attempt }
+    }
+}
+
+#[cfg(feature = "prometheus")]
+impl<K: ObjectType> Measured for Work<K> {
+    fn measure(&self) -> Measures {
+        Measures {
+            counts: self.journal.counts(),
+            workers: self.metrics.as_ref().map_or(0, |(workers, _)| *workers),
+            active_workers: self.enqueuer.queue.load().running,
+            events_dropped: self.tools.recorder.status().dropped,
+        }
     }
 }
 
