@@ -11,6 +11,7 @@
 //!   the part of the manager in it.
 //! - [`fence`]: what only the leader may do. A client with a [`Fence`] refuses writes as soon as
 //!   the leadership may be over, even if the process was paused and does not know yet.
+//! - [`metrics`]: what Prometheus is shown, under the names of controller-runtime and client-go.
 
 #![forbid(unsafe_code)]
 
@@ -23,6 +24,7 @@ pub mod fence;
 mod group;
 pub mod http;
 mod manager;
+pub mod metrics;
 mod options;
 mod run;
 mod service;
@@ -38,6 +40,7 @@ pub use election::{
 pub use error::ManagerError;
 pub use fence::{Fence, TookTooLong};
 pub use manager::{Manager, OnLostLeadership};
+pub use metrics::Metrics;
 pub use options::{LogFormat, Options};
 pub use task::TaskContext;
 pub use windlass_informer::NotLeader;
