@@ -17,7 +17,10 @@ const CONFIGS: &str = "/api/v1/namespaces/default/configmaps";
 
 fn request(method: &str, uri: &str, body: &str) -> Request<Body> {
     let request = Request::builder().method(method).uri(uri);
-    request.header("content-type", "application/json").body(body.as_bytes().to_vec().into()).expect("valid")
+    request
+        .header("content-type", "application/json")
+        .body(body.as_bytes().to_vec().into())
+        .expect("valid")
 }
 
 fn get(uri: &str) -> Request<Body> {

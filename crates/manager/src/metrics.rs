@@ -100,7 +100,7 @@ impl Metrics {
         self.elections.lock().insert(lease.to_owned(), leadership);
     }
 
-    /// Everything, as OpenMetrics text.
+    /// Everything, in the text format of `OpenMetrics`.
     ///
     /// # Errors
     /// Returns an error if a collector of the user's does.

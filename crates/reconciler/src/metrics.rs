@@ -56,7 +56,7 @@ use families::FAMILIES;
 /// | `failures_total` | counter | runs that returned an error, by `class` |
 /// | `behind_total` | counter | runs that began although a cache lacked what the last one wrote |
 /// | `hot_loops_total` | counter | keys that their own writes woke again and again |
-/// | `events_dropped_total` | counter | Kubernetes events that were dropped, as they were too many |
+/// | `events_dropped_total` | counter | Kubernetes events that were dropped: there were too many |
 ///
 /// The queues are shown as [`QueueMetrics`] describes it.
 ///

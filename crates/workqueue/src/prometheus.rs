@@ -108,7 +108,8 @@ struct Shown {
 /// controller-runtime's `LowPriority` and its default.
 const PRIORITIES: [&str; Priority::ALL.len()] = ["-100", "0", "100"];
 
-/// One metric of all names, except for the depth, which has several values. The encoder adds the unit and `_total` to the name.
+/// One metric of all names. The depth is not here, because it has several values. The encoder adds
+/// the unit and `_total` to the name.
 struct Family {
     name: &'static str,
     help: &'static str,
