@@ -291,8 +291,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
             recorder: Recorder::new(factory.client().clone(), Arc::clone(&enqueuer.controller)),
         };
         #[cfg(feature = "prometheus")]
-        let metrics =
-            self.metrics.map(|metrics| (workers, metrics.series(&enqueuer.controller)));
+        let metrics = self.metrics.map(|metrics| (workers, metrics.series(&enqueuer.controller)));
         let work = Arc::new(Work {
             tools: Arc::new(tools),
             reconciler: Box::new(reconciler),

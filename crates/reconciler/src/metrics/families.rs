@@ -27,13 +27,14 @@ enum Values {
 }
 
 /// Classes that are shown although no run has failed so. Others are shown when one has.
-const CLASSES: [Class; 7] = [
+const CLASSES: [Class; 8] = [
     Class::Conflict,
     Class::Throttled,
     Class::Forbidden,
     Class::Transient,
     Class::Undecodable,
     Class::Terminal,
+    Class::NotLeader,
     Class::Other,
 ];
 
@@ -164,5 +165,6 @@ fn failures(counts: &Counts) -> Vec<(String, u64)> {
     for class in CLASSES {
         failed.entry(class).or_default();
     }
-    failed.into_iter().map(|(class, count)| (class.to_string(), count)).collect()
+    let name = |class: Class| class.to_string().replace(' ', "_");
+    failed.into_iter().map(|(class, count)| (name(class), count)).collect()
 }
