@@ -19,6 +19,7 @@ mod ci;
 mod conformance;
 mod deps;
 mod kube;
+mod metrics_go;
 mod picture;
 mod process;
 mod test;

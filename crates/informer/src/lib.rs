@@ -126,11 +126,13 @@ pub use share::registration::{Registration, Subscription};
 pub use telemetry::observer::{Observation, Observer, StatusHandle};
 #[cfg(feature = "prometheus")]
 pub use telemetry::prometheus::InformerMetrics;
+#[cfg(feature = "prometheus")]
+pub use telemetry::requests::RequestMetrics;
 pub use telemetry::status::{Activity, Counts, FeedStatus, InformerStatus, Life, Progress};
 pub use transport::client::{
-    ClientStack, ConnectError, CreatedName, FinishedRequest, HttpService, NotLeader, RequestError,
-    RequestInfo, RequestObserver, RequestOutcome, RequestTarget, RequestTimedOut, ResponseBody,
-    error_chain, explain, safe_message, status_of,
+    ClientStack, ConnectError, CreatedName, FinishedRequest, HeldBackRequest, HttpService,
+    NotLeader, RequestError, RequestInfo, RequestObserver, RequestOutcome, RequestTarget,
+    RequestTimedOut, ResponseBody, error_chain, explain, safe_message, status_of,
 };
 pub use transport::discovery::DiscoveryError;
 pub use transport::source::{

@@ -5,9 +5,15 @@
 //!                                   ├→ observers (metrics, `on_error`)
 //!                                   └→ log lines
 //! ```
+//!
+//! `requests` has the metrics of a client's requests, from [`RequestObserver`].
+//!
+//! [`RequestObserver`]: crate::RequestObserver
 
 pub(crate) mod feed;
 pub(crate) mod observer;
 #[cfg(feature = "prometheus")]
 pub(crate) mod prometheus;
+#[cfg(feature = "prometheus")]
+pub(crate) mod requests;
 pub(crate) mod status;

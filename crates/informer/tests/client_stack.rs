@@ -24,9 +24,9 @@ use tokio::time::Instant;
 use tower::layer::layer_fn;
 use tower::{BoxError, Service};
 use windlass_informer::{
-    ClientStack, FinishedRequest, HttpService, KubeListWatch, ListRequest, ListWatch as _,
-    RequestError, RequestObserver, RequestOutcome, RequestTimedOut, Resource, ResponseBody,
-    SourceError, WatchRequest,
+    ClientStack, FinishedRequest, HeldBackRequest, HttpService, KubeListWatch, ListRequest,
+    ListWatch as _, RequestError, RequestObserver, RequestOutcome, RequestTimedOut, Resource,
+    ResponseBody, SourceError, WatchRequest,
 };
 use windlass_testkit::TestCluster;
 use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule};
@@ -56,7 +56,7 @@ fn configs(client: kube::Client) -> KubeListWatch {
 #[derive(Default)]
 struct Seen {
     finished: Mutex<Vec<FinishedRequest>>,
-    held_back: Mutex<Vec<Duration>>,
+    held_back: Mutex<Vec<HeldBackRequest>>,
 }
 
 impl RequestObserver for Seen {
@@ -64,8 +64,8 @@ impl RequestObserver for Seen {
         self.finished.lock().expect("no panic").push(request.clone());
     }
 
-    fn held_back(&self, delay: Duration) {
-        self.held_back.lock().expect("no panic").push(delay);
+    fn held_back(&self, request: &HeldBackRequest) {
+        self.held_back.lock().expect("no panic").push(request.clone());
     }
 }
 
@@ -171,7 +171,9 @@ async fn a_rate_spaces_requests_in_their_order() {
     let wanted = [("/0", 0), ("/1", 0), ("/2", 100), ("/3", 200), ("/4", 300)];
     let wanted = wanted.map(|(path, at)| (path.to_owned(), at));
     assert_eq!(*arrived.lock().expect("no panic"), wanted);
-    assert_eq!(*seen.held_back.lock().expect("no panic"), [Duration::from_millis(100); 3]);
+    let held_back = seen.held_back.lock().expect("no panic");
+    let delays: Vec<_> = held_back.iter().map(|request| request.delay.as_millis()).collect();
+    assert_eq!(delays, [0, 0, 100, 100, 100]);
     for request in &*seen.finished.lock().expect("no panic") {
         assert_eq!(request.duration, Duration::ZERO, "waiting is not the server's time");
     }

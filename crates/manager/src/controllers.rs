@@ -7,8 +7,8 @@ use futures::future::BoxFuture;
 use kube::Client;
 use windlass_informer::SharedInformerFactory;
 use windlass_reconciler::{
-    BuildError, Controller, ControllerBuilder, ControllerDefaults, ControllerStatus, ObjectType,
-    Reconcile, RunError, Shutdown,
+    BuildError, Controller, ControllerBuilder, ControllerDefaults, ControllerMetrics,
+    ControllerStatus, ObjectType, Reconcile, RunError, Shutdown,
 };
 
 use crate::http::checks::{Checks, Finding, Probe};
@@ -55,6 +55,8 @@ pub(crate) struct Planned {
 pub(crate) struct Parts {
     pub(crate) factory: SharedInformerFactory,
     pub(crate) defaults: ControllerDefaults,
+    /// `None` if nothing is counted.
+    pub(crate) metrics: Option<ControllerMetrics>,
     /// What the runs write with.
     pub(crate) client: Client,
 }
@@ -67,7 +69,11 @@ impl Planned {
     ) -> Self {
         let name = builder.controller_name();
         let build = move |parts: &Parts| {
-            let builder = builder.defaults(parts.defaults.clone()).client(parts.client.clone());
+            let mut builder = builder.defaults(parts.defaults.clone());
+            builder = builder.client(parts.client.clone());
+            if let Some(metrics) = &parts.metrics {
+                builder = builder.metrics(metrics);
+            }
             let controller = builder.build(&parts.factory, reconciler)?;
             Ok(Arc::new(controller) as Arc<dyn AnyController>)
         };

@@ -30,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::ManagerError;
 use crate::group::Group;
+use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::state::State;
 use checks::{Checks, Finding, Probe};
@@ -80,12 +81,13 @@ impl Endpoints {
         options: &Options,
         checks: &Checks,
         state: &Arc<State>,
+        metrics: &Arc<Metrics>,
         client: &kube::Client,
         group: &mut Group,
     ) -> Result<(), ManagerError> {
         let stop = group.shutdown().token().clone();
         let mut probes = routes::probes(checks);
-        let inside = inside(state);
+        let inside = inside(state, metrics);
         if self.is_shared {
             probes = probes.merge(inside.clone());
         }
@@ -112,9 +114,10 @@ impl Endpoints {
 }
 
 /// Metrics, and the view inside.
-fn inside(state: &Arc<State>) -> Router {
+fn inside(state: &Arc<State>, metrics: &Arc<Metrics>) -> Router {
     let _ = state;
-    routes::metrics(|| "# EOF\n".to_owned())
+    let metrics = Arc::clone(metrics);
+    routes::metrics(move || metrics.encode())
 }
 
 fn is_some(address: &str) -> bool {

@@ -12,6 +12,7 @@
 //! - [`fence`]: what only the leader may do. A client with a [`Fence`] refuses writes as soon as
 //!   the leadership may be over, even if the process was paused and does not know yet.
 //! - [`logging`]: log lines as text or JSON, and traces.
+//! - [`metrics`]: what Prometheus is shown, under the names of controller-runtime and client-go.
 
 #![forbid(unsafe_code)]
 
@@ -25,6 +26,7 @@ mod group;
 pub mod http;
 pub mod logging;
 mod manager;
+pub mod metrics;
 mod options;
 mod run;
 mod service;
@@ -41,6 +43,7 @@ pub use error::ManagerError;
 pub use fence::{Fence, TookTooLong};
 pub use logging::{Logging, LoggingError};
 pub use manager::{Manager, OnLostLeadership};
+pub use metrics::Metrics;
 pub use options::{LogFormat, Options};
 pub use task::TaskContext;
 pub use windlass_informer::NotLeader;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
+use prometheus_client::registry::Registry;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::BoxError;
@@ -18,6 +19,7 @@ use crate::error::ManagerError;
 use crate::http::checks::{Checks, Finding, Probe};
 use crate::http::routes;
 use crate::logging;
+use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::run::Run;
 use crate::signals::stop_on_signals;
@@ -79,6 +81,8 @@ pub struct Manager {
     pub(crate) checks: Checks,
     pub(crate) stuck_after: Duration,
     pub(crate) sets_up_logs: bool,
+    pub(crate) metrics: Metrics,
+    pub(crate) counts: bool,
 }
 
 /// What a replica does when it no longer leads.
@@ -111,6 +115,8 @@ impl Manager {
             checks: Checks::default(),
             stuck_after: STUCK_AFTER,
             sets_up_logs: true,
+            metrics: Metrics::new(),
+            counts: true,
         }
     }
 
@@ -258,9 +264,23 @@ impl Manager {
         self
     }
 
-    /// Settings of the clients: timeout, rate limit, layers.
+    /// Settings of the clients: timeout, rate limit, layers. Its observer is replaced by the
+    /// metrics.
     pub fn client_stack(mut self, stack: ClientStack) -> Self {
         self.stack = stack;
+        self
+    }
+
+    /// Adds metrics of your own, which `/metrics` shows beside those of Windlass.
+    pub fn register_metrics(mut self, register: impl FnOnce(&mut Registry)) -> Self {
+        register(self.metrics.registry_mut());
+        self
+    }
+
+    /// Counts nothing: `/metrics` has only what [`register_metrics`](Self::register_metrics) adds,
+    /// and the process. By default, everything is counted.
+    pub fn without_metrics(mut self) -> Self {
+        self.counts = false;
         self
     }
 

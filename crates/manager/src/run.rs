@@ -40,13 +40,19 @@ impl Run {
         let endpoints = Endpoints::bind(&manager.options).await?;
         let (make_client, cluster) = clients(&mut manager).await?;
         log_configuration(&manager, &cluster, &endpoints);
+        if manager.counts {
+            manager.stack = manager.stack.observer(Arc::new(manager.metrics.requests().clone()));
+        }
+        let metrics = Arc::new(std::mem::take(&mut manager.metrics));
         let client = make_client(manager.stack.clone()).map_err(|e| NoCluster::new(&e))?;
         let mut http = Group::new();
-        endpoints.serve(&manager.options, &manager.checks, &state, &client, &mut http).await?;
+        endpoints
+            .serve(&manager.options, &manager.checks, &state, &metrics, &client, &mut http)
+            .await?;
 
         let built = self
             .stop
-            .run_until_cancelled(Service::build(manager, &make_client, client, &state))
+            .run_until_cancelled(Service::build(manager, &make_client, client, &state, &metrics))
             .await;
         let mut errors = match built {
             // Stopped before anything had started.

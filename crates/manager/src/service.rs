@@ -13,6 +13,7 @@ use crate::election::Elector;
 use crate::error::ManagerError;
 use crate::group::Group;
 use crate::manager::{Manager, OnLostLeadership};
+use crate::metrics::Metrics;
 use crate::state::{Phase, State};
 use crate::task::{Task, TaskContext};
 
@@ -37,11 +38,15 @@ impl Service {
         make_client: &MakeClient,
         client: kube::Client,
         state: &Arc<State>,
+        metrics: &Metrics,
     ) -> Result<Self, ManagerError> {
         let (options, stack) = (&manager.options, &manager.stack);
         let mut informers = manager.informers;
         if !options.namespaces.is_empty() {
             informers = informers.namespaces(options.namespaces.iter().cloned());
+        }
+        if manager.counts {
+            informers = informers.observer(metrics.informers().observer());
         }
         let factory = SharedInformerFactory::builder(client.clone()).defaults(informers).build();
         let election = match manager.lease.filter(|_| options.leader_elect) {
@@ -51,6 +56,7 @@ impl Service {
                 let namespace = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
                 let elector = Elector::builder(client.clone(), &namespace, lease);
                 let elector = elector.timing(options.timing()).build()?;
+                metrics.watch_election(elector.name(), elector.leadership());
                 Some(Candidacy::new(elector, manager.on_lost_leadership))
             }
         };
@@ -68,6 +74,7 @@ impl Service {
         let parts = |needs_leadership| Parts {
             factory: factory.clone(),
             defaults: defaults.clone(),
+            metrics: manager.counts.then(|| metrics.controllers().clone()),
             client: if needs_leadership { leader_client.clone() } else { client.clone() },
         };
         state.set_phase(Phase::InstallingDefinitions);

@@ -20,6 +20,8 @@ use crate::defaults::ControllerDefaults;
 use crate::enqueue::{Enqueuer, PriorityPolicy, default_priority};
 use crate::expectations::Expectations;
 use crate::journal::Journal;
+#[cfg(feature = "prometheus")]
+use crate::metrics::ControllerMetrics;
 use crate::reconcile::Reconcile;
 use crate::recorder::{Recorder, instance_from_environment};
 use crate::run_id::RunIds;
@@ -67,6 +69,8 @@ pub struct ControllerBuilder<K> {
     defaults: ControllerDefaults,
     client: Option<Client>,
     span: Option<SpanShape>,
+    #[cfg(feature = "prometheus")]
+    metrics: Option<ControllerMetrics>,
 }
 
 /// Makes a source when the controller is built.
@@ -120,6 +124,8 @@ impl<K: ObjectType> Controller<K> {
             defaults: ControllerDefaults::new(),
             client: None,
             span: None,
+            #[cfg(feature = "prometheus")]
+            metrics: None,
         }
     }
 }
@@ -255,6 +261,13 @@ impl<K: ObjectType> ControllerBuilder<K> {
         self
     }
 
+    /// Shows the controller and its queue with these metrics. Default: they are not shown.
+    #[cfg(feature = "prometheus")]
+    pub fn metrics(mut self, metrics: &ControllerMetrics) -> Self {
+        self.metrics = Some(metrics.clone());
+        self
+    }
+
     /// Builds the controller, with informers from `factory`.
     ///
     /// # Errors
@@ -276,6 +289,10 @@ impl<K: ObjectType> ControllerBuilder<K> {
         }
         if self.is_fair {
             queue = queue.fair_by(|key: &ObjectKey| Group::of(&key.namespace()));
+        }
+        #[cfg(feature = "prometheus")]
+        if let Some(metrics) = &self.metrics {
+            queue = queue.observer(metrics.queues().observer(&controller));
         }
         let queue = queue
             .build()
@@ -303,7 +320,9 @@ impl<K: ObjectType> ControllerBuilder<K> {
             recorder: Recorder::new(factory.client().clone(), Arc::clone(&enqueuer.controller)),
         };
         let ids = RunIds::of(&enqueuer.controller, &instance_from_environment(), Timestamp::now());
-        let work = Work {
+        #[cfg(feature = "prometheus")]
+        let metrics = self.metrics.map(|metrics| (workers, metrics.series(&enqueuer.controller)));
+        let work = Arc::new(Work {
             tools: Arc::new(tools),
             reconciler: Box::new(reconciler),
             objects,
@@ -313,9 +332,16 @@ impl<K: ObjectType> ControllerBuilder<K> {
             journal: Journal::new(),
             ids,
             span: self.span,
-        };
+            #[cfg(feature = "prometheus")]
+            metrics,
+        });
+        #[cfg(feature = "prometheus")]
+        if let Some((_, series)) = &work.metrics {
+            let measured = Arc::downgrade(&work);
+            series.attach(measured);
+        }
         Ok(Controller {
-            work: Arc::new(work),
+            work,
             wiring,
             streams: Mutex::new(Some(self.streams)),
             workers,

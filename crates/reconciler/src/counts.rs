@@ -45,6 +45,24 @@ impl Counts {
         self.took += took;
     }
 
+    /// The counts of two controllers together.
+    #[cfg(feature = "prometheus")]
+    pub(crate) fn add_up(mut self, other: Self) -> Self {
+        for (class, count) in other.failed {
+            *self.failed.entry(class).or_default() += count;
+        }
+        Self {
+            done: self.done + other.done,
+            requeued: self.requeued + other.requeued,
+            failed: self.failed,
+            panicked: self.panicked + other.panicked,
+            timed_out: self.timed_out + other.timed_out,
+            behind: self.behind + other.behind,
+            hot_loops: self.hot_loops + other.hot_loops,
+            took: self.took + other.took,
+        }
+    }
+
     /// All runs.
     pub fn runs(&self) -> u64 {
         let failed: u64 = self.failed.values().sum();

@@ -152,6 +152,8 @@ mod guard;
 mod journal;
 mod live;
 mod merge_patch;
+#[cfg(feature = "prometheus")]
+mod metrics;
 mod origin;
 mod outcome;
 mod ownership;
@@ -190,6 +192,8 @@ pub use finalizer::{Finalize, Finalized};
 pub use journal::{KEYS_MAX, RUNS_PER_KEY, Run};
 pub use live::Live;
 pub use merge_patch::merge_patch;
+#[cfg(feature = "prometheus")]
+pub use metrics::ControllerMetrics;
 pub use outcome::Outcome;
 pub use ownership::{OwnershipError, is_controlled_by, owner_reference, set_owner};
 pub use predicate::Predicate;

@@ -22,6 +22,8 @@ use crate::error::{Delay, Error};
 use crate::expectations::Pending;
 use crate::guard::caught;
 use crate::journal::{Journal, Run};
+#[cfg(feature = "prometheus")]
+use crate::metrics::{Measured, Measures, Series};
 use crate::origin::Origin;
 use crate::outcome::Outcome;
 use crate::reconcile::ErasedReconcile;
@@ -55,6 +57,9 @@ pub(crate) struct Work<K> {
     pub(crate) journal: Journal,
     pub(crate) ids: RunIds,
     pub(crate) span: Option<SpanShape>,
+    /// How many workers there are, and where durations go.
+    #[cfg(feature = "prometheus")]
+    pub(crate) metrics: Option<(usize, Arc<Series>)>,
 }
 
 /// The lease of a key that a worker has taken.
@@ -191,6 +196,10 @@ impl<K: ObjectType> Work<K> {
         let (took, mut lease) = (started.elapsed(), taken.into_lease());
         Origin::end(&span, &cx.causes, &outcome);
         drop(span);
+        #[cfg(feature = "prometheus")]
+        if let Some((_, series)) = &self.metrics {
+            series.observe(took);
+        }
         let retry_in = self.schedule(&mut lease, cx.attempt, &outcome, delay);
         // The key stays in the queue, but no worker takes it.
         let retry_in = retry_in.filter(|_| !shutdown.has_begun());
@@ -298,5 +307,17 @@ impl<K: ObjectType> Work<K> {
 
     fn report<'a>(&'a self, key: &'a ObjectKey, id: RunId, attempt: u32) -> RunReport<'a> {
         RunReport { controller: &self.tools.controller, key, id, attempt }
+    }
+}
+
+#[cfg(feature = "prometheus")]
+impl<K: ObjectType> Measured for Work<K> {
+    fn measure(&self) -> Measures {
+        Measures {
+            counts: self.journal.counts(),
+            workers: self.metrics.as_ref().map_or(0, |(workers, _)| *workers),
+            active_workers: self.enqueuer.queue.load().running,
+            events_dropped: self.tools.recorder.status().dropped,
+        }
     }
 }

@@ -42,8 +42,8 @@ pub(crate) struct Ledger<K, C> {
     line: Line,
     waiting: Waiting,
     runs: Slab<Run<C>>,
-    /// Keys with a ready run: in line or passed over.
-    ready: usize,
+    /// Keys with a ready run, in line or passed over, by priority.
+    ready: [usize; Priority::ALL.len()],
     last_ticket: Ticket,
     /// How long a key stays at one level before it moves up.
     aging: Duration,
@@ -95,7 +95,7 @@ impl<K, C> Ledger<K, C> {
             line: Line::new(is_fair),
             waiting: Waiting::default(),
             runs: Slab::new(),
-            ready: 0,
+            ready: [0; Priority::ALL.len()],
             last_ticket: NO_TICKET,
             aging,
             is_observed,
@@ -168,14 +168,15 @@ impl<K, C> Ledger<K, C> {
 
     /// How many keys have a ready run.
     pub(crate) fn ready(&self) -> usize {
-        self.ready
+        self.ready.iter().sum()
     }
 
     /// The load, without the limiter's debt, which the ledger does not know.
     pub(crate) fn load(&self, now: Instant) -> Load {
         let ages = || self.runs().map(|run| now.saturating_duration_since(run.started));
         Load {
-            ready: self.ready,
+            ready: self.ready(),
+            ready_by_priority: self.ready,
             waiting: self.waiting.len(),
             running: self.runs.len(),
             unfinished: ages().sum(),
@@ -247,14 +248,14 @@ impl<K, C> Ledger<K, C> {
 
     /// Puts a key that is ready since `since` at the end of its level.
     fn enter_line(&mut self, id: SlotId, since: Instant) {
-        self.ready += 1;
         let place = self.new_place(id);
         let slot = &mut self.slots[id];
         (slot.since, slot.at) = (since, since);
         slot.pending = Pending::InLine;
         let (level, group) = (slot.priority, slot.group);
+        self.ready[level as usize] += 1;
         self.line.push_back(level, group, place, &self.slots);
-        self.note(Event::Added { depth: self.ready });
+        self.note(Event::Added { depth: self.ready() });
     }
 
     /// Puts a key that was passed over first in its level.
@@ -270,6 +271,8 @@ impl<K, C> Ledger<K, C> {
         let slot = &mut self.slots[id];
         let before = std::mem::replace(&mut slot.priority, priority);
         slot.at = now;
+        self.ready[before as usize] -= 1;
+        self.ready[priority as usize] += 1;
         if slot.pending == Pending::PassedOver {
             return;
         }
@@ -394,7 +397,7 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
         // Before anything changes, because the clone may panic.
         let key = self.slots[id].key.clone();
         self.line.pop_first(level, Turn::Ends);
-        self.ready -= 1;
+        self.ready[level as usize] -= 1;
         let slot = &mut self.slots[id];
         slot.pending = Pending::None;
         slot.ticket = NO_TICKET;
@@ -403,7 +406,7 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
         let causes = slot.why.take().map(|why| Arc::new(why.causes));
         let run = Run { slot: id, started: now, causes: causes.clone(), priority };
         let run = self.runs.insert(run);
-        self.note(Event::Started { queued, depth: self.ready });
+        self.note(Event::Started { queued, depth: self.ready() });
         Some(Taken { id: run, key, causes, queued, priority })
     }
 

@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use crate::priority::Priority;
+
 /// Learns every step of a key through the queue.
 ///
 /// The steps are those of client-go's work queue metrics. With the feature `prometheus`,
@@ -45,6 +47,8 @@ pub struct Probe {
 pub struct Load {
     /// Keys with a ready run, including keys that run now and were added again.
     pub ready: usize,
+    /// The same, by priority, in the order of [`Priority::ALL`](crate::Priority::ALL).
+    pub ready_by_priority: [usize; Priority::ALL.len()],
     /// Keys whose time has not come.
     pub waiting: usize,
     /// Leases that are out.

@@ -1,4 +1,5 @@
-//! The queue's metrics on a `prometheus-client` registry, under client-go's names.
+//! The queue's metrics on a `prometheus-client` registry, with the names and labels of
+//! controller-runtime.
 //!
 //! The queue pushes counters and histograms through [`Observer`]. A scrape reads the gauges from
 //! the queue through [`Probe`], because they change without a call to the queue: unfinished work
@@ -15,23 +16,25 @@ use std::time::Duration;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::observer::{Load, Observer, Probe};
+use crate::priority::Priority;
 
 /// Upper bounds of the histograms' buckets, in seconds. They are controller-runtime's, which
 /// include those of Kubernetes' own components, so dashboards made for either keep working.
 const BUCKETS: [f64; 12] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3];
 
-/// Shows any number of queues on one `prometheus_client` registry, under client-go's names where it
-/// has them:
+/// Shows any number of queues on one `prometheus_client` registry. Names, labels, types and buckets
+/// are those of controller-runtime, which has them from client-go:
 ///
 /// | metric | type | of each queue |
 /// |---|---|---|
-/// | `workqueue_depth` | gauge | keys that are ready |
+/// | `workqueue_depth` | gauge | keys that are ready, also by `priority` |
 /// | `workqueue_adds_total` | counter | runs that became ready |
 /// | `workqueue_queue_duration_seconds` | histogram | how long keys were ready |
 /// | `workqueue_work_duration_seconds` | histogram | how long leases were out |
@@ -41,6 +44,10 @@ const BUCKETS: [f64; 12] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0,
 /// | `workqueue_retry_debt_seconds` | gauge | how far ahead a shared limiter is booked |
 ///
 /// The last one is not client-go's. It rises while more keys fail than the limiter lets through.
+///
+/// All have the labels `name` and `controller` with the same value, as in controller-runtime.
+/// `priority` is `-100` for [`Priority::Low`], `0` for [`Priority::Normal`] and `100` for
+/// [`Priority::High`]: the first two are the numbers of controller-runtime.
 ///
 /// ```
 /// use prometheus_client::{encoding::text, registry::Registry};
@@ -55,7 +62,8 @@ const BUCKETS: [f64; 12] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0,
 ///
 /// let mut scrape = String::new();
 /// text::encode(&mut scrape, &registry)?;
-/// assert!(scrape.contains("workqueue_depth{name=\"pods\"} 1\n"));
+/// let line = r#"workqueue_depth{name="pods",controller="pods",priority="0"} 1"#;
+/// assert!(scrape.contains(line));
 /// # queue.try_get();
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -96,7 +104,12 @@ struct Shown {
     load: Load,
 }
 
-/// One metric of all names. The encoder adds the unit and `_total` to the name.
+/// The values of the label `priority`, in the order of [`Priority::ALL`]. The first two are
+/// controller-runtime's `LowPriority` and its default.
+const PRIORITIES: [&str; Priority::ALL.len()] = ["-100", "0", "100"];
+
+/// One metric of all names. The depth is not here, because it has several values. The encoder adds
+/// the unit and `_total` to the name.
 struct Family {
     name: &'static str,
     help: &'static str,
@@ -104,13 +117,7 @@ struct Family {
     metric: fn(&Shown) -> Box<dyn EncodeMetric>,
 }
 
-static FAMILIES: [Family; 8] = [
-    Family {
-        name: "workqueue_depth",
-        help: "Keys that are ready and wait for a worker.",
-        unit: None,
-        metric: |shown| Box::new(ConstGauge::new(shown.load.ready as u64)),
-    },
+static FAMILIES: [Family; 7] = [
     Family {
         name: "workqueue_adds",
         help: "Runs that became ready; adds of a key that is ready already are merged and not \
@@ -172,7 +179,7 @@ impl QueueMetrics {
     }
 
     /// What to give to [`Builder::observer`](crate::Builder::observer), so that the queue is shown
-    /// with the label `name="…"`.
+    /// with the labels `name="…"` and `controller="…"`.
     #[must_use]
     pub fn observer(&self, name: &str) -> Arc<dyn Observer> {
         let mut queues = self.queues.lock();
@@ -211,14 +218,30 @@ impl Collector for Queues {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let shown = self.shown();
         let Some(first) = shown.first() else { return Ok(()) };
+        let help = "Keys that are ready and wait for a worker, by priority.";
+        let mut depth =
+            encoder.encode_descriptor("workqueue_depth", help, None, MetricType::Gauge)?;
+        for queue in &shown {
+            let [name, controller] = queue.labels();
+            for (priority, ready) in PRIORITIES.into_iter().zip(queue.load.ready_by_priority) {
+                let labels = [name, controller, ("priority", priority)];
+                depth.encode_family(&labels)?.encode_gauge(&(ready as u64))?;
+            }
+        }
         for Family { name, help, unit, metric } in &FAMILIES {
             let kind = metric(first).metric_type();
             let mut family = encoder.encode_descriptor(name, help, unit.as_ref(), kind)?;
             for queue in &shown {
-                metric(queue).encode(family.encode_family(&[("name", queue.name.as_str())])?)?;
+                metric(queue).encode(family.encode_family(&queue.labels())?)?;
             }
         }
         Ok(())
+    }
+}
+
+impl Shown {
+    fn labels(&self) -> [(&'static str, &str); 2] {
+        [("name", &self.name), ("controller", &self.name)]
     }
 }
 
@@ -249,6 +272,9 @@ impl Series {
 fn add_up(one: Load, other: Load) -> Load {
     Load {
         ready: one.ready + other.ready,
+        ready_by_priority: std::array::from_fn(|level| {
+            one.ready_by_priority[level] + other.ready_by_priority[level]
+        }),
         waiting: one.waiting + other.waiting,
         running: one.running + other.running,
         unfinished: one.unfinished + other.unfinished,

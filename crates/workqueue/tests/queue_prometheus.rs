@@ -7,7 +7,7 @@ use std::time::Duration;
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 use tokio::time;
-use windlass_workqueue::{Add, Builder, Exponential, QueueMetrics, WorkQueue};
+use windlass_workqueue::{Add, Builder, Exponential, Priority, QueueMetrics, WorkQueue};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -36,7 +36,9 @@ fn scrape(registry: &Registry) -> String {
 #[track_caller]
 fn value(registry: &Registry, metric: &str) -> String {
     let scrape = scrape(registry);
-    let series = format!("{metric}{{name=\"pods\"}} ");
+    // Of the depths, the one of ordinary keys.
+    let priority = if metric == "workqueue_depth" { ",priority=\"0\"" } else { "" };
+    let series = format!("{metric}{{name=\"pods\",controller=\"pods\"{priority}}} ");
     let mut values = scrape.lines().filter_map(|line| line.strip_prefix(&series));
     let value = values.next().unwrap_or_else(|| panic!("no {series} in:\n{scrape}"));
     assert_eq!(values.next(), None, "{series} twice in:\n{scrape}");
@@ -57,63 +59,65 @@ async fn a_scrape_has_client_go_names_types_and_buckets() {
     let running = queue.try_get().expect("ready");
     time::advance(SECOND / 2).await;
 
-    let expected = r#"# HELP workqueue_depth Keys that are ready and wait for a worker.
+    let expected = r#"# HELP workqueue_depth Keys that are ready and wait for a worker, by priority.
 # TYPE workqueue_depth gauge
-workqueue_depth{name="pods"} 0
+workqueue_depth{name="pods",controller="pods",priority="-100"} 0
+workqueue_depth{name="pods",controller="pods",priority="0"} 0
+workqueue_depth{name="pods",controller="pods",priority="100"} 0
 # HELP workqueue_adds Runs that became ready; adds of a key that is ready already are merged and not counted.
 # TYPE workqueue_adds counter
-workqueue_adds_total{name="pods"} 2
+workqueue_adds_total{name="pods",controller="pods"} 2
 # HELP workqueue_queue_duration_seconds How long keys were ready before a worker took them.
 # TYPE workqueue_queue_duration_seconds histogram
 # UNIT workqueue_queue_duration_seconds seconds
-workqueue_queue_duration_seconds_sum{name="pods"} 0.005
-workqueue_queue_duration_seconds_count{name="pods"} 2
-workqueue_queue_duration_seconds_bucket{le="1e-8",name="pods"} 1
-workqueue_queue_duration_seconds_bucket{le="1e-7",name="pods"} 1
-workqueue_queue_duration_seconds_bucket{le="0.000001",name="pods"} 1
-workqueue_queue_duration_seconds_bucket{le="0.00001",name="pods"} 1
-workqueue_queue_duration_seconds_bucket{le="0.0001",name="pods"} 1
-workqueue_queue_duration_seconds_bucket{le="0.001",name="pods"} 1
-workqueue_queue_duration_seconds_bucket{le="0.01",name="pods"} 2
-workqueue_queue_duration_seconds_bucket{le="0.1",name="pods"} 2
-workqueue_queue_duration_seconds_bucket{le="1.0",name="pods"} 2
-workqueue_queue_duration_seconds_bucket{le="10.0",name="pods"} 2
-workqueue_queue_duration_seconds_bucket{le="100.0",name="pods"} 2
-workqueue_queue_duration_seconds_bucket{le="1000.0",name="pods"} 2
-workqueue_queue_duration_seconds_bucket{le="+Inf",name="pods"} 2
+workqueue_queue_duration_seconds_sum{name="pods",controller="pods"} 0.005
+workqueue_queue_duration_seconds_count{name="pods",controller="pods"} 2
+workqueue_queue_duration_seconds_bucket{le="1e-8",name="pods",controller="pods"} 1
+workqueue_queue_duration_seconds_bucket{le="1e-7",name="pods",controller="pods"} 1
+workqueue_queue_duration_seconds_bucket{le="0.000001",name="pods",controller="pods"} 1
+workqueue_queue_duration_seconds_bucket{le="0.00001",name="pods",controller="pods"} 1
+workqueue_queue_duration_seconds_bucket{le="0.0001",name="pods",controller="pods"} 1
+workqueue_queue_duration_seconds_bucket{le="0.001",name="pods",controller="pods"} 1
+workqueue_queue_duration_seconds_bucket{le="0.01",name="pods",controller="pods"} 2
+workqueue_queue_duration_seconds_bucket{le="0.1",name="pods",controller="pods"} 2
+workqueue_queue_duration_seconds_bucket{le="1.0",name="pods",controller="pods"} 2
+workqueue_queue_duration_seconds_bucket{le="10.0",name="pods",controller="pods"} 2
+workqueue_queue_duration_seconds_bucket{le="100.0",name="pods",controller="pods"} 2
+workqueue_queue_duration_seconds_bucket{le="1000.0",name="pods",controller="pods"} 2
+workqueue_queue_duration_seconds_bucket{le="+Inf",name="pods",controller="pods"} 2
 # HELP workqueue_work_duration_seconds How long workers took over a key.
 # TYPE workqueue_work_duration_seconds histogram
 # UNIT workqueue_work_duration_seconds seconds
-workqueue_work_duration_seconds_sum{name="pods"} 2.0
-workqueue_work_duration_seconds_count{name="pods"} 1
-workqueue_work_duration_seconds_bucket{le="1e-8",name="pods"} 0
-workqueue_work_duration_seconds_bucket{le="1e-7",name="pods"} 0
-workqueue_work_duration_seconds_bucket{le="0.000001",name="pods"} 0
-workqueue_work_duration_seconds_bucket{le="0.00001",name="pods"} 0
-workqueue_work_duration_seconds_bucket{le="0.0001",name="pods"} 0
-workqueue_work_duration_seconds_bucket{le="0.001",name="pods"} 0
-workqueue_work_duration_seconds_bucket{le="0.01",name="pods"} 0
-workqueue_work_duration_seconds_bucket{le="0.1",name="pods"} 0
-workqueue_work_duration_seconds_bucket{le="1.0",name="pods"} 0
-workqueue_work_duration_seconds_bucket{le="10.0",name="pods"} 1
-workqueue_work_duration_seconds_bucket{le="100.0",name="pods"} 1
-workqueue_work_duration_seconds_bucket{le="1000.0",name="pods"} 1
-workqueue_work_duration_seconds_bucket{le="+Inf",name="pods"} 1
+workqueue_work_duration_seconds_sum{name="pods",controller="pods"} 2.0
+workqueue_work_duration_seconds_count{name="pods",controller="pods"} 1
+workqueue_work_duration_seconds_bucket{le="1e-8",name="pods",controller="pods"} 0
+workqueue_work_duration_seconds_bucket{le="1e-7",name="pods",controller="pods"} 0
+workqueue_work_duration_seconds_bucket{le="0.000001",name="pods",controller="pods"} 0
+workqueue_work_duration_seconds_bucket{le="0.00001",name="pods",controller="pods"} 0
+workqueue_work_duration_seconds_bucket{le="0.0001",name="pods",controller="pods"} 0
+workqueue_work_duration_seconds_bucket{le="0.001",name="pods",controller="pods"} 0
+workqueue_work_duration_seconds_bucket{le="0.01",name="pods",controller="pods"} 0
+workqueue_work_duration_seconds_bucket{le="0.1",name="pods",controller="pods"} 0
+workqueue_work_duration_seconds_bucket{le="1.0",name="pods",controller="pods"} 0
+workqueue_work_duration_seconds_bucket{le="10.0",name="pods",controller="pods"} 1
+workqueue_work_duration_seconds_bucket{le="100.0",name="pods",controller="pods"} 1
+workqueue_work_duration_seconds_bucket{le="1000.0",name="pods",controller="pods"} 1
+workqueue_work_duration_seconds_bucket{le="+Inf",name="pods",controller="pods"} 1
 # HELP workqueue_unfinished_work_seconds How long the runs under way have taken so far, added up; it grows by one a second for each worker that is stuck.
 # TYPE workqueue_unfinished_work_seconds gauge
 # UNIT workqueue_unfinished_work_seconds seconds
-workqueue_unfinished_work_seconds{name="pods"} 0.5
+workqueue_unfinished_work_seconds{name="pods",controller="pods"} 0.5
 # HELP workqueue_longest_running_processor_seconds How long the oldest run under way has taken so far.
 # TYPE workqueue_longest_running_processor_seconds gauge
 # UNIT workqueue_longest_running_processor_seconds seconds
-workqueue_longest_running_processor_seconds{name="pods"} 0.5
+workqueue_longest_running_processor_seconds{name="pods",controller="pods"} 0.5
 # HELP workqueue_retries Adds through the rate limiter.
 # TYPE workqueue_retries counter
-workqueue_retries_total{name="pods"} 1
+workqueue_retries_total{name="pods",controller="pods"} 1
 # HELP workqueue_retry_debt_seconds How far ahead a limiter that all keys share is booked: about how long a key that fails now waits because others failed before it.
 # TYPE workqueue_retry_debt_seconds gauge
 # UNIT workqueue_retry_debt_seconds seconds
-workqueue_retry_debt_seconds{name="pods"} 0.0
+workqueue_retry_debt_seconds{name="pods",controller="pods"} 0.0
 # EOF
 "#;
     assert_eq!(scrape(&registry), expected);
@@ -133,6 +137,41 @@ async fn depth_counts_a_delay_that_ran_out_unseen() {
     assert_eq!(value(&registry, "workqueue_adds_total"), "1");
     drop(queue.try_get());
     assert_eq!(value(&registry, "workqueue_depth"), "0");
+}
+
+#[tokio::test(start_paused = true)]
+async fn depth_is_shown_for_each_priority_that_a_key_has_now() {
+    let (registry, metrics) = metrics();
+    let queue = queue(&metrics, "pods");
+    let depths = || {
+        let scrape = scrape(&registry);
+        ["-100", "0", "100"].map(|priority| {
+            let series = format!("priority=\"{priority}\"}} ");
+            let line = scrape.lines().find_map(|line| line.split_once(&series));
+            line.expect("every priority is shown").1.to_owned()
+        })
+    };
+    for key in ["one", "two", "three"] {
+        queue.add_with(key, Add::now().priority(Priority::Low)).expect("open");
+    }
+    queue.add("four").expect("open");
+    assert_eq!(depths(), ["3", "1", "0"]);
+    // A key that is added again may become more urgent.
+    queue.add_with("one", Add::now().priority(Priority::High)).expect("open");
+    assert_eq!(depths(), ["2", "1", "1"]);
+    let one = queue.try_get().expect("ready");
+    assert_eq!((*one.key(), depths()), ("one", ["2", "1", "0"].map(str::to_owned)));
+    // Added while it runs: it is ready at its priority, although no worker may have it yet.
+    queue.add_with("one", Add::now().priority(Priority::High)).expect("open");
+    assert_eq!(*queue.try_get().expect("ready").key(), "four");
+    assert_eq!(depths(), ["2", "0", "1"]);
+    // Who has waited long moves up, when another priority would keep it from running.
+    time::advance(Duration::from_hours(1)).await;
+    drop(queue.try_get());
+    assert_eq!(queue.load().ready_by_priority.iter().sum::<usize>(), queue.len());
+    drop(one);
+    while queue.try_get().is_some() {}
+    assert_eq!(depths(), ["0", "0", "0"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -160,8 +199,9 @@ async fn queues_are_shown_side_by_side_in_the_order_of_their_names() {
     let (_nodes, pods) = (queue(&metrics, "nodes"), queue(&metrics, "pods"));
     pods.add("one").expect("open");
     let scrape = scrape(&registry);
-    let depths = "workqueue_depth{name=\"nodes\"} 0\nworkqueue_depth{name=\"pods\"} 1\n";
-    assert!(scrape.contains(depths), "{scrape}");
+    let adds = "workqueue_adds_total{name=\"nodes\",controller=\"nodes\"} 0\n\
+                workqueue_adds_total{name=\"pods\",controller=\"pods\"} 1\n";
+    assert!(scrape.contains(adds), "{scrape}");
     assert_eq!(scrape.matches("# TYPE workqueue_depth gauge").count(), 1);
     drop(pods.try_get());
 }
@@ -299,7 +339,7 @@ fn names_come_out_escaped_and_under_the_prefix_and_labels_of_the_registry() {
     let metrics = QueueMetrics::register(part);
     let queue = queue(&metrics, "a \"quoted\" name");
     let scrape = scrape(&registry);
-    let line = r#"acme_workqueue_depth{team="storage",name="a \"quoted\" name"} 0"#;
+    let line = r#"acme_workqueue_adds_total{team="storage",name="a \"quoted\" name",controller="a \"quoted\" name"} 0"#;
     assert!(scrape.contains(line), "{scrape}");
     drop(queue);
 }

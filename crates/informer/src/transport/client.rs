@@ -31,7 +31,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::USER_AGENT;
-use http::{HeaderValue, Request, Response};
+use http::{HeaderValue, Request, Response, Uri};
 use kube::client::Body;
 use tower::util::BoxService;
 use tower::{BoxError, Layer, Service, ServiceExt as _, service_fn};
@@ -41,13 +41,16 @@ pub use error::{ConnectError, NotLeader, RequestError, RequestTimedOut};
 pub use explain::explain;
 pub(crate) use explain::read_status;
 pub use message::{error_chain, safe_message, status_of};
-pub use observer::{FinishedRequest, RequestObserver, RequestOutcome};
+pub use observer::{FinishedRequest, HeldBackRequest, RequestObserver, RequestOutcome};
 pub use request_info::{CreatedName, RequestInfo, RequestTarget};
 
 use body::erase_body;
 use rate::Rate;
 use send::Sender;
 use transport::Transport;
+
+/// The [host](FinishedRequest::host) of a service that is not reached over the network.
+const IN_PROCESS: &str = "in-process";
 
 /// A service of the stack, with its type erased.
 pub type HttpService = BoxService<Request<Body>, Response<ResponseBody>, BoxError>;
@@ -163,13 +166,13 @@ impl ClientStack {
             self.user_agent = own.clone();
             config.headers.retain(|(name, _)| name != USER_AGENT);
         }
-        let namespace = config.default_namespace.clone();
+        let (namespace, host) = (config.default_namespace.clone(), host_of(&config.cluster_url));
         let transport = if credentials::are_temporary(&config) {
             renewal::renewing(config)?
         } else {
             transport::transport(&config)?
         };
-        Ok(self.client(transport, namespace))
+        Ok(self.client(transport, namespace, host.into()))
     }
 
     /// Makes a client of any service, such as the embedded API server's. Call it in a tokio
@@ -188,26 +191,38 @@ impl ClientStack {
     {
         let service = service.map_err(Into::into);
         let service = service.map_response(|response: Response<B>| response.map(erase_body));
-        self.client(Transport::new(service), default_namespace.into())
+        self.client(Transport::new(service), default_namespace.into(), IN_PROCESS.into())
     }
 
-    fn client(self, transport: Transport, default_namespace: String) -> kube::Client {
+    fn client(
+        self,
+        transport: Transport,
+        default_namespace: String,
+        host: Arc<str>,
+    ) -> kube::Client {
         let sender = Arc::new(Sender {
             transport,
             timeout: self.request_timeout,
             observer: self.observer.clone(),
             user_agent: self.user_agent,
+            host: Arc::clone(&host),
         });
         let send = service_fn(move |request| Arc::clone(&sender).send(request));
         let stack = match self.rate {
             None => BoxService::new(send),
             Some((per_second, burst)) => {
-                BoxService::new(Rate::new(send, per_second, burst, self.observer))
+                BoxService::new(Rate::new(send, per_second, burst, self.observer, host))
             }
         };
         let stack = self.layers.iter().rev().fold(stack, |stack, layer| layer(stack));
         kube::Client::new(stack, default_namespace)
     }
+}
+
+/// The host and the port of a server as its URL has them, without a user or a password.
+fn host_of(server: &Uri) -> String {
+    let host = server.host().unwrap_or_default();
+    server.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
 impl Default for ClientStack {
@@ -224,5 +239,21 @@ impl fmt::Debug for ClientStack {
             .field("user_agent", &self.user_agent)
             .field("layers", &self.layers.len())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_is_what_the_url_has_without_credentials() {
+        for (url, wanted) in [
+            ("https://10.96.0.1:443/", "10.96.0.1:443"),
+            ("https://cluster.example.com", "cluster.example.com"),
+            ("https://user:secret@[::1]:6443/prefix", "[::1]:6443"),
+        ] {
+            assert_eq!(host_of(&url.parse().expect("a URL")), wanted, "{url}");
+        }
     }
 }

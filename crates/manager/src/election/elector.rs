@@ -205,6 +205,11 @@ impl Elector {
         &self.fence
     }
 
+    /// The name of the Lease.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The Lease, as `namespace/name`.
     pub fn lease(&self) -> String {
         format!("{}/{}", self.namespace, self.name)

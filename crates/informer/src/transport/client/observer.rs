@@ -1,8 +1,9 @@
 //! Reports what became of each request, for metrics.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 use tokio::time::Instant;
 
 use super::body::SendResult;
@@ -13,10 +14,22 @@ pub trait RequestObserver: Send + Sync + 'static {
     /// A request has its answer, or will not get one.
     fn finished(&self, request: &FinishedRequest);
 
-    /// The [rate](super::ClientStack::rate) has delayed the next request for so long. Requests
-    /// that queued behind it are not counted here.
+    /// A request has its turn under the [rate](super::ClientStack::rate). Not called without one.
     #[expect(unused_variables, reason = "the default does nothing")]
-    fn held_back(&self, delay: Duration) {}
+    fn held_back(&self, request: &HeldBackRequest) {}
+}
+
+/// A request that has its turn under a rate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HeldBackRequest {
+    /// As in `GET`.
+    pub method: Method,
+    /// See [`FinishedRequest::host`].
+    pub host: Arc<str>,
+    /// How long it was held back while it was first in line; zero if it was not. The time that it
+    /// queued behind others is not included.
+    pub delay: Duration,
 }
 
 /// One request. It names no object and no user, so it is safe as the labels of a metric.
@@ -26,6 +39,11 @@ pub struct FinishedRequest {
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection` or
     /// `other`.
     pub verb: &'static str,
+    /// As in `GET`.
+    pub method: Method,
+    /// The server as its URL has it, as in `10.96.0.1:443`, or `in-process` for a service that is
+    /// not reached over the network.
+    pub host: Arc<str>,
     /// How it ended.
     pub outcome: RequestOutcome,
     /// From when it was sent until the answer began.
@@ -50,13 +68,21 @@ pub enum RequestOutcome {
 pub(super) struct Pending<'a> {
     observer: Option<&'a dyn RequestObserver>,
     verb: &'static str,
+    method: Method,
+    host: &'a Arc<str>,
     began: Instant,
     outcome: RequestOutcome,
 }
 
 impl<'a> Pending<'a> {
-    pub(super) fn new(observer: Option<&'a dyn RequestObserver>, verb: &'static str) -> Self {
-        Self { observer, verb, began: Instant::now(), outcome: RequestOutcome::Dropped }
+    pub(super) fn new(
+        observer: Option<&'a dyn RequestObserver>,
+        verb: &'static str,
+        method: Method,
+        host: &'a Arc<str>,
+    ) -> Self {
+        let (began, outcome) = (Instant::now(), RequestOutcome::Dropped);
+        Self { observer, verb, method, host, began, outcome }
     }
 
     pub(super) fn set_outcome(&mut self, answer: &SendResult) {
@@ -71,7 +97,12 @@ impl<'a> Pending<'a> {
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
         let Some(observer) = self.observer else { return };
-        let (verb, outcome, duration) = (self.verb, self.outcome, self.began.elapsed());
-        observer.finished(&FinishedRequest { verb, outcome, duration });
+        observer.finished(&FinishedRequest {
+            verb: self.verb,
+            method: std::mem::take(&mut self.method),
+            host: Arc::clone(self.host),
+            outcome: self.outcome,
+            duration: self.began.elapsed(),
+        });
     }
 }

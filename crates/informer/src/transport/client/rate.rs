@@ -15,7 +15,7 @@ use http::Request;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower::Service;
 
-use super::observer::RequestObserver;
+use super::observer::{HeldBackRequest, RequestObserver};
 
 /// A service whose requests wait for a token.
 pub(super) struct Rate<S> {
@@ -23,7 +23,11 @@ pub(super) struct Rate<S> {
     bucket: Bucket,
     /// When the wait of the next request began, and its timer.
     waiting: Option<(Instant, Pin<Box<Sleep>>)>,
+    /// How long the request was held back that goes next.
+    delay: Duration,
     observer: Option<Arc<dyn RequestObserver>>,
+    /// The server, for the observer.
+    host: Arc<str>,
 }
 
 /// A token bucket that starts full. Its state is one instant: when it would be full again.
@@ -42,8 +46,10 @@ impl<S> Rate<S> {
         per_second: NonZeroU32,
         burst: NonZeroU32,
         observer: Option<Arc<dyn RequestObserver>>,
+        host: Arc<str>,
     ) -> Self {
-        Self { inner, bucket: Bucket::new(per_second, burst), waiting: None, observer }
+        let (bucket, delay) = (Bucket::new(per_second, burst), Duration::ZERO);
+        Self { inner, bucket, waiting: None, delay, observer, host }
     }
 
     fn poll_token(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -57,8 +63,8 @@ impl<S> Rate<S> {
                 self.waiting = Some((since.unwrap_or(now), Box::pin(sleep_until(free_at))));
                 continue;
             }
-            if let (Some(observer), Some(since)) = (&self.observer, since) {
-                observer.held_back(now.saturating_duration_since(since));
+            if let Some(since) = since {
+                self.delay = now.saturating_duration_since(since);
             }
             return Poll::Ready(());
         }
@@ -80,6 +86,11 @@ where
 
     fn call(&mut self, request: Request<B>) -> S::Future {
         self.bucket.take(Instant::now());
+        let delay = std::mem::take(&mut self.delay);
+        if let Some(observer) = &self.observer {
+            let (method, host) = (request.method().clone(), Arc::clone(&self.host));
+            observer.held_back(&HeldBackRequest { method, host, delay });
+        }
         self.inner.call(request)
     }
 }

@@ -22,6 +22,8 @@ pub(super) struct Sender {
     pub(super) timeout: Duration,
     pub(super) observer: Option<Arc<dyn RequestObserver>>,
     pub(super) user_agent: HeaderValue,
+    /// The server, for the observer.
+    pub(super) host: Arc<str>,
 }
 
 impl Sender {
@@ -34,7 +36,7 @@ impl Sender {
         // Inside a data centre, compression costs both sides more CPU time than it saves. The
         // events of a compressed watch arrive in blocks, so each would wait for the next ones.
         headers.entry(ACCEPT_ENCODING).or_insert(HeaderValue::from_static("identity"));
-        let mut pending = Pending::new(observer, info.verb);
+        let mut pending = Pending::new(observer, info.verb, request.method().clone(), &self.host);
         let answer = self.send_in_time(request).await;
         pending.set_outcome(&answer);
         drop(pending);

@@ -1,0 +1,225 @@
+//! The controllers' metrics on a `prometheus-client` registry, under controller-runtime's names.
+//!
+//! Only the durations of runs are pushed. Everything else is counted by the controller anyway, and
+//! a scrape reads it through a weak handle. So there is no task, and a gauge is as old as its
+//! scrape.
+//!
+//! Invariant: a scrape holds no lock of this module while it reads a controller. If the last owner
+//! of a controller goes away during a scrape, the scrape drops the controller.
+
+mod families;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use windlass_workqueue::QueueMetrics;
+
+use crate::counts::Counts;
+use families::FAMILIES;
+
+/// Shows any number of controllers, and their queues, on one `prometheus_client` registry. All
+/// metrics have the label `controller`, with the [name](crate::ControllerBuilder::name) of the
+/// controller. Those of controller-runtime, with its names, types and buckets:
+///
+/// | metric, after `controller_runtime_` | type | of each controller |
+/// |---|---|---|
+/// | `reconcile_total` | counter | runs, by `result` (see below) |
+/// | `reconcile_errors_total` | counter | runs with the result `error` |
+/// | `terminal_reconcile_errors_total` | counter | those that are not retried |
+/// | `reconcile_panics_total` | counter | those that panicked |
+/// | `reconcile_timeouts_total` | counter | those that were cancelled because they took too long |
+/// | `reconcile_time_seconds` | histogram | how long runs took |
+/// | `max_concurrent_reconciles` | gauge | workers |
+/// | `active_workers` | gauge | workers that have a key |
+///
+/// | `result` | a run that |
+/// |---|---|
+/// | `success` | returned [`Action::Done`](crate::Action::Done) |
+/// | `requeue_after` | returned [`Action::RequeueAfter`](crate::Action::RequeueAfter) |
+/// | `requeue` | never: there is no such action. It is shown as zero |
+/// | `error` | returned an error of any [`Class`](crate::Class), panicked or took too long |
+///
+/// As in controller-runtime, a conflict is an error, and so is a write that was refused because
+/// this replica does not lead: whoever wants to leave them out subtracts them by class. Errors of
+/// the classes `Terminal` and `Undecodable` are terminal.
+///
+/// And those of Windlass:
+///
+/// | metric, after `windlass_controller_` | type | of each controller |
+/// |---|---|---|
+/// | `failures_total` | counter | runs that returned an error, by `class` |
+/// | `behind_total` | counter | runs that began although a cache lacked what the last one wrote |
+/// | `hot_loops_total` | counter | keys that their own writes woke again and again |
+/// | `events_dropped_total` | counter | Kubernetes events that were dropped: there were too many |
+///
+/// The queues are shown as [`QueueMetrics`] describes it.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use prometheus_client::registry::Registry;
+/// use windlass_reconciler::{Controller, ControllerMetrics, Watch};
+///
+/// let mut registry = Registry::default();
+/// let metrics = ControllerMetrics::register(&mut registry);
+/// let builder = Controller::of(Watch::<ConfigMap>::new()).metrics(&metrics);
+/// # drop(builder);
+/// ```
+///
+/// The registry is the caller's, and so are its prefix and labels; there is no global one. Clones
+/// are the same metrics.
+///
+/// A controller is shown, with all of its counters, from when it is built until it is dropped.
+/// Controllers that share a name are shown as one, and their numbers are added up.
+#[derive(Clone, Debug)]
+pub struct ControllerMetrics {
+    queues: QueueMetrics,
+    controllers: Arc<Controllers>,
+}
+
+/// What is shown, by the value of the label `controller`. Ordered, so that scrapes are.
+///
+/// An entry lives as long as its controllers, which hold it.
+#[derive(Debug, Default)]
+struct Controllers(Mutex<BTreeMap<Arc<str>, Weak<Series>>>);
+
+/// The durations of one name, and the controllers that have the rest.
+pub(crate) struct Series {
+    durations: Histogram,
+    controllers: Mutex<Vec<Weak<dyn Measured>>>,
+}
+
+/// What is read from a controller.
+pub(crate) trait Measured: Send + Sync {
+    fn measure(&self) -> Measures;
+}
+
+/// What a controller has counted.
+#[derive(Debug, Default)]
+pub(crate) struct Measures {
+    pub(crate) counts: Counts,
+    pub(crate) workers: usize,
+    pub(crate) active_workers: usize,
+    pub(crate) events_dropped: u64,
+}
+
+/// One name in one scrape.
+struct Shown {
+    name: Arc<str>,
+    series: Arc<Series>,
+    measures: Measures,
+}
+
+/// Upper bounds of the buckets, in seconds. They are controller-runtime's.
+const BUCKETS: [f64; 40] = [
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9,
+    1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0,
+    25.0, 30.0, 40.0, 50.0, 60.0,
+];
+
+impl ControllerMetrics {
+    /// Registers the metrics with a registry, once for all controllers. [`QueueMetrics`] are
+    /// registered with them.
+    #[must_use = "only controllers that are built with it are shown"]
+    pub fn register(registry: &mut Registry) -> Self {
+        let controllers = Arc::new(Controllers::default());
+        registry.register_collector(Box::new(Arc::clone(&controllers)));
+        Self { queues: QueueMetrics::register(registry), controllers }
+    }
+
+    /// The metrics of queues on the same registry, for queues that no controller has.
+    pub fn queues(&self) -> &QueueMetrics {
+        &self.queues
+    }
+
+    /// The series of a name. It is shown when a controller was attached to it.
+    pub(crate) fn series(&self, name: &Arc<str>) -> Arc<Series> {
+        let mut controllers = self.controllers.lock();
+        if let Some(series) = controllers.get(name).and_then(Weak::upgrade) {
+            return series;
+        }
+        // Names that come and go must not pile up, even if nobody ever scrapes.
+        controllers.retain(|_, series| series.strong_count() > 0);
+        let durations = Histogram::new(BUCKETS);
+        let series = Arc::new(Series { durations, controllers: Mutex::default() });
+        controllers.insert(Arc::clone(name), Arc::downgrade(&series));
+        series
+    }
+}
+
+impl Controllers {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Weak<Series>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The names that have a controller at this moment, in order.
+    fn shown(&self) -> Vec<Shown> {
+        let all: Vec<_> = self
+            .lock()
+            .iter()
+            .filter_map(|(name, series)| Some((Arc::clone(name), series.upgrade()?)))
+            .collect();
+        let shown = all.into_iter().filter_map(|(name, series)| {
+            let measures = series.measure()?;
+            Some(Shown { name, series, measures })
+        });
+        shown.collect()
+    }
+}
+
+impl Series {
+    /// Shows a controller.
+    pub(crate) fn attach(&self, controller: Weak<dyn Measured>) {
+        self.live_controllers().push(controller);
+    }
+
+    /// Notes how long a run took.
+    pub(crate) fn observe(&self, took: Duration) {
+        self.durations.observe(took.as_secs_f64());
+    }
+
+    /// What the controllers of this name have counted together; `None` if all of them are gone.
+    fn measure(&self) -> Option<Measures> {
+        let controllers = self.live_controllers().clone();
+        let measures = controllers.iter().filter_map(|one| Some(one.upgrade()?.measure()));
+        measures.reduce(Measures::add_up)
+    }
+
+    fn live_controllers(&self) -> MutexGuard<'_, Vec<Weak<dyn Measured>>> {
+        let mut controllers = self.controllers.lock().unwrap_or_else(PoisonError::into_inner);
+        controllers.retain(|controller| controller.strong_count() > 0);
+        controllers
+    }
+}
+
+impl fmt::Debug for Series {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Series").finish_non_exhaustive()
+    }
+}
+
+impl Measures {
+    fn add_up(self, other: Self) -> Self {
+        Self {
+            counts: self.counts.add_up(other.counts),
+            workers: self.workers + other.workers,
+            active_workers: self.active_workers + other.active_workers,
+            events_dropped: self.events_dropped + other.events_dropped,
+        }
+    }
+}
+
+impl Collector for Controllers {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let shown = self.shown();
+        if shown.is_empty() {
+            return Ok(());
+        }
+        FAMILIES.iter().try_for_each(|family| family.encode(&mut encoder, &shown))
+    }
+}
