@@ -34,7 +34,8 @@ struct Options {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let options = Options::parse();
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| EnvFilter::new("info,windlass_apiserver=debug"));
     let log = tracing_subscriber::fmt().with_env_filter(filter);
     log.with_target(false).with_level(false).without_time().init();
 

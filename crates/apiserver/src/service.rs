@@ -116,7 +116,7 @@ where
             // Neither bodies nor headers: they may hold secrets.
             let path = uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
             let status = result.as_ref().map_or(0, |response| response.status().as_u16());
-            tracing::info!("{status:>3} {:<6} {path}", method.as_str());
+            tracing::debug!("{status:>3} {:<6} {path}", method.as_str());
             result
         };
         Box::pin(answer.in_current_span())

@@ -3,14 +3,17 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Parser, ValueEnum};
 
 use crate::election::Timing;
 
-/// The options that operators usually have, for `#[command(flatten)]` in a type that derives
-/// `clap::Parser`. [`Default`] has the same values as a command line without arguments.
-#[derive(Args, Clone, Debug, PartialEq, Eq)]
-#[command(next_help_heading = "Manager")]
+/// The options that operators usually have.
+///
+/// An operator with no options of its own calls [`Options::parse`]. Others have it as a field with
+/// `#[command(flatten)]` in a type that derives `clap::Parser`. [`Default`] has the same values as a
+/// command line without arguments.
+#[derive(Parser, Clone, Debug, PartialEq, Eq)]
+#[command(about = None, long_about = None, next_help_heading = "Manager")]
 #[non_exhaustive]
 pub struct Options {
     /// The kubeconfig file [default: as kubectl: $KUBECONFIG, ~/.kube/config, or inside of a pod
@@ -105,6 +108,12 @@ pub enum LogFormat {
 }
 
 impl Options {
+    /// Reads the command line and the environment. An invalid option ends the process with a
+    /// message, and so does `--help`.
+    pub fn parse() -> Self {
+        Parser::parse()
+    }
+
     /// The durations of the election.
     pub fn timing(&self) -> Timing {
         Timing {

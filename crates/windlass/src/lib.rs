@@ -6,7 +6,7 @@
 //!   changes;
 //! - [`indexer`]: what is in such a cache, found by key, namespace, label and whatever else you
 //!   declare;
-//! - [`manager`]: leader election, and a fence around the writes of the leader;
+//! - [`manager`]: runs controllers as a service: probes, metrics, leader election, an ordered stop;
 //! - [`reconciler`]: the `Reconcile` trait, and a controller that wires informers to a queue;
 //! - [`workqueue`]: keys that wait for a worker, with dedup, delays, rate limits and retries.
 //!
@@ -61,6 +61,7 @@ pub mod prelude {
         ClientStack, Event, FinalState, Handler, HandlerOptions, InformerOptions, SharedInformer,
         SharedInformerFactory, filtered,
     };
+    pub use crate::manager::{Manager, Options, TaskContext};
     pub use crate::reconciler::{
         Action, Controller, Error, Finalize, Finalized, Predicate, Reconcile, RunContext, Watch,
     };

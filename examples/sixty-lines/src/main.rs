@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, PostParams};
-use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use kube::{CustomResource, CustomResourceExt as _, ResourceExt as _};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windlass::prelude::*;
-use windlass::reconciler::{install_crd, stop_on_signal};
 
 /// The custom resource.
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -36,25 +34,23 @@ impl Reconcile<Page> for Publisher {
     }
 }
 
-/// Runs on the cluster of a kubeconfig, or on an API server in this process that has one page.
+/// Runs on the cluster of `--kubeconfig`, or on an API server in this process that has one page.
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    tracing_subscriber::fmt().with_env_filter("warn").init();
-    let kubeconfig = std::env::args().nth(1);
-    let client = if let Some(path) = &kubeconfig {
-        let (file, options) = (Kubeconfig::read_from(path)?, KubeConfigOptions::default());
-        ClientStack::new().connect(Config::from_custom_kubeconfig(file, &options).await?)?
-    } else {
-        ClientStack::new().around(windlass_apiserver::ApiServer::new().service(), "default")
-    };
-    install_crd(&client, &Page::crd()).await?;
-    if kubeconfig.is_none() {
-        let hello = Page::new("hello", PageSpec { text: "Hello!".into() });
-        Api::default_namespaced(client.clone()).create(&PostParams::default(), &hello).await?;
+    let options = Options::parse();
+    let is_demo = options.kubeconfig.is_none();
+    let pages = Controller::of(Watch::<Page>::new()).owns(Watch::<ConfigMap>::new());
+    let mut manager = Manager::new(options).install(Page::crd()).controller(pages, Publisher);
+    if is_demo {
+        let server = windlass_apiserver::ApiServer::new();
+        manager = manager.connect(move |stack| Ok(stack.around(server.service(), "default")));
+        manager = manager.task("hello", async |cx: TaskContext| {
+            let hello = Page::new("hello", PageSpec { text: "Hello!".into() });
+            Api::default_namespaced(cx.client)
+                .create(&PostParams::default(), &hello)
+                .await
+                .map(drop)
+        });
     }
-    let factory = SharedInformerFactory::new(client);
-    let controller = Controller::of(Watch::<Page>::new())
-        .owns(Watch::<ConfigMap>::new())
-        .build(&factory, Publisher)?;
-    Ok(controller.run(stop_on_signal()?).await?)
+    Ok(manager.run().await?)
 }

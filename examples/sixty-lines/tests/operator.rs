@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 #[test]
 fn operator_publishes_a_page_with_no_cluster_at_hand() {
     let mut operator = Command::new(env!("CARGO_BIN_EXE_sixty-lines"))
+        .args(["--health-probe-bind-address", "0", "--metrics-bind-address", "0"])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
