@@ -26,8 +26,22 @@ use crate::observer::{Load, Observer, Probe};
 use crate::priority::Priority;
 
 /// Upper bounds of the histograms' buckets, in seconds. They are controller-runtime's, which
-/// include those of Kubernetes' own components, so dashboards made for either keep working.
-const BUCKETS: [f64; 12] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3];
+/// include those of Kubernetes' own components, so dashboards made for either keep working. Two of
+/// them have Go's rounding error, because a sum over programs in Go and in Rust is by equal bounds.
+const BUCKETS: [f64; 12] = [
+    1e-8,
+    1e-7,
+    1e-6,
+    9.999_999_999_999_999e-6,
+    9.999_999_999_999_999e-5,
+    1e-3,
+    1e-2,
+    1e-1,
+    1.0,
+    1e1,
+    1e2,
+    1e3,
+];
 
 /// Shows any number of queues on one `prometheus_client` registry. Names, labels, types and buckets
 /// are those of controller-runtime, which has them from client-go:

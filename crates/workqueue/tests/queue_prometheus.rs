@@ -75,8 +75,8 @@ workqueue_queue_duration_seconds_count{name="pods",controller="pods"} 2
 workqueue_queue_duration_seconds_bucket{le="1e-8",name="pods",controller="pods"} 1
 workqueue_queue_duration_seconds_bucket{le="1e-7",name="pods",controller="pods"} 1
 workqueue_queue_duration_seconds_bucket{le="0.000001",name="pods",controller="pods"} 1
-workqueue_queue_duration_seconds_bucket{le="0.00001",name="pods",controller="pods"} 1
-workqueue_queue_duration_seconds_bucket{le="0.0001",name="pods",controller="pods"} 1
+workqueue_queue_duration_seconds_bucket{le="0.000009999999999999999",name="pods",controller="pods"} 1
+workqueue_queue_duration_seconds_bucket{le="0.00009999999999999999",name="pods",controller="pods"} 1
 workqueue_queue_duration_seconds_bucket{le="0.001",name="pods",controller="pods"} 1
 workqueue_queue_duration_seconds_bucket{le="0.01",name="pods",controller="pods"} 2
 workqueue_queue_duration_seconds_bucket{le="0.1",name="pods",controller="pods"} 2
@@ -93,8 +93,8 @@ workqueue_work_duration_seconds_count{name="pods",controller="pods"} 1
 workqueue_work_duration_seconds_bucket{le="1e-8",name="pods",controller="pods"} 0
 workqueue_work_duration_seconds_bucket{le="1e-7",name="pods",controller="pods"} 0
 workqueue_work_duration_seconds_bucket{le="0.000001",name="pods",controller="pods"} 0
-workqueue_work_duration_seconds_bucket{le="0.00001",name="pods",controller="pods"} 0
-workqueue_work_duration_seconds_bucket{le="0.0001",name="pods",controller="pods"} 0
+workqueue_work_duration_seconds_bucket{le="0.000009999999999999999",name="pods",controller="pods"} 0
+workqueue_work_duration_seconds_bucket{le="0.00009999999999999999",name="pods",controller="pods"} 0
 workqueue_work_duration_seconds_bucket{le="0.001",name="pods",controller="pods"} 0
 workqueue_work_duration_seconds_bucket{le="0.01",name="pods",controller="pods"} 0
 workqueue_work_duration_seconds_bucket{le="0.1",name="pods",controller="pods"} 0
