@@ -138,7 +138,7 @@ impl Error {
             Some(Verdict::Terminal) => Class::Terminal,
             Some(Verdict::Undecodable) => Class::Undecodable,
             // Before the others: around it is an error of kube's that would be transient.
-            _ if error_chain(&*self.source).any(|error| error.is::<NotLeader>()) => {
+            _ if error_chain(&*self.source).any(<dyn StdError>::is::<NotLeader>) => {
                 Class::NotLeader
             }
             Some(Verdict::RetryAfter(_)) | None => {
