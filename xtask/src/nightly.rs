@@ -60,7 +60,9 @@ struct Finished {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let steps = options.steps()?;
     if options.list {
-        steps.iter().for_each(|step| print!("{}", step.listed()));
+        for step in &steps {
+            print!("{}", step.listed());
+        }
         return Ok(());
     }
     let count = steps.len();
