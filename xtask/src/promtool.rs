@@ -120,46 +120,9 @@ mod tests {
             .collect()
     }
 
-    /// The documentation of the metrics; until it is there, their names.
-    fn documentation() -> String {
-        let root = workspace_root().expect("tests run under cargo");
-        fs::read_to_string(root.join("docs/metrics.md")).unwrap_or_else(|_| KNOWN.join(" "))
-    }
-
-    const KNOWN: [&str; 28] = [
-        "controller_runtime_active_workers",
-        "controller_runtime_max_concurrent_reconciles",
-        "controller_runtime_reconcile_errors_total",
-        "controller_runtime_reconcile_panics_total",
-        "controller_runtime_reconcile_time_seconds",
-        "controller_runtime_reconcile_timeouts_total",
-        "controller_runtime_reconcile_total",
-        "controller_runtime_terminal_reconcile_errors_total",
-        "leader_election_master_status",
-        "process_cpu_seconds_total",
-        "process_resident_memory_bytes",
-        "rest_client_rate_limiter_duration_seconds",
-        "rest_client_request_duration_seconds",
-        "rest_client_requests_total",
-        "windlass_controller_hot_loops_total",
-        "windlass_informer_failures_total",
-        "windlass_informer_last_event_age_seconds",
-        "windlass_informer_objects",
-        "windlass_informer_pending_events",
-        "windlass_informer_relists_total",
-        "windlass_informer_synced",
-        "workqueue_adds_total",
-        "workqueue_depth",
-        "workqueue_longest_running_processor_seconds",
-        "workqueue_queue_duration_seconds",
-        "workqueue_retries_total",
-        "workqueue_unfinished_work_seconds",
-        "workqueue_work_duration_seconds",
-    ];
-
     #[test]
     fn every_metric_of_the_dashboard_and_the_alerts_is_documented() {
-        let documentation = documentation();
+        let documentation = read("docs/metrics.md");
         let documented = metrics(&documentation);
         for path in [DASHBOARD, ALERTS, ALERT_TESTS] {
             let content = read(path);
