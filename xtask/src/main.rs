@@ -8,6 +8,8 @@
 //! - [`conformance`]: compares the embedded API server with recordings of the real one;
 //! - [`deps`]: checks of the dependencies, by cargo-deny and by rules of our own;
 //! - [`mod@bench`]: benchmarks beside our peers, in one go on one machine;
+//! - [`nightly`]: what takes too long for every change;
+//! - [`promtool`]: checks of the dashboard and the alert rules;
 //! - [`kube`]: a real control plane for tests, built into the cache folder;
 //! - [`picture`]: the picture of the demo in the README;
 //! - [`cache`]: the folder for what takes minutes to build;
@@ -20,8 +22,10 @@ mod conformance;
 mod deps;
 mod kube;
 mod metrics_go;
+mod nightly;
 mod picture;
 mod process;
+mod promtool;
 mod test;
 
 use std::process::ExitCode;
@@ -51,6 +55,11 @@ enum Command {
     /// Build a real kube-apiserver, etcd and kube-controller-manager for tests into the cache
     /// folder.
     Kube(kube::Options),
+    /// Run what takes too long for every change: older versions of Kubernetes, big random tests,
+    /// many failovers, promtool, benchmarks.
+    Nightly(nightly::Options),
+    /// Check the dashboard and the alert rules in docs/monitoring with Prometheus' promtool.
+    Promtool,
     /// Draw the picture of the demo in the README anew.
     Picture,
 }
@@ -63,6 +72,8 @@ fn main() -> ExitCode {
         Command::Deps => deps::run(),
         Command::Bench(options) => bench::run(&options),
         Command::Kube(options) => kube::run(&options),
+        Command::Nightly(options) => nightly::run(&options),
+        Command::Promtool => promtool::run(),
         Command::Picture => picture::run(),
     };
     match result {

@@ -120,7 +120,7 @@ fn config() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(support::cases(64)))]
 
     /// Every apply is there when it is done, again it changes nothing, and nobody can tell the
     /// order of its keys.

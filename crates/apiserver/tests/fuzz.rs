@@ -125,7 +125,7 @@ fn body() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(support::cases(1500)))]
 
     #[test]
     fn no_request_brings_the_server_down(
@@ -255,7 +255,7 @@ fn configuration() -> impl Strategy<Value = serde_json::Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(support::cases(400)))]
 
     #[test]
     fn no_configuration_and_no_managers_bring_the_server_down(

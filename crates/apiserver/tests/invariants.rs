@@ -165,7 +165,7 @@ async fn check(history: &[Step], later: &[Step]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(support::cases(128)))]
 
     #[test]
     fn a_list_and_its_watch_are_the_present(history in steps(), later in steps()) {

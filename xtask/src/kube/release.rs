@@ -1,14 +1,23 @@
-//! Which versions of Kubernetes and etcd are built: those of the two go.mod files, and nowhere
-//! else.
+//! Which versions of Kubernetes and etcd are built: those of the go.mod files, and nowhere else.
+//!
+//! There is one module for our version of Kubernetes, and one for each older minor version that the
+//! nightly tier tests with. All of them run with the same etcd.
 //!
 //! `windlass-testkit` has to know them too, to look in the right folder, and this program shall not
 //! need an API server to compile; so its constants are a copy, and a test here compares them.
 
 use std::fs;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::process::workspace_root;
+
+/// The minor versions before ours, newest first. Whoever moves us to a new one copies our module to
+/// a folder with its minor version behind the name, and drops the oldest.
+pub(crate) const OLDER_MINORS: [&str; 3] = ["1.35", "1.34", "1.33"];
+
+/// The module of our version; that of an older one has its minor version behind the name.
+const CONTROL_PLANE: &str = "xtask/kube/control-plane";
 
 /// The versions, without a leading `v`.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,23 +26,47 @@ pub(super) struct Release {
     pub(super) kubernetes: String,
     /// Of etcd.
     pub(super) etcd: String,
+    /// The folder of the module that kube-apiserver and kube-controller-manager are built from.
+    pub(super) control_plane: String,
 }
 
 impl Release {
-    /// Reads the versions from the modules.
+    /// Reads the versions from the modules: of our version of Kubernetes, or of this older minor
+    /// version.
     ///
     /// # Errors
-    /// If a go.mod cannot be read or does not require what it is there for.
-    pub(super) fn read() -> Result<Self> {
+    /// If the minor version is unknown, or if a go.mod cannot be read or does not require what it
+    /// is there for.
+    pub(super) fn read(older: Option<&str>) -> Result<Self> {
+        let control_plane = match older {
+            None => CONTROL_PLANE.to_owned(),
+            Some(minor) => {
+                ensure!(
+                    OLDER_MINORS.contains(&minor),
+                    "there is no module for Kubernetes {minor}: use one of {}, or none for ours",
+                    OLDER_MINORS.join(", ")
+                );
+                format!("{CONTROL_PLANE}-{minor}")
+            }
+        };
         Ok(Self {
-            kubernetes: required("xtask/kube/control-plane/go.mod", "k8s.io/kubernetes")?,
+            kubernetes: required(&format!("{control_plane}/go.mod"), "k8s.io/kubernetes")?,
             etcd: required("xtask/kube/etcd/go.mod", "go.etcd.io/etcd/server/v3")?,
+            control_plane,
         })
     }
 
     /// The name of the folder for programs of these versions.
     pub(super) fn folder_name(&self) -> String {
         format!("kube-{}-etcd-{}", self.kubernetes, self.etcd)
+    }
+
+    /// What `cargo xtask kube` takes to build this version.
+    pub(super) fn flag(&self) -> String {
+        self.control_plane
+            .strip_prefix(CONTROL_PLANE)
+            .and_then(|rest| rest.strip_prefix('-'))
+            .map_or_else(String::new, |minor| format!(" --version {minor}"))
     }
 
     /// `("1", "36")` of `1.36.3`; a part that is not there is empty.
@@ -73,8 +106,29 @@ mod tests {
     }
 
     #[test]
+    fn older_versions_are_the_three_before_ours() {
+        let ours = Release::read(None).expect("the module must be there");
+        assert_eq!(ours.flag(), "");
+        let minor: u32 = ours.kubernetes_minor().1.parse().expect("a minor version is a number");
+        let wanted = [minor - 1, minor - 2, minor - 3].map(|minor| format!("1.{minor}"));
+        assert_eq!(OLDER_MINORS.map(str::to_owned), wanted);
+        for older in OLDER_MINORS {
+            let release = Release::read(Some(older)).expect("the module must be there");
+            assert!(release.kubernetes.starts_with(&format!("{older}.")), "{release:?}");
+            assert_eq!(release.etcd, ours.etcd);
+            assert_eq!(release.flag(), format!(" --version {older}"));
+        }
+    }
+
+    #[test]
+    fn unknown_version_is_refused_with_those_that_are_known() {
+        let error = Release::read(Some("1.12")).expect_err("1.12 has no module");
+        assert!(error.to_string().contains("1.35, 1.34, 1.33"), "{error:#}");
+    }
+
+    #[test]
     fn test_kit_looks_for_the_versions_that_are_built() {
-        let release = Release::read().expect("the modules must be there");
+        let release = Release::read(None).expect("the modules must be there");
         let root = workspace_root().expect("tests run under cargo");
         let source = fs::read_to_string(root.join("crates/testkit/src/real/assets.rs"))
             .expect("the test kit must be there");

@@ -14,6 +14,15 @@ pub(crate) fn server() -> ApiServer {
     ApiServer::builder().clock(WallClock::fixed(moment())).build()
 }
 
+/// How many inputs a random test draws: its own number, unless `PROPTEST_CASES` says another.
+/// proptest itself heeds the variable only where a test names no number.
+pub(crate) fn cases(usual: u32) -> u32 {
+    match std::env::var("PROPTEST_CASES") {
+        Ok(text) => text.parse().expect("PROPTEST_CASES must be a number"),
+        Err(_) => usual,
+    }
+}
+
 pub(crate) fn moment() -> jiff::Timestamp {
     "2026-01-01T00:00:00Z".parse().expect("a timestamp")
 }

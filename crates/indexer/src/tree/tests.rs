@@ -53,8 +53,6 @@ fn check_node(node: &Node<(u16, u8)>, is_root: bool, from: u16, to: Option<u16>)
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
-
     /// Snapshots taken on the way keep what they saw.
     #[test]
     fn behaves_as_an_ordered_map(

@@ -1,0 +1,283 @@
+//! What takes too long for every change: `cargo xtask nightly`, which a scheduled workflow calls.
+//!
+//! A step is a few commands, so that `--list` shows what a person would type. A step that fails
+//! does not keep the others from running: a table at the end has them all, and then it is an error.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use anyhow::{Result, bail, ensure};
+use clap::Args;
+
+use crate::kube;
+use crate::process::{CommandLine, Stopwatch};
+
+/// How many inputs the random tests draw; `cargo test` is content with some hundred.
+const CASES: u32 = 5_000;
+
+/// How many seeds the simulations run: of informers, and of elections, which are quick.
+const INFORMER_RUNS: u32 = 2_000;
+const ELECTION_RUNS: u32 = 200_000;
+
+/// How often the leader of three replicas is killed or paused; CI does it three times.
+const FAILOVERS: u32 = 30;
+
+const BENCHMARKS: [&str; 4] = ["queue", "informer", "controller", "apiserver"];
+
+/// Which of the steps to run; all of them by default.
+#[derive(Args, Debug, Default)]
+pub(crate) struct Options {
+    /// Run only the steps whose name begins with this; may be given several times.
+    #[arg(long, value_name = "STEP", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Print the steps and their commands, and run nothing.
+    #[arg(long)]
+    list: bool,
+    /// Where the simulations begin: each number has seeds of its own.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u32,
+}
+
+#[derive(Debug)]
+struct Step {
+    name: String,
+    about: String,
+    commands: Vec<CommandLine>,
+}
+
+/// What came of a step.
+#[derive(Debug)]
+struct Finished {
+    name: String,
+    passed: bool,
+    took: Duration,
+}
+
+/// Runs the chosen steps, all of them, and prints a table.
+///
+/// # Errors
+/// If a step failed, or if no step has such a name.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let steps = options.steps()?;
+    if options.list {
+        for step in &steps {
+            print!("{}", step.listed());
+        }
+        return Ok(());
+    }
+    let count = steps.len();
+    let mut finished = Vec::new();
+    for (index, step) in steps.into_iter().enumerate() {
+        println!("==> {}/{count} {}: {}", index + 1, step.name, step.about);
+        let watch = Stopwatch::start();
+        let result = step.run();
+        if let Err(error) = &result {
+            eprintln!("error: step `{}`: {error:#}", step.name);
+        }
+        finished.push(Finished { name: step.name, passed: result.is_ok(), took: watch.elapsed() });
+    }
+    print!("{}", table(&finished));
+    verdict(&finished)
+}
+
+impl Options {
+    /// The chosen steps in their usual order.
+    fn steps(&self) -> Result<Vec<Step>> {
+        let mut steps = all_steps(self.seed)?;
+        for part in &self.only {
+            let names: Vec<_> = steps.iter().map(|step| step.name.as_str()).collect();
+            ensure!(
+                names.iter().any(|name| name.starts_with(part)),
+                "no step begins with `{part}`; there are {}",
+                names.join(", ")
+            );
+        }
+        steps.retain(|step| {
+            self.only.is_empty() || self.only.iter().any(|part| step.name.starts_with(part))
+        });
+        Ok(steps)
+    }
+}
+
+/// All steps: what finds most in the least time first.
+fn all_steps(seed: u32) -> Result<Vec<Step>> {
+    let mut steps = vec![
+        Step::new("promtool", "alert rules and dashboard", [xtask(&["promtool"])]),
+        Step::new("random", "random tests and simulations with many inputs", [random(seed)]),
+        Step::new(
+            "failovers",
+            "the leader of three replicas is killed or paused, many times",
+            [xtask(&["test", "--real", "--test", "failover"])
+                .env("WINDLASS_FAILOVERS", &FAILOVERS.to_string())],
+        ),
+    ];
+    for minor in kube::OLDER_MINORS {
+        let assets = kube::older_folder(minor)?;
+        steps.push(Step::new(
+            &format!("kube-{minor}"),
+            &format!("the tests on a real kube-apiserver, on Kubernetes {minor}"),
+            [
+                xtask(&["kube", "--version", minor]),
+                // The recordings of the conformance suite are of our version alone.
+                xtask(&["test", "--real", "--no-fail-fast", "--", "--skip", "real::"])
+                    .env("KUBEBUILDER_ASSETS", &assets),
+            ],
+        ));
+    }
+    for suite in BENCHMARKS {
+        steps.push(Step::new(
+            &format!("bench-{suite}"),
+            &format!("the benchmark `{suite}`, once"),
+            [xtask(&["bench", suite, "--rounds", "1"])],
+        ));
+    }
+    Ok(steps)
+}
+
+fn xtask(arguments: &[&str]) -> CommandLine {
+    CommandLine::new("cargo", &[&["xtask"], arguments].concat())
+}
+
+/// The packages whose tests draw their inputs, with all variables that say how many.
+fn random(seed: u32) -> CommandLine {
+    let packages = ["workqueue", "indexer", "informer", "reconciler", "apiserver", "manager"];
+    let packages = packages.map(|package| format!("windlass-{package}"));
+    let packages = packages.iter().flat_map(|package| ["--package", package]);
+    let arguments: Vec<_> =
+        ["test", "--no-fail-fast", "--lib", "--tests"].into_iter().chain(packages).collect();
+    let first = |runs: u32| (u64::from(seed) * u64::from(runs)).to_string();
+    CommandLine::new("cargo", &arguments)
+        .env("PROPTEST_CASES", &CASES.to_string())
+        .env("WINDLASS_MODEL_SEED", &first(INFORMER_RUNS))
+        .env("WINDLASS_MODEL_RUNS", &INFORMER_RUNS.to_string())
+        .env("WINDLASS_ELECTION_SEED", &first(ELECTION_RUNS))
+        .env("WINDLASS_ELECTION_RUNS", &ELECTION_RUNS.to_string())
+}
+
+impl Step {
+    fn new(name: &str, about: &str, commands: impl IntoIterator<Item = CommandLine>) -> Self {
+        let commands = commands.into_iter().collect();
+        Self { name: name.to_owned(), about: about.to_owned(), commands }
+    }
+
+    fn run(&self) -> Result<()> {
+        self.commands.iter().try_for_each(|command| {
+            println!("    {command}");
+            command.run()
+        })
+    }
+
+    fn listed(&self) -> String {
+        let mut listed = format!("{}: {}\n", self.name, self.about);
+        for command in &self.commands {
+            let _ = writeln!(listed, "    {command}");
+        }
+        listed
+    }
+}
+
+fn table(finished: &[Finished]) -> String {
+    let width = finished.iter().map(|step| step.name.len()).max().unwrap_or_default();
+    let mut table = format!("\n{:width$}  result  minutes\n", "step");
+    for Finished { name, passed, took } in finished {
+        let result = if *passed { "passed" } else { "FAILED" };
+        let _ = writeln!(table, "{name:width$}  {result}  {:7.1}", took.as_secs_f64() / 60.0);
+    }
+    table
+}
+
+fn verdict(finished: &[Finished]) -> Result<()> {
+    let failed: Vec<_> =
+        finished.iter().filter(|step| !step.passed).map(|step| step.name.as_str()).collect();
+    if failed.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "{} of {} steps failed; repeat them with: cargo xtask nightly --only {}",
+        failed.len(),
+        finished.len(),
+        failed.join(",")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::process::workspace_root;
+
+    fn names(only: &[&str]) -> Vec<String> {
+        let only = only.iter().map(|&part| part.to_owned()).collect();
+        let steps = Options { only, ..Options::default() }.steps().expect("known steps");
+        steps.into_iter().map(|step| step.name).collect()
+    }
+
+    #[test]
+    fn steps_are_chosen_by_how_their_names_begin() {
+        assert_eq!(names(&[]).len(), 10);
+        assert_eq!(names(&["kube"]), ["kube-1.35", "kube-1.34", "kube-1.33"]);
+        assert_eq!(names(&["random", "promtool"]), ["promtool", "random"]);
+    }
+
+    #[test]
+    fn unknown_step_is_refused_with_those_that_there_are() {
+        let options = Options { only: vec!["nothing".to_owned()], ..Options::default() };
+        let error = options.steps().expect_err("there is no such step").to_string();
+        assert!(error.contains("`nothing`; there are promtool, random"), "{error}");
+    }
+
+    #[test]
+    fn scheduled_workflow_runs_every_step() {
+        let path = workspace_root().expect("tests run under cargo");
+        let path = path.join(".github/workflows/nightly.yml");
+        let workflow = fs::read_to_string(path).expect("the workflow must be there");
+        let jobs: Vec<_> =
+            workflow.lines().filter_map(|line| line.strip_prefix("          - ")).collect();
+        for name in names(&[]) {
+            assert!(jobs.iter().any(|job| name.starts_with(job)), "{name} is in none of {jobs:?}");
+        }
+        for job in jobs {
+            names(&[job]);
+        }
+    }
+
+    #[test]
+    fn step_of_an_older_version_tests_with_what_it_has_built() {
+        let steps = all_steps(0).expect("the steps");
+        let step = steps.iter().find(|step| step.name == "kube-1.34").expect("a step");
+        let shown = step.listed();
+        assert!(shown.contains("\n    cargo xtask kube --version 1.34\n"), "{shown}");
+        assert!(shown.contains("KUBEBUILDER_ASSETS=/"), "{shown}");
+        assert!(shown.contains("/kube-1.34."), "{shown}");
+    }
+
+    #[test]
+    fn each_seed_has_seeds_of_its_own() {
+        let shown = random(3).to_string();
+        assert!(shown.contains("WINDLASS_MODEL_SEED=6000 WINDLASS_MODEL_RUNS=2000"), "{shown}");
+    }
+
+    #[test]
+    fn step_that_fails_is_in_the_table_and_in_the_verdict() {
+        let step = |name: &str, passed| Finished {
+            name: name.to_owned(),
+            passed,
+            took: Duration::from_secs(90),
+        };
+        let finished = [step("random", true), step("bench-queue", false)];
+        assert_eq!(
+            table(&finished),
+            "\nstep         result  minutes\nrandom       passed      1.5\n\
+             bench-queue  FAILED      1.5\n"
+        );
+        let error = verdict(&finished).expect_err("one failed").to_string();
+        assert!(
+            error.ends_with(
+                "1 of 2 steps failed; repeat them with: cargo xtask nightly --only bench-queue"
+            ),
+            "{error}"
+        );
+        verdict(&finished[..1]).expect("all passed");
+    }
+}
