@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use clap::{Parser, ValueEnum};
 use windlass_bench_stage::{Start, play, program};
+use windlass_manager::Metrics;
 
 use runs::Runs;
 
@@ -42,6 +43,8 @@ enum Who {
     KubeRuntime,
     /// Ours as it comes.
     Windlass,
+    /// Ours with all metrics of the manager.
+    WindlassMetrics,
 }
 
 fn main() -> ExitCode {
@@ -51,7 +54,8 @@ fn main() -> ExitCode {
         let runs = Arc::clone(&runs);
         match options.who {
             Who::KubeRuntime => Box::pin(kube_runtime::run(config, runs)),
-            Who::Windlass => Box::pin(windlass::run(config, runs)),
+            Who::Windlass => Box::pin(windlass::run(config, runs, None)),
+            Who::WindlassMetrics => Box::pin(windlass::run(config, runs, Some(Metrics::new()))),
         }
     };
     let expect = |count, since| runs.expect(count, since);

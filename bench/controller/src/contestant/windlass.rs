@@ -1,4 +1,4 @@
-//! Our controller, as it comes.
+//! Our controller: as it comes, and with all metrics of the manager.
 
 use std::sync::Arc;
 
@@ -6,7 +6,8 @@ use anyhow::{Result, bail};
 use k8s_openapi::api::core::v1::ConfigMap;
 use tokio_util::sync::CancellationToken;
 use windlass_bench_stage::STAMP;
-use windlass_informer::{ClientStack, SharedInformerFactory};
+use windlass_informer::{ClientStack, InformerOptions, SharedInformerFactory};
+use windlass_manager::Metrics;
 use windlass_reconciler::{Action, Controller, Error, Reconcile, RunContext, Watch};
 
 use super::WORKERS;
@@ -24,12 +25,22 @@ impl Reconcile<ConfigMap> for Count {
     }
 }
 
-/// Reconciles all objects, for ever.
-pub(crate) async fn run(config: kube::Config, runs: Arc<Runs>) -> Result<()> {
-    let factory = SharedInformerFactory::new(ClientStack::new().connect(config)?);
-    let controller = Controller::of(Watch::<ConfigMap>::new())
-        .workers(usize::from(WORKERS))
-        .build(&factory, Count(runs))?;
+/// Reconciles all objects, for ever, and counts what the manager would count, if there are metrics.
+pub(crate) async fn run(
+    config: kube::Config,
+    runs: Arc<Runs>,
+    metrics: Option<Metrics>,
+) -> Result<()> {
+    let (mut stack, mut informers) = (ClientStack::new(), InformerOptions::new());
+    let mut builder = Controller::of(Watch::<ConfigMap>::new()).workers(usize::from(WORKERS));
+    if let Some(metrics) = &metrics {
+        stack = stack.observer(Arc::new(metrics.requests().clone()));
+        informers = informers.observer(metrics.informers().observer());
+        builder = builder.metrics(metrics.controllers());
+    }
+    let factory =
+        SharedInformerFactory::builder(stack.connect(config)?).defaults(informers).build();
+    let controller = builder.build(&factory, Count(runs))?;
     controller.run(CancellationToken::new()).await?;
     bail!("the controller has ended")
 }
