@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kube::Client;
+use windlass_indexer::ObjectKey;
 use windlass_informer::SharedInformerFactory;
 use windlass_reconciler::{
-    BuildError, Controller, ControllerBuilder, ControllerDefaults, ControllerMetrics,
-    ControllerStatus, ObjectType, Reconcile, RunError, Shutdown,
+    BuildError, Cause, Controller, ControllerBuilder, ControllerDefaults, ControllerMetrics,
+    ControllerStatus, ObjectType, RecentRuns, Reconcile, Run, RunError, Shutdown,
 };
+use windlass_workqueue::WorkQueue;
 
 use crate::http::checks::{Checks, Finding, Probe};
 
@@ -18,6 +20,9 @@ pub(crate) trait AnyController: Send + Sync {
     fn name(&self) -> &str;
     fn status(&self) -> ControllerStatus;
     fn trouble(&self) -> Option<String>;
+    fn queue(&self) -> &WorkQueue<ObjectKey, Cause>;
+    fn runs(&self, key: &ObjectKey) -> Vec<Run>;
+    fn recent_runs(&self, limit: usize) -> RecentRuns;
     fn wait_for_sync(&self) -> BoxFuture<'_, Result<(), RunError>>;
     fn run(&self, shutdown: Shutdown) -> BoxFuture<'_, Result<(), RunError>>;
 }
@@ -33,6 +38,18 @@ impl<K: ObjectType> AnyController for Controller<K> {
 
     fn trouble(&self) -> Option<String> {
         Controller::trouble(self)
+    }
+
+    fn queue(&self) -> &WorkQueue<ObjectKey, Cause> {
+        Controller::queue(self)
+    }
+
+    fn runs(&self, key: &ObjectKey) -> Vec<Run> {
+        Controller::runs(self, key)
+    }
+
+    fn recent_runs(&self, limit: usize) -> RecentRuns {
+        Controller::recent_runs(self, limit)
     }
 
     fn wait_for_sync(&self) -> BoxFuture<'_, Result<(), RunError>> {

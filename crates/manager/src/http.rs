@@ -16,11 +16,13 @@
 pub mod auth;
 pub(crate) mod checks;
 pub mod listen;
+pub mod report;
 pub(crate) mod routes;
 pub mod tls;
 
 pub use auth::Authorizer;
 pub use listen::{BindError, Listener};
+pub use report::Report;
 pub use tls::{CertificateState, InvalidCertificate, Tls, TlsError};
 
 use std::sync::Arc;
@@ -34,6 +36,7 @@ use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::state::State;
 use checks::{Checks, Finding, Probe};
+use report::Clock;
 
 /// The flags that set the addresses. Errors name them.
 const PROBES_FLAG: &str = "--health-probe-bind-address";
@@ -115,9 +118,14 @@ impl Endpoints {
 
 /// Metrics, and the view inside.
 fn inside(state: &Arc<State>, metrics: &Arc<Metrics>) -> Router {
-    let _ = state;
     let metrics = Arc::clone(metrics);
-    routes::metrics(move || metrics.encode())
+    routes::metrics(move || metrics.encode()).merge(debug(state))
+}
+
+/// The view inside.
+pub(crate) fn debug(state: &Arc<State>) -> Router {
+    let state = Arc::clone(state);
+    routes::debug(move |query| Report::new(&state, query, Clock::now()))
 }
 
 fn is_some(address: &str) -> bool {

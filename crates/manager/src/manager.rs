@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -23,6 +24,7 @@ use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::run::Run;
 use crate::signals::stop_on_signals;
+use crate::state::State;
 use crate::task::{Task, TaskContext};
 
 /// After which time a controller whose workers are all busy with one object each fails its liveness
@@ -79,6 +81,7 @@ pub struct Manager {
     pub(crate) controllers: Vec<Planned>,
     pub(crate) tasks: Vec<Task>,
     pub(crate) checks: Checks,
+    pub(crate) state: Arc<State>,
     pub(crate) stuck_after: Duration,
     pub(crate) sets_up_logs: bool,
     pub(crate) metrics: Metrics,
@@ -113,6 +116,7 @@ impl Manager {
             controllers: Vec::new(),
             tasks: Vec::new(),
             checks: Checks::default(),
+            state: Arc::new(State::new()),
             stuck_after: STUCK_AFTER,
             sets_up_logs: true,
             metrics: Metrics::new(),
@@ -311,6 +315,14 @@ impl Manager {
     /// `/healthz`, `/livez` and `/readyz`, for a program that has a server of its own.
     pub fn probes(&self) -> axum::Router {
         routes::probes(&self.checks)
+    }
+
+    /// `/debug/windlass`, for a program that has a server of its own: a [`Report`] as JSON. It shows
+    /// names and the messages of errors, so let only people read it who may read the log.
+    ///
+    /// [`Report`]: crate::http::Report
+    pub fn debug(&self) -> axum::Router {
+        crate::http::debug(&self.state)
     }
 
     /// Runs until a signal or a failure.

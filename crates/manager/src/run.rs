@@ -20,7 +20,7 @@ use crate::http::Endpoints;
 use crate::manager::Manager;
 use crate::service::Service;
 use crate::signals::exit_after;
-use crate::state::{Phase, State};
+use crate::state::Phase;
 
 /// How much longer than the grace period a process that is stopping may take.
 const EXIT_MARGIN: Duration = Duration::from_secs(20);
@@ -35,7 +35,8 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) async fn run(self, mut manager: Manager) -> Result<(), ManagerError> {
         let grace_period = manager.options.grace_period;
-        let state = Arc::new(State::new(&manager.checks));
+        let state = Arc::clone(&manager.state);
+        state.start(&manager.checks);
         manager.check_names()?;
         let endpoints = Endpoints::bind(&manager.options).await?;
         let (make_client, cluster) = clients(&mut manager).await?;

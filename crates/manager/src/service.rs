@@ -14,7 +14,7 @@ use crate::error::ManagerError;
 use crate::group::Group;
 use crate::manager::{Manager, OnLostLeadership};
 use crate::metrics::Metrics;
-use crate::state::{Phase, State};
+use crate::state::{ControllerState, Phase, State};
 use crate::task::{Task, TaskContext};
 
 /// What runs, once the caches are complete.
@@ -49,6 +49,7 @@ impl Service {
             informers = informers.observer(metrics.informers().observer());
         }
         let factory = SharedInformerFactory::builder(client.clone()).defaults(informers).build();
+        state.set_factory(&factory);
         let election = match manager.lease.filter(|_| options.leader_elect) {
             None => None,
             Some(lease) => {
@@ -88,7 +89,11 @@ impl Service {
             add_checks(&manager.checks, &controller, manager.stuck_after);
             controllers.push((controller, needs_leadership));
         }
-        state.set_controllers(controllers.iter().map(|(controller, _)| Arc::clone(controller)));
+        let shown = controllers.iter().map(|(controller, needs_leadership)| ControllerState {
+            controller: Arc::clone(controller),
+            needs_leadership: *needs_leadership && election.is_some(),
+        });
+        state.set_controllers(shown);
         if let Some(election) = &election {
             state.set_election(election.elector());
             election.add_check(&manager.checks);

@@ -3,6 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::watch;
+use tokio::time::Instant;
+use windlass_informer::SharedInformerFactory;
 
 use crate::controllers::AnyController;
 use crate::election::{Elector, Leadership};
@@ -34,8 +36,16 @@ impl Phase {
 /// What a manager shows of itself.
 pub(crate) struct State {
     phase: Arc<Mutex<Phase>>,
-    controllers: OnceLock<Vec<Arc<dyn AnyController>>>,
+    started: OnceLock<Instant>,
+    factory: OnceLock<SharedInformerFactory>,
+    controllers: OnceLock<Vec<ControllerState>>,
     election: OnceLock<ElectionState>,
+}
+
+/// A controller, as it is shown.
+pub(crate) struct ControllerState {
+    pub(crate) controller: Arc<dyn AnyController>,
+    pub(crate) needs_leadership: bool,
 }
 
 /// The election, as it is shown.
@@ -46,10 +56,20 @@ pub(crate) struct ElectionState {
 }
 
 impl State {
-    /// Also adds the check that is ready once the manager runs.
-    pub(crate) fn new(checks: &Checks) -> Self {
-        let phase = Arc::new(Mutex::new(Phase::Starting));
-        let shown = Arc::clone(&phase);
+    pub(crate) fn new() -> Self {
+        Self {
+            phase: Arc::new(Mutex::new(Phase::Starting)),
+            started: OnceLock::new(),
+            factory: OnceLock::new(),
+            controllers: OnceLock::new(),
+            election: OnceLock::new(),
+        }
+    }
+
+    /// Called when the manager starts. Adds the check that is ready once the manager runs.
+    pub(crate) fn start(&self, checks: &Checks) {
+        let _ = self.started.set(Instant::now());
+        let shown = Arc::clone(&self.phase);
         checks.add(Probe::Ready, "manager", move || {
             let phase = *lock(&shown);
             std::future::ready(match phase {
@@ -58,7 +78,11 @@ impl State {
             })
         });
         checks.add(Probe::Live, "ping", || std::future::ready(Finding::Ok(None)));
-        Self { phase, controllers: OnceLock::new(), election: OnceLock::new() }
+    }
+
+    /// When the manager started; `None` if it has not.
+    pub(crate) fn started(&self) -> Option<Instant> {
+        self.started.get().copied()
     }
 
     pub(crate) fn set_phase(&self, phase: Phase) {
@@ -70,16 +94,23 @@ impl State {
         *lock(&self.phase)
     }
 
+    /// Called once, before the controllers are built.
+    pub(crate) fn set_factory(&self, factory: &SharedInformerFactory) {
+        let _ = self.factory.set(factory.clone());
+    }
+
+    /// `None` before the manager has a client.
+    pub(crate) fn factory(&self) -> Option<&SharedInformerFactory> {
+        self.factory.get()
+    }
+
     /// Called once, when the controllers are built.
-    pub(crate) fn set_controllers(
-        &self,
-        controllers: impl IntoIterator<Item = Arc<dyn AnyController>>,
-    ) {
+    pub(crate) fn set_controllers(&self, controllers: impl IntoIterator<Item = ControllerState>) {
         let _ = self.controllers.set(controllers.into_iter().collect());
     }
 
     /// None before they are built.
-    pub(crate) fn controllers(&self) -> &[Arc<dyn AnyController>] {
+    pub(crate) fn controllers(&self) -> &[ControllerState] {
         self.controllers.get().map(Vec::as_slice).unwrap_or_default()
     }
 

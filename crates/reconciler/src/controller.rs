@@ -19,7 +19,7 @@ use crate::bounds::ObjectType;
 use crate::cause::Cause;
 use crate::counts::Counts;
 use crate::enqueue::Enqueuer;
-use crate::journal::Run;
+use crate::journal::{RecentRuns, Run};
 use crate::recorder::RecorderStatus;
 use crate::run_error::RunError;
 use crate::shutdown::Shutdown;
@@ -197,6 +197,11 @@ impl<K: ObjectType> Controller<K> {
     /// The last runs of a key, the oldest first: when, why, how long, how it ended, what it wrote.
     pub fn runs(&self, key: &ObjectKey) -> Vec<Run> {
         self.work.journal.runs(key)
+    }
+
+    /// The last runs of all keys, the newest first, at most `limit`.
+    pub fn recent_runs(&self, limit: usize) -> RecentRuns {
+        self.work.journal.recent_runs(limit)
     }
 
     /// The cache of the objects that are reconciled.

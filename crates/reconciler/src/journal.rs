@@ -5,6 +5,7 @@
 //! ([`WRITES_PER_RUN`](crate::WRITES_PER_RUN)), its causes (by the queue), and the length of an
 //! error message.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -58,6 +59,16 @@ pub struct Run {
     pub writes: Vec<Write>,
     /// How many writes between them were left out.
     pub writes_omitted: u64,
+}
+
+/// The last runs of a controller, whatever their keys.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct RecentRuns {
+    /// The runs with their keys, the newest first.
+    pub runs: Vec<(ObjectKey, Run)>,
+    /// How many more runs are known.
+    pub omitted: usize,
 }
 
 /// The last runs of every key, and counts of all runs.
@@ -143,6 +154,23 @@ impl Journal {
         state.pages.peek(key).map(|page| page.runs.iter().cloned().collect()).unwrap_or_default()
     }
 
+    /// The last runs of all keys, the newest first, at most `limit`.
+    pub(crate) fn recent_runs(&self, limit: usize) -> RecentRuns {
+        let state = self.lock();
+        let known: usize = state.pages.iter().map(|(_, page)| page.runs.len()).sum();
+        // The pages are in the order of their last runs. So a page that comes after `limit` others
+        // has no run among the last ones.
+        let pages = state.pages.iter().rev().take(limit);
+        let mut runs: Vec<_> = pages
+            .flat_map(|(key, page)| page.runs.iter().rev().map(move |run| (key, run)))
+            .collect();
+        runs.sort_by_key(|(_, run)| Reverse(run.started + run.took));
+        runs.truncate(limit);
+        let omitted = known - runs.len();
+        let runs = runs.into_iter().map(|(key, run)| (key.clone(), run.clone())).collect();
+        RecentRuns { runs, omitted }
+    }
+
     pub(crate) fn counts(&self) -> Counts {
         self.lock().counts.clone()
     }
@@ -223,5 +251,27 @@ mod tests {
             assert!(message.len() <= MESSAGE_MAX + '…'.len_utf8(), "{} bytes", message.len());
             assert!(message.ends_with("ä…"));
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn recent_runs_are_the_newest_of_all_keys() {
+        let journal = Journal::new();
+        // Each key runs three times, but for the last one, which runs once at the end.
+        for (number, name) in ["a", "b", "c", "a", "b", "c", "a", "b", "c", "d"].iter().enumerate()
+        {
+            tokio::time::advance(Duration::from_secs(1)).await;
+            journal.write(&name.parse().expect("a key"), run(&number.to_string()), false);
+        }
+        let messages = |limit| {
+            let RecentRuns { runs, omitted } = journal.recent_runs(limit);
+            let message = |(_, run): (ObjectKey, Run)| match run.outcome {
+                Outcome::Terminal { message, .. } => message,
+                _ => panic!("another outcome"),
+            };
+            (runs.into_iter().map(message).collect::<Vec<_>>().join(" "), omitted)
+        };
+        assert_eq!(messages(20), ("9 8 7 6 5 4 3 2 1 0".to_owned(), 0));
+        assert_eq!(messages(5), ("9 8 7 6 5".to_owned(), 5));
+        assert_eq!(messages(0), (String::new(), 10));
     }
 }

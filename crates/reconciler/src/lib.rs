@@ -189,7 +189,7 @@ pub use crd::{INSTALL_TIMEOUT, InstallError, Obstacle, install_crd, install_crd_
 pub use defaults::ControllerDefaults;
 pub use error::{Class, Delay, Error};
 pub use finalizer::{Finalize, Finalized};
-pub use journal::{KEYS_MAX, RUNS_PER_KEY, Run};
+pub use journal::{KEYS_MAX, RUNS_PER_KEY, RecentRuns, Run};
 pub use live::Live;
 pub use merge_patch::merge_patch;
 #[cfg(feature = "prometheus")]

@@ -7,9 +7,12 @@ use axum::extract::{Path, Query, RawQuery};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex;
+use tokio_util::task::TaskTracker;
 
 use super::checks::{Answer, Checks, Probe};
+use super::report::Unknown;
 
 /// The media type of OpenMetrics.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -76,10 +79,30 @@ pub(crate) struct DebugQuery {
     pub(crate) limit: Option<usize>,
 }
 
-/// `/debug/windlass`. `report` returns JSON.
-pub(crate) fn debug<T: serde::Serialize>(
-    report: impl Fn(&DebugQuery) -> T + Clone + Send + Sync + 'static,
+/// `/debug/windlass`. `report` returns what is shown as JSON, or what it does not know.
+pub(crate) fn debug<T: Serialize>(
+    report: impl Fn(&DebugQuery) -> Result<T, Unknown> + Send + Sync + 'static,
 ) -> Router {
-    let debug = async move |Query(query): Query<DebugQuery>| axum::Json(report(&query));
+    let report = Arc::new(report);
+    // A report visits all keys and caches. So one is made at a time, however many people ask, and
+    // not on a thread that drives tasks.
+    let (turn, threads) = (Arc::new(Mutex::new(())), TaskTracker::new());
+    let debug = async move |Query(query): Query<DebugQuery>| {
+        let turn = turn.lock_owned().await;
+        let made = threads.spawn_blocking(move || {
+            let _turn = turn;
+            report(&query).map(|report| serde_json::to_vec_pretty(&report))
+        });
+        match made.await {
+            Ok(Ok(Ok(json))) => {
+                ([(header::CONTENT_TYPE, "application/json")], json).into_response()
+            }
+            Ok(Err(unknown)) => (StatusCode::NOT_FOUND, format!("{unknown}\n")).into_response(),
+            Ok(Ok(Err(_))) | Err(_) => {
+                let text = "the report cannot be made, which is a bug in Windlass: see the log\n";
+                (StatusCode::INTERNAL_SERVER_ERROR, text).into_response()
+            }
+        }
+    };
     Router::new().route("/debug/windlass", get(debug))
 }

@@ -1,0 +1,173 @@
+//! What `/debug/windlass` shows: a [`Report`] as JSON.
+//!
+//! These types are the stable face of the status types of the other crates. Their fields have fixed
+//! names in camel case and are always there: a value that is not known is `null`. Every time is
+//! one of the wall clock. All times of a report are converted by one pair of clocks, so that they
+//! can be compared with each other.
+//!
+//! A report has names, numbers and the messages of errors, and never the content of an object.
+//! Messages of a reconciler's errors and panics are shown as they are logged.
+//!
+//! Invariant: a report is bounded. It says how many keys and runs it leaves out.
+
+mod clock;
+mod controller;
+mod informer;
+mod select;
+
+pub use clock::Time;
+pub use controller::{
+    ControllerReport, EventCounts, KeyReport, KeyState, QueueReport, RunCounts, RunOutcome,
+    RunReport, StateReport,
+};
+pub use informer::{
+    FeedActivity, FeedCounts, FeedError, FeedReport, HandlerReport, IndexReport, InformerReport,
+    InformerState, ListReport, MemoryReport, TypeReport,
+};
+
+pub(crate) use clock::Clock;
+pub(crate) use select::Unknown;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use serde::Serialize;
+use windlass_informer::SharedInformerFactory;
+
+use super::routes::DebugQuery;
+use crate::election::Leadership;
+use crate::state::{ElectionState, State};
+use select::Selection;
+
+/// What a manager is doing.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Report {
+    /// The version of Windlass.
+    pub version: &'static str,
+    /// When the report was made.
+    pub time: Time,
+    /// How far the manager is: `starting`, `installingDefinitions`, `fillingCaches`, `running` or
+    /// `stopping`.
+    pub phase: String,
+    /// When the manager started.
+    pub started: Option<Time>,
+    /// The election; `None` if every replica works.
+    pub leadership: Option<LeadershipReport>,
+    /// The controllers.
+    pub controllers: Vec<ControllerReport>,
+    /// The informers of these controllers; without a query, all informers. Controllers share them.
+    pub informers: Vec<InformerReport>,
+    /// Parts of the report that are missing, because a panic was caught. That is a bug: see the log.
+    pub missing: Vec<String>,
+}
+
+/// This replica in the election.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct LeadershipReport {
+    /// The Lease, as `namespace/name`.
+    pub lease: String,
+    /// The identity of this replica.
+    pub identity: String,
+    /// What it is in the election.
+    pub state: LeadershipState,
+    /// The identity of the leader, as far as it is known.
+    pub leader: Option<String>,
+}
+
+/// What a replica is in an election.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum LeadershipState {
+    /// It leads.
+    Leading,
+    /// It waits for its turn.
+    Standby,
+}
+
+impl Report {
+    /// Makes a report of what the query asks for.
+    pub(crate) fn new(state: &State, query: &DebugQuery, clock: Clock) -> Result<Self, Unknown> {
+        let (selection, mut missing) = (Selection::of(query, state)?, Vec::new());
+        let controllers = selection.controllers.iter().filter_map(|shown| {
+            let name = format!("controller {:?}", shown.controller.name());
+            let make = || ControllerReport::of(shown, &selection, clock);
+            guarded(name, &mut missing, make)
+        });
+        let controllers: Vec<_> = controllers.collect();
+        let is_shown = |resource: &str| {
+            let mut sources = controllers.iter().flat_map(|controller| &controller.sources);
+            selection.is_all || sources.any(|source| source == resource)
+        };
+        let informers = guarded("informers".to_owned(), &mut missing, || {
+            let statuses = state.factory().map(SharedInformerFactory::status).unwrap_or_default();
+            let reports = statuses.iter().map(|status| InformerReport::of(status, clock));
+            reports.filter(|informer| is_shown(&informer.resource)).collect()
+        });
+        Ok(Self {
+            version: env!("CARGO_PKG_VERSION"),
+            time: clock.now_as_time(),
+            phase: camel_case(state.phase().as_str()),
+            started: state.started().map(|started| clock.time(started)),
+            leadership: state.election().map(LeadershipReport::of),
+            controllers,
+            informers: informers.unwrap_or_default(),
+            missing,
+        })
+    }
+}
+
+impl LeadershipReport {
+    fn of(election: &ElectionState) -> Self {
+        let identity = election.identity.clone();
+        let (state, leader) = match &*election.leadership.borrow() {
+            Leadership::Leading => (LeadershipState::Leading, Some(identity.clone())),
+            Leadership::Standby { leader } => (LeadershipState::Standby, leader.clone()),
+        };
+        Self { lease: election.lease.clone(), identity, state, leader }
+    }
+}
+
+/// Makes a part of a report. If that panics, the others are shown all the same.
+fn guarded<T>(part: String, missing: &mut Vec<String>, make: impl FnOnce() -> T) -> Option<T> {
+    let caught = catch_unwind(AssertUnwindSafe(make));
+    if caught.is_err() {
+        tracing::error!(part, "a part of /debug/windlass is missing, because it panicked");
+        missing.push(part);
+    }
+    caught.ok()
+}
+
+/// `filling caches` as `fillingCaches`, the form of the other names.
+fn camel_case(words: &str) -> String {
+    let mut name = String::with_capacity(words.len());
+    for (index, word) in words.split(' ').enumerate() {
+        let (first, rest) = word.split_at(word.len().min(1));
+        name.push_str(&if index == 0 { first.to_owned() } else { first.to_uppercase() });
+        name.push_str(rest);
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panic_in_one_part_leaves_the_others() {
+        let mut missing = Vec::new();
+        let broken = guarded("informers".to_owned(), &mut missing, || -> u8 { panic!("a bug") });
+        assert_eq!((broken, guarded("queue".to_owned(), &mut missing, || 7)), (None, Some(7)));
+        assert_eq!(missing, ["informers"]);
+    }
+
+    #[test]
+    fn words_become_one_name() {
+        assert_eq!(camel_case("running"), "running");
+        assert_eq!(camel_case("filling caches"), "fillingCaches");
+        assert_eq!(camel_case(""), "");
+    }
+}

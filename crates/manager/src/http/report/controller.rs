@@ -1,0 +1,382 @@
+//! Controllers in a report: their queues, and their last runs.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use windlass_indexer::ObjectKey;
+use windlass_reconciler::{Cause, Counts, Outcome, RecorderStatus, Run};
+use windlass_workqueue::{Ahead, KeyStatus, Priority};
+
+use super::camel_case;
+use super::clock::{Clock, Time};
+use super::select::Selection;
+use crate::controllers::AnyController;
+use crate::state::ControllerState;
+
+/// A controller.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ControllerReport {
+    /// Its name.
+    pub name: String,
+    /// Whether it only runs on the leader.
+    pub needs_leadership: bool,
+    /// Why a cache is not complete, and what to do about it; `None` if all of them are.
+    pub trouble: Option<String>,
+    /// How many keys run at once.
+    pub workers: usize,
+    /// How many keys run now.
+    pub running: usize,
+    /// If no worker is free: since when at least.
+    pub all_busy_since: Option<Time>,
+    /// The resources that it watches or reads, as in `deployments.v1.apps`.
+    pub sources: Vec<String>,
+    /// Counts of its runs since the process started.
+    pub counts: RunCounts,
+    /// Counts of the Kubernetes events that its runs recorded.
+    pub events: EventCounts,
+    /// Its queue.
+    pub queue: QueueReport,
+    /// Its last runs, the newest first.
+    pub last_runs: Vec<RunReport>,
+    /// How many more runs are known.
+    pub omitted_runs: usize,
+}
+
+/// Counts of runs by their outcome.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct RunCounts {
+    /// All runs.
+    pub runs: u64,
+    /// Runs that succeeded and asked for nothing more.
+    pub done: u64,
+    /// Runs that succeeded and asked for another run.
+    pub requeued: u64,
+    /// Runs that failed, by the class of the error.
+    pub failed: BTreeMap<String, u64>,
+    /// Runs that panicked.
+    pub panicked: u64,
+    /// Runs that were cancelled because they took too long.
+    pub timed_out: u64,
+    /// Runs that began although a cache did not show what the last run had written.
+    pub behind: u64,
+    /// Keys that woke themselves again and again.
+    pub hot_loops: u64,
+    /// The total duration of all runs.
+    pub took_seconds: f64,
+}
+
+/// Counts of Kubernetes events.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct EventCounts {
+    /// Occurrences that were recorded.
+    pub recorded: u64,
+    /// Occurrences that were added to the count of an event.
+    pub merged: u64,
+    /// Occurrences that were dropped, because there were too many.
+    pub dropped: u64,
+    /// Writes that succeeded.
+    pub written: u64,
+    /// Writes that were given up.
+    pub failed: u64,
+    /// Writes that wait.
+    pub queued: usize,
+}
+
+/// A queue.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct QueueReport {
+    /// Keys that are ready and wait for a worker.
+    pub ready: usize,
+    /// Keys whose time has not come.
+    pub waiting: usize,
+    /// About how long a key that fails now waits because others failed before it.
+    pub retry_debt_seconds: f64,
+    /// Its keys: the running ones, the longest first; then those that have failed; then the ready
+    /// ones, the longest first; then the waiting ones, the soonest first.
+    pub keys: Vec<KeyReport>,
+    /// How many more keys it has.
+    pub omitted_keys: usize,
+}
+
+/// A key of a queue.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct KeyReport {
+    /// The key, as `namespace/name`.
+    pub key: String,
+    /// Which attempt its run is, or will be.
+    pub attempt: u32,
+    /// The failures in a row that it is charged with.
+    pub failures: u32,
+    /// What it does.
+    #[serde(flatten)]
+    pub now: StateReport,
+    /// Of a running key that was added again: the run after this one.
+    pub again: Option<StateReport>,
+}
+
+/// What a key does.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct StateReport {
+    /// Its state.
+    pub state: KeyState,
+    /// Since when.
+    pub since: Time,
+    /// When it runs, if it waits. A ready key runs as soon as a worker is free.
+    pub next_run: Option<Time>,
+    /// How urgent it is: `low`, `normal` or `high`. `None` if it runs.
+    pub priority: Option<&'static str>,
+    /// Why it runs, the oldest cause first.
+    pub causes: Vec<String>,
+    /// How many causes between the oldest and the newest were left out.
+    pub omitted_causes: u64,
+}
+
+/// The state of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum KeyState {
+    /// A worker has it.
+    Running,
+    /// It waits for a worker.
+    Ready,
+    /// Its time has not come.
+    Waiting,
+}
+
+/// A run that has ended.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct RunReport {
+    /// The key, as `namespace/name`.
+    pub key: String,
+    /// Its id, which its log lines have as `reconcile_id`.
+    pub id: String,
+    /// When it began.
+    pub started: Time,
+    /// How long the key was ready before that.
+    pub queued_seconds: f64,
+    /// How long it took.
+    pub took_seconds: f64,
+    /// Which attempt it was.
+    pub attempt: u32,
+    /// Why it ran, the oldest cause first.
+    pub causes: Vec<String>,
+    /// How many causes between the oldest and the newest were left out.
+    pub omitted_causes: u64,
+    /// How it ended.
+    pub outcome: RunOutcome,
+    /// The class of the error, if it failed.
+    pub class: Option<String>,
+    /// The message of the error or of the panic, as it was logged.
+    pub message: Option<String>,
+    /// When the key is retried, or runs again because the run asked for it.
+    pub next_run: Option<Time>,
+    /// What it wrote, as in `patch deployments/status shop/web at 17`.
+    pub writes: Vec<String>,
+    /// How many writes between the first and the last ones were left out.
+    pub omitted_writes: u64,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum RunOutcome {
+    /// It succeeded.
+    Done,
+    /// It succeeded and asked for another run.
+    Requeued,
+    /// It failed, and the key is retried.
+    Failed,
+    /// It failed, and the key is not retried before something changes.
+    Terminal,
+    /// It panicked, and the key is retried.
+    Panicked,
+    /// It took too long and was cancelled, and the key is retried.
+    TimedOut,
+    /// Another outcome.
+    Other,
+}
+
+impl ControllerReport {
+    pub(super) fn of(shown: &ControllerState, selection: &Selection<'_>, clock: Clock) -> Self {
+        let controller = &*shown.controller;
+        let status = controller.status();
+        let (runs, omitted_runs) = last_runs(controller, selection);
+        let runs = runs.iter().map(|(key, run)| RunReport::of(key, run, clock));
+        Self {
+            name: controller.name().to_owned(),
+            needs_leadership: shown.needs_leadership,
+            trouble: controller.trouble(),
+            workers: status.workers,
+            running: status.running,
+            all_busy_since: status.all_busy_for.map(|busy| clock.ago(busy)),
+            sources: status.sources.iter().map(|source| source.resource.to_string()).collect(),
+            counts: RunCounts::of(&status.counts),
+            events: EventCounts::of(&status.events),
+            queue: QueueReport::of(controller, selection, clock),
+            last_runs: runs.collect(),
+            omitted_runs,
+        }
+    }
+}
+
+/// The runs to show, and how many others there are.
+fn last_runs(
+    controller: &dyn AnyController,
+    selection: &Selection<'_>,
+) -> (Vec<(ObjectKey, Run)>, usize) {
+    let Some(key) = &selection.key else {
+        let recent = controller.recent_runs(selection.runs_max);
+        return (recent.runs, recent.omitted);
+    };
+    let mut runs = controller.runs(key);
+    runs.reverse();
+    let omitted = runs.len().saturating_sub(selection.runs_max);
+    runs.truncate(selection.runs_max);
+    (runs.into_iter().map(|run| (key.clone(), run)).collect(), omitted)
+}
+
+impl RunCounts {
+    fn of(counts: &Counts) -> Self {
+        let failed = counts.failed.iter();
+        Self {
+            runs: counts.runs(),
+            done: counts.done,
+            requeued: counts.requeued,
+            failed: failed.map(|(class, count)| (camel_case(&class.to_string()), *count)).collect(),
+            panicked: counts.panicked,
+            timed_out: counts.timed_out,
+            behind: counts.behind,
+            hot_loops: counts.hot_loops,
+            took_seconds: counts.took.as_secs_f64(),
+        }
+    }
+}
+
+impl EventCounts {
+    fn of(status: &RecorderStatus) -> Self {
+        Self {
+            recorded: status.recorded,
+            merged: status.merged,
+            dropped: status.dropped,
+            written: status.written,
+            failed: status.failed,
+            queued: status.queued,
+        }
+    }
+}
+
+impl QueueReport {
+    fn of(controller: &dyn AnyController, selection: &Selection<'_>, clock: Clock) -> Self {
+        let queue = controller.queue();
+        let load = queue.load();
+        let keys = match &selection.key {
+            None => queue.snapshot().keys,
+            Some(key) => queue.status(key).into_iter().collect(),
+        };
+        let shown = keys.iter().take(selection.keys_max);
+        Self {
+            ready: load.ready,
+            waiting: load.waiting,
+            retry_debt_seconds: load.retry_debt.as_secs_f64(),
+            keys: shown.filter_map(|status| KeyReport::of(status, clock)).collect(),
+            omitted_keys: keys.len().saturating_sub(selection.keys_max),
+        }
+    }
+}
+
+impl KeyReport {
+    /// `None` if the key does nothing, which a queue does not return.
+    fn of(status: &KeyStatus<ObjectKey, Cause>, clock: Clock) -> Option<Self> {
+        let running = status.running.as_ref().map(|run| StateReport {
+            state: KeyState::Running,
+            since: clock.time(run.since),
+            next_run: None,
+            priority: None,
+            causes: texts(run.causes.iter()),
+            omitted_causes: run.causes.omitted(),
+        });
+        let ahead = status.ahead.as_ref().map(|ahead| StateReport::ahead(ahead, clock));
+        let (now, again) = match running {
+            Some(running) => (running, ahead),
+            None => (ahead?, None),
+        };
+        let (key, failures) = (status.key.to_string(), status.failures);
+        Some(Self { key, attempt: failures.saturating_add(1), failures, now, again })
+    }
+}
+
+impl StateReport {
+    fn ahead(ahead: &Ahead<Cause>, clock: Clock) -> Self {
+        Self {
+            state: if ahead.due.is_some() { KeyState::Waiting } else { KeyState::Ready },
+            since: clock.time(ahead.since),
+            next_run: ahead.due.map(|due| clock.time(due)),
+            priority: Some(match ahead.priority {
+                Priority::Low => "low",
+                Priority::Normal => "normal",
+                Priority::High => "high",
+            }),
+            causes: texts(ahead.causes.iter()),
+            omitted_causes: ahead.causes.omitted(),
+        }
+    }
+}
+
+impl RunReport {
+    fn of(key: &ObjectKey, run: &Run, clock: Clock) -> Self {
+        let (outcome, class, message) = match &run.outcome {
+            Outcome::Done => (RunOutcome::Done, None, None),
+            Outcome::RequeueAfter(_) => (RunOutcome::Requeued, None, None),
+            Outcome::Failed { class, message } => (RunOutcome::Failed, Some(class), Some(message)),
+            Outcome::Terminal { class, message } => {
+                (RunOutcome::Terminal, Some(class), Some(message))
+            }
+            Outcome::Panicked { message } => (RunOutcome::Panicked, None, Some(message)),
+            Outcome::TimedOut => (RunOutcome::TimedOut, None, None),
+            _ => (RunOutcome::Other, None, None),
+        };
+        let next_run = match run.outcome {
+            Outcome::RequeueAfter(delay) => Some(delay),
+            _ => run.retry_in,
+        };
+        let ended = run.started + run.took;
+        // A delay beyond what a clock can show means never.
+        let next_run = next_run.and_then(|delay| ended.checked_add(delay));
+        Self {
+            key: key.to_string(),
+            id: run.id.to_string(),
+            started: clock.time(run.started),
+            queued_seconds: run.queued.as_secs_f64(),
+            took_seconds: run.took.as_secs_f64(),
+            attempt: run.attempt,
+            causes: texts(run.causes.iter()),
+            omitted_causes: run.causes_omitted,
+            outcome,
+            class: class.map(|class| camel_case(&class.to_string())),
+            message: message.cloned(),
+            next_run: next_run.map(|next| clock.time(next)),
+            writes: texts(run.writes.iter()),
+            omitted_writes: run.writes_omitted,
+        }
+    }
+}
+
+fn texts<T: ToString>(items: impl Iterator<Item = T>) -> Vec<String> {
+    items.map(|item| item.to_string()).collect()
+}

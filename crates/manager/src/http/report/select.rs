@@ -1,0 +1,93 @@
+//! What a query selects, and the error for what does not exist.
+
+use std::collections::BTreeSet;
+
+use windlass_indexer::ObjectKey;
+
+use crate::http::routes::DebugQuery;
+use crate::state::{ControllerState, State};
+
+/// How many keys and how many runs of each controller are shown by default.
+const KEYS_MAX: usize = 1_000;
+const RUNS_MAX: usize = 100;
+
+/// How many keys an error names.
+const NAMED_MAX: usize = 20;
+
+/// What a report is about.
+pub(crate) struct Selection<'s> {
+    pub(crate) controllers: Vec<&'s ControllerState>,
+    /// Only this key.
+    pub(crate) key: Option<ObjectKey>,
+    pub(crate) keys_max: usize,
+    pub(crate) runs_max: usize,
+    /// Whether the report is about everything.
+    pub(crate) is_all: bool,
+}
+
+/// A query names something that does not exist.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unknown {
+    #[error("there is no controller {name:?}; there are: {known}")]
+    Controller { name: String, known: String },
+    #[error("{key:?} is neither in a queue nor among the last runs; some keys that are: {known}")]
+    Key { key: String, known: String },
+}
+
+impl<'s> Selection<'s> {
+    pub(crate) fn of(query: &DebugQuery, state: &'s State) -> Result<Self, Unknown> {
+        let mut controllers: Vec<_> = state.controllers().iter().collect();
+        if let Some(name) = &query.controller {
+            let names = controllers.iter().map(|shown| shown.controller.name().to_owned());
+            let names: BTreeSet<_> = names.collect();
+            controllers.retain(|shown| shown.controller.name() == name);
+            if controllers.is_empty() {
+                return Err(Unknown::Controller { name: name.clone(), known: list(names) });
+            }
+        }
+        let key = match &query.key {
+            None => None,
+            Some(text) => {
+                let keys = || known_keys(&controllers);
+                let unknown = || Unknown::Key { key: text.clone(), known: list(keys()) };
+                // A text that is not a key names none of them.
+                let key: ObjectKey = text.parse().map_err(|_| unknown())?;
+                let known: Vec<_> =
+                    controllers.iter().copied().filter(|shown| knows(shown, &key)).collect();
+                if known.is_empty() {
+                    return Err(unknown());
+                }
+                controllers = known;
+                Some(key)
+            }
+        };
+        Ok(Self {
+            controllers,
+            key,
+            keys_max: query.limit.unwrap_or(KEYS_MAX),
+            runs_max: query.limit.unwrap_or(RUNS_MAX),
+            is_all: query.controller.is_none() && query.key.is_none(),
+        })
+    }
+}
+
+fn knows(shown: &ControllerState, key: &ObjectKey) -> bool {
+    let controller = &shown.controller;
+    controller.queue().status(key).is_some() || !controller.runs(key).is_empty()
+}
+
+/// Some keys of these controllers.
+fn known_keys(controllers: &[&ControllerState]) -> BTreeSet<String> {
+    let mut keys = BTreeSet::new();
+    for ControllerState { controller, .. } in controllers {
+        let queued = controller.queue().snapshot().keys.into_iter().map(|status| status.key);
+        let ran = controller.recent_runs(NAMED_MAX).runs.into_iter().map(|(key, _)| key);
+        keys.extend(queued.take(NAMED_MAX).chain(ran).map(|key| key.to_string()));
+    }
+    keys
+}
+
+fn list(names: BTreeSet<String>) -> String {
+    let names: Vec<_> = names.into_iter().take(NAMED_MAX).collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
