@@ -61,20 +61,10 @@ impl Candidacy {
     /// # Cancel safety
     /// Safe: the election goes on, and the next call continues to wait.
     pub(crate) async fn wait_for_change(&mut self) -> Change {
-        let ended = match &mut self.ended {
-            Some(ended) => ended,
-            None => {
-                let (elector, stop) = (self.elector.again(), self.election.shutdown().token());
-                let (sender, ended) = oneshot::channel();
-                let run = elector.run(stop.clone());
-                self.election.spawn("the leader election", async {
-                    // Nobody listens if the manager is stopping.
-                    let _ = sender.send(run.await);
-                    Ok(())
-                });
-                self.ended.insert(ended)
-            }
-        };
+        if self.ended.is_none() {
+            self.start();
+        }
+        let ended = self.ended.as_mut().expect("an election must be under way");
         // Without the guard that `wait_for` returns, which must not be held.
         let leads = async { drop(self.leadership.wait_for(Leadership::is_leading).await) };
         tokio::select! {
@@ -93,6 +83,17 @@ impl Candidacy {
                 Change::Leads
             }
         }
+    }
+
+    fn start(&mut self) {
+        let (elector, stop) = (self.elector.again(), self.election.shutdown().token().clone());
+        let (sender, ended) = oneshot::channel();
+        self.election.spawn("the leader election", async {
+            // Nobody listens if the manager is stopping.
+            let _ = sender.send(elector.run(stop).await);
+            Ok(())
+        });
+        self.ended = Some(ended);
     }
 
     /// Releases the Lease, if this replica holds it.

@@ -65,8 +65,10 @@ impl<K: ObjectType> AnyController for Controller<K> {
 pub(crate) struct Planned {
     pub(crate) name: String,
     pub(crate) needs_leadership: bool,
-    build: Box<dyn FnOnce(&Parts) -> Result<Arc<dyn AnyController>, BuildError> + Send>,
+    build: Build,
 }
+
+type Build = Box<dyn FnOnce(&Parts) -> Result<Arc<dyn AnyController>, BuildError> + Send>;
 
 /// What controllers are built from.
 pub(crate) struct Parts {

@@ -67,7 +67,7 @@ pub enum ManagerError {
     )]
     LostLeadership,
     /// Something broke, and then something else broke while the manager stopped.
-    #[error("{first}{}", .later.iter().map(|error| format!("; while stopping: {error}")).collect::<String>())]
+    #[error("{first}{}", while_stopping(later))]
     Several {
         /// Why the manager stopped.
         first: Box<ManagerError>,
@@ -84,4 +84,10 @@ impl ManagerError {
         let later: Vec<_> = errors.collect();
         Err(if later.is_empty() { first } else { Self::Several { first: Box::new(first), later } })
     }
+}
+
+fn while_stopping(errors: &[ManagerError]) -> String {
+    errors
+        .iter()
+        .fold(String::new(), |text, error| text + "; while stopping: " + &error.to_string())
 }

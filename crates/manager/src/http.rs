@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `/healthz`, `/livez` | whether the process works; a process that fails is restarted |
 //! | `/readyz` | whether it is ready, by named checks |
-//! | `/metrics` | metrics in the OpenMetrics format |
+//! | `/metrics` | metrics in the `OpenMetrics` format |
 //! | `/debug/windlass` | controllers, queues, runs, informers and leadership, as JSON |
 //!
 //! `/readyz?verbose` lists all checks, `/readyz/NAME` runs one, and `?exclude=NAME` leaves one out,

@@ -163,13 +163,13 @@ impl Manager {
     pub fn task<F, E>(
         mut self,
         name: impl Into<String>,
-        mut start: impl FnMut(TaskContext) -> F + Send + 'static,
+        start: impl FnMut(TaskContext) -> F + Send + 'static,
     ) -> Self
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
         E: Into<BoxError>,
     {
-        self.tasks.push(Task::new(name, false, move |context| start(context)));
+        self.tasks.push(Task::new(name, false, start));
         self
     }
 
@@ -340,7 +340,7 @@ impl Manager {
             .map_err(|error| ManagerError::Serve(format!("signals cannot be received: {error}")))?;
         let mut tasks = JoinSet::new();
         tasks.spawn(signals);
-        Run { stop, owns_process: true }.run(self).await
+        Box::pin(Run { stop, owns_process: true }.run(self)).await
     }
 
     /// Runs until `stop` is cancelled or something fails. As [`run`](Self::run), but for signals: it
@@ -354,7 +354,7 @@ impl Manager {
     /// As [`run`](Self::run).
     pub async fn run_until(self, stop: CancellationToken) -> Result<(), ManagerError> {
         let _logs = self.init_logs()?;
-        Run { stop, owns_process: false }.run(self).await
+        Box::pin(Run { stop, owns_process: false }.run(self)).await
     }
 
     /// Sets up the logs, unless the program does. What it returns is dropped last.

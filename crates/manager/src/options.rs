@@ -92,7 +92,7 @@ pub struct Options {
     #[arg(long, value_name = "FORMAT", env = "LOG_FORMAT", default_value = "text")]
     pub log_format: LogFormat,
 
-    /// Which log lines are written, as in RUST_LOG, which wins
+    /// Which log lines are written, as in `RUST_LOG`, which wins
     #[arg(long, value_name = "FILTER", env = "LOG_LEVEL", default_value = "info")]
     pub log_level: String,
 }
@@ -112,6 +112,14 @@ impl Options {
     /// message, and so does `--help`.
     pub fn parse() -> Self {
         Parser::parse()
+    }
+
+    /// The same, but nothing is served over HTTP. For tests.
+    #[must_use]
+    pub fn without_http(self) -> Self {
+        let nowhere = || "0".to_owned();
+        let (health_probe_bind_address, metrics_bind_address) = (nowhere(), nowhere());
+        Self { health_probe_bind_address, metrics_bind_address, ..self }
     }
 
     /// The durations of the election.

@@ -51,10 +51,8 @@ impl Run {
             .serve(&manager.options, &manager.checks, &state, &metrics, &client, &mut http)
             .await?;
 
-        let built = self
-            .stop
-            .run_until_cancelled(Service::build(manager, &make_client, client, &state, &metrics))
-            .await;
+        let built = Box::pin(Service::build(manager, &make_client, client, &state, &metrics));
+        let built = self.stop.run_until_cancelled(built).await;
         let mut errors = match built {
             // Stopped before anything had started.
             None => Vec::new(),

@@ -28,6 +28,7 @@ pub(crate) fn stop_on_signals(
 /// the runtime from ending for ever.
 pub(crate) fn exit_after(limit: Duration) {
     let wait_and_exit = move || {
+        #[expect(clippy::disallowed_methods, reason = "a thread of its own, for the real clock")]
         std::thread::sleep(limit);
         tracing::error!(
             "the process ends by force: a task blocks its thread and cannot be cancelled"

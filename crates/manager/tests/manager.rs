@@ -46,20 +46,20 @@ impl Diary {
 
 /// A reconciler that tells which object it was given, and takes a while.
 struct Teller {
-    runs: mpsc::UnboundedSender<String>,
+    runs: mpsc::Sender<String>,
     takes: Duration,
 }
 
 impl<K: kube::Resource + Send + Sync + 'static> Reconcile<K> for Teller {
     async fn reconcile(&self, _: Arc<K>, cx: &RunContext) -> Result<Action, Error> {
-        self.runs.send(format!("{} {}", cx.controller(), cx.key()))?;
+        self.runs.send(format!("{} {}", cx.controller(), cx.key())).await?;
         tokio::time::sleep(self.takes).await;
         Ok(Action::Done)
     }
 }
 
-fn teller(takes: Duration) -> (Teller, mpsc::UnboundedReceiver<String>) {
-    let (runs, told) = mpsc::unbounded_channel();
+fn teller(takes: Duration) -> (Teller, mpsc::Receiver<String>) {
+    let (runs, told) = mpsc::channel(100);
     (Teller { runs, takes }, told)
 }
 
@@ -88,10 +88,7 @@ async fn create_map(server: &ApiServer, name: &str) {
 /// A manager of a server, without sockets.
 fn manager(server: &ApiServer) -> Manager {
     let server = server.clone();
-    let mut options = Options::default();
-    options.health_probe_bind_address = "0".to_owned();
-    options.metrics_bind_address = "0".to_owned();
-    Manager::new(options)
+    Manager::new(Options::default().without_http())
         .without_logs()
         .connect(move |stack| Ok(stack.around(server.service(), "default")))
 }
@@ -368,14 +365,8 @@ fn cut_off_manager(server: &ApiServer) -> (Manager, Arc<AtomicBool>) {
         let stack = stack.layer(layer_fn(move |inner| Line { is_cut: Arc::clone(&state), inner }));
         Ok(stack.around(server.service(), "default"))
     };
-    (manager_without_server().connect(connect), is_cut)
-}
-
-fn manager_without_server() -> Manager {
-    let mut options = Options::default();
-    options.health_probe_bind_address = "0".to_owned();
-    options.metrics_bind_address = "0".to_owned();
-    Manager::new(options).without_logs()
+    let manager = Manager::new(Options::default().without_http()).without_logs();
+    (manager.connect(connect), is_cut)
 }
 
 #[tokio::test(start_paused = true)]
@@ -422,12 +413,12 @@ async fn replica_may_go_back_to_standby_and_lead_again() {
 #[tokio::test(start_paused = true)]
 async fn late_write_of_a_former_leader_is_refused_with_a_class_of_its_own() {
     let server = server().await;
-    let (clients, mut told) = mpsc::unbounded_channel();
+    let (clients, mut told) = mpsc::channel(100);
     let (manager, is_cut) = cut_off_manager(&server);
     let running = start(manager.leader_election(LEASE).leader_task("t", move |cx: TaskContext| {
         let clients = clients.clone();
         async move {
-            clients.send(cx.client)?;
+            clients.send(cx.client).await?;
             std::future::pending::<Result<(), BoxError>>().await
         }
     }));

@@ -74,9 +74,9 @@ async fn run_is_cancelled_after_the_grace_period_and_repeated_by_the_next_one() 
         shutdown.begin(GRACE);
         (first, Instant::now())
     };
-    let (ended, (first, begun)) = tokio::join!(controller.run(shutdown.clone()), stop);
+    let (ended, (first, since)) = tokio::join!(controller.run(shutdown.clone()), stop);
     ended.expect("it stops");
-    assert_eq!(begun.elapsed(), GRACE);
+    assert_eq!(since.elapsed(), GRACE);
     assert_eq!(controller.status().counts.runs(), 0, "it did not end");
     assert_eq!(controller.status().running, 0);
     let line = log.lines("grace period is over").join("\n");

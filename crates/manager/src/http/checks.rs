@@ -156,9 +156,10 @@ impl Check {
         if *logged == reason {
             return;
         }
-        match &reason {
-            Some(reason) => tracing::warn!(check = self.name, reason, "a check fails"),
-            None => tracing::info!(check = self.name, "a check passes again"),
+        if let Some(reason) = &reason {
+            tracing::warn!(check = self.name, reason, "a check fails");
+        } else {
+            tracing::info!(check = self.name, "a check passes again");
         }
         *logged = reason;
     }

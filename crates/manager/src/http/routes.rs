@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 use super::checks::{Answer, Checks, Probe};
 use super::report::Unknown;
 
-/// The media type of OpenMetrics.
+/// The media type of `OpenMetrics`.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// `/healthz`, `/livez` and `/readyz`.
@@ -60,7 +60,7 @@ fn unknown_check(name: &str, names: &[String]) -> Response {
     (StatusCode::NOT_FOUND, text).into_response()
 }
 
-/// `/metrics`. `encode` returns the metrics as OpenMetrics text.
+/// `/metrics`. `encode` returns the metrics as `OpenMetrics` text.
 pub(crate) fn metrics(encode: impl Fn() -> String + Send + Sync + 'static) -> Router {
     let encode = Arc::new(encode);
     let metrics = async move || ([(header::CONTENT_TYPE, OPEN_METRICS)], encode());
