@@ -9,6 +9,7 @@
 //! - [`deps`]: checks of the dependencies, by cargo-deny and by rules of our own;
 //! - [`mod@bench`]: benchmarks beside our peers, in one go on one machine;
 //! - [`kube`]: a real control plane for tests, built into the cache folder;
+//! - [`go_programs`]: our Go programs that tests on it run;
 //! - [`picture`]: the picture of the demo in the README;
 //! - [`cache`]: the folder for what takes minutes to build;
 //! - [`process`]: runs a command, shows it, and reports its failure.
@@ -18,8 +19,8 @@ mod cache;
 mod ci;
 mod conformance;
 mod deps;
+mod go_programs;
 mod kube;
-mod metrics_go;
 mod picture;
 mod process;
 mod test;

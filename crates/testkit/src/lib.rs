@@ -49,5 +49,5 @@ pub use cluster::{TestCluster, on_each_cluster};
 pub use error::Error;
 pub use real::{
     CLEANUP_CONTROLLERS, ETCD_VERSION, KUBERNETES_VERSION, Pids, RealCluster, RealOptions,
-    Snapshot, WORKLOAD_CONTROLLERS,
+    Snapshot, WORKLOAD_CONTROLLERS, go_program,
 };

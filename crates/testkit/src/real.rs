@@ -33,7 +33,7 @@ use std::path::Path;
 use kube::config::AuthInfo;
 
 use crate::Error;
-pub use assets::{ETCD_VERSION, KUBERNETES_VERSION};
+pub use assets::{ETCD_VERSION, KUBERNETES_VERSION, go_program};
 pub use hurt::Snapshot;
 pub use options::{CLEANUP_CONTROLLERS, RealOptions, WORKLOAD_CONTROLLERS};
 use server::Server;
