@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -52,6 +53,7 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
+	go endWithTheInput()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
@@ -75,6 +77,13 @@ func run(o options) error {
 	}
 	elector.Run(ctx)
 	return nil
+}
+
+// endWithTheInput ends the process when its input ends, so that it does not outlive a test that was
+// killed.
+func endWithTheInput() {
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	os.Exit(1)
 }
 
 // say prints an event, and the identity that it is about.
