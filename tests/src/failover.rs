@@ -5,6 +5,8 @@
 use jiff::{SignedDuration, Timestamp};
 use windlass_testkit::{AuditRecord, AuditStage};
 
+/// The name of the Lease.
+pub const LEASE: &str = "operator";
 /// The label by which the operator finds its objects: `parent` or `child`.
 pub const LABEL: &str = "failover";
 /// The field that is copied from a parent to its child.
@@ -137,13 +139,15 @@ pub fn late_writes(
     (late, total)
 }
 
-/// Who held the Lease, since when. It ends when the server *receives* the write that ends it, which
+/// Which user held the Lease, since when. It ends when the server *receives* the write that ends it, which
 /// is a little early: leaders stop long before.
 fn spans(leases: &[LeaseWrite]) -> Vec<(&str, Timestamp)> {
     let mut spans: Vec<(&str, Timestamp)> = Vec::new();
     for write in leases {
-        if spans.last().is_none_or(|(holder, _)| *holder != write.holder) {
-            spans.push((&write.holder, write.received));
+        // Whoever writes the Lease writes itself into it, or releases it.
+        let user = if write.holder.is_empty() { "" } else { &write.user };
+        if spans.last().is_none_or(|(holder, _)| *holder != user) {
+            spans.push((user, write.received));
         }
     }
     spans
@@ -160,7 +164,7 @@ mod tests {
     fn lease(holder: &str, transitions: i64, second: i64) -> LeaseWrite {
         LeaseWrite {
             version: second.unsigned_abs(),
-            user: "a".to_owned(),
+            user: if holder.is_empty() { "a" } else { holder }.to_owned(),
             holder: holder.to_owned(),
             transitions,
             duration: SignedDuration::from_secs(4),

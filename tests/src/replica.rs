@@ -1,9 +1,5 @@
 //! Replicas as processes: started, listened to, killed, paused.
-//!
-//! A replica is a program that contends for a Lease: our `replica`, or `election-go`, which is
-//! client-go. Both take the same flags, and say the same on their standard output.
 
-use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 
@@ -14,7 +10,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use windlass_testkit::User;
 
-/// What a replica says, one JSON object in a line.
+/// What `elector` and `election-go` say, one JSON object in a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "event", content = "identity")]
 pub enum Said {
@@ -43,34 +39,19 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// Starts a program that contends for the Lease `lease` as this user.
+    /// Starts a program as this user, with the flags that all of them have.
     ///
     /// # Panics
     /// If it does not start.
-    pub fn start(program: &Path, user: &User, namespace: &str, lease: &str) -> Self {
-        Self::start_with(program, user, namespace, lease, &[] as &[&str])
-    }
-
-    /// As [`start`](Self::start), with more flags.
-    ///
-    /// # Panics
-    /// If it does not start.
-    pub fn start_with(
-        program: &Path,
-        user: &User,
-        namespace: &str,
-        lease: &str,
-        flags: &[impl AsRef<OsStr>],
-    ) -> Self {
+    pub fn start(program: &Path, user: &User, flags: &[String]) -> Self {
         let mut command = Command::new(program);
         command.arg(format!("--kubeconfig={}", user.kubeconfig_path().display())).args([
-            format!("--namespace={namespace}"),
-            format!("--name={lease}"),
-            format!("--identity={}", user.name()),
             format!("--lease-duration={LEASE_DURATION}ms"),
             format!("--renew-deadline={RENEW_DEADLINE}ms"),
             format!("--retry-period={RETRY_PERIOD}ms"),
         ]);
+        // Windlass' default identity begins with it.
+        command.env("POD_NAME", user.name());
         // The program ends when its input does, so also when this process is killed.
         command.args(flags).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().expect("the program must start");
@@ -79,7 +60,7 @@ impl Replica {
         Self { name: user.name().to_owned(), child, lines }
     }
 
-    /// The name of its user, which is also its identity.
+    /// The name of its user.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -173,4 +154,13 @@ impl Replica {
         let status = self.wait().await;
         assert!(status.success(), "{name}: {status}");
     }
+}
+
+/// Ends this process when its input ends, so that it does not outlive a test that was killed.
+pub fn end_with_the_input() {
+    std::thread::spawn(|| {
+        // An error is an end, too.
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        std::process::exit(1);
+    });
 }

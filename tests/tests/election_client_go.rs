@@ -11,11 +11,10 @@ use kube::api::{Api, ListParams, PostParams};
 use serde_json::{Value, json};
 use windlass_testkit::cluster::real_tier_is_on;
 use windlass_testkit::{RealCluster, RealOptions, go_program};
-use windlass_tests::failover::{check_history, lease_writes};
+use windlass_tests::failover::{LEASE, check_history, lease_writes};
 use windlass_tests::replica::Replica;
 
 const NAMESPACE: &str = "election";
-const LEASE: &str = "operator";
 
 /// A control plane, and the way to start replicas on it.
 struct Arena {
@@ -51,15 +50,14 @@ impl Arena {
     }
 
     async fn windlass(&self, name: &str) -> Replica {
-        let program = Path::new(env!("CARGO_BIN_EXE_replica"));
-        self.replica(program, name, &["--elect-only"]).await
+        self.replica(Path::new(env!("CARGO_BIN_EXE_elector")), name).await
     }
 
     async fn client_go(&self, name: &str) -> Replica {
-        self.replica(&self.client_go, name, &[]).await
+        self.replica(&self.client_go, name).await
     }
 
-    async fn replica(&self, program: &Path, name: &str, flags: &[&str]) -> Replica {
+    async fn replica(&self, program: &Path, name: &str) -> Replica {
         let user = self.cluster.user(name).expect("a user");
         let bindings: Api<RoleBinding> = Api::namespaced(self.client.clone(), NAMESPACE);
         let binding = json!({
@@ -73,7 +71,12 @@ impl Arena {
         let everywhere: Api<Lease> = Api::all(user.client().expect("a client"));
         let refused = everywhere.list(&ListParams::default()).await;
         refused.expect_err("it has no rights in the cluster");
-        Replica::start_with(program, &user, NAMESPACE, LEASE, flags)
+        let flags = [
+            format!("--namespace={NAMESPACE}"),
+            format!("--name={LEASE}"),
+            format!("--identity={name}"),
+        ];
+        Replica::start(program, &user, &flags)
     }
 
     async fn lease(&self) -> k8s_openapi::api::coordination::v1::LeaseSpec {

@@ -20,12 +20,11 @@ use tokio_util::task::TaskTracker;
 use windlass_testkit::cluster::real_tier_is_on;
 use windlass_testkit::{CLEANUP_CONTROLLERS, RealCluster, RealOptions};
 use windlass_tests::failover::{
-    COUNT, LABEL, SEEN, VALUE, WORKERS, check_history, late_writes, lease_writes,
+    COUNT, LABEL, LEASE, SEEN, VALUE, WORKERS, check_history, late_writes, lease_writes,
 };
 use windlass_tests::replica::Replica;
 
 const NAMESPACE: &str = "failover";
-const LEASE: &str = "operator";
 const REPLICAS: usize = 3;
 
 /// How many parents there are at most.
@@ -138,7 +137,14 @@ impl Fleet {
         });
         create(&Api::<RoleBinding>::namespaced(self.client.clone(), NAMESPACE), binding).await;
         let program = Path::new(env!("CARGO_BIN_EXE_replica"));
-        self.replicas.push(Replica::start(program, &user, NAMESPACE, LEASE));
+        let flags = [
+            format!("--namespace={NAMESPACE}"),
+            format!("--leader-election-namespace={NAMESPACE}"),
+            "--health-probe-bind-address=0".to_owned(),
+            "--metrics-bind-address=0".to_owned(),
+            "--log-level=warn".to_owned(),
+        ];
+        self.replicas.push(Replica::start(program, &user, &flags));
     }
 
     fn maps(&self) -> Api<ConfigMap> {
@@ -157,8 +163,10 @@ impl Fleet {
             self.replace_lost().await;
             let lease = leases.get_opt(LEASE).await.expect("the server answers");
             let holder = lease.and_then(|lease| lease.spec?.holder_identity).unwrap_or_default();
+            // After the name of the pod, there are random digits.
+            let holder = holder.split('_').next().unwrap_or_default();
             if holder != not && self.replicas.iter().any(|replica| replica.name() == holder) {
-                return holder;
+                return holder.to_owned();
             }
             sleep(PAUSE).await;
         }
