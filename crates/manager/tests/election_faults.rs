@@ -218,14 +218,14 @@ async fn lease_whose_holder_is_emptied_by_hand_has_one_leader_after_a_retry_peri
 #[tokio::test(start_paused = true)]
 async fn lease_that_is_deleted_is_made_again_by_its_holder_and_not_taken_by_a_standby() {
     // At different times between two tries of the replicas.
-    for step in 0..25 {
+    for step in 0..12 {
         let (server, tasks) = (ApiServer::new(), TaskTracker::new());
         let mut first = Replica::start(&tasks, &server, "first");
         first.wait_until_leading().await;
         let mut second = Replica::start(&tasks, &server, "second");
         second.wait_for_leader("first").await;
         first.leadership.mark_unchanged();
-        sleep(Duration::from_millis(100) * step).await;
+        sleep(Duration::from_millis(200) * step).await;
         leases(&server).delete(NAME, &DeleteParams::default()).await.expect("it is deleted");
         watch(&[&first.fence, &second.fence], Duration::from_secs(30)).await;
         assert!(led_on(&mut first), "step {step}");
