@@ -18,6 +18,14 @@ pub const COUNT: &str = "windlass.dev/count";
 /// How many parents the operator reconciles at once.
 pub const WORKERS: usize = 4;
 
+/// What the user agents of the operator begin with.
+const AGENT: &str = "begun/";
+
+/// The user agent of a request that begins at this time. So the audit log shows it.
+pub fn agent(begun: Timestamp) -> String {
+    format!("{AGENT}{begun}")
+}
+
 /// A successful write of the Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseWrite {
@@ -44,6 +52,8 @@ pub struct LateWrite {
     pub request: String,
     /// The status code of the answer, if there was one.
     pub code: Option<u16>,
+    /// When its process began it: see [`agent`].
+    pub begun: Option<Timestamp>,
     /// How long the user had not held the Lease; `None` if it never had.
     pub late: Option<SignedDuration>,
     /// Whether it can do no harm: it was applied, so the leader's next run repairs it, or it
@@ -132,6 +142,7 @@ pub fn late_writes(
             user: record.user.clone(),
             request: format!("{} {}", record.verb, record.uri),
             code: log.iter().find(is_answer).and_then(|answer| answer.code),
+            begun: record.agent.strip_prefix(AGENT).and_then(|time| time.parse().ok()),
             late: lost.map(|lost| record.received.duration_since(lost)),
             is_harmless: is_applied || record.verb == "update",
         });
@@ -196,6 +207,7 @@ mod tests {
             user: user.to_owned(),
             verb: verb.to_owned(),
             uri: uri.to_owned(),
+            agent: agent(time(second - 1)),
             received: time(second),
             ..AuditRecord::default()
         };
@@ -209,6 +221,7 @@ mod tests {
         ];
         let (late, total) = late_writes(&log, &leases, |user| user.len() == 1);
         assert_eq!(total, 5);
+        assert_eq!(late[0].begun, Some(time(0)));
         let shown: Vec<_> = late.iter().map(|write| (write.late, write.is_harmless)).collect();
         let seconds = |seconds| Some(SignedDuration::from_secs(seconds));
         assert_eq!(shown, [(None, true), (seconds(1), true), (seconds(2), false)]);

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use futures::future::join_all;
+use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
@@ -27,10 +29,11 @@ use windlass_tests::replica::Replica;
 const NAMESPACE: &str = "failover";
 const REPLICAS: usize = 3;
 
-/// How many parents there are at most.
-const NAMES: usize = 40;
+/// How many clients change parents all the time, and how many parents each of them has at most.
+const CLIENTS: u64 = 4;
+const PARENTS: usize = 20;
 
-/// Between two changes of the load, and between two looks at the cluster.
+/// Between two changes of a client, and between two looks at the cluster.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// How long the cluster may take to become as it should be. Only a test that fails waits for it.
@@ -71,9 +74,13 @@ async fn failovers_under_load_lose_nothing_and_double_nothing() {
     println!("replay with: WINDLASS_FAILOVERS={failovers} WINDLASS_SEED={seed}");
     let mut fleet = Fleet::start().await;
     let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-    let load = tasks.spawn(load(fleet.maps(), seed, stop.clone()));
+    let clients = (0..CLIENTS).map(|client| {
+        let rng = fastrand::Rng::with_seed(seed.wrapping_mul(CLIENTS).wrapping_add(client));
+        tasks.spawn(change_parents(fleet.maps(), client, rng, stop.clone()))
+    });
+    let clients: Vec<_> = clients.collect();
 
-    let (mut leader, mut paused) = (fleet.wait_for_leader("").await, Vec::new());
+    let (mut leader, mut paused) = (fleet.wait_for_leader("").await, BTreeMap::new());
     for failover in 0..failovers {
         fleet.wait_until_working(failover).await;
         let ended = fleet.take(&leader);
@@ -82,9 +89,9 @@ async fn failovers_under_load_lose_nothing_and_double_nothing() {
             ended.kill().await;
             leader = fleet.wait_for_leader(&leader).await;
         } else {
-            paused.push(leader.clone());
             ended.signal(Signal::SIGSTOP);
-            leader = fleet.wait_for_leader(&leader).await;
+            let next = fleet.wait_for_leader(&leader).await;
+            paused.insert(std::mem::replace(&mut leader, next), Timestamp::now());
             ended.signal(Signal::SIGCONT);
             let status = ended.wait().await;
             assert!(!status.success(), "a replica that lost the leadership ends with an error");
@@ -94,7 +101,8 @@ async fn failovers_under_load_lose_nothing_and_double_nothing() {
     }
     fleet.wait_until_working(failovers).await;
     stop.cancel();
-    let parents = load.await.expect("the load must not fail");
+    let parents = join_all(clients).await.into_iter();
+    let parents = parents.flat_map(|parents| parents.expect("the client must not fail")).collect();
     fleet.wait_until_settled(parents).await;
     fleet.check_audit_log(&paused, usize::try_from(failovers).expect("not that many")).await;
 }
@@ -214,7 +222,8 @@ impl Fleet {
         println!("{} parents have their children", parents.len());
     }
 
-    async fn check_audit_log(mut self, paused: &[String], failovers: usize) {
+    /// `paused` has the replicas that were paused, and when each went on.
+    async fn check_audit_log(mut self, paused: &BTreeMap<String, Timestamp>, failovers: usize) {
         for replica in std::mem::take(&mut self.replicas) {
             replica.stop().await;
         }
@@ -229,11 +238,13 @@ impl Fleet {
         println!("{total} writes, {} of them late, {} replicas lost", late.len(), self.lost);
         for write in &late {
             println!("late: {write:?}");
-            assert!(paused.contains(&write.user), "its process was never paused: {write:?}");
+            let times = write.begun.zip(paused.get(&write.user).copied());
+            let is_from_before = times.is_some_and(|(begun, went_on)| begun < went_on);
+            assert!(is_from_before, "it began after the leadership was over: {write:?}");
             assert!(write.is_harmless, "{write:?}");
         }
         // Each worker can have passed the fence with one write when its process was paused.
-        for user in paused {
+        for user in paused.keys() {
             let count = late.iter().filter(|write| write.user == *user).count();
             assert!(count <= WORKERS, "{count} late writes of {user}");
         }
@@ -245,10 +256,15 @@ impl Fleet {
 }
 
 /// Creates, changes and deletes parents until it is stopped, and returns those that are left.
-async fn load(maps: Api<ConfigMap>, seed: u64, stop: CancellationToken) -> Parents {
-    let (mut rng, mut parents) = (fastrand::Rng::with_seed(seed), Parents::new());
+async fn change_parents(
+    maps: Api<ConfigMap>,
+    client: u64,
+    mut rng: fastrand::Rng,
+    stop: CancellationToken,
+) -> Parents {
+    let mut parents = Parents::new();
     while !stop.is_cancelled() {
-        let name = format!("parent-{}", rng.usize(0..NAMES));
+        let name = format!("parent-{client}-{}", rng.usize(0..PARENTS));
         let value = rng.u64(..);
         match parents.get_mut(&name) {
             None => {

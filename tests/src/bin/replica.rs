@@ -7,12 +7,19 @@
 use std::sync::Arc;
 
 use clap::Parser;
+use http::Request;
+use http::header::{HeaderValue, USER_AGENT};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt as _;
 use kube::api::{Api, PostParams};
-use windlass::manager::{Manager, ManagerError, Options};
+use kube::client::Body;
+use tower::ServiceExt as _;
+use tower::layer::layer_fn;
+use windlass::informer::HttpService;
+use windlass::manager::{Manager, Options};
 use windlass::prelude::*;
-use windlass_tests::failover::{COUNT, LABEL, LEASE, SEEN, VALUE, WORKERS};
+use windlass_tests::failover::{COUNT, LABEL, LEASE, SEEN, VALUE, WORKERS, agent};
 use windlass_tests::replica::end_with_the_input;
 
 #[derive(Parser)]
@@ -22,7 +29,7 @@ struct Flags {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), ManagerError> {
+async fn main() -> anyhow::Result<()> {
     end_with_the_input();
     let watch = |value: &str| {
         let selector = format!("{LABEL}={value}");
@@ -30,10 +37,22 @@ async fn main() -> Result<(), ManagerError> {
     };
     let controller = Controller::of(watch("parent")).owns(watch("child")).workers(WORKERS);
     Manager::new(Flags::parse().manager)
+        .client_stack(ClientStack::new().layer(layer_fn(|inner: HttpService| {
+            // The fence is below: it looks at the clock once more, and later.
+            inner.map_request(with_time)
+        })))
         .leader_election(LEASE)
         .controller(controller, Copier)
         .run()
-        .await
+        .await?;
+    Ok(())
+}
+
+/// Notes the time in the user agent, which is in the audit log.
+fn with_time(mut request: Request<Body>) -> Request<Body> {
+    let agent = HeaderValue::from_str(&agent(Timestamp::now())).expect("a time is a header");
+    request.headers_mut().insert(USER_AGENT, agent);
+    request
 }
 
 /// Copies the value of every parent into its child.

@@ -28,6 +28,8 @@ pub struct AuditRecord {
     pub stage: AuditStage,
     /// The name of the user that sent it.
     pub user: String,
+    /// The user agent that it named.
+    pub agent: String,
     /// The verb, such as `patch`.
     pub verb: String,
     /// The path and the query of the request.
@@ -129,6 +131,8 @@ struct Line {
     verb: String,
     user: UserInfo,
     #[serde(default)]
+    user_agent: String,
+    #[serde(default)]
     object_ref: ObjectRef,
     response_status: Option<ResponseStatus>,
     response_object: Option<Value>,
@@ -163,6 +167,7 @@ impl From<Line> for AuditRecord {
             id: line.audit_id,
             stage: line.stage,
             user: line.user.username,
+            agent: line.user_agent,
             verb: line.verb,
             uri: line.request_uri,
             group: line.object_ref.api_group,
@@ -189,6 +194,7 @@ mod tests {
             "auditID": "a", "stage": "ResponseComplete", "verb": "patch",
             "requestURI": "/api/v1/namespaces/shop/configmaps/a?force=true",
             "user": { "username": "replica-1", "groups": ["system:authenticated"] },
+            "userAgent": "windlass",
             "objectRef": { "resource": "configmaps", "namespace": "shop", "name": "a" },
             "responseStatus": { "metadata": {}, "code": 409 },
             "requestReceivedTimestamp": "2026-01-02T03:04:05.000006Z",
@@ -199,6 +205,7 @@ mod tests {
         let [record] = records.as_slice() else { panic!("one line: {records:?}") };
         assert_eq!(record.stage, AuditStage::ResponseComplete);
         assert_eq!((record.user.as_str(), record.code), ("replica-1", Some(409)));
+        assert_eq!(record.agent, "windlass");
         assert_eq!((record.group.as_str(), record.resource.as_str()), ("", "configmaps"));
         assert!(record.received < record.time);
         assert!(parsed("nonsense\n").is_err());
