@@ -10,8 +10,15 @@
 //! - `transcript`: what was asked and answered, made comparable by `normalise`;
 //! - `recording`: the transcripts of the real server, in `tests/recordings`, printed by `render`;
 //! - [`runner`]: runs a case and compares; a difference is shown by `diff`.
+//!
+//! Failovers of real processes:
+//!
+//! - [`replica`]: a replica as a process that can be killed and paused;
+//! - [`failover`]: the objects of the operator `replica`, and what the audit log must show.
 
 pub mod cases;
+pub mod failover;
+pub mod replica;
 pub mod runner;
 
 mod answer;

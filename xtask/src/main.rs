@@ -11,6 +11,7 @@
 //! - [`nightly`]: what takes too long for every change;
 //! - [`promtool`]: checks of the dashboard and the alert rules;
 //! - [`kube`]: a real control plane for tests, built into the cache folder;
+//! - [`go_programs`]: our Go programs that tests on it run;
 //! - [`picture`]: the picture of the demo in the README;
 //! - [`cache`]: the folder for what takes minutes to build;
 //! - [`process`]: runs a command, shows it, and reports its failure.
@@ -20,8 +21,8 @@ mod cache;
 mod ci;
 mod conformance;
 mod deps;
+mod go_programs;
 mod kube;
-mod metrics_go;
 mod nightly;
 mod picture;
 mod process;

@@ -1,14 +1,13 @@
 //! All tests, or those that ask a real control plane.
 //!
 //! `cargo xtask test` is `cargo test --workspace`. With `--real`, the packages that have a real
-//! tier are tested once more with that tier switched on, after the binaries were made sure of, and
-//! the Go program of a test was built.
+//! tier are tested once more with that tier switched on, after the programs for it were built.
 
 use anyhow::Result;
 use clap::Args;
 
+use crate::go_programs;
 use crate::kube;
-use crate::metrics_go;
 use crate::process::CommandLine;
 
 /// Switches the tests of the real tier on; without it they pass by saying that they are skipped.
@@ -39,12 +38,12 @@ pub(crate) struct Options {
 /// Runs the chosen tests.
 ///
 /// # Errors
-/// If a test fails, or if the control plane or the Go program of a test cannot be had.
+/// If a test fails, or if a program that the tests run cannot be had.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let mut command = options.command();
     if options.real {
         ensure_binaries()?;
-        command = command.env(metrics_go::VARIABLE, &metrics_go::build()?);
+        command = command.env(go_programs::VARIABLE, &go_programs::build()?);
     }
     println!("==> {command}");
     command.run()

@@ -16,8 +16,13 @@
 //!   A standby observes that renewal later, and waits for longer, so the leader stops first.
 //! - A replica that has lost the leadership never leads again: what it still runs is from before
 //!   another leader. Its process ends, and a new one contends.
+//! - If somebody deletes the Lease, its holder makes it again, and standbys give it the time for
+//!   that. Only a replica that was just started does not know that there was one.
 //! - Every write of the Lease carries the version that was read, so of two replicas that take over
 //!   at the same time one fails.
+//!
+//! Whoever empties the holder of a Lease by hand releases it: a standby leads at once, and the old
+//! leader notices it when it renews, a retry period later at most.
 //!
 //! The fields of coordinated leader election (`strategy`, `preferredHolder`) are kept and ignored.
 //!

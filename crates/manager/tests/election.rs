@@ -1,110 +1,25 @@
 //! Electors that contend for a Lease: on the paused clock, and on both servers.
 
+mod support;
+
 use std::num::NonZeroU32;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use futures::future::{BoxFuture, join_all};
-use http::{Request, Response};
+use futures::future::join_all;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
-use kube::client::Body;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tower::layer::layer_fn;
-use tower::{BoxError, Service};
-use windlass_informer::{ClientStack, HttpService, ResponseBody};
-use windlass_manager::{
-    Elector, Ended, Fence, InvalidElection, Leadership, NotLeader, Timing, TookTooLong,
-};
+use windlass_informer::ClientStack;
+use windlass_manager::{Elector, Ended, InvalidElection, Leadership, NotLeader, TookTooLong};
 use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule};
 use windlass_testkit::on_each_cluster;
 
-const NAME: &str = "operator";
-
-/// One replica: an elector that runs, and the way to the server.
-struct Replica {
-    leadership: watch::Receiver<Leadership>,
-    fence: Fence,
-    line: Arc<AtomicU8>,
-    stop: CancellationToken,
-    run: JoinHandle<Ended>,
-}
-
-/// What the way to the server does with requests.
-const WORKS: u8 = 0;
-const FAILS: u8 = 1;
-const HANGS: u8 = 2;
-
-/// The way to the server.
-struct Line {
-    state: Arc<AtomicU8>,
-    inner: HttpService,
-}
-
-impl Service<Request<Body>> for Line {
-    type Response = Response<ResponseBody>;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        match self.state.load(Ordering::Relaxed) {
-            WORKS => Box::pin(self.inner.call(request)),
-            FAILS => Box::pin(async { Err("no route to the server".into()) }),
-            _ => Box::pin(std::future::pending()),
-        }
-    }
-}
-
-impl Replica {
-    fn start(tasks: &TaskTracker, server: &ApiServer, identity: &str) -> Self {
-        let line = Arc::new(AtomicU8::new(WORKS));
-        let state = Arc::clone(&line);
-        let layer = layer_fn(move |inner| Line { state: Arc::clone(&state), inner });
-        let client = ClientStack::new().layer(layer).around(server.service(), "default");
-        let elector = Elector::builder(client, "default", NAME).identity(identity).build();
-        let elector = elector.expect("the defaults are valid");
-        let (leadership, fence) = (elector.leadership(), elector.fence().clone());
-        let stop = CancellationToken::new();
-        let run = tasks.spawn(elector.run(stop.clone()));
-        Self { leadership, fence, line, stop, run }
-    }
-
-    async fn wait_until_leading(&mut self) {
-        self.leadership.wait_for(Leadership::is_leading).await.expect("the elector lives");
-    }
-
-    async fn wait_for_leader(&mut self, identity: &str) {
-        let standby = Leadership::Standby { leader: Some(identity.to_owned()) };
-        self.leadership.wait_for(|state| *state == standby).await.expect("the elector lives");
-    }
-
-    fn set_line(&self, state: u8) {
-        self.line.store(state, Ordering::Relaxed);
-    }
-
-    /// `ConfigMaps` through a client whose writes only the leader may send.
-    fn fenced(&self, server: &ApiServer) -> Api<ConfigMap> {
-        let stack = ClientStack::new().layer(self.fence.clone());
-        Api::default_namespaced(stack.around(server.service(), "default"))
-    }
-
-    async fn stop(self) -> Ended {
-        self.stop.cancel();
-        self.run.await.expect("the elector must not panic")
-    }
-}
+use support::{FAILS, HANGS, NAME, QUICK, Replica, holder, leases};
 
 fn config_map(name: &str) -> ConfigMap {
     let mut map = ConfigMap::default();
@@ -116,15 +31,6 @@ fn config_map(name: &str) -> ConfigMap {
 fn found<T: std::error::Error + 'static>(error: &kube::Error) -> Option<String> {
     let mut chain = windlass_informer::error_chain(error);
     chain.find_map(|error| error.downcast_ref::<T>()).map(ToString::to_string)
-}
-
-fn leases(server: &ApiServer) -> Api<Lease> {
-    Api::default_namespaced(kube::Client::new(server.service(), "default"))
-}
-
-async fn holder(leases: &Api<Lease>) -> String {
-    let lease = leases.get(NAME).await.expect("the Lease must be there");
-    lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default()
 }
 
 #[tokio::test(start_paused = true)]
@@ -293,13 +199,6 @@ async fn identities_are_unique_and_none_is_empty() {
     let empty = Elector::builder(client(), "default", NAME).identity("").build();
     assert_eq!(empty.map(drop), Err(InvalidElection::NoIdentity));
 }
-
-/// Short, for servers whose clock cannot be paused.
-const QUICK: Timing = Timing {
-    lease_duration: Duration::from_secs(3),
-    renew_deadline: Duration::from_secs(2),
-    retry_period: Duration::from_millis(300),
-};
 
 #[tokio::test]
 async fn replica_that_dies_is_followed_by_another() {

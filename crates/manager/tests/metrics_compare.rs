@@ -20,10 +20,7 @@ use windlass_informer::{ClientStack, InformerOptions, SharedInformerFactory};
 use windlass_manager::{Elector, Leadership, Metrics};
 use windlass_reconciler::{Action, Controller, Error, Reconcile, RunContext, Watch};
 use windlass_testkit::cluster::real_tier_is_on;
-use windlass_testkit::{RealCluster, RealOptions};
-
-/// The variable that says where the Go program is; `cargo xtask test --real` sets it.
-const PROGRAM: &str = "WINDLASS_METRICS_GO";
+use windlass_testkit::{RealCluster, RealOptions, go_program};
 
 const NAMES: [&str; 4] = ["succeeds", "fails", "terminal", "requeues"];
 
@@ -90,9 +87,7 @@ async fn differences_from_controller_runtime_are_those_in_the_docs() {
         println!("skipped on a real kube-apiserver: run `cargo xtask test --real`");
         return;
     }
-    let program = std::env::var_os(PROGRAM).unwrap_or_else(|| {
-        panic!("{PROGRAM} is not set: run `cargo xtask test --real`, which builds the Go program")
-    });
+    let program = go_program("metrics-go").unwrap_or_else(|error| panic!("{error}"));
     let cluster = RealCluster::start(RealOptions::default()).await.expect("a control plane");
     let namespace = "default";
     let api: Api<ConfigMap> = Api::namespaced(cluster.client().expect("a client"), namespace);

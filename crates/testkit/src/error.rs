@@ -21,6 +21,14 @@ pub enum Error {
         /// The places that were looked at.
         looked_in: String,
     },
+    /// A Go program of the tests is not on this machine; the text says how to get it.
+    #[error(
+        "the Go program {program} was not found: run `cargo xtask test --real`, which builds it"
+    )]
+    NoGoProgram {
+        /// The program's name.
+        program: String,
+    },
     /// A file, a folder or a process could not be had.
     #[error("could not {step}")]
     System {

@@ -48,6 +48,6 @@ pub use windlass_apiserver as apiserver;
 pub use cluster::{TestCluster, on_each_cluster};
 pub use error::Error;
 pub use real::{
-    CLEANUP_CONTROLLERS, ETCD_VERSION, KUBERNETES_VERSION, Pids, RealCluster, RealOptions,
-    Snapshot, WORKLOAD_CONTROLLERS,
+    AuditRecord, AuditStage, CLEANUP_CONTROLLERS, ETCD_VERSION, KUBERNETES_VERSION, Pids,
+    RealCluster, RealOptions, Snapshot, User, WORKLOAD_CONTROLLERS, go_program,
 };

@@ -9,6 +9,7 @@
 //! - [`server`]: one of the programs, started and stopped as often as wanted;
 //! - [`setup`]: files, ports and flags that make three servers one cluster;
 //! - [`ready`]: when it may be used; [`hurt`]: what may be done to it; [`etcd`]: etcd's own API;
+//! - [`users`]: users with certificates of their own; [`audit`]: who wrote what;
 //! - [`shared`]: one cluster for all tests of a process.
 //!
 //! The handle holds no task, timer or connection, so it belongs to no runtime: tests with runtimes
@@ -16,6 +17,7 @@
 //! clock: a test on a paused clock would see every wait end at once.
 
 mod assets;
+mod audit;
 mod certificates;
 mod etcd;
 mod hurt;
@@ -27,18 +29,21 @@ mod server;
 mod setup;
 mod shared;
 mod supervisor;
+mod users;
 
 use std::path::Path;
 
 use kube::config::AuthInfo;
 
 use crate::Error;
-pub use assets::{ETCD_VERSION, KUBERNETES_VERSION};
+pub use assets::{ETCD_VERSION, KUBERNETES_VERSION, go_program};
+pub use audit::{AuditRecord, AuditStage};
 pub use hurt::Snapshot;
 pub use options::{CLEANUP_CONTROLLERS, RealOptions, WORKLOAD_CONTROLLERS};
 use server::Server;
 use setup::Access;
 use supervisor::Folder;
+pub use users::User;
 
 /// A running control plane. Dropping it ends its servers and removes their files.
 ///
@@ -112,7 +117,7 @@ impl RealCluster {
     /// What a client with this bearer token needs to know.
     pub fn config_as(&self, token: &str) -> kube::Config {
         let mut config = kube::Config::new(self.access.url.clone());
-        config.root_cert = Some(vec![self.access.authority.clone()]);
+        config.root_cert = Some(vec![self.access.authority.der.clone()]);
         config.auth_info = AuthInfo { token: Some(token.to_owned().into()), ..AuthInfo::default() };
         config
     }

@@ -66,6 +66,14 @@ enum Write {
     Replace,
 }
 
+impl Observed {
+    /// Whether a replica may write the Lease: it holds it, or nobody does any more.
+    fn is_for(&self, identity: &str, now: Instant) -> bool {
+        let Record { holder, duration, .. } = &self.record;
+        holder == identity || holder.is_empty() || now >= self.since + *duration
+    }
+}
+
 impl Contest {
     pub(super) fn new(identity: String, timing: Timing, seed: u64, now: Instant) -> Self {
         Self {
@@ -112,16 +120,19 @@ impl Contest {
     pub(super) fn read(&mut self, lease: Option<Lease>, sent: Instant, now: Instant) {
         self.must_read = false;
         let Some(lease) = lease else {
-            self.observed = None;
-            self.write = Some(Write::Create);
+            // Somebody has deleted the Lease, or the server was restored. The holder may not know
+            // it yet, and makes it again: a standby gives it the time that it had.
+            if self.observed.as_ref().is_some_and(|known| !known.is_for(&self.identity, now)) {
+                self.try_again(sent, now);
+            } else {
+                self.observed = None;
+                self.write = Some(Write::Create);
+            }
             return;
         };
         self.observe(lease, now);
         let observed = self.observed.as_ref().expect("it was just observed");
-        let (record, since) = (&observed.record, observed.since);
-        let is_ours = record.holder == self.identity;
-        let is_free = record.holder.is_empty() || now >= since + record.duration;
-        if is_ours || is_free {
+        if observed.is_for(&self.identity, now) {
             self.write = Some(Write::Replace);
         } else {
             // Somebody else holds it, whatever this replica believed.

@@ -3,6 +3,8 @@
 //! First in `KUBEBUILDER_ASSETS`, as other frameworks have it, then in the project's cache folder,
 //! where `cargo xtask kube` builds them. Each program is looked for alone: what others fetch has no
 //! kube-controller-manager.
+//!
+//! [`go_program`] finds Go programs of our own, which tests run beside it.
 
 use std::env;
 use std::ffi::OsString;
@@ -16,6 +18,19 @@ pub const KUBERNETES_VERSION: &str = "1.36.3";
 
 /// The version of etcd that `cargo xtask kube` builds and the project is tested with.
 pub const ETCD_VERSION: &str = "3.6.6";
+
+/// The variable that names the folder of our Go programs; `cargo xtask test --real` sets it.
+const GO_PROGRAMS: &str = "WINDLASS_GO_PROGRAMS";
+
+/// The path of a Go program of ours that tests run, such as `election-go`.
+///
+/// # Errors
+/// [`Error::NoGoProgram`] if the environment does not say where it is, or if it is not there.
+pub fn go_program(name: &str) -> Result<PathBuf, Error> {
+    let folder = env::var_os(GO_PROGRAMS).map(PathBuf::from);
+    let path = folder.map(|folder| folder.join(name)).filter(|path| path.is_file());
+    path.ok_or_else(|| Error::NoGoProgram { program: name.to_owned() })
+}
 
 /// The folders to look in, the first match wins.
 #[derive(Debug)]

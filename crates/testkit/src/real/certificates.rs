@@ -6,12 +6,9 @@ use rcgen::{
 };
 
 /// What the servers read from files, and clients need to trust them.
-#[derive(Debug)]
 pub(super) struct Certificates {
-    /// The authority's certificate, in DER.
-    pub(super) authority_der: Vec<u8>,
-    /// The authority's certificate.
-    pub(super) authority: String,
+    /// Who signed them.
+    pub(super) authority: Authority,
     /// The API server's certificate for loopback.
     pub(super) serving: String,
     /// The key to [`serving`](Self::serving).
@@ -20,6 +17,15 @@ pub(super) struct Certificates {
     pub(super) account_key: String,
     /// The public half of [`account_key`](Self::account_key).
     pub(super) account_public_key: String,
+}
+
+/// Signs the certificates of servers and of users.
+pub(super) struct Authority {
+    /// Its own certificate, in DER.
+    pub(super) der: Vec<u8>,
+    /// Its own certificate.
+    pub(super) pem: String,
+    issuer: Issuer<'static, KeyPair>,
 }
 
 impl Certificates {
@@ -38,17 +44,32 @@ impl Certificates {
         serving.distinguished_name.push(DnType::CommonName, "kube-apiserver");
         serving.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         let serving_key = KeyPair::generate()?;
-        let issuer = Issuer::new(authority, authority_key);
-        let serving = serving.signed_by(&serving_key, &issuer)?;
+        let authority = Authority {
+            der: authority_certificate.der().to_vec(),
+            pem: authority_certificate.pem(),
+            issuer: Issuer::new(authority, authority_key),
+        };
+        let serving = serving.signed_by(&serving_key, &authority.issuer)?;
 
         let account_key = KeyPair::generate()?;
         Ok(Self {
-            authority_der: authority_certificate.der().to_vec(),
-            authority: authority_certificate.pem(),
+            authority,
             serving: serving.pem(),
             serving_key: serving_key.serialize_pem(),
             account_key: account_key.serialize_pem(),
             account_public_key: account_key.public_key_pem(),
         })
+    }
+}
+
+impl Authority {
+    /// A certificate for the user of this name, and its key.
+    pub(super) fn client(&self, name: &str) -> Result<(String, String), rcgen::Error> {
+        let mut client = CertificateParams::default();
+        client.distinguished_name.push(DnType::CommonName, name);
+        client.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let key = KeyPair::generate()?;
+        let certificate = client.signed_by(&key, &self.issuer)?;
+        Ok((certificate.pem(), key.serialize_pem()))
     }
 }

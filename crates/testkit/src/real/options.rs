@@ -18,6 +18,7 @@ pub const WORKLOAD_CONTROLLERS: [&str; 6] = [
 pub struct RealOptions {
     pub(super) controllers: Vec<String>,
     pub(super) apiserver_flags: Vec<String>,
+    pub(super) is_audited: bool,
 }
 
 impl RealOptions {
@@ -42,6 +43,14 @@ impl RealOptions {
     #[must_use]
     pub fn apiserver_flag(mut self, flag: impl Into<String>) -> Self {
         self.apiserver_flags.push(flag.into());
+        self
+    }
+
+    /// Lets kube-apiserver log all writes, for
+    /// [`RealCluster::audit_log`](super::RealCluster::audit_log). Default: it does not.
+    #[must_use]
+    pub fn audit_log(mut self) -> Self {
+        self.is_audited = true;
         self
     }
 }

@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use http::Uri;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::RealCluster;
 use super::assets::Assets;
-use super::certificates::Certificates;
+use super::audit;
+use super::certificates::{Authority, Certificates};
 use super::options::RealOptions;
 use super::ports;
 use super::server::Server;
@@ -30,14 +31,13 @@ const GARBAGE: &str = "400";
 pub(super) struct Access {
     pub(super) url: Uri,
     pub(super) etcd_port: u16,
-    /// The certificate of the authority, in DER.
-    pub(super) authority: Vec<u8>,
+    pub(super) authority: Authority,
     pub(super) admin_token: String,
     pub(super) powerless_token: String,
     pub(super) kubeconfig: PathBuf,
 }
 
-/// Tokens are secrets: they do not show.
+/// Tokens and keys are secrets: they do not show.
 impl fmt::Debug for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Access").field("url", &self.url).finish_non_exhaustive()
@@ -57,6 +57,8 @@ pub(super) fn prepare(options: &RealOptions) -> Result<RealCluster, Error> {
     let (etcd_port, peer_port, port) = (ports::free()?, ports::free()?, ports::free()?);
     let access = write_files(folder.path(), etcd_port, port)?;
     let path = folder.path();
+    let mut flags = if options.is_audited { audit::prepare(path)? } else { Vec::new() };
+    flags.extend_from_slice(&options.apiserver_flags);
     Ok(RealCluster {
         controller_manager: controller_manager.map(|command| {
             let command = controller_manager_flags(command, &options.controllers);
@@ -64,7 +66,7 @@ pub(super) fn prepare(options: &RealOptions) -> Result<RealCluster, Error> {
         }),
         apiserver: Server::new(
             "kube-apiserver",
-            apiserver_flags(apiserver, etcd_port, port, &options.apiserver_flags),
+            apiserver_flags(apiserver, etcd_port, port, &flags),
             path,
         ),
         etcd: Server::new("etcd", etcd_flags(etcd, etcd_port, peer_port), path),
@@ -82,21 +84,22 @@ fn write_files(folder: &Path, etcd_port: u16, port: u16) -> Result<Access, Error
          {powerless_token},bob,bob\n"
     );
     let kubeconfig = folder.join("kubeconfig");
+    let admin = json!({ "token": admin_token });
     for (name, content) in [
-        ("ca.crt", &certificates.authority),
+        ("ca.crt", &certificates.authority.pem),
         ("serving.crt", &certificates.serving),
         ("serving.key", &certificates.serving_key),
         ("account.key", &certificates.account_key),
         ("account.pub", &certificates.account_public_key),
         ("tokens.csv", &tokens),
-        ("kubeconfig", &kubeconfig_text(folder, &url, &admin_token)),
+        ("kubeconfig", &kubeconfig_text(folder, &url, &admin)),
     ] {
         fs::write(folder.join(name), content).map_err(Error::system(format!("write {name}")))?;
     }
     Ok(Access {
         url: url.parse().expect("a URL with a port must be a URI"),
         etcd_port,
-        authority: certificates.authority_der,
+        authority: certificates.authority,
         admin_token,
         powerless_token,
         kubeconfig,
@@ -104,7 +107,7 @@ fn write_files(folder: &Path, etcd_port: u16, port: u16) -> Result<Access, Error
 }
 
 /// JSON is YAML, and everything that reads a kubeconfig reads it.
-fn kubeconfig_text(folder: &Path, url: &str, token: &str) -> String {
+pub(super) fn kubeconfig_text(folder: &Path, url: &str, user: &Value) -> String {
     let authority = folder.join("ca.crt");
     json!({
         "apiVersion": "v1",
@@ -113,8 +116,8 @@ fn kubeconfig_text(folder: &Path, url: &str, token: &str) -> String {
             "name": "windlass",
             "cluster": { "server": url, "certificate-authority": authority },
         }],
-        "users": [{ "name": "admin", "user": { "token": token } }],
-        "contexts": [{ "name": "windlass", "context": { "cluster": "windlass", "user": "admin" } }],
+        "users": [{ "name": "user", "user": user }],
+        "contexts": [{ "name": "windlass", "context": { "cluster": "windlass", "user": "user" } }],
         "current-context": "windlass",
     })
     .to_string()
@@ -160,6 +163,7 @@ fn apiserver_flags(mut apiserver: Command, etcd_port: u16, port: u16, more: &[St
             "--tls-cert-file=serving.crt",
             "--tls-private-key-file=serving.key",
             "--token-auth-file=tokens.csv",
+            "--client-ca-file=ca.crt",
             "--authorization-mode=RBAC",
             "--service-account-issuer=https://kubernetes.default.svc",
             "--service-account-key-file=account.pub",

@@ -123,6 +123,19 @@ fn leader_whose_lease_was_deleted_makes_it_again() {
 }
 
 #[test]
+fn standby_gives_the_holder_of_a_lease_that_was_deleted_the_rest_of_its_time() {
+    let now = Instant::now();
+    let mut contest = contest("b", now);
+    contest.read(Some(lease("a", 1, 0)), now, now);
+    let almost = now + LEASE - Duration::from_millis(1);
+    contest.read(None, almost, almost);
+    assert!(matches!(contest.next(almost, time()), Step::Wait(_)));
+    let later = now + LEASE + Duration::from_secs(3);
+    contest.read(None, later, later);
+    assert!(matches!(contest.next(later, time()), Step::Create(_)));
+}
+
+#[test]
 fn standby_takes_over_only_what_it_has_seen_unchanged_for_the_whole_lease() {
     let now = Instant::now();
     let mut contest = contest("b", now);

@@ -1,0 +1,229 @@
+//! What the audit log shows of an election: who held the Lease when, and who wrote when.
+//!
+//! All times are the server's, so no clock of a replica matters.
+
+use jiff::{SignedDuration, Timestamp};
+use windlass_testkit::{AuditRecord, AuditStage};
+
+/// The name of the Lease.
+pub const LEASE: &str = "operator";
+/// The label by which the operator finds its objects: `parent` or `child`.
+pub const LABEL: &str = "failover";
+/// The field that is copied from a parent to its child.
+pub const VALUE: &str = "value";
+/// An annotation of a parent: the last value that the operator has seen.
+pub const SEEN: &str = "windlass.dev/seen";
+/// An annotation of a parent: how many values the operator has seen.
+pub const COUNT: &str = "windlass.dev/count";
+/// How many parents the operator reconciles at once.
+pub const WORKERS: usize = 4;
+
+/// What the user agents of the operator begin with.
+const AGENT: &str = "begun/";
+
+/// The user agent of a request that begins at this time. So the audit log shows it.
+pub fn agent(begun: Timestamp) -> String {
+    format!("{AGENT}{begun}")
+}
+
+/// A successful write of the Lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseWrite {
+    /// The version that it made.
+    pub version: u64,
+    /// Who wrote.
+    pub user: String,
+    /// Who holds the Lease since then; empty if nobody does.
+    pub holder: String,
+    /// How often the holder has changed.
+    pub transitions: i64,
+    /// How long the Lease lasts without a renewal.
+    pub duration: SignedDuration,
+    /// When the server received it.
+    pub received: Timestamp,
+}
+
+/// A write of a replica that did not hold the Lease when the server received it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LateWrite {
+    /// Who wrote.
+    pub user: String,
+    /// The verb and the path.
+    pub request: String,
+    /// The status code of the answer, if there was one.
+    pub code: Option<u16>,
+    /// When its process began it: see [`agent`].
+    pub begun: Option<Timestamp>,
+    /// How long the user had not held the Lease; `None` if it never had.
+    pub late: Option<SignedDuration>,
+    /// Whether it can do no harm: it was applied, so the leader's next run repairs it, or it
+    /// carries a version, so it changes nothing that somebody else has written.
+    pub is_harmless: bool,
+}
+
+/// The successful writes of a Lease, in the order of its versions.
+pub fn lease_writes(log: &[AuditRecord], namespace: &str, name: &str) -> Vec<LeaseWrite> {
+    let mut writes: Vec<_> = log
+        .iter()
+        .filter(|record| record.stage == AuditStage::ResponseComplete)
+        .filter(|record| record.resource == "leases" && record.namespace == namespace)
+        .filter(|record| matches!(record.code, Some(200 | 201)))
+        .filter_map(|record| {
+            let lease = record.answer.as_ref()?;
+            let (metadata, spec) = (&lease["metadata"], &lease["spec"]);
+            (metadata["name"] == name).then(|| LeaseWrite {
+                version: metadata["resourceVersion"]
+                    .as_str()
+                    .and_then(|v| v.parse().ok())
+                    .unwrap_or(0),
+                user: record.user.clone(),
+                holder: spec["holderIdentity"].as_str().unwrap_or_default().to_owned(),
+                transitions: spec["leaseTransitions"].as_i64().unwrap_or_default(),
+                duration: SignedDuration::from_secs(
+                    spec["leaseDurationSeconds"].as_i64().unwrap_or_default(),
+                ),
+                received: record.received,
+            })
+        })
+        .collect();
+    writes.sort_by_key(|write| write.version);
+    writes
+}
+
+/// Checks that a Lease had one holder at a time: it changes hands when it was released, or after
+/// nobody has renewed it for as long as it lasts. Returns how often it changed hands.
+///
+/// # Errors
+/// Returns the first two writes that must not follow each other.
+pub fn check_history(writes: &[LeaseWrite]) -> Result<usize, String> {
+    let mut changes = 0;
+    for pair in writes.windows(2) {
+        let [before, after] = pair else { continue };
+        let is_renewed = before.holder == after.holder;
+        let is_released = after.holder.is_empty() && before.user == after.user;
+        let is_free = before.holder.is_empty()
+            || after.received.duration_since(before.received) >= before.duration;
+        let is_counted =
+            after.transitions == before.transitions + i64::from(!is_renewed && !is_released);
+        if !(is_renewed || is_released || is_free) || !is_counted {
+            return Err(format!("{before:?} was followed by {after:?}"));
+        }
+        changes += usize::from(!is_renewed && !is_released);
+    }
+    Ok(changes)
+}
+
+/// The writes of replicas that did not hold the Lease, and how many writes there were in total.
+/// Writes of the Lease itself and of events are left out: standbys write them, too.
+pub fn late_writes(
+    log: &[AuditRecord],
+    leases: &[LeaseWrite],
+    is_replica: impl Fn(&str) -> bool,
+) -> (Vec<LateWrite>, usize) {
+    let spans = spans(leases);
+    let received = log
+        .iter()
+        .filter(|record| record.stage == AuditStage::RequestReceived && is_replica(&record.user))
+        .filter(|record| !matches!(record.resource.as_str(), "leases" | "events"));
+    let (mut late, mut total) = (Vec::new(), 0);
+    for record in received {
+        total += 1;
+        let past = &spans[..spans.partition_point(|(_, since)| *since <= record.received)];
+        if past.last().is_some_and(|(holder, _)| *holder == record.user) {
+            continue;
+        }
+        let last = past.iter().rposition(|(holder, _)| *holder == record.user);
+        let lost = last.map(|last| past[last + 1].1);
+        let is_answer = |answer: &&AuditRecord| {
+            answer.id == record.id && answer.stage == AuditStage::ResponseComplete
+        };
+        let is_applied = record.verb == "patch" && record.uri.contains("force=true");
+        late.push(LateWrite {
+            user: record.user.clone(),
+            request: format!("{} {}", record.verb, record.uri),
+            code: log.iter().find(is_answer).and_then(|answer| answer.code),
+            begun: record.agent.strip_prefix(AGENT).and_then(|time| time.parse().ok()),
+            late: lost.map(|lost| record.received.duration_since(lost)),
+            is_harmless: is_applied || record.verb == "update",
+        });
+    }
+    (late, total)
+}
+
+/// Which user held the Lease, since when. It ends when the server *receives* the write that ends it, which
+/// is a little early: leaders stop long before.
+fn spans(leases: &[LeaseWrite]) -> Vec<(&str, Timestamp)> {
+    let mut spans: Vec<(&str, Timestamp)> = Vec::new();
+    for write in leases {
+        // Whoever writes the Lease writes itself into it, or releases it.
+        let user = if write.holder.is_empty() { "" } else { &write.user };
+        if spans.last().is_none_or(|(holder, _)| *holder != user) {
+            spans.push((user, write.received));
+        }
+    }
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn time(second: i64) -> Timestamp {
+        Timestamp::from_second(second).expect("a time")
+    }
+
+    fn lease(holder: &str, transitions: i64, second: i64) -> LeaseWrite {
+        LeaseWrite {
+            version: second.unsigned_abs(),
+            user: if holder.is_empty() { "a" } else { holder }.to_owned(),
+            holder: holder.to_owned(),
+            transitions,
+            duration: SignedDuration::from_secs(4),
+            received: time(second),
+        }
+    }
+
+    #[test]
+    fn lease_changes_hands_after_a_release_or_when_it_has_expired() {
+        let history = [
+            lease("a", 0, 1),
+            lease("a", 0, 3),
+            lease("", 0, 4),
+            lease("b", 1, 5),
+            lease("c", 2, 9),
+        ];
+        assert_eq!(check_history(&history), Ok(2));
+        check_history(&[lease("a", 0, 1), lease("b", 1, 4)]).expect_err("it was not expired");
+        check_history(&[lease("a", 0, 1), lease("b", 0, 9)]).expect_err("it was not counted");
+        let mut release = lease("", 0, 2);
+        release.user = "b".to_owned();
+        check_history(&[lease("a", 0, 1), release]).expect_err("somebody else released it");
+    }
+
+    #[test]
+    fn write_of_a_replica_that_does_not_hold_the_lease_is_found() {
+        let leases = [lease("a", 0, 2), lease("a", 0, 4), lease("b", 1, 9)];
+        let write = |user: &str, verb: &str, uri: &str, second| AuditRecord {
+            user: user.to_owned(),
+            verb: verb.to_owned(),
+            uri: uri.to_owned(),
+            agent: agent(time(second - 1)),
+            received: time(second),
+            ..AuditRecord::default()
+        };
+        let log = [
+            write("a", "update", "/x", 1),
+            write("a", "update", "/x", 3),
+            write("a", "patch", "/x?force=true", 10),
+            write("a", "patch", "/x", 11),
+            write("b", "update", "/x", 10),
+            write("controller-manager", "delete", "/x", 10),
+        ];
+        let (late, total) = late_writes(&log, &leases, |user| user.len() == 1);
+        assert_eq!(total, 5);
+        assert_eq!(late[0].begun, Some(time(0)));
+        let shown: Vec<_> = late.iter().map(|write| (write.late, write.is_harmless)).collect();
+        let seconds = |seconds| Some(SignedDuration::from_secs(seconds));
+        assert_eq!(shown, [(None, true), (seconds(1), true), (seconds(2), false)]);
+    }
+}
