@@ -7,6 +7,7 @@
 //! - [`mod@test`]: all tests, or those on a real control plane;
 //! - [`conformance`]: compares the embedded API server with recordings of the real one;
 //! - [`deps`]: checks of the dependencies, by cargo-deny and by rules of our own;
+//! - [`image`]: the image of the website operator, built and run without Docker;
 //! - [`mod@bench`]: benchmarks beside our peers, in one go on one machine;
 //! - [`nightly`]: what takes too long for every change;
 //! - [`promtool`]: checks of the dashboard and the alert rules;
@@ -20,6 +21,7 @@ mod cache;
 mod ci;
 mod conformance;
 mod deps;
+mod image;
 mod kube;
 mod metrics_go;
 mod nightly;

@@ -16,6 +16,7 @@ pub mod deployment;
 pub mod hosts;
 mod labels;
 pub mod reconciler;
+pub mod run;
 pub mod service;
 pub mod website;
 

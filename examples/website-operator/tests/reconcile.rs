@@ -17,10 +17,11 @@ use windlass_apiserver::{ApiServer, Fault, FaultRule};
 
 async fn stage() -> (Stage, ApiServer) {
     let server = ApiServer::new();
-    let client = || ClientStack::new().around(server.service(), "default");
-    install_crd(&client(), &Website::crd()).await.expect("the definition is accepted");
-    let namespaces = ["default", "kube-public"];
-    (Stage::start(client(), client(), Made::ByWorkloads, namespaces), server)
+    let client = ClientStack::new().around(server.service(), "default");
+    install_crd(&client, &Website::crd()).await.expect("the definition is accepted");
+    let own = server.clone();
+    let connect = move |stack: ClientStack| stack.around(own.service(), "default");
+    (Stage::start(connect, client, Made::ByWorkloads, ["default", "kube-public"]), server)
 }
 
 /// On the paused clock this passes when nobody has anything to do, except to wait for longer.

@@ -1,6 +1,8 @@
 //! What the tests share: the operator at work on a cluster, and a look at what it made.
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
+pub(crate) mod manifests;
+
 use std::fmt::Debug;
 
 use k8s_openapi::NamespaceResourceScope;
@@ -15,8 +17,10 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use website_operator::demo::wait_until;
-use website_operator::{Website, WebsiteSpec, controller, hosts, reconciler};
-use windlass::informer::SharedInformerFactory;
+use website_operator::run::manager;
+use website_operator::{Website, WebsiteSpec, hosts};
+use windlass::informer::{ClientStack, SharedInformerFactory};
+use windlass::manager::Options;
 use windlass::reconciler::find_condition;
 use windlass_workloads::Workloads;
 
@@ -27,7 +31,7 @@ pub(crate) struct Stage {
     pub(crate) namespace: String,
     /// Where the hosts are kept.
     pub(crate) hosts_namespace: String,
-    factories: Vec<SharedInformerFactory>,
+    factory: SharedInformerFactory,
     stop: CancellationToken,
     running: JoinSet<()>,
 }
@@ -40,19 +44,25 @@ pub(crate) enum Made {
 }
 
 impl Stage {
-    /// Starts the operator with a client of its own. `client` has all rights; the definition and
+    /// Starts the operator with clients of its own. `client` has all rights; the definition and
     /// both namespaces are there.
     pub(crate) fn start(
-        operator: Client,
+        connect: impl Fn(ClientStack) -> Client + Send + Sync + 'static,
         client: Client,
         made: Made,
         [namespace, hosts_namespace]: [&str; 2],
     ) -> Self {
         let (stop, mut running) = (CancellationToken::new(), JoinSet::new());
-        let own = SharedInformerFactory::new(operator);
-        let built = controller().build(&own, reconciler(hosts_namespace)).expect("it fits");
-        let token = stop.clone();
-        running.spawn(async move { built.run(token).await.expect("the operator runs") });
+        // No sockets: the paused clock does not wait for them.
+        let mut options = Options::default();
+        options.health_probe_bind_address = "0".to_owned();
+        options.metrics_bind_address = "0".to_owned();
+        options.leader_election_namespace = Some(hosts_namespace.to_owned());
+        let operator = manager(options, hosts_namespace)
+            .connect(move |stack| Ok(connect(stack)))
+            .without_logs()
+            .run_until(stop.clone());
+        running.spawn(async move { operator.await.expect("the operator runs") });
         let factory = SharedInformerFactory::new(client.clone());
         let mut workloads = Workloads::new(&factory);
         if made == Made::ByKubernetes {
@@ -61,8 +71,7 @@ impl Stage {
         let token = stop.clone();
         running.spawn(async move { workloads.run(token).await.expect("the workloads run") });
         let [namespace, hosts_namespace] = [namespace, hosts_namespace].map(str::to_owned);
-        let factories = vec![factory, own];
-        Self { client, namespace, hosts_namespace, factories, stop, running }
+        Self { client, namespace, hosts_namespace, factory, stop, running }
     }
 
     pub(crate) fn api<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(
@@ -83,7 +92,7 @@ impl Stage {
             + 'static,
     {
         let key = windlass::indexer::ObjectKey::namespaced(&self.namespace, name);
-        let waited = wait_until::<K>(&self.factories[0], what, |lister| {
+        let waited = wait_until::<K>(&self.factory, what, |lister| {
             Ok(lister.get(&key)?.is_some_and(|object| is_so(&object)))
         });
         waited.await.expect("it becomes so");
@@ -100,7 +109,7 @@ impl Stage {
             + 'static,
     {
         let key = windlass::indexer::ObjectKey::namespaced(&self.namespace, name);
-        let waited = wait_until::<K>(&self.factories[0], "it is gone", |lister| {
+        let waited = wait_until::<K>(&self.factory, "it is gone", |lister| {
             Ok(lister.get(&key)?.is_none())
         });
         waited.await.expect("it goes");
@@ -184,14 +193,30 @@ impl Stage {
         reasons
     }
 
+    /// Waits until there is an event about a Website.
+    pub(crate) async fn until_event(&self, site: &str, reason: &str) {
+        let is_about = |event: &Event| {
+            event.involved_object.kind.as_deref() == Some("Website")
+                && event.involved_object.name.as_deref() == Some(site)
+                && event.reason.as_deref() == Some(reason)
+        };
+        let waited = wait_until::<Event>(&self.factory, "there is an event", |lister| {
+            for event in &lister.list() {
+                if is_about(&*event.get()?) {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        });
+        waited.await.expect("it is written");
+    }
+
     pub(crate) async fn end(mut self) {
         self.stop.cancel();
         while let Some(ended) = self.running.join_next().await {
             ended.expect("no panic");
         }
-        for factory in self.factories {
-            factory.shut_down().await;
-        }
+        self.factory.shut_down().await;
     }
 }
 
