@@ -1,6 +1,8 @@
 //! The program, as people run it: it tells its story with no cluster at hand, and prints its
 //! definition.
 
+mod common;
+
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
@@ -106,7 +108,9 @@ fn printed_definition_is_the_committed_one() {
 
 #[test]
 fn no_cluster_is_guessed() {
-    let refused = program().arg("run").env_clear().output().expect("it runs");
+    // The flags of the Deployment are valid, too: otherwise clap would complain first.
+    let arguments = common::manifests::arguments();
+    let refused = program().args(arguments).env_clear().output().expect("it runs");
     assert!(!refused.status.success());
     let told = String::from_utf8_lossy(&refused.stderr);
     assert!(told.contains("Give --kubeconfig FILE"), "{told}");
