@@ -46,10 +46,8 @@ fn admin(cluster: &RealCluster) -> Client {
 /// A token of the operator's ServiceAccount, as a pod gets it.
 async fn token(client: Client) -> String {
     let accounts: Api<ServiceAccount> = Api::namespaced(client, OPERATOR);
-    let request = TokenRequest {
-        spec: Some(TokenRequestSpec::default()),
-        ..TokenRequest::default()
-    };
+    let request =
+        TokenRequest { spec: Some(TokenRequestSpec::default()), ..TokenRequest::default() };
     let granted = accounts.create_token_request(OPERATOR, &PostParams::default(), &request).await;
     granted.expect("a token").status.and_then(|status| status.token).expect("a token")
 }
@@ -75,11 +73,13 @@ async fn operator_does_its_work_with_its_own_rights_on_a_real_server() {
 
 /// What `--metrics-secure` asks the server for each reader of the metrics.
 async fn secure_metrics_can_ask(client: Client) {
-    let review: TokenReview = serde_json::from_value(json!({"spec": {"token": "none"}})).expect("one");
+    let review: TokenReview =
+        serde_json::from_value(json!({"spec": {"token": "none"}})).expect("one");
     let reviews: Api<TokenReview> = Api::all(client.clone());
     let asked = reviews.create(&PostParams::default(), &review).await.expect("it may ask");
     assert_ne!(asked.status.and_then(|status| status.authenticated), Some(true));
-    let wish = json!({"user": "somebody", "nonResourceAttributes": {"path": "/metrics", "verb": "get"}});
+    let wish =
+        json!({"user": "somebody", "nonResourceAttributes": {"path": "/metrics", "verb": "get"}});
     let review: SubjectAccessReview = serde_json::from_value(json!({"spec": wish})).expect("one");
     let reviews: Api<SubjectAccessReview> = Api::all(client);
     let asked = reviews.create(&PostParams::default(), &review).await.expect("it may ask");
@@ -137,7 +137,11 @@ async fn real_server_refuses_what_the_rules_forbid_in_their_words() {
         ("www", with_files(&["page.html"]), "index.html is missing"),
         ("www", with_files(&["index.html", "a/b.html"]), "there are no folders"),
         ("1www", with_files(&["index.html"]), "the name must be a DNS label"),
-        ("www", WebsiteSpec { replicas: 11, ..with_files(&["index.html"]) }, "less than or equal to 10"),
+        (
+            "www",
+            WebsiteSpec { replicas: 11, ..with_files(&["index.html"]) },
+            "less than or equal to 10",
+        ),
     ] {
         let refused = sites.create(&PostParams::default(), &Website::new(name, spec)).await;
         assert_refused(refused, told);

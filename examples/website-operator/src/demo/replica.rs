@@ -77,6 +77,17 @@ impl Replica {
         }
     }
 
+    /// Waits until `/readyz?verbose` has this in it, and returns what it says.
+    pub(super) async fn wait_until_it_says(&self, part: &str) -> Result<String> {
+        loop {
+            let said = get(self.probes, "/readyz?verbose").await?;
+            if said.contains(part) {
+                return Ok(said);
+            }
+            sleep(ASK_EVERY).await;
+        }
+    }
+
     /// `kill -9`: it has no time to say goodbye.
     pub(super) async fn kill(&mut self) -> Result<()> {
         self.process.kill().await.with_context(|| format!("{} cannot be killed", self.name))
@@ -87,7 +98,7 @@ impl Replica {
 ///
 /// # Errors
 /// If there is no answer, or one that is not 200.
-pub(super) async fn get(address: SocketAddr, path: &str) -> Result<String> {
+async fn get(address: SocketAddr, path: &str) -> Result<String> {
     let mut connection = TcpStream::connect(address).await?;
     let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
     connection.write_all(request.as_bytes()).await?;

@@ -8,15 +8,15 @@ use anyhow::{Context as _, Result};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
-use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::ResourceExt as _;
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use tokio::time::{Instant, interval, sleep};
 use windlass::indexer::ObjectKey;
 use windlass::informer::SharedInformerFactory;
 use windlass::reconciler::find_condition;
 
-use super::replica::{Replica, TIMING, get};
+use super::replica::{Replica, TIMING};
 use super::wait::wait_until;
 use crate::hosts;
 use crate::run::LEASE;
@@ -53,7 +53,9 @@ impl<'a> Story<'a> {
 
     /// Tells all of it. Does not return unless it should end.
     pub(super) async fn tell(&mut self, ends: bool) -> Result<()> {
-        say("An API server runs in this process, with the controllers that make pods of Deployments.");
+        say(
+            "An API server runs in this process, with the controllers that make pods of Deployments.",
+        );
         self.replicas_start().await?;
         self.websites_are_created().await?;
         self.one_is_scaled().await?;
@@ -61,7 +63,9 @@ impl<'a> Story<'a> {
         self.one_is_deleted().await?;
         say("");
         if ends {
-            say("That was all. Without --exit everything stays up, and the curl lines go on working.");
+            say(
+                "That was all. Without --exit everything stays up, and the curl lines go on working.",
+            );
             return Ok(());
         }
         say("Everything stays up until Ctrl-C. The replicas are now:");
@@ -86,7 +90,8 @@ impl<'a> Story<'a> {
         let standby = self.replicas.iter().find(|replica| replica.name != leader);
         let standby = standby.context("there must be a standby")?;
         say(&format!("   {}, a standby, says at /readyz?verbose:", standby.name));
-        for line in get(standby.probes, "/readyz?verbose").await?.lines() {
+        let knows = standby.wait_until_it_says(&format!("{leader}_"));
+        for line in patiently("it knows who leads", knows).await?.lines() {
             say(&format!("     {line}"));
         }
         say("   Ask them yourself, in another terminal:");
@@ -100,14 +105,15 @@ impl<'a> Story<'a> {
         self.create("shop", 1).await?;
         self.wait_until_ready("blog", 2).await?;
         self.wait_until_ready("shop", 1).await?;
-        self.show().await
+        self.show("blog").await?;
+        self.show("shop").await
     }
 
     async fn one_is_scaled(&mut self) -> Result<()> {
         self.chapter("3. The shop is scaled to three.").await;
         self.patch("shop", json!({"spec": {"replicas": 3}})).await?;
         self.wait_until_ready("shop", 3).await?;
-        self.show().await
+        self.show("shop").await
     }
 
     async fn leader_is_killed(&mut self) -> Result<()> {
@@ -126,7 +132,7 @@ impl<'a> Story<'a> {
         self.wait_until_ready("blog", 4).await?;
         let took = since.elapsed().as_secs_f64();
         say(&format!("   The blog has its four pods {took:.1} s after the kill:"));
-        self.show().await?;
+        self.show("blog").await?;
 
         // What the Deployment of the operator would do.
         let name = format!("replica-{}", REPLICAS + 1);
@@ -149,8 +155,10 @@ impl<'a> Story<'a> {
         self.wait_for::<Deployment>("its Deployment is gone", "shop", |made| made.is_none())
             .await?;
         say(&format!("   Hosts after:  {}", self.hosts().await?));
-        say("   The finalizer freed the host, which is kept in another object. The rest had an owner.");
-        self.show().await
+        say(
+            "   The finalizer freed the host, which is kept in another object. The rest had an owner.",
+        );
+        Ok(())
     }
 }
 
@@ -173,24 +181,24 @@ impl Story<'_> {
         ));
     }
 
-    /// The Websites, and what was made for them.
-    async fn show(&self) -> Result<()> {
-        let sites = self.api::<Website>().list(&ListParams::default()).await?;
-        for site in sites {
-            let status = site.status.clone().unwrap_or_default();
-            let ready = find_condition(&status.conditions, "Ready");
-            let ready = ready.map(|ready| ready.message.clone()).unwrap_or_default();
-            let name = site.name_any();
-            say(&format!("   Website {name} ({}): {ready}", site.spec.host));
-            let made = self.api::<Deployment>().get(&name).await?.name_any();
-            let map = self.api::<ConfigMap>().get(&name).await?.name_any();
-            let service = self.api::<Service>().get(&name).await?.name_any();
-            let of_site = format!("app.kubernetes.io/instance={name}");
-            let pods = self.api::<Pod>().list(&ListParams::default().labels(&of_site)).await?;
-            let pods: Vec<String> = pods.iter().map(Pod::name_any).collect();
-            say(&format!("     configmap/{map} service/{service} deployment/{made}"));
-            say(&format!("     pods: {}", pods.join(" ")));
-        }
+    /// A Website, and what was made for it.
+    async fn show(&self, name: &str) -> Result<()> {
+        let site = self.api::<Website>().get(name).await?;
+        let status = site.status.unwrap_or_default();
+        let ready = find_condition(&status.conditions, "Ready").map(|ready| ready.message.clone());
+        say(&format!(
+            "   Website {name} ({}): {}",
+            site.spec.host,
+            ready.as_deref().unwrap_or("nothing is known")
+        ));
+        let made = self.api::<Deployment>().get(name).await?.name_any();
+        let map = self.api::<ConfigMap>().get(name).await?.name_any();
+        let service = self.api::<Service>().get(name).await?.name_any();
+        let of_site = format!("app.kubernetes.io/instance={name}");
+        let pods = self.api::<Pod>().list(&ListParams::default().labels(&of_site)).await?;
+        let pods: Vec<String> = pods.iter().map(Pod::name_any).collect();
+        say(&format!("     configmap/{map} service/{service} deployment/{made}"));
+        say(&format!("     pods: {}", pods.join(" ")));
         Ok(())
     }
 
@@ -254,7 +262,8 @@ impl Story<'_> {
 
     async fn create(&self, name: &str, replicas: i32) -> Result<()> {
         let page = format!("<h1>{name}</h1>");
-        let spec = WebsiteSpec { replicas, ..WebsiteSpec::new(format!("{name}.example.com"), page) };
+        let spec =
+            WebsiteSpec { replicas, ..WebsiteSpec::new(format!("{name}.example.com"), page) };
         self.api().create(&PostParams::default(), &Website::new(name, spec)).await?;
         Ok(())
     }

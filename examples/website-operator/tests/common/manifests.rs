@@ -37,9 +37,9 @@ pub(crate) async fn apply(client: &Client) {
 
 /// The arguments of the operator in its Deployment.
 pub(crate) fn arguments() -> Vec<String> {
-    let made = manifests().into_iter().find(|object| {
-        object.types.as_ref().is_some_and(|types| types.kind == "Deployment")
-    });
+    let made = manifests()
+        .into_iter()
+        .find(|object| object.types.as_ref().is_some_and(|types| types.kind == "Deployment"));
     let made = made.expect("a Deployment");
     let arguments = made.data.pointer("/spec/template/spec/containers/0/args").cloned();
     let arguments = arguments.as_ref().and_then(Value::as_array).expect("arguments").iter();

@@ -109,9 +109,8 @@ impl Stage {
             + 'static,
     {
         let key = windlass::indexer::ObjectKey::namespaced(&self.namespace, name);
-        let waited = wait_until::<K>(&self.factory, "it is gone", |lister| {
-            Ok(lister.get(&key)?.is_none())
-        });
+        let waited =
+            wait_until::<K>(&self.factory, "it is gone", |lister| Ok(lister.get(&key)?.is_none()));
         waited.await.expect("it goes");
     }
 
