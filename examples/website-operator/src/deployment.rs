@@ -2,8 +2,9 @@
 
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
 use k8s_openapi::api::core::v1::{
-    Capabilities, ConfigMapVolumeSource, Container, ContainerPort, HTTPGetAction,
-    PodSecurityContext, PodSpec, PodTemplateSpec, Probe, SecurityContext, Volume, VolumeMount,
+    Capabilities, ConfigMapVolumeSource, Container, ContainerPort, EmptyDirVolumeSource,
+    HTTPGetAction, PodSecurityContext, PodSpec, PodTemplateSpec, Probe, SecurityContext, Volume,
+    VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -49,7 +50,7 @@ fn pod(site: &Website) -> PodSpec {
             // The server writes its process id and buffers here; the rest is read-only.
             Volume {
                 name: "tmp".to_owned(),
-                empty_dir: Some(Default::default()),
+                empty_dir: Some(EmptyDirVolumeSource::default()),
                 ..Volume::default()
             },
         ]),

@@ -6,7 +6,7 @@ use kube::CustomResourceExt as _;
 use website_operator::demo::{self, Telling};
 use website_operator::{Website, run};
 
-/// A ConfigMap, a Deployment and a Service for every Website.
+/// Makes a `ConfigMap`, a Deployment and a Service of every Website.
 ///
 /// Without a command it tells a story, with three replicas of itself, on an API server in this
 /// process. It touches no other cluster.

@@ -1,5 +1,5 @@
 //! The operator as it is deployed: on a real kube-apiserver, with the manifests of `deploy/`, as its
-//! own ServiceAccount with its own Roles. The same steps run on the embedded API server, too.
+//! own `ServiceAccount` with its own Roles. The same steps run on the embedded API server, too.
 
 mod common;
 
@@ -43,7 +43,7 @@ fn admin(cluster: &RealCluster) -> Client {
     ClientStack::new().connect(cluster.config()).expect("a client")
 }
 
-/// A token of the operator's ServiceAccount, as a pod gets it.
+/// A token of the operator's `ServiceAccount`, as a pod gets it.
 async fn token(client: Client) -> String {
     let accounts: Api<ServiceAccount> = Api::namespaced(client, OPERATOR);
     let request =
@@ -144,18 +144,18 @@ async fn real_server_refuses_what_the_rules_forbid_in_their_words() {
         ),
     ] {
         let refused = sites.create(&PostParams::default(), &Website::new(name, spec)).await;
-        assert_refused(refused, told);
+        assert_refused(&refused, told);
     }
     let fine = Website::new("www", with_files(&["index.html"]));
     sites.create(&PostParams::default(), &fine).await.expect("all rules are kept");
     let patch = Patch::Merge(json!({"spec": {"host": "other.example.com"}}));
     let refused = sites.patch("www", &PatchParams::default(), &patch).await;
-    assert_refused(refused, "the host cannot be changed: create another Website");
+    assert_refused(&refused, "the host cannot be changed: create another Website");
 }
 
 #[track_caller]
-fn assert_refused(answer: Result<Website, kube::Error>, told: &str) {
-    let message = match &answer {
+fn assert_refused(answer: &Result<Website, kube::Error>, told: &str) {
+    let message = match answer {
         Err(kube::Error::Api(status)) if status.code == 422 => status.message.clone(),
         other => panic!("{other:?}"),
     };

@@ -206,8 +206,8 @@ mod tests {
         let client = ClientStack::new().around(server.service(), "default");
         // No sockets: time does not wait for them.
         let mut options = Options::default();
-        options.health_probe_bind_address = "0".to_owned();
-        options.metrics_bind_address = "0".to_owned();
+        options.health_probe_bind_address = "0".into();
+        options.metrics_bind_address = "0".into();
         let stop = CancellationToken::new();
         let operator = on_embedded_server(operator(options), server).without_logs();
         let running = operator.run_until(stop.clone());

@@ -90,7 +90,8 @@ impl<'a> Story<'a> {
         let standby = self.replicas.iter().find(|replica| replica.name != leader);
         let standby = standby.context("there must be a standby")?;
         say(&format!("   {}, a standby, says at /readyz?verbose:", standby.name));
-        let knows = standby.wait_until_it_says(&format!("{leader}_"));
+        let identity = format!("{leader}_");
+        let knows = standby.wait_until_it_says(&identity);
         for line in patiently("it knows who leads", knows).await?.lines() {
             say(&format!("     {line}"));
         }

@@ -55,8 +55,8 @@ impl Stage {
         let (stop, mut running) = (CancellationToken::new(), JoinSet::new());
         // No sockets: the paused clock does not wait for them.
         let mut options = Options::default();
-        options.health_probe_bind_address = "0".to_owned();
-        options.metrics_bind_address = "0".to_owned();
+        options.health_probe_bind_address = "0".into();
+        options.metrics_bind_address = "0".into();
         options.leader_election_namespace = Some(hosts_namespace.to_owned());
         let operator = manager(options, hosts_namespace)
             .connect(move |stack| Ok(connect(stack)))
