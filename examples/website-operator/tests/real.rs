@@ -23,13 +23,12 @@ use windlass_testkit::{CLEANUP_CONTROLLERS, RealCluster, RealOptions, WORKLOAD_C
 const OPERATOR: &str = "website-operator";
 
 /// A real cluster with the manifests on it; `None` where that was not asked for.
-async fn deployed() -> Option<RealCluster> {
+async fn deployed(options: RealOptions) -> Option<RealCluster> {
     if !real_tier_is_on() {
         println!("skipped on a real kube-apiserver: run `cargo xtask test --real`");
         return None;
     }
-    let controllers = CLEANUP_CONTROLLERS.into_iter().chain(WORKLOAD_CONTROLLERS);
-    let cluster = match RealCluster::start(RealOptions::new().controllers(controllers)).await {
+    let cluster = match RealCluster::start(options).await {
         Ok(cluster) => cluster,
         Err(error) => panic!("{REAL_TIER} is set, but there is no real cluster: {error}"),
     };
@@ -63,7 +62,9 @@ async fn operator_does_its_work_on_the_embedded_server() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn operator_does_its_work_with_its_own_rights_on_a_real_server() {
-    let Some(cluster) = deployed().await else { return };
+    let controllers = CLEANUP_CONTROLLERS.into_iter().chain(WORKLOAD_CONTROLLERS);
+    let options = RealOptions::new().controllers(controllers);
+    let Some(cluster) = deployed(options).await else { return };
     let admin = admin(&cluster);
     let config = cluster.config_as(&token(admin.clone()).await);
     let connect = move |stack: ClientStack| stack.connect(config.clone()).expect("a client");
@@ -127,7 +128,7 @@ async fn play(stage: Stage) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn real_server_refuses_what_the_rules_forbid_in_their_words() {
-    let Some(cluster) = deployed().await else { return };
+    let Some(cluster) = deployed(RealOptions::new()).await else { return };
     let sites: Api<Website> = Api::namespaced(admin(&cluster), "default");
     let with_files = |names: &[&str]| {
         let files = names.iter().map(|name| ((*name).to_owned(), String::new())).collect();
