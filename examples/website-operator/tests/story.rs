@@ -5,7 +5,7 @@ mod common;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 fn program() -> Command {
     Command::new(env!("CARGO_BIN_EXE_website-operator"))
@@ -57,13 +57,10 @@ fn program_tells_its_story_and_looks_at_no_other_cluster() {
 
 #[test]
 fn curl_lines_of_the_story_work_while_it_stays_up() {
-    let mut running = program()
-        .args(["--pause", "0"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("it starts");
-    let mut lines = BufReader::new(running.stdout.take().expect("it is piped")).lines();
+    let mut command = program();
+    command.args(["--pause", "0"]).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut running = Running(command.spawn().expect("it starts"));
+    let mut lines = BufReader::new(running.0.stdout.take().expect("it is piped")).lines();
     let mut lines = lines.by_ref().map(|line| line.expect("text"));
     assert!(lines.any(|line| line.contains("The replicas are now:")), "the story ended early");
     let last: Vec<String> = lines.by_ref().take(10).collect();
@@ -82,14 +79,23 @@ fn curl_lines_of_the_story_work_while_it_stays_up() {
     let connect = |address: &String| TcpStream::connect(address.split('/').next().expect("a host"));
     let open: Vec<TcpStream> =
         addresses.iter().map(|one| connect(one).expect("it is up")).collect();
-    running.kill().expect("killed");
-    running.wait().expect("it has ended");
+    drop(running);
     for mut connection in open {
         // An error is an end, too.
         let _ = connection.read(&mut [0]);
     }
     for address in &addresses {
         assert!(connect(address).is_err(), "{address} still answers");
+    }
+}
+
+/// A story that stays up. It is killed when this is dropped, also if a test fails.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().expect("killed");
+        self.0.wait().expect("it has ended");
     }
 }
 
