@@ -1,5 +1,5 @@
-//! The operator as it is deployed: on a real kube-apiserver, with the manifests of `deploy/`, as its
-//! own `ServiceAccount` with its own Roles. The same steps run on the embedded API server, too.
+//! The operator as it is deployed: on a real kube-apiserver, with the manifests of `deploy/`, as
+//! its own `ServiceAccount` with its own Roles. The same steps run on the embedded API server, too.
 
 mod common;
 

@@ -54,7 +54,7 @@ impl<'a> Story<'a> {
     /// Tells all of it. Does not return unless it should end.
     pub(super) async fn tell(&mut self, ends: bool) -> Result<()> {
         say(
-            "An API server runs in this process, with the controllers that make pods of Deployments.",
+            "An API server runs in this process, and the controllers that make pods of Deployments.",
         );
         self.replicas_start().await?;
         self.websites_are_created().await?;
@@ -63,9 +63,7 @@ impl<'a> Story<'a> {
         self.one_is_deleted().await?;
         say("");
         if ends {
-            say(
-                "That was all. Without --exit everything stays up, and the curl lines go on working.",
-            );
+            say("That was all. Without --exit everything stays up, and the curl lines work.");
             return Ok(());
         }
         say("Everything stays up until Ctrl-C. The replicas are now:");
@@ -85,7 +83,7 @@ impl<'a> Story<'a> {
             "   {leader} holds the Lease and works. The others have filled their caches, and wait."
         ));
         say(&format!(
-            "   (Times of the election here: {lease}, {renew} and {retry}. The defaults are 15s, 10s and 2s.)"
+            "   (The election is timed {lease}, {renew}, {retry} here; the default is 15s, 10s, 2s.)"
         ));
         let standby = self.replicas.iter().find(|replica| replica.name != leader);
         let standby = standby.context("there must be a standby")?;
@@ -156,9 +154,7 @@ impl<'a> Story<'a> {
         self.wait_for::<Deployment>("its Deployment is gone", "shop", |made| made.is_none())
             .await?;
         say(&format!("   Hosts after:  {}", self.hosts().await?));
-        say(
-            "   The finalizer freed the host, which is kept in another object. The rest had an owner.",
-        );
+        say("   The finalizer freed the host, which another object keeps. The rest had an owner.");
         Ok(())
     }
 }
