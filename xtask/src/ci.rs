@@ -7,8 +7,8 @@
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 
-use crate::deps;
 use crate::process::{CommandLine, Stopwatch};
+use crate::{deps, image};
 
 /// Which of the steps to run; all of them by default.
 #[derive(Args, Debug, Default)]
@@ -34,12 +34,15 @@ enum Step {
     Docs,
     /// The dependency graph is what deny.toml and the crate edges allow.
     Deps,
+    /// The website operator is a static binary that runs in an empty root as nobody in particular.
+    Image,
 }
 
 /// What a step does when it runs.
 enum Work {
     Command(CommandLine),
     DependencyChecks,
+    Image,
 }
 
 /// Runs the chosen steps in order and stops at the first that fails.
@@ -88,6 +91,7 @@ impl Step {
             Self::Tests => "tests",
             Self::Docs => "docs",
             Self::Deps => "deps",
+            Self::Image => "image",
         }
     }
 
@@ -105,6 +109,7 @@ impl Step {
             Self::Docs => cargo(&["doc", "--workspace", "--no-deps", "--all-features", "--locked"])
                 .env("RUSTDOCFLAGS", "-D warnings"),
             Self::Deps => return Work::DependencyChecks,
+            Self::Image => return Work::Image,
         })
     }
 }
@@ -114,6 +119,7 @@ impl Work {
         match self {
             Self::Command(command) => command.run(),
             Self::DependencyChecks => deps::run(),
+            Self::Image => image::run(),
         }
     }
 }
@@ -123,6 +129,7 @@ impl std::fmt::Display for Work {
         match self {
             Self::Command(command) => command.fmt(f),
             Self::DependencyChecks => f.write_str("cargo xtask deps"),
+            Self::Image => write!(f, "{}, and a look at the binary", image::build()),
         }
     }
 }
@@ -137,13 +144,13 @@ mod tests {
 
     #[test]
     fn all_steps_run_by_default_from_cheap_to_dear() {
-        assert_eq!(names(&Options::default()), ["fmt", "clippy", "tests", "docs", "deps"]);
+        assert_eq!(names(&Options::default()), ["fmt", "clippy", "tests", "docs", "deps", "image"]);
     }
 
     #[test]
     fn skipped_steps_are_left_out() {
         let options = Options { skip: vec![Step::Tests], only: Vec::new() };
-        assert_eq!(names(&options), ["fmt", "clippy", "docs", "deps"]);
+        assert_eq!(names(&options), ["fmt", "clippy", "docs", "deps", "image"]);
     }
 
     #[test]

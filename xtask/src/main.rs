@@ -7,6 +7,7 @@
 //! - [`mod@test`]: all tests, or those on a real control plane;
 //! - [`conformance`]: compares the embedded API server with recordings of the real one;
 //! - [`deps`]: checks of the dependencies, by cargo-deny and by rules of our own;
+//! - [`image`]: the image of the website operator, built and run without Docker;
 //! - [`mod@bench`]: benchmarks beside our peers, in one go on one machine;
 //! - [`nightly`]: what takes too long for every change;
 //! - [`promtool`]: checks of the dashboard and the alert rules;
@@ -22,6 +23,7 @@ mod ci;
 mod conformance;
 mod deps;
 mod go_programs;
+mod image;
 mod kube;
 mod nightly;
 mod picture;

@@ -14,8 +14,9 @@ use crate::process::CommandLine;
 pub(crate) const REAL_TIER: (&str, &str) = ("WINDLASS_TEST_REAL", "1");
 
 /// The packages that have tests on a real control plane.
-const REAL_PACKAGES: [&str; 7] = [
+const REAL_PACKAGES: [&str; 8] = [
     "sample-controller",
+    "website-operator",
     "windlass-informer",
     "windlass-manager",
     "windlass-reconciler",
@@ -88,7 +89,8 @@ mod tests {
         let options = Options { real: true, rest: vec!["some_test".to_owned()] };
         assert_eq!(
             options.command().to_string(),
-            "WINDLASS_TEST_REAL=1 cargo test --package sample-controller --package windlass-informer \
+            "WINDLASS_TEST_REAL=1 cargo test --package sample-controller --package website-operator \
+             --package windlass-informer \
              --package windlass-manager --package windlass-reconciler --package windlass-testkit \
              --package windlass-tests --package windlass-workloads some_test"
         );

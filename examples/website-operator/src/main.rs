@@ -1,0 +1,41 @@
+//! The program: the operator on a cluster, its definition, or a story without a cluster.
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use kube::CustomResourceExt as _;
+use website_operator::demo::{self, Telling};
+use website_operator::{Website, run};
+
+/// Makes a `ConfigMap`, a Deployment and a Service of every Website.
+///
+/// Without a command it tells a story, with three replicas of itself, on an API server in this
+/// process. It touches no other cluster.
+#[derive(Debug, Parser)]
+#[command(version, args_conflicts_with_subcommands = true)]
+struct Program {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    telling: Telling,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the operator on a cluster: that of --kubeconfig, or inside of a pod its own
+    Run(Box<run::Flags>),
+    /// Print the definition of Website, for `kubectl apply -f -`
+    Crd,
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let program = Program::parse();
+    match program.command {
+        Some(Command::Run(flags)) => run::run(*flags).await,
+        Some(Command::Crd) => {
+            print!("{}", serde_saphyr::to_string(&Website::crd())?);
+            Ok(())
+        }
+        None => demo::run(&program.telling).await,
+    }
+}

@@ -1,0 +1,187 @@
+//! Step 3: a status with conditions, events, and a finalizer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use clap::Parser;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::api::{Api, ObjectMeta, PostParams};
+use kube::{CustomResource, CustomResourceExt as _, KubeSchema, ResourceExt as _};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use windlass::manager::{Manager, Options, TaskContext};
+use windlass::prelude::*;
+use windlass::reconciler::{condition, set_condition};
+use windlass_apiserver::ApiServer;
+use windlass_workloads::Workloads;
+
+/// What people write: the files of a site, and how many pods serve them.
+#[derive(CustomResource, KubeSchema, Clone, Debug, Deserialize, Serialize)]
+#[kube(group = "example.com", version = "v1", kind = "Website", namespaced)]
+#[kube(status = "WebsiteStatus")]
+#[kube(printcolumn(name = "Host", type_ = "string", json_path = ".spec.host"))]
+struct WebsiteSpec {
+    #[x_kube(validation = Rule::new("self == oldSelf").message("the host cannot be changed"))]
+    host: String,
+    files: BTreeMap<String, String>,
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 10))]
+    replicas: i32,
+}
+
+fn one() -> i32 {
+    1
+}
+
+/// What the operator tells people.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct WebsiteStatus {
+    #[serde(default)]
+    available_replicas: i32,
+    #[serde(default)]
+    #[schemars(schema_with = "conditions")]
+    conditions: Vec<Condition>,
+}
+
+/// The server checks no more of conditions than that they are objects.
+fn conditions(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+    })
+}
+
+/// The name, namespace and labels of everything that is made for a Website.
+fn metadata(site: &Website) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(site.name_any()),
+        namespace: site.namespace(),
+        labels: Some([("website".to_owned(), site.name_any())].into()),
+        ..ObjectMeta::default()
+    }
+}
+
+fn config_map(site: &Website) -> ConfigMap {
+    let data = Some(site.spec.files.clone());
+    ConfigMap { metadata: metadata(site), data, ..ConfigMap::default() }
+}
+
+fn deployment(site: &Website) -> Result<Deployment, Error> {
+    let (name, labels) = (site.name_any(), metadata(site).labels);
+    Ok(serde_json::from_value(json!({
+        "metadata": metadata(site),
+        "spec": {
+            "replicas": site.spec.replicas,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "containers": [{
+                        "name": "web",
+                        "image": "nginxinc/nginx-unprivileged:1.29-alpine",
+                        "ports": [{"name": "http", "containerPort": 8080}],
+                        "volumeMounts": [{"name": "files", "mountPath": "/usr/share/nginx/html"}],
+                    }],
+                    "volumes": [{"name": "files", "configMap": {"name": name}}],
+                },
+            },
+        },
+    }))?)
+}
+
+fn service(site: &Website) -> Result<Service, Error> {
+    Ok(serde_json::from_value(json!({
+        "metadata": metadata(site),
+        "spec": {
+            "selector": metadata(site).labels,
+            "ports": [{"name": "http", "port": 80, "targetPort": "http"}],
+        },
+    }))?)
+}
+
+struct Websites;
+
+impl Finalize<Website> for Websites {
+    async fn reconcile(&self, site: Arc<Website>, cx: &RunContext) -> Result<Action, Error> {
+        cx.live().apply_owned(config_map(&site), &*site).await?;
+        cx.live().apply_owned(service(&site)?, &*site).await?;
+        let made = cx.live().apply_owned(deployment(&site)?, &*site).await?;
+        write_status(&site, &made, cx).await?;
+        Ok(Action::Done)
+    }
+
+    async fn cleanup(&self, site: Arc<Website>, cx: &RunContext) -> Result<Action, Error> {
+        // Here a real operator removes what Kubernetes does not know of, such as a DNS record.
+        cx.event(&*site).normal("Withdrawn", format!("{} is not served", site.spec.host));
+        Ok(Action::Done)
+    }
+}
+
+async fn write_status(site: &Website, made: &Deployment, cx: &RunContext) -> Result<(), Error> {
+    let available = made.status.as_ref().and_then(|status| status.available_replicas).unwrap_or(0);
+    let wanted = site.spec.replicas;
+    let (status, reason) =
+        if available == wanted { ("True", "Available") } else { ("False", "Starting") };
+    let message = format!("{available} of {wanted} replicas are available");
+    let ready = Condition {
+        observed_generation: site.metadata.generation,
+        ..condition("Ready", status, reason, message)
+    };
+    let mut new = site.clone();
+    let new_status = new.status.get_or_insert_with(WebsiteStatus::default);
+    new_status.available_replicas = available;
+    set_condition(&mut new_status.conditions, ready);
+    // Sends the difference, and nothing if there is none: this run is not woken by its own write.
+    cx.live().update_status(site, &new).await?;
+    Ok(())
+}
+
+/// The operator, on whichever cluster.
+fn operator(options: Options) -> Manager {
+    let controller = Controller::of(Watch::<Website>::new())
+        .owns(Watch::<ConfigMap>::new())
+        .owns(Watch::<Service>::new())
+        .owns(Watch::<Deployment>::new());
+    Manager::new(options)
+        .leader_election("website-operator")
+        .install(Website::crd())
+        .controller(controller, Finalized::new("example.com/host", Websites))
+}
+
+#[derive(Parser)]
+struct Flags {
+    /// Run on an API server in this process, with one Website
+    #[arg(long)]
+    embedded: bool,
+    #[command(flatten)]
+    manager: Options,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let flags = Flags::parse();
+    let operator = operator(flags.manager);
+    if flags.embedded {
+        return Ok(on_embedded_server(operator, ApiServer::new()).run().await?);
+    }
+    Ok(operator.run().await?)
+}
+
+/// An API server, the controllers that make pods of Deployments, and a Website.
+fn on_embedded_server(operator: Manager, server: ApiServer) -> Manager {
+    operator
+        .connect(move |stack| Ok(stack.around(server.service(), "default")))
+        .task("workloads", |cx: TaskContext| {
+            Workloads::new(&cx.factory).run(cx.shutdown.token().clone())
+        })
+        .task("hello", |cx: TaskContext| async move {
+            let files = [("index.html".to_owned(), "<h1>Hello</h1>".to_owned())].into();
+            let spec = WebsiteSpec { host: "hello.example.com".into(), files, replicas: 2 };
+            let sites: Api<Website> = Api::default_namespaced(cx.client);
+            sites.create(&PostParams::default(), &Website::new("hello", spec)).await.map(drop)
+        })
+}
