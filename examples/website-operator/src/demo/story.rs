@@ -53,9 +53,7 @@ impl<'a> Story<'a> {
 
     /// Tells all of it. Does not return unless it should end.
     pub(super) async fn tell(&mut self, ends: bool) -> Result<()> {
-        say(
-            "An API server runs in this process, and the controllers that make pods of Deployments.",
-        );
+        say("An API server runs in this process, with controllers that make pods of Deployments.");
         self.replicas_start().await?;
         self.websites_are_created().await?;
         self.one_is_scaled().await?;
@@ -83,7 +81,7 @@ impl<'a> Story<'a> {
             "   {leader} holds the Lease and works. The others have filled their caches, and wait."
         ));
         say(&format!(
-            "   (The election is timed {lease}, {renew}, {retry} here; the default is 15s, 10s, 2s.)"
+            "   (The election is timed {lease}, {renew}, {retry} here; by default 15s, 10s, 2s.)"
         ));
         let standby = self.replicas.iter().find(|replica| replica.name != leader);
         let standby = standby.context("there must be a standby")?;
