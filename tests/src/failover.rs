@@ -132,8 +132,8 @@ pub fn late_writes(
         if past.last().is_some_and(|(holder, _)| *holder == record.user) {
             continue;
         }
-        let last = past.iter().rposition(|(holder, _)| *holder == record.user);
-        let lost = last.map(|last| past[last + 1].1);
+        let held = past.iter().rposition(|(holder, _)| *holder == record.user);
+        let lost = held.map(|held| past[held + 1].1);
         let is_answer = |answer: &&AuditRecord| {
             answer.id == record.id && answer.stage == AuditStage::ResponseComplete
         };
@@ -143,7 +143,7 @@ pub fn late_writes(
             request: format!("{} {}", record.verb, record.uri),
             code: log.iter().find(is_answer).and_then(|answer| answer.code),
             begun: record.agent.strip_prefix(AGENT).and_then(|time| time.parse().ok()),
-            late: lost.map(|lost| record.received.duration_since(lost)),
+            late: lost.map(|since| record.received.duration_since(since)),
             is_harmless: is_applied || record.verb == "update",
         });
     }

@@ -116,12 +116,12 @@ impl Fleet {
         let namespaces: Api<Namespace> = Api::all(client.clone());
         create(&namespaces, namespace).await;
         // No rights outside of the namespace.
-        let rule = |group: &str, resource: &str, verbs: &[&str]| json!({ "apiGroups": [group], "resources": [resource], "verbs": verbs });
+        let rights = |group: &str, resource: &str, verbs: &[&str]| json!({ "apiGroups": [group], "resources": [resource], "verbs": verbs });
         let role = json!({
             "metadata": { "name": "replica" },
             "rules": [
-                rule("coordination.k8s.io", "leases", &["get", "create", "update"]),
-                rule("", "configmaps", &["get", "list", "watch", "create", "update", "patch"]),
+                rights("coordination.k8s.io", "leases", &["get", "create", "update"]),
+                rights("", "configmaps", &["get", "list", "watch", "create", "update", "patch"]),
             ],
         });
         create(&Api::<Role>::namespaced(client.clone(), NAMESPACE), role).await;

@@ -36,15 +36,14 @@ async fn main() -> anyhow::Result<()> {
         Watch::<ConfigMap>::new().options(|options| options.label_selector(selector))
     };
     let controller = Controller::of(watch("parent")).owns(watch("child")).workers(WORKERS);
-    Manager::new(Flags::parse().manager)
-        .client_stack(ClientStack::new().layer(layer_fn(|inner: HttpService| {
-            // The fence is below: it looks at the clock once more, and later.
-            inner.map_request(with_time)
-        })))
+    // The fence is below this layer: it looks at the clock once more, and later.
+    let stack =
+        ClientStack::new().layer(layer_fn(|inner: HttpService| inner.map_request(with_time)));
+    let manager = Manager::new(Flags::parse().manager)
+        .client_stack(stack)
         .leader_election(LEASE)
-        .controller(controller, Copier)
-        .run()
-        .await?;
+        .controller(controller, Copier);
+    Box::pin(manager.run()).await?;
     Ok(())
 }
 
