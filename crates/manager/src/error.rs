@@ -66,6 +66,12 @@ pub enum ManagerError {
          holds it; start it again, and it contends for the Lease again"
     )]
     LostLeadership,
+    /// A task does not end, although it was cancelled.
+    #[error(
+        "a task does not end, although it was cancelled: it blocks its thread; use \
+         tokio::task::spawn_blocking"
+    )]
+    NotCancelled,
     /// Something broke, and then something else broke while the manager stopped.
     #[error("{first}{}", while_stopping(later))]
     Several {
@@ -77,6 +83,14 @@ pub enum ManagerError {
 }
 
 impl ManagerError {
+    /// Whether something goes on that cannot be cancelled, so that the runtime cannot end.
+    pub(crate) fn is_stuck(&self) -> bool {
+        matches!(
+            self,
+            Self::NotCancelled | Self::Controller { error: RunError::NotCancelled { .. }, .. }
+        )
+    }
+
     /// All errors as one, or `Ok` if there are none.
     pub(crate) fn all(errors: Vec<Self>) -> Result<(), Self> {
         let mut errors = errors.into_iter();

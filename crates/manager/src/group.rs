@@ -73,6 +73,7 @@ impl Group {
         if timeout_at(deadline + AFTER_GRACE, all).await.is_err() {
             self.tasks.abort_all();
             self.tasks.detach_all();
+            errors.push(ManagerError::NotCancelled);
         }
         errors
     }

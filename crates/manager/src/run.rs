@@ -19,11 +19,7 @@ use crate::group::Group;
 use crate::http::Endpoints;
 use crate::manager::Manager;
 use crate::service::Service;
-use crate::signals::exit_after;
 use crate::state::Phase;
-
-/// How much longer than the grace period a process that is stopping may take.
-const EXIT_MARGIN: Duration = Duration::from_secs(20);
 
 /// One run of a manager.
 pub(crate) struct Run {
@@ -68,6 +64,14 @@ impl Run {
             }
         };
         errors.extend(http.stop(Duration::ZERO).await);
+        if self.owns_process && errors.iter().any(ManagerError::is_stuck) {
+            // The runtime would wait for that thread for ever.
+            tracing::error!(
+                "the process ends by force: {}",
+                errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+            );
+            std::process::exit(1);
+        }
         ManagerError::all(errors)
     }
 
@@ -84,9 +88,6 @@ impl Run {
         // Whatever a former leader still does is late, so nothing is waited for.
         let has_lost = matches!(failure, Some(ManagerError::LostLeadership));
         let grace_period = if has_lost { Duration::ZERO } else { grace_period };
-        if self.owns_process {
-            exit_after(grace_period + EXIT_MARGIN);
-        }
         let later = service.stop(grace_period).await;
         failure.into_iter().chain(later).collect()
     }

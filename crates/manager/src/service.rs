@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::timeout;
 use windlass_informer::SharedInformerFactory;
 use windlass_reconciler::install_crd;
 
@@ -16,6 +17,9 @@ use crate::manager::{Manager, OnLostLeadership};
 use crate::metrics::Metrics;
 use crate::state::{ControllerState, Phase, State};
 use crate::task::{Task, TaskContext};
+
+/// How long informers may take to stop. They await nothing that takes long.
+const INFORMERS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What runs, once the caches are complete.
 pub(crate) struct Service {
@@ -188,7 +192,8 @@ impl Service {
         let (mut errors, more) =
             tokio::join!(self.leader.stop(grace_period), self.every_replica.stop(grace_period),);
         errors.extend(more);
-        self.factory.shut_down().await;
+        // A handler that blocks its thread does not keep the Lease from being released.
+        let _ = timeout(INFORMERS_TIMEOUT, self.factory.shut_down()).await;
         // Only now: another replica may lead as soon as the Lease is released.
         if let Some(election) = &mut self.election {
             errors.extend(election.stop().await);

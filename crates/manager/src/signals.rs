@@ -1,7 +1,6 @@
 //! Signals that end a process.
 
 use std::io;
-use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
@@ -22,21 +21,6 @@ pub(crate) fn stop_on_signals(
         tracing::warn!(signal = second, "a second signal: the process ends at once");
         std::process::exit(EXIT_AT_ONCE);
     })
-}
-
-/// Ends the process after a time, whatever its threads do: a task that blocks its thread would keep
-/// the runtime from ending for ever.
-pub(crate) fn exit_after(limit: Duration) {
-    let wait_and_exit = move || {
-        #[expect(clippy::disallowed_methods, reason = "a thread of its own, for the real clock")]
-        std::thread::sleep(limit);
-        tracing::error!(
-            "the process ends by force: a task blocks its thread and cannot be cancelled"
-        );
-        std::process::exit(1);
-    };
-    // If there can be no thread, the process ends when its threads do.
-    drop(std::thread::Builder::new().name("windlass-exit".to_owned()).spawn(wait_and_exit));
 }
 
 #[cfg(unix)]

@@ -131,7 +131,7 @@ impl<K: ObjectType> Controller<K> {
         // Workers catch the panics of reconcilers, so a panic of a worker is a bug of this crate.
         // It is passed on after the other runs have ended.
         let (mut bug, mut open_streams) = (None, Vec::new());
-        let ended = loop {
+        let mut ended = loop {
             tokio::select! {
                 () = stop.cancelled() => break Ok(()),
                 failure = self.wiring.factory.wait_for_failure() => {
@@ -164,7 +164,10 @@ impl<K: ObjectType> Controller<K> {
         };
         tokio::select! {
             () = last_run => {}
-            () = shutdown.wait_for_deadline() => self.cancel_runs(&mut workers).await,
+            () = shutdown.wait_for_deadline() => {
+                let cancelled = self.cancel_runs(&mut workers).await;
+                ended = ended.and(cancelled);
+            }
         }
         if let Some(Ok(panic)) = bug.map(tokio::task::JoinError::try_into_panic) {
             resume_unwind(panic);
@@ -174,24 +177,22 @@ impl<K: ObjectType> Controller<K> {
     }
 
     /// Cancels the runs under way. A run that blocks its thread cannot be cancelled: it is left
-    /// alone.
-    async fn cancel_runs(&self, workers: &mut JoinSet<()>) {
-        let keys: Vec<_> = self.work.running.keys().iter().map(ToString::to_string).collect();
-        let (controller, keys) = (&*self.work.tools.controller, keys.join(", "));
+    /// alone, and that is an error.
+    async fn cancel_runs(&self, workers: &mut JoinSet<()>) -> Result<(), RunError> {
+        let (controller, keys) = (self.name(), self.running_keys());
         tracing::warn!(controller, keys, "runs are cancelled: the grace period is over");
         workers.abort_all();
         let ended = async { while workers.join_next().await.is_some() {} };
-        if timeout(CANCEL_TIMEOUT, ended).await.is_err() {
-            let keys: Vec<_> = self.work.running.keys().iter().map(ToString::to_string).collect();
-            let keys = keys.join(", ");
-            tracing::error!(
-                controller,
-                keys,
-                "runs cannot be cancelled: each blocks its thread (by std::thread::sleep, a \
-                 blocking lock or call, a long computation); use tokio::task::spawn_blocking"
-            );
-            workers.detach_all();
+        if timeout(CANCEL_TIMEOUT, ended).await.is_ok() {
+            return Ok(());
         }
+        workers.detach_all();
+        Err(RunError::NotCancelled { keys: self.running_keys() })
+    }
+
+    fn running_keys(&self) -> String {
+        let keys = self.work.running.keys();
+        keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     }
 
     /// The last runs of a key, the oldest first: when, why, how long, how it ended, what it wrote.

@@ -37,6 +37,15 @@ pub enum RunError {
          one"
     )]
     AlreadyRuns,
+    /// Runs were cancelled when the grace period was over, and go on nevertheless.
+    #[error(
+        "the runs of {keys} cannot be cancelled: each blocks its thread (by std::thread::sleep, a \
+         blocking lock or call, a long computation); use tokio::task::spawn_blocking"
+    )]
+    NotCancelled {
+        /// The keys, separated by commas.
+        keys: String,
+    },
     /// A stream of keys panicked.
     #[error("a stream of keys panicked")]
     StreamPanicked,
@@ -81,6 +90,9 @@ fn explained(error: &SourceError) -> String {
         "; is its CustomResourceDefinition installed?"
     } else if error.status().is_some_and(|status| status.code == 403) {
         "; give the controller's account the verbs list and watch on it"
+    } else if error.status().is_some_and(|status| status.code == 401) {
+        "; the credentials are not valid, or no longer: renew the user of the kubeconfig, or the \
+         token or certificate that it names"
     } else {
         ""
     };

@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn cases_and_contestants_are_chosen() {
         let all = choose(&controller::SUITE, &[], &[]).expect("everything");
-        assert_eq!(all.len(), 3 * 3);
+        assert_eq!(all.len(), 4 + 4 + 3);
         let some = choose(&queue::SUITE, &["w64"], &["windlass", "client-go"]).expect("some");
         assert_eq!(some[..2], ["distinct-w64 client-go", "distinct-w64 windlass"]);
     }
