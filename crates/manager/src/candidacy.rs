@@ -55,8 +55,9 @@ impl Candidacy {
         });
     }
 
-    /// Contends, and waits until this replica leads, or no longer leads. Everything that it did as
-    /// the leader must have ended before this is called again.
+    /// Contends, and waits until this replica leads, or no longer leads. After
+    /// [`Lost`](Change::Lost), everything that the leader runs must have ended before this is called
+    /// again.
     ///
     /// # Cancel safety
     /// Safe: the election goes on, and the next call continues to wait.
@@ -94,6 +95,20 @@ impl Candidacy {
             Ok(())
         });
         self.ended = Some(ended);
+    }
+
+    /// Waits until this replica no longer leads. Never returns if it does not lead.
+    pub(crate) async fn wait_for_loss(&mut self) {
+        match &mut self.ended {
+            Some(ended) if self.is_leading => drop(ended.await),
+            _ => std::future::pending().await,
+        }
+        (self.ended, self.is_leading) = (None, false);
+    }
+
+    /// Ends the election without a release: standbys wait until the Lease expires.
+    pub(crate) fn abandon(&mut self) {
+        self.election.abort();
     }
 
     /// Releases the Lease, if this replica holds it.

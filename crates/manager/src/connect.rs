@@ -38,10 +38,15 @@ impl fmt::Display for NoCluster {
 
 impl std::error::Error for NoCluster {}
 
-/// Finds the cluster as kubectl does. Returns how to make clients of it, and where it was found.
+/// Finds the cluster: by `--kubeconfig`, `KUBECONFIG`, the service account of the pod, or
+/// `~/.kube/config`. Returns how to make clients of it, and where it was found.
 pub(crate) async fn infer(options: &Options) -> Result<(MakeClient, String), NoCluster> {
     let (config, found) = config(options).await.map_err(|error| NoCluster::new(&error))?;
-    let server = format!("{found}, server {}", config.cluster_url);
+    // Without the rest of the URL, which may hold a password.
+    let (scheme, host) = (config.cluster_url.scheme_str(), config.cluster_url.host());
+    let port = config.cluster_url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    let (scheme, host) = (scheme.unwrap_or("http"), host.unwrap_or_default());
+    let server = format!("{found}, server {scheme}://{host}{port}");
     Ok((Box::new(move |stack| Ok(stack.connect(config.clone())?)), server))
 }
 
@@ -51,8 +56,7 @@ async fn config(options: &Options) -> Result<(Config, String), BoxError> {
             let found = format!("kubeconfig {}", path.display());
             (Kubeconfig::read_from(path)?, found)
         }
-        // As kubectl: a file wins, and a pod usually has none.
-        None if is_in_pod() && std::env::var_os("KUBECONFIG").is_none() => {
+        None if is_in_pod() && !names_kubeconfig(options) => {
             return Ok((Config::incluster()?, "the service account of the pod".to_owned()));
         }
         None => (Kubeconfig::read()?, found_by_default()),
@@ -64,6 +68,11 @@ async fn config(options: &Options) -> Result<(Config, String), BoxError> {
     };
     let choice = KubeConfigOptions { context: options.context.clone(), ..Default::default() };
     Ok((Config::from_custom_kubeconfig(kubeconfig, &choice).await?, found))
+}
+
+/// Whether somebody wants a kubeconfig file, although none was given by flag.
+fn names_kubeconfig(options: &Options) -> bool {
+    options.context.is_some() || std::env::var_os("KUBECONFIG").is_some_and(|path| !path.is_empty())
 }
 
 /// Kubernetes sets this variable in every pod, and no other program does.

@@ -13,7 +13,7 @@ pub enum ManagerError {
     /// Two parts of the manager have one name.
     #[error("two {what}s are called {name:?}: give one of them another name")]
     DuplicateName {
-        /// `controller`, `task` or `check`.
+        /// `controller`, `task`, `check` or `liveness check`.
         what: &'static str,
         /// The name.
         name: String,
@@ -21,9 +21,9 @@ pub enum ManagerError {
     /// There is no way to a cluster.
     #[error(transparent)]
     NoCluster(#[from] NoCluster),
-    /// The logs cannot be written, or the HTTP endpoints cannot be served.
+    /// The logs, the signals or the HTTP endpoints cannot be set up.
     #[error("{0}")]
-    Serve(String),
+    Setup(String),
     /// A definition cannot be installed.
     #[error(transparent)]
     Install(#[from] InstallError),
@@ -66,9 +66,9 @@ pub enum ManagerError {
          holds it; start it again, and it contends for the Lease again"
     )]
     LostLeadership,
-    /// A task does not end, although it was cancelled.
+    /// A task or the handler of an informer does not end, although it was cancelled.
     #[error(
-        "a task does not end, although it was cancelled: it blocks its thread; use \
+        "a task or a handler does not end, although it was cancelled: it blocks its thread; use \
          tokio::task::spawn_blocking"
     )]
     NotCancelled,
@@ -85,10 +85,13 @@ pub enum ManagerError {
 impl ManagerError {
     /// Whether something goes on that cannot be cancelled, so that the runtime cannot end.
     pub(crate) fn is_stuck(&self) -> bool {
-        matches!(
-            self,
-            Self::NotCancelled | Self::Controller { error: RunError::NotCancelled { .. }, .. }
-        )
+        match self {
+            Self::NotCancelled | Self::Controller { error: RunError::NotCancelled { .. }, .. } => {
+                true
+            }
+            Self::Several { first, later } => first.is_stuck() || later.iter().any(Self::is_stuck),
+            _ => false,
+        }
     }
 
     /// All errors as one, or `Ok` if there are none.

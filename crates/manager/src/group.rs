@@ -28,7 +28,7 @@ impl Group {
         Self { shutdown: Shutdown::new(), tasks: JoinSet::new() }
     }
 
-    /// Begins when the group is told to stop.
+    /// The shutdown that the tasks observe; [`stop`](Self::stop) begins it.
     pub(crate) fn shutdown(&self) -> &Shutdown {
         &self.shutdown
     }
@@ -46,7 +46,7 @@ impl Group {
         });
     }
 
-    /// Waits until a task fails. Never returns while they only end.
+    /// Waits until a task fails. Never returns if none does.
     ///
     /// # Cancel safety
     /// Safe: a failure is taken in the same step that returns it.
@@ -71,11 +71,16 @@ impl Group {
             }
         };
         if timeout_at(deadline + AFTER_GRACE, all).await.is_err() {
-            self.tasks.abort_all();
-            self.tasks.detach_all();
+            self.abort();
             errors.push(ManagerError::NotCancelled);
         }
         errors
+    }
+
+    /// Cancels the tasks, and does not wait for those that block their threads.
+    pub(crate) fn abort(&mut self) {
+        self.tasks.abort_all();
+        self.tasks.detach_all();
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a manager serves over HTTP: probes, metrics, and a view inside.
+//! What a manager serves over HTTP: probes, metrics, and the debug endpoint.
 //!
 //! | path | what |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! `/readyz?verbose` lists all checks, `/readyz/NAME` runs one, and `?exclude=NAME` leaves one out,
 //! as Kubernetes' own components do it.
 //!
-//! Probes have one address, metrics and the view inside another one, which can be
+//! Probes have one address, metrics and the debug endpoint another one, which can be
 //! [secured](crate::Options::metrics_secure). If the addresses are the same, there is one listener.
 
 pub mod auth;
@@ -45,7 +45,7 @@ const METRICS_FLAG: &str = "--metrics-bind-address";
 /// The addresses of a manager, bound and not yet served.
 pub(crate) struct Endpoints {
     probes: Option<Listener>,
-    /// `None` if it is the same as the one of the probes.
+    /// `None` if metrics are not served, or share the listener of the probes.
     metrics: Option<Listener>,
     is_shared: bool,
 }
@@ -54,9 +54,9 @@ impl Endpoints {
     /// Binds the addresses.
     pub(crate) async fn bind(options: &Options) -> Result<Self, ManagerError> {
         let (probes, metrics) = (&options.health_probe_bind_address, &options.metrics_bind_address);
-        let is_shared = probes == metrics && is_some(probes);
+        let is_shared = probes == metrics && is_enabled(probes);
         if is_shared && options.metrics_secure {
-            return Err(ManagerError::Serve(format!(
+            return Err(ManagerError::Setup(format!(
                 "--metrics-secure needs an address of its own: the kubelet has no token for the \
                  probes; give {METRICS_FLAG} another address than {PROBES_FLAG}"
             )));
@@ -78,6 +78,21 @@ impl Endpoints {
         address(if self.is_shared { self.probes.as_ref() } else { self.metrics.as_ref() })
     }
 
+    /// Names of objects and error messages are shown to this machine, or to accounts that may see
+    /// them.
+    fn may_show_debug(&self, options: &Options) -> bool {
+        let listener = if self.is_shared { &self.probes } else { &self.metrics };
+        let is_local = |listener: &Listener| listener.address().ip().is_loopback();
+        let may_show = options.metrics_secure || listener.as_ref().is_none_or(is_local);
+        if !may_show {
+            tracing::info!(
+                "/debug/windlass is not served, because {METRICS_FLAG} is not a loopback address; \
+                 it is with --metrics-secure"
+            );
+        }
+        may_show
+    }
+
     /// Serves until the group is told to stop.
     pub(crate) async fn serve(
         self,
@@ -90,15 +105,15 @@ impl Endpoints {
     ) -> Result<(), ManagerError> {
         let stop = group.shutdown().token().clone();
         let mut probes = routes::probes(checks);
-        let inside = inside(state, metrics);
+        let metrics = metrics_and_debug(state, metrics, self.may_show_debug(options));
         if self.is_shared {
-            probes = probes.merge(inside.clone());
+            probes = probes.merge(metrics.clone());
         }
         if let Some(listener) = self.probes {
             spawn(group, "the HTTP server of the probes", listener, probes, None, stop.clone());
         }
         let Some(listener) = self.metrics else { return Ok(()) };
-        let (mut router, mut tls) = (inside, None);
+        let (mut router, mut tls) = (metrics, None);
         if options.metrics_secure {
             router = Authorizer::new(client.clone()).protect(router);
             let served = certificate(options).await?;
@@ -116,28 +131,28 @@ impl Endpoints {
     }
 }
 
-/// Metrics, and the view inside.
-fn inside(state: &Arc<State>, metrics: &Arc<Metrics>) -> Router {
+fn metrics_and_debug(state: &Arc<State>, metrics: &Arc<Metrics>, has_debug: bool) -> Router {
     let metrics = Arc::clone(metrics);
-    routes::metrics(move || metrics.encode()).merge(debug(state))
+    let router = routes::metrics(move || metrics.encode());
+    if has_debug { router.merge(debug(state)) } else { router }
 }
 
-/// The view inside.
+/// The debug endpoint.
 pub(crate) fn debug(state: &Arc<State>) -> Router {
     let state = Arc::clone(state);
     routes::debug(move |query| Report::new(&state, query, Clock::now()))
 }
 
-fn is_some(address: &str) -> bool {
+fn is_enabled(address: &str) -> bool {
     address != "0"
 }
 
 async fn bind(address: &str, flag: &'static str) -> Result<Option<Listener>, ManagerError> {
-    if !is_some(address) {
+    if !is_enabled(address) {
         return Ok(None);
     }
     let listener = Listener::bind(address, flag).await;
-    listener.map(Some).map_err(|error| ManagerError::Serve(error.to_string()))
+    listener.map(Some).map_err(|error| ManagerError::Setup(error.to_string()))
 }
 
 fn address(listener: Option<&Listener>) -> String {
@@ -149,7 +164,7 @@ async fn certificate(options: &Options) -> Result<Tls, ManagerError> {
         Some(folder) => Tls::from_folder(folder).await,
         None => Tls::self_signed(),
     };
-    tls.map_err(|error| ManagerError::Serve(error.to_string()))
+    tls.map_err(|error| ManagerError::Setup(error.to_string()))
 }
 
 fn spawn(

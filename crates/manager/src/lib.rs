@@ -4,9 +4,10 @@
 //! probes and metrics, and elects a leader. In reading order:
 //!
 //! - `manager` has what users write, [`Options`] what people set when they start it;
-//! - `run` is the order of start and stop, `service` what runs in between, `group` a set of named
-//!   tasks;
-//! - [`http`]: probes, metrics, and a view inside.
+//! - `run` is the order of start and stop, `service` what runs in between: `controllers`, `task`s
+//!   and the election, in `group`s of named tasks. `state` is what it shows of itself;
+//! - `connect` finds the cluster, `signals` stops the process;
+//! - [`http`]: probes, metrics, and the debug endpoint.
 //! - [`election`]: who leads. The replicas contend for a Lease, as client-go's do. `candidacy` is
 //!   the part of the manager in it.
 //! - [`fence`]: what only the leader may do. A client with a [`Fence`] refuses writes as soon as

@@ -8,7 +8,6 @@ use std::time::Duration;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use prometheus_client::registry::Registry;
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::BoxError;
 use windlass_informer::{ClientStack, InformerOptions, safe_message};
@@ -22,7 +21,7 @@ use crate::http::routes;
 use crate::logging;
 use crate::metrics::Metrics;
 use crate::options::Options;
-use crate::run::Run;
+use crate::run::run;
 use crate::signals::stop_on_signals;
 use crate::state::State;
 use crate::task::{Task, TaskContext};
@@ -59,7 +58,7 @@ const STUCK_AFTER: Duration = Duration::from_mins(10);
 ///
 /// [`run`](Self::run) does everything, in this order:
 ///
-/// 1. Logs are set up, and HTTP is served: [probes, metrics and a view inside](crate::http).
+/// 1. Logs are set up, and HTTP is served: [probes, metrics and the debug endpoint](crate::http).
 /// 2. Definitions are installed, and caches are filled. Standbys have warm caches, too.
 /// 3. Controllers and tasks start that every replica runs.
 /// 4. With [leader election](Self::leader_election): this replica waits until it leads.
@@ -85,7 +84,7 @@ pub struct Manager {
     pub(crate) stuck_after: Duration,
     pub(crate) sets_up_logs: bool,
     pub(crate) metrics: Metrics,
-    pub(crate) counts: bool,
+    pub(crate) has_metrics: bool,
 }
 
 /// What a replica does when it no longer leads.
@@ -120,7 +119,7 @@ impl Manager {
             stuck_after: STUCK_AFTER,
             sets_up_logs: true,
             metrics: Metrics::new(),
-            counts: true,
+            has_metrics: true,
         }
     }
 
@@ -188,7 +187,7 @@ impl Manager {
         self
     }
 
-    /// Elects a leader by a Lease of this name, unless the options say otherwise.
+    /// Elects a leader by a Lease of this name, unless `--leader-elect=false` is given.
     pub fn leader_election(mut self, lease: impl Into<String>) -> Self {
         self.lease = Some(lease.into());
         self
@@ -200,7 +199,9 @@ impl Manager {
         self
     }
 
-    /// Installs a definition before the caches are filled, or updates the existing one.
+    /// Installs a definition before the caches are filled, or updates the existing one. Every
+    /// replica does this when it starts, whatever its version is: during a rollout, an old replica
+    /// that restarts writes the old definition back.
     pub fn install(mut self, definition: CustomResourceDefinition) -> Self {
         self.definitions.push(definition);
         self
@@ -256,7 +257,7 @@ impl Manager {
         self
     }
 
-    /// Settings for controllers that have none of their own. `--workers` comes before them.
+    /// Settings for controllers that have none of their own. `--workers` overrides them.
     pub fn controller_defaults(mut self, defaults: ControllerDefaults) -> Self {
         self.defaults = defaults;
         self
@@ -281,10 +282,10 @@ impl Manager {
         self
     }
 
-    /// Counts nothing: `/metrics` has only what [`register_metrics`](Self::register_metrics) adds,
+    /// Turns the metrics of Windlass off: `/metrics` has only what [`register_metrics`](Self::register_metrics) adds,
     /// and the process. By default, everything is counted.
     pub fn without_metrics(mut self) -> Self {
-        self.counts = false;
+        self.has_metrics = false;
         self
     }
 
@@ -334,18 +335,26 @@ impl Manager {
     /// # Cancel safety
     /// If it is dropped, everything is cancelled at once, and the Lease is not released.
     pub async fn run(self) -> Result<(), ManagerError> {
-        let _logs = self.init_logs()?;
-        let stop = CancellationToken::new();
-        let signals = stop_on_signals(stop.clone())
-            .map_err(|error| ManagerError::Serve(format!("signals cannot be received: {error}")))?;
-        let mut tasks = JoinSet::new();
-        tasks.spawn(signals);
-        Box::pin(Run { stop, owns_process: true }.run(self)).await
+        let logs = self.init_logs()?;
+        let (stop, has_ended) = (CancellationToken::new(), CancellationToken::new());
+        stop_on_signals(stop.clone(), has_ended.clone())
+            .map_err(|error| ManagerError::Setup(format!("signals cannot be received: {error}")))?;
+        let ended = Box::pin(run(self, stop)).await;
+        has_ended.cancel();
+        if let Err(error) = &ended
+            && error.is_stuck()
+        {
+            // The runtime would wait for that thread for ever.
+            tracing::error!("the process ends by force: {error}");
+            drop(logs);
+            std::process::exit(1);
+        }
+        ended
     }
 
-    /// Runs until `stop` is cancelled or something fails. As [`run`](Self::run), but for signals: it
-    /// installs no handler of them, and never ends the process itself. For tests, and for several
-    /// managers in one process.
+    /// Runs until `stop` is cancelled or something fails. Like [`run`](Self::run), but it does not
+    /// handle signals, and never ends the process itself. For tests, and for several managers in one
+    /// process.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -354,7 +363,7 @@ impl Manager {
     /// As [`run`](Self::run).
     pub async fn run_until(self, stop: CancellationToken) -> Result<(), ManagerError> {
         let _logs = self.init_logs()?;
-        Box::pin(Run { stop, owns_process: false }.run(self)).await
+        Box::pin(run(self, stop)).await
     }
 
     /// Sets up the logs, unless the program does. What it returns is dropped last.
@@ -364,7 +373,15 @@ impl Manager {
         }
         let Options { log_format, log_level, .. } = &self.options;
         let guard = logging::init(*log_format, log_level);
-        guard.map(Some).map_err(|error| ManagerError::Serve(error.to_string()))
+        guard.map(Some).map_err(|error| ManagerError::Setup(error.to_string()))
+    }
+
+    /// The names of all readiness checks, including those that are added later.
+    fn readiness_checks(&self) -> Vec<String> {
+        let mut names = self.checks.names(Probe::Ready);
+        names.extend(["leader-election", "metrics-certificate"].map(str::to_owned));
+        names.extend(self.controllers.iter().map(|planned| format!("controller/{}", planned.name)));
+        names
     }
 
     /// Checks that no two parts have one name: metrics and checks could not tell them apart.
@@ -374,7 +391,7 @@ impl Manager {
         for (what, names) in [
             ("controller", controllers.collect()),
             ("task", tasks.collect()),
-            ("check", self.checks.names(Probe::Ready)),
+            ("check", self.readiness_checks()),
             ("liveness check", self.checks.names(Probe::Live)),
         ] {
             let mut names: Vec<String> = names;

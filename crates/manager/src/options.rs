@@ -16,8 +16,8 @@ use crate::election::Timing;
 #[command(about = None, long_about = None, next_help_heading = "Manager")]
 #[non_exhaustive]
 pub struct Options {
-    /// The kubeconfig file [default: as kubectl: $KUBECONFIG, ~/.kube/config, or inside of a pod
-    /// its service account]
+    /// The kubeconfig file [default: $KUBECONFIG; in a pod, its service account; otherwise
+    /// ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
@@ -29,7 +29,7 @@ pub struct Options {
     #[arg(long = "namespace", value_name = "NAME", env = "WATCH_NAMESPACE", value_delimiter = ',')]
     pub namespaces: Vec<String>,
 
-    /// Whether to elect a leader, if the operator can
+    /// Elect a leader, if the operator supports it
     #[arg(
         long, env = "LEADER_ELECT", default_value_t = true, num_args = 0..=1,
         default_missing_value = "true", action = clap::ArgAction::Set
@@ -40,7 +40,7 @@ pub struct Options {
     #[arg(long, value_name = "NAME", env = "POD_NAMESPACE")]
     pub leader_election_namespace: Option<String>,
 
-    /// How long standbys wait for a leader that is silent
+    /// How long a standby waits after the last renewal before it takes the Lease
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = duration)]
     pub lease_duration: Duration,
 
@@ -80,11 +80,13 @@ pub struct Options {
     #[arg(long, value_name = "FOLDER", env = "METRICS_CERT_PATH")]
     pub metrics_cert_path: Option<PathBuf>,
 
-    /// How many objects each controller reconciles at once [default: what the operator sets, or 1]
+    /// How many objects are reconciled at once, by each controller that sets no number of its own
+    /// [default: 1]
     #[arg(long, value_name = "NUMBER")]
     pub workers: Option<usize>,
 
-    /// How long runs may go on after a signal to stop
+    /// How long runs may go on after a signal to stop. The terminationGracePeriodSeconds of the pod
+    /// should be 25 s longer
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
     pub grace_period: Duration,
 
@@ -92,7 +94,7 @@ pub struct Options {
     #[arg(long, value_name = "FORMAT", env = "LOG_FORMAT", default_value = "text")]
     pub log_format: LogFormat,
 
-    /// Which log lines are written, as in `RUST_LOG`, which wins
+    /// Which log lines are written, such as info,kube=warn; $RUST_LOG overrides it
     #[arg(long, value_name = "FILTER", env = "LOG_LEVEL", default_value = "info")]
     pub log_level: String,
 }
@@ -120,6 +122,11 @@ impl Options {
         let nowhere = || "0".to_owned();
         let (health_probe_bind_address, metrics_bind_address) = (nowhere(), nowhere());
         Self { health_probe_bind_address, metrics_bind_address, ..self }
+    }
+
+    /// The namespaces to watch; none for all. An empty `WATCH_NAMESPACE` stands for all, too.
+    pub(crate) fn namespaces(&self) -> Vec<String> {
+        self.namespaces.iter().filter(|name| !name.is_empty()).cloned().collect()
     }
 
     /// The durations of the election.
@@ -190,6 +197,12 @@ mod tests {
     fn leader_election_can_be_turned_off() {
         assert!(parse("--leader-elect").expect("options").leader_elect);
         assert!(!parse("--leader-elect=false").expect("options").leader_elect);
+    }
+
+    #[test]
+    fn empty_namespace_stands_for_all() {
+        assert!(parse("--namespace=").expect("options").namespaces().is_empty());
+        assert_eq!(parse("--namespace=a,,b").expect("options").namespaces(), ["a", "b"]);
     }
 
     #[test]

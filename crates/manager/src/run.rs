@@ -1,4 +1,5 @@
-//! The order in which a manager starts and stops its parts. It is written here, and nowhere else.
+//! The order in which a manager starts and stops. What is between "definitions" and "Lease released"
+//! is in `service`.
 //!
 //! ```text
 //!   bind ─▶ connect ─▶ serve HTTP ─▶ definitions ─▶ caches ─▶ every replica ─▶ leadership ─▶ leader
@@ -21,76 +22,58 @@ use crate::manager::Manager;
 use crate::service::Service;
 use crate::state::Phase;
 
-/// One run of a manager.
-pub(crate) struct Run {
-    pub(crate) stop: CancellationToken,
-    /// Whether it may end the process.
-    pub(crate) owns_process: bool,
+/// Runs a manager until `stop` is cancelled, or something fails.
+pub(crate) async fn run(mut manager: Manager, stop: CancellationToken) -> Result<(), ManagerError> {
+    let grace_period = manager.options.grace_period;
+    let state = Arc::clone(&manager.state);
+    state.start(&manager.checks);
+    manager.check_names()?;
+    let endpoints = Endpoints::bind(&manager.options).await?;
+    let (make_client, cluster) = clients(&mut manager).await?;
+    log_configuration(&manager, &cluster, &endpoints);
+    if manager.has_metrics {
+        manager.stack = manager.stack.observer(Arc::new(manager.metrics.requests().clone()));
+    }
+    let metrics = Arc::new(std::mem::take(&mut manager.metrics));
+    let client = make_client(manager.stack.clone()).map_err(|error| NoCluster::new(&error))?;
+    let mut http = Group::new();
+    endpoints
+        .serve(&manager.options, &manager.checks, &state, &metrics, &client, &mut http)
+        .await?;
+
+    let built = Box::pin(Service::build(manager, &make_client, client, &state, &metrics));
+    let mut errors = match stop.run_until_cancelled(built).await {
+        // Stopped before anything had started.
+        None => Vec::new(),
+        Some(Err(error)) => vec![error],
+        Some(Ok(mut service)) => {
+            let failure = tokio::select! {
+                () = stop.cancelled() => None,
+                failure = http.wait_for_failure() => Some(failure),
+                failure = service.run(&state) => Some(failure),
+            };
+            state.set_phase(Phase::Stopping);
+            stop_service(service, failure, grace_period).await
+        }
+    };
+    errors.extend(http.stop(Duration::ZERO).await);
+    ManagerError::all(errors)
 }
 
-impl Run {
-    pub(crate) async fn run(self, mut manager: Manager) -> Result<(), ManagerError> {
-        let grace_period = manager.options.grace_period;
-        let state = Arc::clone(&manager.state);
-        state.start(&manager.checks);
-        manager.check_names()?;
-        let endpoints = Endpoints::bind(&manager.options).await?;
-        let (make_client, cluster) = clients(&mut manager).await?;
-        log_configuration(&manager, &cluster, &endpoints);
-        if manager.counts {
-            manager.stack = manager.stack.observer(Arc::new(manager.metrics.requests().clone()));
-        }
-        let metrics = Arc::new(std::mem::take(&mut manager.metrics));
-        let client = make_client(manager.stack.clone()).map_err(|e| NoCluster::new(&e))?;
-        let mut http = Group::new();
-        endpoints
-            .serve(&manager.options, &manager.checks, &state, &metrics, &client, &mut http)
-            .await?;
-
-        let built = Box::pin(Service::build(manager, &make_client, client, &state, &metrics));
-        let built = self.stop.run_until_cancelled(built).await;
-        let mut errors = match built {
-            // Stopped before anything had started.
-            None => Vec::new(),
-            Some(Err(error)) => vec![error],
-            Some(Ok(mut service)) => {
-                let failure = tokio::select! {
-                    () = self.stop.cancelled() => None,
-                    failure = http.wait_for_failure() => Some(failure),
-                    failure = service.run(&state) => Some(failure),
-                };
-                state.set_phase(Phase::Stopping);
-                self.stop_service(service, failure, grace_period).await
-            }
-        };
-        errors.extend(http.stop(Duration::ZERO).await);
-        if self.owns_process && errors.iter().any(ManagerError::is_stuck) {
-            // The runtime would wait for that thread for ever.
-            tracing::error!(
-                "the process ends by force: {}",
-                errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-            );
-            std::process::exit(1);
-        }
-        ManagerError::all(errors)
+/// Stops a service that was asked to stop, or has failed. Returns all errors, in order.
+async fn stop_service(
+    mut service: Service,
+    failure: Option<ManagerError>,
+    grace_period: Duration,
+) -> Vec<ManagerError> {
+    if let Some(failure) = &failure {
+        tracing::error!("stopping: {failure}");
     }
-
-    /// Stops a service that was asked to stop, or has failed. Returns all errors, in order.
-    async fn stop_service(
-        &self,
-        mut service: Service,
-        failure: Option<ManagerError>,
-        grace_period: Duration,
-    ) -> Vec<ManagerError> {
-        if let Some(failure) = &failure {
-            tracing::error!("stopping: {failure}");
-        }
-        // Whatever a former leader still does is late, so nothing is waited for.
-        let has_lost = matches!(failure, Some(ManagerError::LostLeadership));
-        let grace_period = if has_lost { Duration::ZERO } else { grace_period };
-        let later = service.stop(grace_period).await;
-        failure.into_iter().chain(later).collect()
-    }
+    // Another replica may already work, so runs get no grace period.
+    let has_lost = matches!(failure, Some(ManagerError::LostLeadership));
+    let grace_period = if has_lost { Duration::ZERO } else { grace_period };
+    let later = service.stop(grace_period).await;
+    failure.into_iter().chain(later).collect()
 }
 
 /// How to make the clients, and of which cluster they are.
@@ -105,7 +88,7 @@ async fn clients(manager: &mut Manager) -> Result<(MakeClient, String), ManagerE
 fn log_configuration(manager: &Manager, cluster: &str, endpoints: &Endpoints) {
     let options = &manager.options;
     let lease = manager.lease.as_deref().filter(|_| options.leader_elect);
-    let namespaces = match options.namespaces.as_slice() {
+    let namespaces = match options.namespaces().as_slice() {
         [] => "all".to_owned(),
         names => names.join(","),
     };

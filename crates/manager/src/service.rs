@@ -46,10 +46,11 @@ impl Service {
     ) -> Result<Self, ManagerError> {
         let (options, stack) = (&manager.options, &manager.stack);
         let mut informers = manager.informers;
-        if !options.namespaces.is_empty() {
-            informers = informers.namespaces(options.namespaces.iter().cloned());
+        let namespaces = options.namespaces();
+        if !namespaces.is_empty() {
+            informers = informers.namespaces(namespaces);
         }
-        if manager.counts {
+        if manager.has_metrics {
             informers = informers.observer(metrics.informers().observer());
         }
         let factory = SharedInformerFactory::builder(client.clone()).defaults(informers).build();
@@ -58,8 +59,11 @@ impl Service {
             None => None,
             Some(lease) => {
                 let namespace = options.leader_election_namespace.clone();
+                let namespace = namespace.filter(|namespace| !namespace.is_empty());
                 let namespace = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
-                let elector = Elector::builder(client.clone(), &namespace, lease);
+                // A client of its own: a renewal does not wait for the rate limit of others.
+                let client = make_client(stack.clone()).map_err(|error| NoCluster::new(&error))?;
+                let elector = Elector::builder(client, &namespace, lease);
                 let elector = elector.timing(options.timing()).build()?;
                 metrics.watch_election(elector.name(), elector.leadership());
                 Some(Candidacy::new(elector, manager.on_lost_leadership))
@@ -79,7 +83,7 @@ impl Service {
         let parts = |needs_leadership| Parts {
             factory: factory.clone(),
             defaults: defaults.clone(),
-            metrics: manager.counts.then(|| metrics.controllers().clone()),
+            metrics: manager.has_metrics.then(|| metrics.controllers().clone()),
             client: if needs_leadership { leader_client.clone() } else { client.clone() },
         };
         state.set_phase(Phase::InstallingDefinitions);
@@ -139,15 +143,26 @@ impl Service {
             let election = self.election.as_mut().expect("an election was found above");
             tokio::select! {
                 failure = self.every_replica.wait_for_failure() => return failure,
-                failure = self.leader.wait_for_failure() => return failure,
+                failure = self.leader.wait_for_failure() => {
+                    if election.elector().fence().is_open() {
+                        return failure;
+                    }
+                    // It noticed before the election that this replica no longer leads.
+                    tracing::warn!("after the leadership was lost: {failure}");
+                }
                 failure = self.factory.wait_for_failure() => return failure.into(),
                 change = election.wait_for_change() => match change {
                     Change::Leads => self.start(true),
                     Change::Lost(OnLostLeadership::End) => return ManagerError::LostLeadership,
                     Change::Lost(OnLostLeadership::Standby) => {
-                        let mut leader = std::mem::replace(&mut self.leader, Group::new());
-                        if let Err(error) = ManagerError::all(leader.stop(Duration::ZERO).await) {
-                            return error;
+                        let errors = self.leader.stop(Duration::ZERO).await;
+                        self.leader = Group::new();
+                        if errors.iter().any(ManagerError::is_stuck) {
+                            // What goes on is from before the new leader.
+                            return ManagerError::all(errors).expect_err("there is an error");
+                        }
+                        for error in errors {
+                            tracing::warn!("after the leadership was lost: {error}");
                         }
                     }
                     Change::Broke(error) => return error,
@@ -189,14 +204,34 @@ impl Service {
 
     /// Stops everything, in order. Returns what failed meanwhile.
     pub(crate) async fn stop(&mut self, grace_period: Duration) -> Vec<ManagerError> {
-        let (mut errors, more) =
-            tokio::join!(self.leader.stop(grace_period), self.every_replica.stop(grace_period),);
+        let shutdown = self.leader.shutdown().clone();
+        let Self { leader, every_replica, election, .. } = self;
+        let stop =
+            async { tokio::join!(leader.stop(grace_period), every_replica.stop(grace_period)) };
+        // A leader that can no longer renew its Lease must not go on for the whole grace period.
+        let lose = async {
+            match election {
+                Some(election) => election.wait_for_loss().await,
+                None => std::future::pending().await,
+            }
+            shutdown.begin(Duration::ZERO);
+            std::future::pending().await
+        };
+        let (mut errors, more) = tokio::select! {
+            errors = stop => errors,
+            never = lose => never,
+        };
+        let is_leader_stuck = errors.iter().any(ManagerError::is_stuck);
         errors.extend(more);
-        // A handler that blocks its thread does not keep the Lease from being released.
-        let _ = timeout(INFORMERS_TIMEOUT, self.factory.shut_down()).await;
-        // Only now: another replica may lead as soon as the Lease is released.
-        if let Some(election) = &mut self.election {
-            errors.extend(election.stop().await);
+        if timeout(INFORMERS_TIMEOUT, self.factory.shut_down()).await.is_err() {
+            errors.push(ManagerError::NotCancelled);
+        }
+        match &mut self.election {
+            // Another replica must not lead while something of this one goes on.
+            Some(election) if is_leader_stuck => election.abandon(),
+            // Only now: another replica may lead as soon as the Lease is released.
+            Some(election) => errors.extend(election.stop().await),
+            None => {}
         }
         errors
     }

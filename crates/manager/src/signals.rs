@@ -1,26 +1,40 @@
 //! Signals that end a process.
 
 use std::io;
+use std::thread;
 
+use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
 /// The exit status after a second signal, as shells report a process that Ctrl-C has ended.
 const EXIT_AT_ONCE: i32 = 130;
 
 /// Cancels `stop` at the first signal (Ctrl-C, or SIGTERM, which Kubernetes sends to stop a pod),
-/// and ends the process at the second one. It listens from now on, and not only when it is awaited.
+/// and ends the process at the second one. Once `has_ended` is cancelled, the first one does.
+///
+/// It listens on a thread with a runtime of its own. So a second signal also ends a process whose
+/// threads are all blocked, or whose runtime waits for a blocking task while it is dropped.
 pub(crate) fn stop_on_signals(
     stop: CancellationToken,
-) -> io::Result<impl Future<Output = ()> + Send> {
-    let mut signals = Signals::listen()?;
-    Ok(async move {
+    has_ended: CancellationToken,
+) -> io::Result<()> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let mut signals = {
+        let _guard = runtime.enter();
+        Signals::listen()?
+    };
+    let listen = async move {
         let first = signals.next().await;
-        tracing::info!(signal = first, "stopping; a second signal ends the process at once");
-        stop.cancel();
-        let second = signals.next().await;
-        tracing::warn!(signal = second, "a second signal: the process ends at once");
+        if !has_ended.is_cancelled() {
+            tracing::info!(signal = first, "stopping; a second signal ends the process at once");
+            stop.cancel();
+            let second = signals.next().await;
+            tracing::warn!(signal = second, "a second signal: the process ends at once");
+        }
         std::process::exit(EXIT_AT_ONCE);
-    })
+    };
+    let name = "windlass-signals".to_owned();
+    thread::Builder::new().name(name).spawn(move || runtime.block_on(listen)).map(drop)
 }
 
 #[cfg(unix)]

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use futures::future::BoxFuture;
 use kube::Client;
@@ -10,15 +11,16 @@ use windlass_informer::{SharedInformerFactory, safe_message};
 use windlass_reconciler::Shutdown;
 
 use crate::error::ManagerError;
+use crate::group::panicked;
 
 /// What a task is given.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct TaskContext {
-    /// A client of the cluster. Of a task that only the leader runs, its writes are fenced.
+    /// A client of the cluster. In a leader task, its writes are fenced.
     pub client: Client,
     /// The caches that the controllers share. Caches that a task asks for have to be started with
-    /// [`start`](SharedInformerFactory::start).
+    /// [`start`](SharedInformerFactory::start). Its own client is not fenced.
     pub factory: SharedInformerFactory,
     /// Begins when the task should end. After its grace period the task is cancelled.
     pub shutdown: Shutdown,
@@ -62,8 +64,10 @@ impl Task {
         context: TaskContext,
     ) -> impl Future<Output = Result<(), ManagerError>> + Send + 'static {
         let (name, shutdown) = (self.name.clone(), context.shutdown.clone());
-        let task = (self.start)(context);
+        // The closure may panic before it returns a future.
+        let task = catch_unwind(AssertUnwindSafe(|| (self.start)(context)));
         async move {
+            let task = task.map_err(|panic| panicked(format!("task {name:?}"), &*panic))?;
             let ended = tokio::select! {
                 ended = task => ended,
                 () = shutdown.wait_for_deadline() => {

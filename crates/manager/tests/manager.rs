@@ -167,9 +167,13 @@ async fn names_are_unique() {
     let error = start(twice).failed().await.to_string();
     assert_eq!(error, "two tasks are called \"a\": give one of them another name");
 
-    let twice = manager(&server).check("manager", || async { Ok::<(), io::Error>(()) });
-    let error = start(twice).failed().await.to_string();
-    assert_eq!(error, "two checks are called \"manager\": give one of them another name");
+    for name in ["manager", "leader-election", "controller/configmap"] {
+        let (reconciler, _told) = teller(Duration::ZERO);
+        let twice = manager(&server).check(name, || async { Ok::<(), io::Error>(()) });
+        let error = start(twice.controller(maps(), reconciler)).failed().await.to_string();
+        let expected = format!("two checks are called {name:?}: give one of them another name");
+        assert_eq!(error, expected);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -246,6 +250,31 @@ async fn task_that_panics_stops_the_rest_and_is_named() {
     let error = start(manager(&server).task("broken", broken)).failed().await;
     let text = error.to_string();
     assert_eq!(text, "task \"broken\" panicked, which is a bug in it: it is broken");
+}
+
+#[tokio::test(start_paused = true)]
+async fn closure_of_a_task_that_panics_is_named_and_the_lease_is_released() {
+    let server = server().await;
+    let broken =
+        |_: TaskContext| -> std::future::Ready<Result<(), io::Error>> { panic!("no variable URL") };
+    let manager = manager(&server).leader_election(LEASE).leader_task("broken", broken);
+    let text = start(manager).failed().await.to_string();
+    assert_eq!(text, "task \"broken\" panicked, which is a bug in it: no variable URL");
+    assert_eq!(holder(&server).await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn leader_that_is_cut_off_while_it_stops_does_not_use_its_grace_period() {
+    let server = server().await;
+    let (reconciler, mut told) = teller(Duration::from_hours(1));
+    let (manager, is_cut) = cut_off_manager(&server);
+    let running = start(manager.leader_election(LEASE).controller(maps(), reconciler));
+    told.recv().await.expect("it runs");
+    let begun = Instant::now();
+    running.stop.cancel();
+    is_cut.store(true, Ordering::Relaxed);
+    running.end().await.expect("it stops");
+    assert!(begun.elapsed() < Duration::from_secs(25), "{:?}", begun.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

@@ -34,6 +34,12 @@ const TROUBLE_EVERY: Duration = Duration::from_secs(10);
 /// How long a controller that stops waits for its events to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Longer sync timeouts are cut to this: a time that far ahead cannot be represented everywhere.
+const SYNC_TIMEOUT_MAX: Duration = Duration::from_hours(24 * 365);
+
+/// How long the runs under way may go on if the controller cannot continue.
+const BROKEN_GRACE: Duration = Duration::from_secs(30);
+
 /// How long cancelled runs may take to notice it.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -162,9 +168,19 @@ impl<K: ObjectType> Controller<K> {
                 bug = bug.take().or(ended.err());
             }
         };
+        let is_broken = ended.is_err();
+        if let Err(error) = &ended {
+            tracing::error!(controller = self.name(), "the controller stops: {error}");
+        }
+        let give_up = async {
+            tokio::select! {
+                () = shutdown.wait_for_deadline() => {}
+                () = sleep(BROKEN_GRACE), if is_broken => {}
+            }
+        };
         tokio::select! {
             () = last_run => {}
-            () = shutdown.wait_for_deadline() => {
+            () = give_up => {
                 let cancelled = self.cancel_runs(&mut workers).await;
                 ended = ended.and(cancelled);
             }
@@ -292,7 +308,7 @@ impl<K: ObjectType> Controller<K> {
     /// If it is dropped, the informers go on.
     pub async fn wait_for_sync(&self) -> Result<(), RunError> {
         self.wiring.factory.start();
-        let deadline = Instant::now() + self.sync_timeout;
+        let deadline = Instant::now() + self.sync_timeout.min(SYNC_TIMEOUT_MAX);
         for source in self.work.tools.sources.all() {
             let synced = async {
                 tokio::select! {

@@ -1,8 +1,8 @@
 //! How a controller is told to stop.
 
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 ///                    begin                                   deadline
 /// ```
 ///
-/// A `CancellationToken` converts to one without a deadline: every run under way may end. Clones
-/// are the same shutdown.
+/// A `CancellationToken` converts to one without a deadline: runs may take as long as they need.
+/// Clones are the same shutdown.
 ///
 /// ```
 /// use std::time::Duration;
@@ -28,8 +28,11 @@ use tokio_util::sync::CancellationToken;
 #[derive(Clone, Debug, Default)]
 pub struct Shutdown {
     begun: CancellationToken,
-    deadline: Arc<OnceLock<Instant>>,
+    deadline: watch::Sender<Option<Instant>>,
 }
+
+/// Longer grace periods are cut to this: a time that far ahead cannot be represented everywhere.
+const GRACE_PERIOD_MAX: Duration = Duration::from_hours(24 * 365);
 
 impl Shutdown {
     /// A shutdown that has not begun.
@@ -37,25 +40,32 @@ impl Shutdown {
         Self::default()
     }
 
-    /// Begins it. The runs under way are cancelled after the grace period. A second call changes
-    /// nothing.
+    /// Begins the shutdown. The runs under way are cancelled after the grace period. A second call
+    /// can only make the deadline earlier.
     pub fn begin(&self, grace_period: Duration) {
-        self.deadline.get_or_init(|| Instant::now() + grace_period);
+        let deadline = Instant::now() + grace_period.min(GRACE_PERIOD_MAX);
+        self.deadline.send_if_modified(|known| {
+            let is_earlier = known.is_none_or(|known| deadline < known);
+            if is_earlier {
+                *known = Some(deadline);
+            }
+            is_earlier
+        });
         self.begun.cancel();
     }
 
-    /// Whether it has begun.
+    /// Whether the shutdown has begun.
     pub fn has_begun(&self) -> bool {
         self.begun.is_cancelled()
     }
 
-    /// When the runs that are left are cancelled. `None` before it has begun, and if it has no
-    /// deadline.
+    /// When the runs that are left are cancelled. `None` before the shutdown has begun, and if it has
+    /// no deadline.
     pub fn deadline(&self) -> Option<Instant> {
-        self.deadline.get().copied()
+        *self.deadline.borrow()
     }
 
-    /// Is cancelled when it begins. For whatever a run awaits for long.
+    /// A token that is cancelled when the shutdown begins. Select on it in long waits.
     pub fn token(&self) -> &CancellationToken {
         &self.begun
     }
@@ -65,16 +75,26 @@ impl Shutdown {
     /// # Cancel safety
     /// Safe: it changes nothing.
     pub async fn wait_for_deadline(&self) {
-        self.begun.cancelled().await;
-        match self.deadline() {
-            Some(deadline) => sleep_until(deadline).await,
-            None => std::future::pending().await,
+        let mut changes = self.deadline.subscribe();
+        loop {
+            let deadline = *changes.borrow_and_update();
+            let reached = async {
+                match deadline {
+                    Some(deadline) => sleep_until(deadline).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = reached => return,
+                // Fails never: this value holds a sender.
+                _ = changes.changed() => {}
+            }
         }
     }
 }
 
 impl From<CancellationToken> for Shutdown {
     fn from(begun: CancellationToken) -> Self {
-        Self { begun, deadline: Arc::default() }
+        Self { begun, deadline: watch::Sender::default() }
     }
 }

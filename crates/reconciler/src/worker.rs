@@ -71,8 +71,21 @@ struct KeyInHand<'q> {
     /// `None` once it is settled what happens to the key.
     lease: Option<KeyLease<'q>>,
     tools: &'q Tools,
-    /// Whether its run has begun, and so may have written something.
-    has_begun: bool,
+    /// What earlier runs have written, while the worker waits for the caches to show it.
+    pending: Option<Pending>,
+}
+
+/// A run under way. If it is cancelled, what it has written is noted: nobody else does it then.
+struct UnfinishedRun<'r>(&'r RunContext);
+
+impl Drop for UnfinishedRun<'_> {
+    fn drop(&mut self) {
+        let RunContext { recording, tools, key, .. } = self.0;
+        if let Some((_, log)) = recording.get() {
+            let (_, pending) = log.close();
+            tools.expect_writes(key, pending);
+        }
+    }
 }
 
 impl<'q> KeyInHand<'q> {
@@ -92,8 +105,8 @@ impl<'q> KeyInHand<'q> {
 impl Drop for KeyInHand<'_> {
     fn drop(&mut self) {
         let Some(lease) = self.lease.take() else { return };
-        if self.has_begun {
-            self.tools.expect_unknown_write(lease.key());
+        if let Some(pending) = self.pending.take() {
+            self.tools.expectations.put_back(lease.key(), pending);
         }
         // Fails only after shut-down, when the key does not run again.
         let _ = lease.defer(Duration::ZERO);
@@ -105,15 +118,18 @@ impl<K: ObjectType> Work<K> {
     /// begun ends first.
     pub(crate) async fn run_worker(&self, stop: &CancellationToken, shutdown: &Shutdown) {
         while let Some(Some(lease)) = stop.run_until_cancelled(self.enqueuer.queue.get()).await {
-            let taken = KeyInHand { lease: Some(lease), tools: &self.tools, has_begun: false };
+            let taken = KeyInHand { lease: Some(lease), tools: &self.tools, pending: None };
             let ready = match self.tools.expectations.take(taken.key()) {
                 None => Some((taken, false)),
                 Some(pending) => self.catch_up(taken, pending).await,
             };
-            if let Some((taken, is_behind)) = ready
-                && !stop.is_cancelled()
-            {
-                self.run(taken, is_behind, shutdown).await;
+            match ready {
+                Some((taken, is_behind)) if !stop.is_cancelled() => {
+                    self.run(taken, is_behind, shutdown).await;
+                }
+                // For the next run, if there is one.
+                Some((taken, true)) => self.tools.expect_unknown_write(taken.key()),
+                Some((_, false)) | None => {}
             }
         }
     }
@@ -122,12 +138,13 @@ impl<K: ObjectType> Work<K> {
     /// whether a cache is or may be behind; `None` if the key was deferred.
     async fn catch_up<'q>(
         &self,
-        taken: KeyInHand<'q>,
-        mut pending: Pending,
+        mut taken: KeyInHand<'q>,
+        pending: Pending,
     ) -> Option<(KeyInHand<'q>, bool)> {
         let deadline = pending.since + WORKER_WAIT;
+        let writes = &taken.pending.insert(pending).writes;
         let waited = timeout_at(deadline, async {
-            for recorded in &pending.writes {
+            for recorded in writes {
                 for behind in self.tools.sources.behind(recorded) {
                     if behind.is_certain(&recorded.written) {
                         behind.wait_until_seen(&recorded.written, recorded.write.answered).await;
@@ -136,6 +153,7 @@ impl<K: ObjectType> Work<K> {
             }
         });
         let is_late = waited.await.is_err();
+        let mut pending = taken.pending.take().expect("it was put there above");
         if pending.writes.iter().all(|recorded| self.tools.is_seen(recorded)) {
             return Some((taken, pending.has_unknown));
         }
@@ -186,12 +204,19 @@ impl<K: ObjectType> Work<K> {
         let mut cx = self.context(taken.lease(), started, is_behind, shutdown);
         let span = span_of(&cx, self.span.as_ref());
         cx.origin = Origin::of(&span);
-        taken.has_begun = true;
         let (outcome, delay) = {
+            let unfinished = UnfinishedRun(&cx);
             let _active = self.running.enter(&cx.key, cx.id, cx.attempt, started);
             let called = pin!(self.call(&cx));
             // Avoids the cost of instrumenting with a disabled span.
-            if span.is_disabled() { called.await } else { called.instrument(span.clone()).await }
+            let ended = if span.is_disabled() {
+                called.await
+            } else {
+                called.instrument(span.clone()).await
+            };
+            // It has ended: what it has written is noted below.
+            std::mem::forget(unfinished);
+            ended
         };
         let (took, mut lease) = (started.elapsed(), taken.into_lease());
         Origin::end(&span, &cx.causes, &outcome);

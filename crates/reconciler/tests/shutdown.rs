@@ -17,6 +17,8 @@ use windlass_reconciler::{
     Shutdown, Watch,
 };
 
+use windlass_testkit::apiserver::{Fault, FaultRule};
+
 use stage::{Log, cluster, create, does};
 
 const GRACE: Duration = Duration::from_secs(30);
@@ -82,10 +84,9 @@ async fn run_is_cancelled_after_the_grace_period_and_repeated_by_the_next_one() 
     let line = log.lines("grace period is over").join("\n");
     assert!(line.contains("default/one"), "{line}");
 
-    // The same causes, and what the cancelled run has written is not known.
-    let stop = CancellationAfterRun::new(&mut runs);
-    let again = stop.run(&controller).await;
-    assert_eq!(again, format!("{first}, behind"));
+    // With the same causes.
+    let again = CancellationAfterRun::new(&mut runs).run(&controller).await;
+    assert_eq!(again, first);
     assert_eq!(controller.status().counts.done, 1);
 }
 
@@ -132,6 +133,65 @@ async fn what_changed_while_it_did_not_run_is_reconciled_when_it_runs_again() {
     webhook.send("default/one".parse().expect("a key")).await.expect("it is open");
     let third = CancellationAfterRun::new(&mut runs).run(&controller).await;
     assert_eq!(third, "default/one source webhook");
+}
+
+#[tokio::test(start_paused = true)]
+async fn second_call_can_only_make_the_deadline_earlier() {
+    let shutdown = Shutdown::new();
+    shutdown.begin(Duration::MAX);
+    shutdown.begin(GRACE);
+    shutdown.begin(Duration::from_hours(1));
+    assert_eq!(shutdown.deadline(), Some(Instant::now() + GRACE));
+    let begun = Instant::now();
+    let shorten = async {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        shutdown.begin(Duration::from_secs(1));
+    };
+    tokio::join!(shutdown.wait_for_deadline(), shorten);
+    assert_eq!(begun.elapsed(), Duration::from_secs(11));
+}
+
+/// The worker's wait for the caches is cancelled as well, and what it waited for is kept.
+#[tokio::test(start_paused = true)]
+async fn write_of_a_cancelled_run_is_waited_for_by_the_next_one() {
+    let (cluster, client) = cluster().await;
+    let server = cluster.server().expect("an embedded server").clone();
+    let (told, mut runs) = mpsc::channel(10);
+    let reconciler = does(move |map: Arc<ConfigMap>, cx: &RunContext| {
+        let (told, server) = (told.clone(), server.clone());
+        Box::pin(async move {
+            let labels = map.metadata.labels.clone().unwrap_or_default();
+            told.send((labels.contains_key("written"), cx.cache_behind())).await?;
+            if labels.is_empty() {
+                // The watch is late, so the cache does not show the write for a while.
+                let late = Fault::DelayEvent(Duration::from_secs(3));
+                server.faults().add(FaultRule::new(late).resource("configmaps"));
+                let mut new = ConfigMap::clone(&map);
+                new.metadata.labels.get_or_insert_default().insert("written".into(), "yes".into());
+                cx.live().update(&*map, &new).await?;
+                std::future::pending::<()>().await;
+            }
+            Ok(Action::Done)
+        })
+    });
+    let (_factory, controller) = build(client, |b| b, reconciler);
+    let shutdown = Shutdown::new();
+    let stop = async {
+        assert_eq!(runs.recv().await, Some((false, false)));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        shutdown.begin(Duration::ZERO);
+    };
+    let (ended, ()) = tokio::join!(controller.run(shutdown.clone()), stop);
+    ended.expect("it stops");
+    let shutdown = Shutdown::new();
+    let stop = async {
+        let second = runs.recv().await;
+        shutdown.begin(GRACE);
+        second
+    };
+    let (ended, second) = tokio::join!(controller.run(shutdown.clone()), stop);
+    ended.expect("it stops");
+    assert_eq!(second, Some((true, false)), "it waits until the cache shows the write");
 }
 
 #[tokio::test(start_paused = true)]

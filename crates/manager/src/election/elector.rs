@@ -3,6 +3,7 @@
 use std::fmt;
 use std::hash::BuildHasher as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -47,6 +48,9 @@ pub struct Elector {
     leadership: watch::Sender<Leadership>,
     trouble: watch::Sender<Option<String>>,
 }
+
+/// How long a release may take: a process that stops does not wait for a server that is away.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
 type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
@@ -250,6 +254,7 @@ impl Elector {
             elector: self,
             is_writing: false,
             last_trouble: None,
+            failing_since: None,
         };
         if stop.run_until_cancelled(run.contend()).await.is_some() {
             return Ended::Lost;
@@ -270,6 +275,8 @@ struct Run {
     elector: Elector,
     contest: Contest,
     is_writing: bool,
+    /// Since when requests fail. `None` after one that succeeded.
+    failing_since: Option<Instant>,
     /// The last failure that was logged, so that it is not logged every two seconds.
     last_trouble: Option<String>,
 }
@@ -344,11 +351,16 @@ impl Run {
         // What the server refused was not made; of the rest it is not known.
         self.is_writing &= matches!(error, RequestFailure::TimedOut) || !error.is_answer();
         self.contest.failed(failure, sent, Instant::now());
-        let (lease, is_leading) = (&self.elector.name, self.contest.leads_until().is_some());
         let trouble = format!("{error}{}", error.advice(&self.elector.namespace));
         if failure != Failure::Conflict {
-            self.set_trouble(Some(trouble.clone()));
+            // One failed request is no trouble: a standby stays ready. A refusal is at once.
+            let since = *self.failing_since.get_or_insert(sent);
+            let has_lasted = since.elapsed() >= self.elector.timing.renew_deadline;
+            if has_lasted || error.is_refusal() {
+                self.set_trouble(Some(trouble.clone()));
+            }
         }
+        let (lease, is_leading) = (&self.elector.name, self.contest.leads_until().is_some());
         if failure == Failure::Conflict {
             tracing::debug!(lease, is_leading, "the Lease has changed before it could be written");
         } else if self.last_trouble.as_ref() == Some(&trouble) {
@@ -364,7 +376,10 @@ impl Run {
         }
     }
 
-    fn set_trouble(&self, trouble: Option<String>) {
+    fn set_trouble(&mut self, trouble: Option<String>) {
+        if trouble.is_none() {
+            self.failing_since = None;
+        }
         self.elector.trouble.send_if_modified(|known| {
             let is_new = *known != trouble;
             *known = trouble;
@@ -381,7 +396,7 @@ impl Run {
             record.write_to(&mut lease);
             leases.replace(name, &PostParams::default(), &lease).await.map(|_| true)
         };
-        let released = timeout(timing.request_timeout(), release).await;
+        let released = timeout(timing.request_timeout().min(RELEASE_TIMEOUT), release).await;
         let error = match released {
             Ok(Ok(true)) => return tracing::info!(lease = name, "released the Lease"),
             Ok(Ok(false)) => return,
@@ -473,6 +488,11 @@ impl RequestFailure {
             ),
             _ => String::new(),
         }
+    }
+
+    /// Whether the server refuses this request, and will until somebody changes something.
+    fn is_refusal(&self) -> bool {
+        matches!(self, Self::Kube(kube::Error::Api(status)) if matches!(status.code, 403 | 404))
     }
 
     /// Whether the server answered.

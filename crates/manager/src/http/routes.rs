@@ -1,4 +1,4 @@
-//! The endpoints: probes, metrics, and what goes on inside.
+//! The endpoints: probes, metrics, and the debug endpoint.
 
 use std::sync::Arc;
 
