@@ -94,7 +94,7 @@ pub struct Options {
     #[arg(long, value_name = "FORMAT", env = "LOG_FORMAT", default_value = "text")]
     pub log_format: LogFormat,
 
-    /// Which log lines are written, such as info,kube=warn; $RUST_LOG overrides it
+    /// Which log lines are written, such as info,kube=warn; `RUST_LOG` overrides it
     #[arg(long, value_name = "FILTER", env = "LOG_LEVEL", default_value = "info")]
     pub log_level: String,
 }

@@ -199,7 +199,7 @@ impl<K: ObjectType> Work<K> {
         self.running.warn_while_running(warn).await
     }
 
-    async fn run(&self, mut taken: KeyInHand<'_>, is_behind: bool, shutdown: &Shutdown) {
+    async fn run(&self, taken: KeyInHand<'_>, is_behind: bool, shutdown: &Shutdown) {
         let started = Instant::now();
         let mut cx = self.context(taken.lease(), started, is_behind, shutdown);
         let span = span_of(&cx, self.span.as_ref());

@@ -205,9 +205,7 @@ mod tests {
         let server = ApiServer::new();
         let client = ClientStack::new().around(server.service(), "default");
         // No sockets: time does not wait for them.
-        let mut options = Options::default();
-        options.health_probe_bind_address = "0".into();
-        options.metrics_bind_address = "0".into();
+        let options = Options::default().without_http();
         let stop = CancellationToken::new();
         let operator = on_embedded_server(operator(options), server).without_logs();
         let running = operator.run_until(stop.clone());
