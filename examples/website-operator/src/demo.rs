@@ -5,9 +5,9 @@
 //! The replicas are processes of their own (`website-operator run`), so that they can be killed as
 //! processes are. They reach the server over loopback, by a kubeconfig that is gone afterwards.
 //!
-//! - [`story`]: what happens, and what is said about it;
-//! - [`replica`]: a process of the operator;
-//! - [`wait`]: waiting for what must follow.
+//! - `story`: what happens, and what is said about it;
+//! - `replica`: a process of the operator;
+//! - `wait`: waiting for what must follow.
 
 mod replica;
 mod story;

@@ -3,7 +3,7 @@
 //! Reading order:
 //!
 //! - [`website`]: the type, and with it the definition of the custom resource;
-//! - [`reconciler`]: what is done for each `Website`, and what its status says;
+//! - [`mod@reconciler`]: what is done for each `Website`, and what its status says;
 //! - [`config_map`], [`deployment`], [`service`]: the objects that are made, one file each;
 //! - [`hosts`]: which `Website` has which host, the thing that the finalizer cleans up;
 //! - [`demo`]: the story that the program tells without a cluster.

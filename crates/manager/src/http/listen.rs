@@ -3,7 +3,7 @@
 //! [`Listener::serve`] accepts connections, and each has a task of its own. A slow client cannot
 //! hold a connection forever: there is a limit for its handshake, for the time until a complete
 //! request has arrived, and for the whole connection. Connections beyond
-//! [`CONNECTIONS_MAX`] wait in the backlog of the operating system until others have ended.
+//! `CONNECTIONS_MAX` wait in the backlog of the operating system until others have ended.
 
 use std::io;
 use std::net::SocketAddr;
