@@ -19,6 +19,7 @@ use crate::http::checks::{Checks, Finding, Probe};
 pub(crate) trait AnyController: Send + Sync {
     fn name(&self) -> &str;
     fn status(&self) -> ControllerStatus;
+    fn all_busy_for(&self) -> Option<Duration>;
     fn trouble(&self) -> Option<String>;
     fn queue(&self) -> &WorkQueue<ObjectKey, Cause>;
     fn runs(&self, key: &ObjectKey) -> Vec<Run>;
@@ -34,6 +35,10 @@ impl<K: ObjectType> AnyController for Controller<K> {
 
     fn status(&self) -> ControllerStatus {
         Controller::status(self)
+    }
+
+    fn all_busy_for(&self) -> Option<Duration> {
+        Controller::all_busy_for(self)
     }
 
     fn trouble(&self) -> Option<String> {
@@ -121,12 +126,10 @@ pub(crate) fn add_checks(
     });
     let live = Arc::clone(controller);
     checks.add(Probe::Live, &name, move || {
-        let status = live.status();
-        std::future::ready(match status.all_busy_for {
+        std::future::ready(match live.all_busy_for() {
             Some(busy) if busy > stuck_after => Finding::Failed(format!(
-                "all {} workers have been busy with one object each for {} s: see the log for \
-                 which, and give the controller a timeout",
-                status.workers,
+                "all workers have been busy with one object each for {} s: see the log for which, \
+                 and give the controller a timeout",
                 busy.as_secs()
             )),
             _ => Finding::Ok(None),

@@ -250,7 +250,7 @@ impl Manager {
             async {
                 match checked.await {
                     Ok(()) => Finding::Ok(None),
-                    Err(error) => Finding::FailedInSecret(safe_message(&*error.into())),
+                    Err(error) => Finding::FailedPrivately(safe_message(&*error.into())),
                 }
             }
         });

@@ -66,7 +66,8 @@ impl State {
         }
     }
 
-    /// Called when the manager starts. Adds the check that is ready once the manager runs.
+    /// Called when the manager starts. Adds the check that is ready once the manager runs, and the
+    /// liveness check `ping`.
     pub(crate) fn start(&self, checks: &Checks) {
         let _ = self.started.set(Instant::now());
         let shown = Arc::clone(&self.phase);
@@ -109,7 +110,7 @@ impl State {
         let _ = self.controllers.set(controllers.into_iter().collect());
     }
 
-    /// None before they are built.
+    /// Empty before they are built.
     pub(crate) fn controllers(&self) -> &[ControllerState] {
         self.controllers.get().map(Vec::as_slice).unwrap_or_default()
     }

@@ -233,17 +233,23 @@ impl<K: ObjectType> Controller<K> {
 
     /// What it has done, and the state of its informers.
     pub fn status(&self) -> ControllerStatus {
-        let (tools, busy) = (&self.work.tools, self.work.running.durations());
+        let tools = &self.work.tools;
         ControllerStatus {
             controller: Arc::clone(&tools.controller),
             workers: self.workers,
-            running: busy.len(),
-            all_busy_for: busy.iter().min().copied().filter(|_| busy.len() >= self.workers),
+            running: self.work.running.keys().len(),
+            all_busy_for: self.all_busy_for(),
             ready: self.queue().len(),
             counts: self.work.journal.counts(),
             events: tools.recorder.status(),
             sources: tools.sources.all().iter().map(|source| source.status()).collect(),
         }
+    }
+
+    /// If no worker is free: for how long at least, which is how long the youngest run has taken.
+    pub fn all_busy_for(&self) -> Option<Duration> {
+        let durations = self.work.running.durations();
+        durations.iter().min().copied().filter(|_| durations.len() >= self.workers)
     }
 
     /// Why a cache is not complete, and what to do about it. `None` if all of them are.

@@ -68,7 +68,7 @@ type KeyLease<'q> = Lease<'q, ObjectKey, Cause>;
 /// A key that a worker has taken. If the worker ends before the run does, the key goes back to the
 /// queue, with its causes.
 struct KeyInHand<'q> {
-    /// `None` once it is settled what happens to the key.
+    /// `None` once the lease is finished, deferred or retried.
     lease: Option<KeyLease<'q>>,
     tools: &'q Tools,
     /// What earlier runs have written, while the worker waits for the caches to show it.
@@ -90,7 +90,7 @@ impl Drop for UnfinishedRun<'_> {
 
 impl<'q> KeyInHand<'q> {
     fn lease(&self) -> &KeyLease<'q> {
-        self.lease.as_ref().expect("the lease must be there until it is settled")
+        self.lease.as_ref().expect("the lease must be there until it is taken out")
     }
 
     fn key(&self) -> &ObjectKey {
@@ -98,7 +98,7 @@ impl<'q> KeyInHand<'q> {
     }
 
     fn into_lease(mut self) -> KeyLease<'q> {
-        self.lease.take().expect("the lease must be there until it is settled")
+        self.lease.take().expect("the lease must be there until it is taken out")
     }
 }
 
@@ -115,7 +115,7 @@ impl Drop for KeyInHand<'_> {
 
 impl<K: ObjectType> Work<K> {
     /// Takes keys until `stop` is cancelled, or the queue is shut down and empty. A run that has
-    /// begun ends first.
+    /// begun ends first. `stop` is also cancelled when an informer breaks, before any `shutdown`.
     pub(crate) async fn run_worker(&self, stop: &CancellationToken, shutdown: &Shutdown) {
         while let Some(Some(lease)) = stop.run_until_cancelled(self.enqueuer.queue.get()).await {
             let taken = KeyInHand { lease: Some(lease), tools: &self.tools, pending: None };
@@ -184,7 +184,7 @@ impl<K: ObjectType> Work<K> {
         Some((taken, is_behind))
     }
 
-    /// Puts a key off until its caches may have caught up.
+    /// Defers a key until its caches may have caught up.
     fn defer<T>(&self, taken: KeyInHand<'_>, pending: Pending, delay: Duration) -> Option<T> {
         self.tools.expectations.put_back(taken.key(), pending);
         // Fails only after shut-down, when the key does not run again.
@@ -226,7 +226,7 @@ impl<K: ObjectType> Work<K> {
             series.observe(took);
         }
         let retry_in = self.schedule(&mut lease, cx.attempt, &outcome, delay);
-        // The key stays in the queue, but no worker takes it.
+        // During a shutdown no worker takes the retry, so none is reported.
         let retry_in = retry_in.filter(|_| !shutdown.has_begun());
         let log = cx.recording.get().map(|(_, log)| log.close());
         let (kept, pending) = log.unwrap_or_default();
@@ -283,7 +283,7 @@ impl<K: ObjectType> Work<K> {
     /// asks for. Catches panics of user code, including those in formatting its error.
     async fn call(&self, cx: &RunContext) -> (Outcome, Option<Delay>) {
         let called = async {
-            // Not through the set of decoded objects: most objects change before they run again.
+            // Bypasses the hot set: most objects change before they run again.
             Outcome::of(match self.objects.cached(cx.key()).map(|object| object.get()) {
                 Some(Ok(object)) => self.reconciler.reconcile(object, cx).await,
                 None => self.reconciler.absent(cx).await,

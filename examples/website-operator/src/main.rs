@@ -21,7 +21,7 @@ struct Program {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run the operator on a cluster: that of --kubeconfig, or inside of a pod its own
+    /// Run the operator on a cluster: that of --kubeconfig, or in a pod its own
     Run(Box<run::Flags>),
     /// Print the definition of Website, for `kubectl apply -f -`
     Crd,

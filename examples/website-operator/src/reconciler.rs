@@ -20,8 +20,8 @@ use crate::website::{Website, WebsiteStatus};
 /// Held until the host of a deleted Website is free again.
 pub const FINALIZER: &str = "example.com/host";
 
-/// How long a Website waits that something is in its way: another Website with its host, or an
-/// object with its name. The operator does not watch these, so it has to look again.
+/// How often a blocked Website is tried again: another Website has its host, or an object has its
+/// name. The operator does not watch these, so it has to look again.
 const BLOCKED_FOR: Duration = Duration::from_secs(30);
 
 /// The reconciler.

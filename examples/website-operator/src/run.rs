@@ -12,7 +12,7 @@ pub const LEASE: &str = "website-operator";
 /// The options of the operator.
 #[derive(Args, Debug)]
 pub struct Flags {
-    /// The namespace in which the operator keeps who has which host
+    /// The namespace of the `ConfigMap` that records which Website has which host
     #[arg(long, value_name = "NAME", env = "POD_NAMESPACE", default_value = "default")]
     hosts_namespace: String,
     /// End when the standard input ends: for the story, whose replicas must not outlive it

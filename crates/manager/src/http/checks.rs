@@ -29,11 +29,13 @@ pub(crate) enum Probe {
 pub(crate) enum Finding {
     /// All is well. The text is shown beside the name.
     Ok(Option<String>),
+    /// The caller left the check out.
+    Excluded,
     /// Something is wrong. The reason is shown: it contains no secrets.
     Failed(String),
-    /// Something is wrong. The reason is only logged, because it is the user's, and whoever asks is
-    /// not known.
-    FailedInSecret(String),
+    /// Something is wrong. The reason is only logged: it comes from user code, and probes are not
+    /// authenticated.
+    FailedPrivately(String),
 }
 
 type Run = Box<dyn Fn() -> BoxFuture<'static, Finding> + Send + Sync>;
@@ -58,6 +60,12 @@ pub(crate) struct Checks {
 pub(crate) struct Answer {
     pub(crate) is_ok: bool,
     pub(crate) text: String,
+}
+
+impl Finding {
+    fn is_ok(&self) -> bool {
+        matches!(self, Self::Ok(_) | Self::Excluded)
+    }
 }
 
 impl Checks {
@@ -90,10 +98,10 @@ impl Checks {
         let checks = lock(self.of(probe)).clone();
         let findings = join_all(checks.iter().map(|check| async {
             let is_excluded = excluded.contains(&check.name);
-            if is_excluded { Finding::Ok(Some("excluded".to_owned())) } else { check.run().await }
+            if is_excluded { Finding::Excluded } else { check.run().await }
         }));
         let findings = findings.await;
-        let is_ok = findings.iter().all(|finding| matches!(finding, Finding::Ok(_)));
+        let is_ok = findings.iter().all(Finding::is_ok);
         if is_ok && !is_verbose {
             return Answer { is_ok, text: "ok".to_owned() };
         }
@@ -110,7 +118,7 @@ impl Checks {
     pub(crate) async fn answer_one(&self, probe: Probe, name: &str) -> Option<Answer> {
         let check = lock(self.of(probe)).iter().find(|check| check.name == name).cloned()?;
         let finding = check.run().await;
-        let is_ok = matches!(finding, Finding::Ok(_));
+        let is_ok = finding.is_ok();
         Some(Answer { is_ok, text: if is_ok { "ok".to_owned() } else { line(name, &finding) } })
     }
 
@@ -122,13 +130,14 @@ impl Checks {
     }
 }
 
-/// A line as `/readyz?verbose` of kube-apiserver has it.
+/// A line in the style of kube-apiserver's `/readyz?verbose`.
 fn line(name: &str, finding: &Finding) -> String {
     match finding {
         Finding::Ok(None) => format!("[+]{name} ok"),
         Finding::Ok(Some(detail)) => format!("[+]{name} ok: {detail}"),
+        Finding::Excluded => format!("[+]{name} excluded: ok"),
         Finding::Failed(reason) => format!("[-]{name} failed: {reason}"),
-        Finding::FailedInSecret(_) => {
+        Finding::FailedPrivately(_) => {
             format!("[-]{name} failed: reason withheld, the log has it")
         }
     }
@@ -149,8 +158,8 @@ impl Check {
 
     fn log(&self, finding: &Finding) {
         let reason = match finding {
-            Finding::Ok(_) => None,
-            Finding::Failed(reason) | Finding::FailedInSecret(reason) => Some(reason.clone()),
+            Finding::Ok(_) | Finding::Excluded => None,
+            Finding::Failed(reason) | Finding::FailedPrivately(reason) => Some(reason.clone()),
         };
         let mut logged = lock(&self.logged);
         if *logged == reason {
@@ -201,7 +210,7 @@ mod tests {
     async fn failing_check_is_named_and_its_reason_is_shown_unless_it_is_the_users() {
         let checks = checks(&[
             ("caches", Finding::Failed("pods.v1 is not complete".to_owned())),
-            ("database", Finding::FailedInSecret("password hunter2 is wrong".to_owned())),
+            ("database", Finding::FailedPrivately("password hunter2 is wrong".to_owned())),
         ]);
         let answer = ready(&checks, &[], false).await;
         assert!(!answer.is_ok);
@@ -209,7 +218,9 @@ mod tests {
                         [-]database failed: reason withheld, the log has it\n\
                         readyz check failed\n";
         assert_eq!(answer.text, expected);
-        assert!(ready(&checks, &["caches", "database"], false).await.is_ok);
+        let excluded = ready(&checks, &["caches", "database"], true).await;
+        assert!(excluded.text.starts_with("[+]caches excluded: ok\n"), "{}", excluded.text);
+        assert!(excluded.is_ok);
         let one = checks.answer_one(Probe::Ready, "caches").await.expect("a check");
         assert_eq!(one.text, "[-]caches failed: pods.v1 is not complete");
         assert_eq!(checks.answer_one(Probe::Ready, "other").await, None);
