@@ -150,8 +150,8 @@ pub fn late_writes(
     (late, total)
 }
 
-/// Which user held the Lease, since when. It ends when the server *receives* the write that ends it, which
-/// is a little early: leaders stop long before.
+/// Which user held the Lease, since when. It ends when the server *receives* the write that ends
+/// it, which is a little early: leaders stop long before.
 fn spans(leases: &[LeaseWrite]) -> Vec<(&str, Timestamp)> {
     let mut spans: Vec<(&str, Timestamp)> = Vec::new();
     for write in leases {

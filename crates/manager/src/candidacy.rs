@@ -56,8 +56,8 @@ impl Candidacy {
     }
 
     /// Contends, and waits until this replica leads, or no longer leads. After
-    /// [`Lost`](Change::Lost), everything that the leader runs must have ended before this is called
-    /// again.
+    /// [`Lost`](Change::Lost), everything that the leader runs must have ended before this is
+    /// called again.
     ///
     /// # Cancel safety
     /// Safe: the election goes on, and the next call continues to wait.

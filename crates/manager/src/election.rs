@@ -14,8 +14,9 @@
 //!   be wrong, or jump.
 //! - The leader counts its renew deadline from *before* it sent the last renewal that succeeded.
 //!   A standby observes that renewal later, and waits for longer, so the leader stops first.
-//! - One run of an [`Elector`] never leads twice: what the replica still runs is from before another
-//!   leader. Its process ends, or it stops everything that it ran as the leader, and contends again.
+//! - One run of an [`Elector`] never leads twice: what the replica still runs is from before
+//!   another leader. Its process ends, or it stops everything that it ran as the leader, and
+//!   contends again.
 //! - If somebody deletes the Lease, its holder makes it again, and standbys give it the time for
 //!   that. Only a replica that was just started does not know that there was one.
 //! - Every write of the Lease carries the version that was read, so of two replicas that take over

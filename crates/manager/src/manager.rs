@@ -90,9 +90,9 @@ pub struct Manager {
 /// What a replica does when it no longer leads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnLostLeadership {
-    /// The manager ends with [`ManagerError::LostLeadership`], and so does the process. The default,
-    /// as in client-go and controller-runtime: whatever the process still holds in memory is from
-    /// before the new leader, and a process that starts again has none of it.
+    /// The manager ends with [`ManagerError::LostLeadership`], and so does the process. The
+    /// default, as in client-go and controller-runtime: whatever the process still holds in memory
+    /// is from before the new leader, and a process that starts again has none of it.
     #[default]
     End,
     /// The controllers that need leadership are stopped, and the replica contends again. The caches
@@ -282,8 +282,9 @@ impl Manager {
         self
     }
 
-    /// Turns the metrics of Windlass off: `/metrics` has only what [`register_metrics`](Self::register_metrics) adds,
-    /// and the process. By default, everything is counted.
+    /// Turns the metrics of Windlass off: `/metrics` has only what
+    /// [`register_metrics`](Self::register_metrics) adds, and the process. By default, everything
+    /// is counted.
     pub fn without_metrics(mut self) -> Self {
         self.has_metrics = false;
         self
@@ -318,8 +319,8 @@ impl Manager {
         routes::probes(&self.checks)
     }
 
-    /// `/debug/windlass`, for a program that has a server of its own: a [`Report`] as JSON. It shows
-    /// names and the messages of errors, so let only people read it who may read the log.
+    /// `/debug/windlass`, for a program that has a server of its own: a [`Report`] as JSON. It
+    /// shows names and the messages of errors, so let only people read it who may read the log.
     ///
     /// [`Report`]: crate::http::Report
     pub fn debug(&self) -> axum::Router {
@@ -353,8 +354,8 @@ impl Manager {
     }
 
     /// Runs until `stop` is cancelled or something fails. Like [`run`](Self::run), but it does not
-    /// handle signals, and never ends the process itself. For tests, and for several managers in one
-    /// process.
+    /// handle signals, and never ends the process itself. For tests, and for several managers in
+    /// one process.
     ///
     /// # Errors
     /// As [`run`](Self::run).

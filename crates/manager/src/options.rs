@@ -10,8 +10,8 @@ use crate::election::Timing;
 /// The options that operators usually have.
 ///
 /// An operator with no options of its own calls [`Options::parse`]. Others have it as a field with
-/// `#[command(flatten)]` in a type that derives `clap::Parser`. [`Default`] has the same values as a
-/// command line without arguments.
+/// `#[command(flatten)]` in a type that derives `clap::Parser`. [`Default`] has the same values as
+/// a command line without arguments.
 #[derive(Parser, Clone, Debug, PartialEq, Eq)]
 #[command(about = None, long_about = None, next_help_heading = "Manager")]
 #[non_exhaustive]
@@ -36,7 +36,8 @@ pub struct Options {
     )]
     pub leader_elect: bool,
 
-    /// The namespace of the Lease [default: the namespace of the pod, or of the kubeconfig's context]
+    /// The namespace of the Lease [default: the namespace of the pod, or of the kubeconfig's
+    /// context]
     #[arg(long, value_name = "NAME", env = "POD_NAMESPACE")]
     pub leader_election_namespace: Option<String>,
 
@@ -52,8 +53,8 @@ pub struct Options {
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
     pub retry_period: Duration,
 
-    /// Where /healthz, /livez and /readyz are served, or 0 for nowhere. The kubelet needs an address
-    /// of the pod: :8081
+    /// Where /healthz, /livez and /readyz are served, or 0 for nowhere. The kubelet needs an
+    /// address of the pod: :8081
     #[arg(
         long,
         value_name = "ADDRESS",

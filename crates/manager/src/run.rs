@@ -1,5 +1,5 @@
-//! The order in which a manager starts and stops. What is between "definitions" and "Lease released"
-//! is in `service`.
+//! The order in which a manager starts and stops. What is between "definitions" and "Lease
+//! released" is in `service`.
 //!
 //! ```text
 //!   bind ─▶ connect ─▶ serve HTTP ─▶ definitions ─▶ caches ─▶ every replica ─▶ leadership ─▶ leader

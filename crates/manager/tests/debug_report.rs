@@ -28,7 +28,8 @@ use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule};
 const SECRET: &str = "hunter2";
 const SECRET_IN_CACHE: &str = "aHVudGVyMg==";
 
-/// A reconciler of secrets that does what the name of its object says, and tells that it was called.
+/// A reconciler of secrets that does what the name of its object says, and tells that it was
+/// called.
 struct Actor {
     runs: mpsc::Sender<String>,
 }

@@ -240,9 +240,9 @@ impl<K: ObjectType> ControllerBuilder<K> {
     }
 
     /// The span of a run, in which everything that the reconciler logs is. Default: a span
-    /// `reconcile` with the controller, the key, the [id of the run](crate::RunContext::run_id), the
-    /// attempt and the last cause. It is called only if there is a subscriber. If it panics, that
-    /// is logged, and the run has the default span.
+    /// `reconcile` with the controller, the key, the [id of the run](crate::RunContext::run_id),
+    /// the attempt and the last cause. It is called only if there is a subscriber. If it panics,
+    /// that is logged, and the run has the default span.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::ConfigMap;

@@ -59,8 +59,8 @@ impl Shutdown {
         self.begun.is_cancelled()
     }
 
-    /// When the runs that are left are cancelled. `None` before the shutdown has begun, and if it has
-    /// no deadline.
+    /// When the runs that are left are cancelled. `None` before the shutdown has begun, and if it
+    /// has no deadline.
     pub fn deadline(&self) -> Option<Instant> {
         *self.deadline.borrow()
     }

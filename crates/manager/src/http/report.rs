@@ -58,7 +58,8 @@ pub struct Report {
     pub controllers: Vec<ControllerReport>,
     /// The informers of these controllers; without a query, all informers. Controllers share them.
     pub informers: Vec<InformerReport>,
-    /// Parts of the report that are missing, because a panic was caught. That is a bug: see the log.
+    /// Parts of the report that are missing, because a panic was caught. That is a bug: see the
+    /// log.
     pub missing: Vec<String>,
 }
 
