@@ -2,11 +2,10 @@
 //! released" is in `service`.
 //!
 //! ```text
-//!   bind ─▶ connect ─▶ serve HTTP ─▶ definitions ─▶ caches ─▶ every replica ─▶ leadership ─▶ leader
-//!                          │                                        │             ▲            │
-//!                          │                                        │             └─ standby ──┤ lost
-//!                          ▼                                        ▼                          ▼
-//!   HTTP ends ◀─ Lease released ◀─ informers stop ◀─ runs end within the grace period ◀─ stop, failure
+//!  bind ─▶ connect ─▶ HTTP ─▶ definitions ─▶ caches ─▶ every replica ─▶ leadership ─▶ leader
+//!                                                                         ▲           │
+//!  a stop, or a failure:                                                  └─ standby ─┘ lost
+//!  runs end within the grace period ─▶ informers stop ─▶ Lease released ─▶ HTTP ends
 //! ```
 
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 /// Tells controllers to stop, and until when the runs under way may go on.
 ///
 /// ```text
-///   runs begin and end │ no run begins, those under way may end │ those that are left are cancelled
+///   runs begin and end │ no run begins, those under way may end │ those left are cancelled
 ///                    begin                                   deadline
 /// ```
 ///
