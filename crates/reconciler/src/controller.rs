@@ -366,6 +366,18 @@ async fn enqueue_all(
     Some(stream)
 }
 
+impl<K> Drop for Controller<K> {
+    /// Empties the queue, which would warn of keys that are left. They are not lost: whoever starts
+    /// next sees every object.
+    fn drop(&mut self) {
+        let queue = &self.work.enqueuer.queue;
+        queue.shut_down();
+        while let Some(key) = queue.try_get() {
+            drop(key);
+        }
+    }
+}
+
 impl<K> fmt::Debug for Controller<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Controller").field(&self.work.tools.controller).finish()

@@ -222,6 +222,20 @@ async fn context_knows_the_shutdown_and_its_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn controller_that_is_dropped_with_keys_in_its_queue_warns_of_nothing() {
+    let (log, _guard) = Log::start();
+    let (_cluster, client) = cluster().await;
+    let (began, _runs) = mpsc::channel(10);
+    let (factory, controller) = build(client, |b| b, sleeper(began, Duration::ZERO));
+    // As on a standby: the cache is warm, and no worker takes the key.
+    controller.wait_for_sync().await.expect("a cache");
+    assert_eq!(controller.status().ready, 1);
+    factory.shut_down().await;
+    drop(controller);
+    assert!(log.lines("WARN").is_empty(), "{:?}", log.lines("WARN"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn controller_does_not_run_twice_at_once() {
     let (_cluster, client) = cluster().await;
     let (began, mut runs) = mpsc::channel(10);
