@@ -258,6 +258,7 @@ mod tests {
             subresources: Vec::new(),
             schema: None,
             selectable: Vec::new(),
+            columns: None,
             renames: &[],
         };
         Kind {
