@@ -60,7 +60,7 @@ async fn watchers_of_the_same_change_have_their_own_columns_and_ages() {
     }
     assert_eq!(next(&mut early).await, (true, json!(["b", 1, "0s"])));
     assert_eq!(next(&mut early).await, (false, json!(["c", 1, "0s"])));
-    tokio::time::advance(Duration::from_secs(240)).await;
+    tokio::time::advance(Duration::from_mins(4)).await;
     assert_eq!(next(&mut late).await, (true, json!(["b", 1, "4m"])));
     assert_eq!(next(&mut late).await, (false, json!(["c", 1, "4m"])));
 }

@@ -114,7 +114,7 @@ mod tests {
     const FIELDS: &str = "(metadata|spec|status|template|containers|initContainers|name|phase|\
                           containerStatuses|initContainerStatuses|state|terminated|conditions|\
                           type|ports|rules|subsets|addresses|metrics|target|hard|used|labels|\
-                          creationTimestamp|restartCount|selector|matchExpressions|ownerReferences|series)";
+                          creationTimestamp|restartCount|selector|matchExpressions|series)";
 
     fn any_json() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
