@@ -341,8 +341,9 @@ impl Call<'_> {
         };
         let encoding = self.encoding(target)?;
         match &written.answer {
-            Answer::Value(scale) if let Some(table) = encoding.table_of(scale) => {
+            Answer::Value(scale) if let Some(mut table) = encoding.table_of(scale) => {
                 self.check_table(&encoding)?;
+                table.push(b'\n');
                 Ok(reply::json_body(body::whole(table)))
             }
             _ => self.reply(&written, &encoding),
