@@ -22,7 +22,7 @@ pub mod replica;
 pub mod runner;
 
 mod answer;
-mod diff;
+pub mod diff;
 mod fixtures;
 mod normalise;
 mod recording;
