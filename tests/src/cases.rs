@@ -22,6 +22,8 @@ mod partial;
 mod patches;
 mod selectors;
 mod status;
+mod strategic;
+mod strategic_refusals;
 mod validation;
 mod watches;
 
@@ -204,6 +206,53 @@ macro_rules! for_each_case {
                 json_patch_that_is_broken,
                 json_patch_adds_a_finalizer_as_controllers_do,
                 json_patch_of_the_status,
+            ]
+            strategic: [
+                strategic_patch_merges_containers_by_name,
+                strategic_patch_of_set_image_keeps_the_order,
+                strategic_patch_reorders_by_directive,
+                strategic_patch_puts_new_items_in_the_order_of_the_patch,
+                strategic_patch_deletes_items,
+                strategic_patch_replaces_a_list,
+                strategic_patch_replaces_lists_that_do_not_merge,
+                strategic_patch_replaces_or_empties_a_map,
+                strategic_patch_removes_what_is_null,
+                strategic_patch_takes_new_items_with_their_nulls,
+                strategic_patch_leaves_directives_in_new_items,
+                strategic_patch_merges_ports_by_number,
+                strategic_patch_retains_keys_of_a_strategy,
+                strategic_patch_retains_keys_of_volumes,
+                strategic_patch_merges_finalizers_by_value,
+                strategic_patch_merges_owners_by_uid,
+                strategic_patch_of_labels_and_annotations,
+                strategic_patch_of_data,
+                strategic_patch_of_conditions,
+                strategic_patch_of_status_ignores_the_spec,
+                strategic_patch_of_the_scale,
+                strategic_patch_counts_an_event,
+                strategic_patch_of_a_series_of_events,
+                strategic_patch_of_service_ports,
+                strategic_patch_replaces_the_selector_of_a_budget,
+                strategic_patch_that_changes_nothing_keeps_the_version,
+                strategic_patch_as_a_dry_run,
+                strategic_patch_with_a_version,
+                strategic_patch_of_custom_resources_is_not_supported,
+            ]
+            strategic_refusals: [
+                strategic_patch_of_what_is_missing,
+                strategic_patch_that_is_broken,
+                strategic_patch_without_the_merge_key,
+                strategic_patch_with_an_unknown_directive,
+                strategic_patch_with_items_that_are_out_of_order,
+                strategic_patch_with_an_order_of_what_is_no_list,
+                strategic_patch_with_wrong_keys_to_retain,
+                strategic_patch_with_values_to_delete_from_the_wrong_list,
+                strategic_patch_with_lists_of_several_types,
+                strategic_patch_with_values_of_a_wrong_type,
+                strategic_patch_with_unknown_fields,
+                strategic_patch_is_validated,
+                strategic_patch_cannot_change_the_identity,
+                strategic_patch_of_what_a_pod_may_not_change,
             ]
             apply: [
                 apply_creates_and_changes_and_removes,

@@ -25,7 +25,9 @@ use serde_json::Value;
 pub(crate) use self::builtin::builtin;
 pub(crate) use self::defaults::default_builtin;
 pub(crate) use self::registry::{KindId, Registered, Registry};
-pub(crate) use self::shape::{BuiltInPlace, decode_builtin, prune_metadata};
+pub(crate) use self::shape::{
+    BuiltInPlace, PatchPlace, convert_builtin, decode_builtin, prune_metadata,
+};
 pub(crate) use self::validate::validate_builtin;
 pub(crate) use self::versions::by_preference;
 use crate::metadata::NameRule;
