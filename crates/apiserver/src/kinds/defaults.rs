@@ -281,6 +281,11 @@ fn limit_range_item(item: &mut Value) {
 
 /// Users and groups are of the group of rbac, service accounts of the core group.
 fn subjects(object: &mut Value) {
+    on(object, "roleRef", |role| {
+        if text(role, "apiGroup").is_none_or(str::is_empty) {
+            set(role, "apiGroup", json!("rbac.authorization.k8s.io"));
+        }
+    });
     for subject in items(object, "subjects") {
         if matches!(text(subject, "kind"), Some("User" | "Group")) {
             fill(subject, "apiGroup", json!("rbac.authorization.k8s.io"));

@@ -35,6 +35,7 @@ impl State {
         let kind = target.kind.clone();
         fit_namespace(target, &mut object)?;
         self.admit_into_namespace(target, &object)?;
+        self.check_escalation(target, None, &object)?;
         let key = self.complete_metadata(target, &mut object);
         if target.version().status && !kind.rules.keeps_status_on_create {
             clear_status(target, &mut object);
