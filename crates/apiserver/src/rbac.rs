@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use self::index::{GROUP, Index};
+use self::index::{GROUP, Index, Missing};
 use self::rule::{Attributes, PolicyRule};
 use crate::auth::User;
 use crate::kinds::Kind;
@@ -86,32 +86,28 @@ impl Rbac {
                     return Decision { allowed: true, reason };
                 }
                 Ok(_) => {}
-                Err(problem) => problems.push(problem),
+                Err(missing) => problems.push(missing.message()),
             }
         }
         let reason = aggregate(problems).map(|why| format!("RBAC: {why}"));
         Decision { allowed: false, reason: reason.unwrap_or_default() }
     }
 
-    /// All rules that a user holds in a namespace, and what went wrong in finding them.
-    pub(crate) fn rules_of(
-        &self,
-        user: &User,
-        namespace: &str,
-    ) -> (Vec<PolicyRule>, Option<String>) {
-        let (mut rules, mut problems) = (Vec::new(), Vec::new());
+    /// All rules that a user holds in a namespace, and the roles that were not found on the way.
+    pub(crate) fn rules_of(&self, user: &User, namespace: &str) -> (Vec<PolicyRule>, Vec<Missing>) {
+        let (mut rules, mut lost) = (Vec::new(), Vec::new());
         for grant in self.index.grants(user, namespace) {
             match grant.rules {
                 Ok(held) => rules.extend_from_slice(held),
-                Err(problem) => problems.push(problem),
+                Err(missing) => lost.push(missing),
             }
         }
-        (rules, aggregate(problems))
+        (rules, lost)
     }
 }
 
 /// Several errors as one, each once, as Go's aggregate prints them.
-fn aggregate(problems: Vec<String>) -> Option<String> {
+pub(crate) fn aggregate(problems: impl IntoIterator<Item = String>) -> Option<String> {
     let mut unique: Vec<String> = Vec::new();
     for problem in problems {
         if !unique.contains(&problem) {

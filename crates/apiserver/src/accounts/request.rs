@@ -8,6 +8,7 @@ use crate::field_error::FieldError;
 use crate::fields::{metadata_mut, text};
 use crate::state::State;
 use crate::target::Target;
+use crate::write::create::fit_namespace;
 
 /// The group of the body, which is not that of the resource.
 const GROUP: &str = "authentication.k8s.io";
@@ -40,7 +41,7 @@ impl State {
         mut request: Object,
         dry_run: bool,
     ) -> Result<Value, Failure> {
-        check_place(target, &request)?;
+        check_place(target, &mut request)?;
         let account = self.existing(target)?.value();
         let uid = text(&account, "uid").to_owned();
         let given = text(&request, "uid");
@@ -150,18 +151,15 @@ impl State {
 }
 
 /// A body that names an account names the one of the path.
-fn check_place(target: &Target, request: &Object) -> Result<(), Failure> {
-    for (field, path, what) in
-        [("name", &target.name, "name"), ("namespace", &target.namespace, "namespace")]
-    {
-        let given = text(request, field);
-        if !given.is_empty() && given != path {
-            let detail = format!("must match the service account {what} if specified");
-            let error = FieldError::invalid_str(format!("metadata.{field}"), given, &detail);
-            return Err(Failure::invalid(GROUP, KIND, &target.name, &[error]));
-        }
+fn check_place(target: &Target, request: &mut Object) -> Result<(), Failure> {
+    fit_namespace(target, request)?;
+    let given = text(request, "name");
+    if given.is_empty() || given == target.name {
+        return Ok(());
     }
-    Ok(())
+    let detail = "must match the service account name if specified";
+    let error = FieldError::invalid_str("metadata.name", given, detail);
+    Err(Failure::invalid(GROUP, KIND, &target.name, &[error]))
 }
 
 fn check_seconds(seconds: i64) -> Result<(), Failure> {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::index::{GROUP, RoleRef};
 use super::rule::{Attributes, On, PolicyRule, missing, quoted_list};
-use super::{MASTERS, Rbac};
+use super::{MASTERS, Rbac, aggregate};
 use crate::auth::User;
 use crate::failure::Failure;
 use crate::field_error::go_quote;
@@ -93,13 +93,14 @@ impl Rbac {
         if !plural.is_empty() && self.decide(user, &bind).allowed {
             return Ok(());
         }
-        match self.index.rules(&role, &target.namespace) {
-            Ok(rules) => self.check_holds(user, target, rules, new),
-            Err(_) if !plural.is_empty() => {
-                Err(Failure::not_found_in(GROUP, &role.kind.to_lowercase(), &role.name))
-            }
-            Err(why) => Err(Failure::internal(why)),
+        if plural.is_empty() {
+            let why = format!("unsupported role reference kind: {}", go_quote(&role.kind));
+            return Err(Failure::internal(why));
         }
+        // The real server takes the role that is missing for an object of the kind being written.
+        let missing = |_| Failure::not_found_in(GROUP, &target.kind.plural, &role.name);
+        let rules = self.index.rules(&role, &target.namespace).map_err(missing)?;
+        self.check_holds(user, target, rules, new)
     }
 
     fn check_holds(
@@ -109,7 +110,7 @@ impl Rbac {
         wanted: &[PolicyRule],
         new: &Object,
     ) -> Result<(), Failure> {
-        let (held, problem) = self.rules_of(user, &target.namespace);
+        let (held, lost) = self.rules_of(user, &target.namespace);
         let missing = missing(&held, wanted);
         if missing.is_empty() {
             return Ok(());
@@ -120,7 +121,8 @@ impl Rbac {
             quoted_list(&user.groups),
             missing.join("\n")
         );
-        if let Some(problem) = problem {
+        let problems = lost.iter().map(|missing| missing.message_for(&target.kind.plural));
+        if let Some(problem) = aggregate(problems) {
             why += &format!("; resolution errors: [{problem}]");
         }
         Err(refusal(target, new, &why))

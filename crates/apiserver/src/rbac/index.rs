@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::rule::PolicyRule;
 use crate::auth::User;
+use crate::field_error::go_quote;
 use crate::kinds::Kind;
 use crate::object::Key;
 
@@ -46,11 +47,31 @@ pub(crate) struct RoleRef {
     pub(crate) name: String,
 }
 
-/// The rules that one binding gives to a user, or why there are none.
+/// The rules that one binding gives to a user, or that there are none.
 pub(crate) struct Grant<'a> {
     /// `ClusterRoleBinding "b" of ClusterRole "r" to User "u"`
     pub(crate) source: String,
-    pub(crate) rules: Result<&'a [PolicyRule], String>,
+    pub(crate) rules: Result<&'a [PolicyRule], Missing>,
+}
+
+/// A role that is bound and not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Missing(RoleRef);
+
+impl Missing {
+    /// In the words of the authorizer.
+    pub(crate) fn message(&self) -> String {
+        match self.0.kind.as_str() {
+            kind @ ("ClusterRole" | "Role") => self.message_for(&kind.to_lowercase()),
+            other => format!("unsupported role reference kind: {}", go_quote(other)),
+        }
+    }
+
+    /// The same while an object of some resource is written: the real server then takes the role
+    /// for one of these.
+    pub(crate) fn message_for(&self, plural: &str) -> String {
+        format!("{plural}.{GROUP} {} not found", go_quote(&self.0.name))
+    }
 }
 
 impl RoleRef {
@@ -141,15 +162,13 @@ impl Index {
     }
 
     /// The rules of a role, or that it is not there.
-    pub(crate) fn rules(&self, role: &RoleRef, namespace: &str) -> Result<&[PolicyRule], String> {
+    pub(crate) fn rules(&self, role: &RoleRef, namespace: &str) -> Result<&[PolicyRule], Missing> {
         let found = match role.kind.as_str() {
             "ClusterRole" => self.cluster_roles.get(&role.name),
             "Role" => self.roles.get(&Key::new(namespace, &role.name)),
-            other => return Err(format!("unsupported role reference kind: {other:?}")),
+            _ => None,
         };
-        found.map(AsRef::as_ref).ok_or_else(|| {
-            format!("{}.{GROUP} {:?} not found", role.kind.to_lowercase(), role.name)
-        })
+        found.map(AsRef::as_ref).ok_or_else(|| Missing(role.clone()))
     }
 }
 
@@ -159,14 +178,14 @@ impl Subject {
         let text = |field: &str| subject.get(field).and_then(Value::as_str).unwrap_or_default();
         let (kind, name) = (text("kind"), text("name"));
         match kind {
-            "User" => Some((Self::User(name.to_owned()), format!("{kind} {name:?}"))),
-            "Group" => Some((Self::Group(name.to_owned()), format!("{kind} {name:?}"))),
+            "User" => Some((Self::User(name.to_owned()), format!("{kind} {}", go_quote(name)))),
+            "Group" => Some((Self::Group(name.to_owned()), format!("{kind} {}", go_quote(name)))),
             "ServiceAccount" => {
                 let home = Some(text("namespace")).filter(|home| !home.is_empty());
                 let home = home.unwrap_or(namespace);
                 let user = User::service_account_name(home, name);
                 // The real server puts the name first, too.
-                let shown = format!("{kind} {:?}", format!("{name}/{home}"));
+                let shown = format!("{kind} {}", go_quote(&format!("{name}/{home}")));
                 (!home.is_empty()).then_some((Self::User(user), shown))
             }
             _ => None,
@@ -185,6 +204,7 @@ impl Binding {
             "" => ("ClusterRoleBinding", key.name().to_owned()),
             namespace => ("RoleBinding", format!("{}/{namespace}", key.name())),
         };
-        format!("{kind} {name:?} of {} {:?} to {subject}", self.role.kind, self.role.name)
+        let (name, role) = (go_quote(&name), go_quote(&self.role.name));
+        format!("{kind} {name} of {} {role} to {subject}", self.role.kind)
     }
 }

@@ -117,7 +117,7 @@ impl State {
 }
 
 /// The object goes where the path says; an object that says otherwise is refused.
-pub(super) fn fit_namespace(
+pub(crate) fn fit_namespace(
     target: &Target,
     object: &mut Map<String, Value>,
 ) -> Result<(), Failure> {

@@ -50,7 +50,8 @@ pub(in crate::cases) async fn role_cannot_grow_beyond_its_writer(t: &mut Script)
     t.send(patch.by_account(&me)).await;
     let put = Request::new(Method::PUT, &path).json(role("Role", "r", &more));
     t.send(put.by_account(&me)).await;
-    t.send(Script::applying(&path, "me", role("Role", "r", &more)).by_account(&me)).await;
+    let forced = Script::applying(format!("{path}?force=true"), "me", role("Role", "r", &more));
+    t.send(forced.by_account(&me)).await;
     let less = json!({"rules": [rule("", &["configmaps"], &["list"])]});
     t.send(Request::patch(&path, MERGE_PATCH, less).by_account(&me)).await;
     t.get(&path).await;

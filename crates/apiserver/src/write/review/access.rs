@@ -27,8 +27,10 @@ pub(super) fn answer(
     }
     let errors = errors(kind, &review);
     if !errors.is_empty() {
-        return Err(Failure::invalid(&target.kind.group, kind, "", &errors));
+        // The real server does not know the kind here.
+        return Err(Failure::invalid(&target.kind.group, "", "", &errors));
     }
+    drop_empty(&mut review);
     let spec = review.get("spec").cloned().unwrap_or_default();
     let subject;
     let user = if kind == SELF {
@@ -54,7 +56,7 @@ fn errors(kind: &str, review: &Object) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if let (Some(_), Some(path)) = (resource, path) {
         let why = "cannot be specified in combination with resourceAttributes";
-        errors.push(FieldError::invalid("spec.nonResourceAttributes", path, why));
+        errors.push(FieldError::invalid("spec.nonResourceAttributes", &as_go(path), why));
     }
     if resource.is_none() && path.is_none() {
         let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
@@ -76,10 +78,27 @@ fn errors(kind: &str, review: &Object) -> Vec<FieldError> {
         }
         if let Some(path) = path {
             let why = "disallowed on this kind of request";
-            errors.push(FieldError::invalid("spec.nonResourceAttributes", path, why));
+            errors.push(FieldError::invalid("spec.nonResourceAttributes", &as_go(path), why));
         }
     }
     errors
+}
+
+/// The attributes of a path under the names that they have in Go.
+fn as_go(path: &Value) -> Value {
+    let text = |field: &str| path[field].as_str().unwrap_or_default();
+    json!({"Path": text("path"), "Verb": text("verb")})
+}
+
+/// Texts that say nothing are not answered with.
+fn drop_empty(review: &mut Object) {
+    let Some(Value::Object(spec)) = review.get_mut("spec") else { return };
+    for part in ["resourceAttributes", "nonResourceAttributes"] {
+        if let Some(Value::Object(fields)) = spec.get_mut(part) {
+            fields.retain(|_, value| *value != "");
+        }
+    }
+    spec.retain(|_, value| *value != "" && *value != json!([]));
 }
 
 /// A review has no identity.

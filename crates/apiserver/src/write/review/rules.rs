@@ -4,6 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::{Asked, Object};
 use crate::failure::Failure;
+use crate::rbac::aggregate;
+use crate::rbac::index::Missing;
 use crate::rbac::rule::PolicyRule;
 
 pub(super) fn answer(review: &Object, asked: &Asked<'_>) -> Result<Object, Failure> {
@@ -14,8 +16,8 @@ pub(super) fn answer(review: &Object, asked: &Asked<'_>) -> Result<Object, Failu
     }
     let status = match asked.access.rbac {
         Some(rbac) => {
-            let (rules, problem) = rbac.rules_of(asked.user, namespace);
-            status(&rules, problem)
+            let (rules, lost) = rbac.rules_of(asked.user, namespace);
+            status(&rules, aggregate(lost.iter().map(Missing::message)))
         }
         None => status(&everything(), None),
     };
