@@ -308,7 +308,11 @@ impl Script {
     }
 
     /// Repeats a request until the condition holds or patience ends; returns which.
-    async fn poll(&mut self, request: &Request, holds: impl Fn(&Answer) -> bool) -> (Answer, bool) {
+    pub(crate) async fn poll(
+        &mut self,
+        request: &Request,
+        holds: impl Fn(&Answer) -> bool,
+    ) -> (Answer, bool) {
         let deadline = tokio::time::Instant::now() + self.target.patience();
         loop {
             let answer = self.exchange(request).await;

@@ -11,6 +11,7 @@ use http::{Method, Response, StatusCode};
 use serde_json::{Map, Value, json};
 
 use crate::accept;
+use crate::access::Access;
 use crate::auth::User;
 use crate::body::{self, Body};
 use crate::discovery;
@@ -31,7 +32,8 @@ use crate::write::apply::{self, Apply};
 use crate::write::decode::Decoder;
 use crate::write::delete::DeleteOptions;
 use crate::write::patch::{Patch, PatchType};
-use crate::write::{Written, decode, review};
+use crate::write::review::{self, Asked};
+use crate::write::{Written, decode};
 
 /// A request with everything that is known of it.
 pub(crate) struct Call<'a> {
@@ -53,17 +55,8 @@ const AGGREGATED_TYPE: HeaderValue = HeaderValue::from_static(
 );
 
 /// Subresources that real servers have and this one does not.
-const UNSUPPORTED_PARTS: [&str; 9] = [
-    "approval",
-    "attach",
-    "ephemeralcontainers",
-    "exec",
-    "log",
-    "portforward",
-    "proxy",
-    "resize",
-    "token",
-];
+const UNSUPPORTED_PARTS: [&str; 8] =
+    ["approval", "attach", "ephemeralcontainers", "exec", "log", "portforward", "proxy", "resize"];
 
 impl Call<'_> {
     /// The answer, with its warnings.
@@ -120,7 +113,11 @@ impl Call<'_> {
         let Some(target) = state.target(path) else {
             return nobody_serves(&state.registry, &path.group);
         };
+        if state.rbac.is_some() {
+            state.sender = Some(self.user.clone());
+        }
         let response = self.verb(&mut state, &target);
+        state.sender = None;
         state.settle();
         response
     }
@@ -169,6 +166,9 @@ impl Call<'_> {
             }
             (&Method::POST, "eviction") if version.subresources.contains(&part) => {
                 self.evict(state, target)
+            }
+            (&Method::POST, "token") if version.subresources.contains(&part) => {
+                self.token(state, target)
             }
             _ if plain && !target.kind.is_builtin() => Err(self.no_such_verb(target)),
             _ if plain || version.subresources.contains(&part) => {
@@ -240,6 +240,12 @@ impl Call<'_> {
         let encoding = self.encoding(target)?;
         let dry_run = self.query.check_write("UpdateOptions")?;
         let object = self.decode(state, target)?;
+        if target.kind.rules.create_on_update
+            && target.subresource.is_empty()
+            && state.existing(target).is_err()
+        {
+            self.may_create(state)?;
+        }
         let written = state.put_object(target, dry_run, Tracking::By(self.writer()), object)?;
         Ok(reply::written(&written, &encoding))
     }
@@ -263,8 +269,7 @@ impl Call<'_> {
         let read = apply::parse(&self.body)?;
         self.decoder(target).duplicates(&read.duplicates)?;
         if target.subresource.is_empty() && state.existing(target).is_err() {
-            let create = RequestInfo { verb: "create", ..self.info.clone() };
-            self.shared.auth.authorize(&self.user, &create)?;
+            self.may_create(state)?;
         }
         let apply = Apply {
             config: read.value.as_object().cloned().unwrap_or_default(),
@@ -272,6 +277,16 @@ impl Call<'_> {
             force: self.query.force == Some(true),
         };
         state.apply(target, &self.decoder(target), apply, dry_run)
+    }
+
+    /// A 403 if the sender of a write that may create an object must not do that.
+    fn may_create(&self, state: &State) -> Result<(), Failure> {
+        let create = RequestInfo { verb: "create", ..self.info.clone() };
+        self.access(state).authorize(&self.user, &create.attributes(None))
+    }
+
+    fn access<'b>(&'b self, state: &'b State) -> Access<'b> {
+        Access { auth: &self.shared.auth, rbac: state.rbac.as_deref() }
     }
 
     /// Who writes, for the managed fields of objects.
@@ -352,6 +367,14 @@ impl Call<'_> {
         Ok(reply::json(StatusCode::CREATED, &success()))
     }
 
+    /// Issues a token for a service account.
+    fn token(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
+        let request = self.value()?.as_object().cloned().unwrap_or_default();
+        let dry_run = self.query.check_write("CreateOptions")?;
+        let answered = state.issue_token(target, request, dry_run)?;
+        Ok(reply::json(StatusCode::CREATED, &answered))
+    }
+
     fn review(&self, state: &State, target: &Target) -> Result<Response<Body>, Failure> {
         if !target.name.is_empty() {
             return Err(Failure::no_such_resource());
@@ -361,11 +384,8 @@ impl Call<'_> {
         }
         self.query.check_write("CreateOptions")?;
         let object = self.decode(state, target)?;
-        let kind = &target.kind.kind;
-        let mut answered = review::answer(kind, object, &self.shared.auth, &self.user);
-        answered.insert("kind".into(), kind.as_str().into());
-        answered
-            .insert("apiVersion".into(), target.kind.api_version(&target.version().name).into());
+        let asked = Asked { access: self.access(state), state, user: &self.user };
+        let answered = review::answer(target, object, &asked)?;
         Ok(reply::json(StatusCode::CREATED, &Value::Object(answered)))
     }
 

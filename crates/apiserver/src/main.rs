@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
-use windlass_apiserver::{ApiServer, Kubeconfig, Listening, User};
+use windlass_apiserver::{ApiServer, Authorization, Kubeconfig, Listening, User};
 
 /// A Kubernetes API server in memory, on loopback. Everything is gone when it ends.
 #[derive(Debug, Parser)]
@@ -23,12 +23,25 @@ struct Options {
     /// Ask for this bearer token; it goes into the kubeconfig.
     #[arg(long)]
     token: Option<String>,
+    /// Whether everyone may do everything, or roles and bindings decide. With RBAC, requests
+    /// without a token come from a member of `system:masters`, unless `--token` asks for one.
+    #[arg(long, value_enum, ignore_case = true, default_value_t = Mode::AlwaysAllow)]
+    authorization_mode: Mode,
     /// Leave garbage and the content of deleted namespaces where they are.
     #[arg(long)]
     no_garbage_collection: bool,
     /// Draw uids and generated names from this seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,
+}
+
+/// What decides about requests, in the words of kube-apiserver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Mode {
+    #[value(name = "AlwaysAllow")]
+    AlwaysAllow,
+    #[value(name = "RBAC")]
+    Rbac,
 }
 
 #[tokio::main]
@@ -41,8 +54,13 @@ async fn main() -> anyhow::Result<()> {
 
     let mut builder =
         ApiServer::builder().seed(options.seed).garbage_collection(!options.no_garbage_collection);
+    let mut owner = User::named("windlass");
+    if options.authorization_mode == Mode::Rbac {
+        builder = builder.authorization(Authorization::Rbac);
+        owner = owner.group("system:masters");
+    }
     if let Some(token) = &options.token {
-        builder = builder.token(token, User::named("windlass"));
+        builder = builder.token(token, owner);
     }
     let server = builder.build();
     let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), options.port);
