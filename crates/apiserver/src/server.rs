@@ -181,6 +181,7 @@ impl Builder {
             owners: Owners::default(),
             touched: std::collections::VecDeque::new(),
             served: std::collections::BTreeMap::new(),
+            openapi: crate::openapi::Cache::default(),
             collects: self.collects,
         };
         bootstrap(&mut state);

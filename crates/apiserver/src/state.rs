@@ -17,6 +17,7 @@ use crate::filter::Filter;
 use crate::ids::Ids;
 use crate::kinds::{KindId, Registered, Registry};
 use crate::object::{Key, Stored};
+use crate::openapi;
 use crate::query::Query;
 use crate::route::ResourcePath;
 use crate::store::Store;
@@ -35,6 +36,8 @@ pub(crate) struct State {
     pub(crate) touched: VecDeque<Touched>,
     /// The specs of the definitions whose kinds are served, by the name of the definition.
     pub(crate) served: BTreeMap<String, Value>,
+    /// The documents of custom kinds that were made.
+    pub(crate) openapi: openapi::Cache,
     /// Whether garbage is collected and namespaces are emptied.
     pub(crate) collects: bool,
 }
