@@ -20,6 +20,7 @@ use crate::fault::Fault;
 use crate::fields::finalizers;
 use crate::kinds::{Registry, Verbs};
 use crate::object::Encoding;
+use crate::openapi;
 use crate::query::Query;
 use crate::reply;
 use crate::request::RequestInfo;
@@ -75,6 +76,13 @@ impl Call<'_> {
                 "use the query parameter watch=true",
             )),
             Route::Unknown => Ok(reply::page_not_found()),
+            Route::OpenApi => Ok(reply::plain(&self.shared.state().openapi_index())),
+            Route::OpenApiDocument { group, version } => {
+                let document = self.shared.state().openapi_document(group, version);
+                let uri = &self.parts.uri;
+                let headers = &self.parts.headers;
+                Ok(openapi::answer(document.as_deref(), uri.path(), uri.query(), headers))
+            }
             discovery => self.discovery(discovery),
         }
     }

@@ -24,7 +24,7 @@ use serde_json::Value;
 #[cfg(test)]
 pub(crate) use self::builtin::builtin;
 pub(crate) use self::defaults::default_builtin;
-pub(crate) use self::registry::{KindId, Registered, Registry};
+pub(crate) use self::registry::{Group, KindId, Registered, Registry};
 pub(crate) use self::shape::{
     BuiltInPlace, PatchPlace, convert_builtin, decode_builtin, prune_metadata,
 };

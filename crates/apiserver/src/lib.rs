@@ -58,6 +58,7 @@ mod list;
 mod listen;
 mod metadata;
 mod object;
+mod openapi;
 mod place;
 mod query;
 mod rbac;
