@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::fields::finalizers;
 use crate::kinds::{Registry, Verbs};
-use crate::object::Encoding;
+use crate::object::{Encoding, Form};
 use crate::openapi;
 use crate::query::Query;
 use crate::reply;
@@ -27,6 +27,7 @@ use crate::request::RequestInfo;
 use crate::route::{ResourcePath, Route};
 use crate::shared::Shared;
 use crate::state::State;
+use crate::table::{Include, TableWriter};
 use crate::target::Target;
 use crate::write::apply::tracking::{Tracking, Writer};
 use crate::write::apply::{self, Apply};
@@ -34,7 +35,7 @@ use crate::write::decode::Decoder;
 use crate::write::delete::DeleteOptions;
 use crate::write::patch::{Patch, PatchType};
 use crate::write::review::{self, Asked};
-use crate::write::{Written, decode};
+use crate::write::{Answer, Written, decode};
 
 /// A request with everything that is known of it.
 pub(crate) struct Call<'a> {
@@ -54,6 +55,10 @@ pub(crate) struct Call<'a> {
 const AGGREGATED_TYPE: HeaderValue = HeaderValue::from_static(
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
 );
+
+/// What every answer about endpoints warns of.
+const ENDPOINTS_WARNING: &str =
+    "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
 
 /// Subresources that real servers have and this one does not.
 const UNSUPPORTED_PARTS: [&str; 8] =
@@ -123,6 +128,9 @@ impl Call<'_> {
         };
         if state.rbac.is_some() {
             state.sender = Some(self.user.clone());
+        }
+        if target.kind.is("", "endpoints") {
+            self.warnings.borrow_mut().push(ENDPOINTS_WARNING.to_owned());
         }
         let response = self.verb(&mut state, &target);
         state.sender = None;
@@ -209,19 +217,23 @@ impl Call<'_> {
                 object.ok_or_else(|| Failure::not_found(&target.kind, &target.name))?
             }
         };
-        Ok(reply::written(&Written::object(StatusCode::OK, object), &encoding))
+        self.reply(&Written::object(StatusCode::OK, object), &encoding)
     }
 
     fn list(&self, state: &State, target: &Target) -> Result<Response<Body>, Failure> {
         let encoding = self.encoding(target)?;
         let filter = state.filter(target, &self.query)?;
+        let table = self.check_table(&encoding);
         let page = state.list(target, &self.query, &filter, encoding, self.stale())?;
+        table?;
         Ok(reply::json_body(body::stream(futures::stream::iter(page.map(Ok)))))
     }
 
     fn watch(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
         let encoding = self.encoding(target)?;
+        let table = self.check_table(&encoding);
         let watch = state.watch(self.shared, self.info.clone(), target, &self.query, encoding)?;
+        table?;
         Ok(reply::json_body(body::stream(watch.into_stream())))
     }
 
@@ -241,7 +253,7 @@ impl Call<'_> {
         }
         self.warn_of_finalizers(target, &object);
         let written = state.create(target, object, dry_run, Tracking::By(self.writer()))?;
-        Ok(reply::written(&written, &encoding))
+        self.reply(&written, &encoding)
     }
 
     fn update(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
@@ -255,7 +267,7 @@ impl Call<'_> {
             self.may_create(state)?;
         }
         let written = state.put_object(target, dry_run, Tracking::By(self.writer()), object)?;
-        Ok(reply::written(&written, &encoding))
+        self.reply(&written, &encoding)
     }
 
     fn patch(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
@@ -269,7 +281,7 @@ impl Call<'_> {
                 Patch::parse(patch_type, &self.body)?.apply(&self.decoder(target), object)
             })?
         };
-        Ok(reply::written(&written, &encoding))
+        self.reply(&written, &encoding)
     }
 
     /// Server-side apply. It may create the object, which its sender must be allowed to.
@@ -305,7 +317,7 @@ impl Call<'_> {
     fn delete(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
         let encoding = self.encoding(target)?;
         let written = state.delete(target, &self.delete_options()?)?;
-        Ok(reply::written(&written, &encoding))
+        self.reply(&written, &encoding)
     }
 
     /// Answers with the objects as they were.
@@ -333,7 +345,7 @@ impl Call<'_> {
     fn scale(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
         let content_type = self.header(CONTENT_TYPE);
         let written = match self.parts.method {
-            Method::GET => return Ok(reply::json(StatusCode::OK, &state.get_scale(target)?)),
+            Method::GET => Written::value(StatusCode::OK, state.get_scale(target)?),
             Method::PUT => {
                 let dry_run = self.query.check_write("UpdateOptions")?;
                 let scale = self.value()?;
@@ -350,7 +362,14 @@ impl Call<'_> {
             _ if target.kind.is_builtin() => return Err(Failure::method_not_allowed()),
             _ => return Err(self.no_such_verb(target)),
         };
-        Ok(reply::written(&written, &self.encoding(target)?))
+        let encoding = self.encoding(target)?;
+        match &written.answer {
+            Answer::Value(scale) if let Some(table) = encoding.table_of(scale) => {
+                self.check_table(&encoding)?;
+                Ok(reply::json_body(body::whole(table)))
+            }
+            _ => self.reply(&written, &encoding),
+        }
     }
 
     /// Puts a pod on a node, as a scheduler does.
@@ -437,8 +456,25 @@ impl Call<'_> {
     fn encoding(&self, target: &Target) -> Result<Encoding, Failure> {
         let whole = target.name.is_empty() && self.parts.method != Method::POST;
         let list = whole && !self.query.watch;
-        let form = accept::object_form(self.header(ACCEPT), target.kind.is_builtin(), list)?;
-        Ok(Encoding::new(&target.kind, target.version(), form))
+        let (kind, version) = (&target.kind, target.version());
+        let mut form = accept::object_form(self.header(ACCEPT), kind.is_builtin(), list)?;
+        let Form::Table(table) = &mut form else { return Ok(Encoding::new(kind, version, form)) };
+        table.include = Include::parse(&self.query.include_object).unwrap_or_default();
+        let clock = self.shared.clock.clone();
+        let writer = TableWriter::new(table.version, clock, kind, version, &target.subresource);
+        Ok(Encoding::new(kind, version, form).with_table(writer))
+    }
+
+    /// Answers with an object, or with what a write gave instead.
+    fn reply(&self, written: &Written, encoding: &Encoding) -> Result<Response<Body>, Failure> {
+        self.check_table(encoding)?;
+        Ok(reply::written(written, encoding))
+    }
+
+    /// The options of a table are checked when there is something to show, even after a write.
+    fn check_table(&self, encoding: &Encoding) -> Result<(), Failure> {
+        let is_table = encoding.table().is_some();
+        if is_table { Include::parse(&self.query.include_object).map(drop) } else { Ok(()) }
     }
 
     fn header(&self, name: http::HeaderName) -> Option<&str> {

@@ -262,6 +262,7 @@ mod tests {
             subresources: Vec::new(),
             schema: None,
             selectable: Vec::new(),
+            columns: None,
             renames: &[],
         };
         Kind {

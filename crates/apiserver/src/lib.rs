@@ -72,6 +72,7 @@ mod service;
 mod shared;
 mod state;
 mod store;
+mod table;
 mod target;
 mod watch;
 mod write;
