@@ -25,6 +25,7 @@ mod answer;
 mod diff;
 mod fixtures;
 mod normalise;
+mod protobuf;
 mod recording;
 mod render;
 mod request;

@@ -313,7 +313,7 @@ impl Call<'_> {
             Method::GET => return Ok(reply::json(StatusCode::OK, &state.get_scale(target)?)),
             Method::PUT => {
                 let dry_run = self.query.check_write("UpdateOptions")?;
-                let scale = self.value()?;
+                let scale = self.value(("autoscaling/v1", "Scale"))?;
                 state.update_scale(target, dry_run, self.writer(), |_| Ok(scale))?
             }
             Method::PATCH => {
@@ -332,7 +332,7 @@ impl Call<'_> {
 
     /// Puts a pod on a node, as a scheduler does.
     fn bind(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
-        let binding = self.value()?;
+        let binding = self.value(("v1", "Binding"))?;
         let dry_run = self.query.check_write("CreateOptions")?;
         state.bind(target, &binding, dry_run)?;
         Ok(reply::json(StatusCode::CREATED, &success()))
@@ -340,7 +340,7 @@ impl Call<'_> {
 
     /// Deletes a pod. Disruption budgets are not kept.
     fn evict(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
-        let eviction = self.value()?;
+        let eviction = self.value(("policy/v1", "Eviction"))?;
         let name = eviction["metadata"]["name"].as_str().unwrap_or_default();
         if !name.is_empty() && name != target.name {
             return Err(Failure::bad_request("name in URL does not match name in Eviction object"));
@@ -391,15 +391,9 @@ impl Call<'_> {
         }));
     }
 
-    /// A body that is not an object of the target's kind.
-    fn value(&self) -> Result<Value, Failure> {
-        let read = decode::parse(&self.body, self.header(CONTENT_TYPE));
-        read.map(|read| read.value).map_err(|error| match error {
-            decode::ParseError::Media(failure) => failure,
-            decode::ParseError::Syntax(why) => {
-                Failure::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
-            }
-        })
+    /// A body that is not an object of the target's kind, but of this version and kind.
+    fn value(&self, expected: (&str, &str)) -> Result<Value, Failure> {
+        decode::parse_as(&self.body, self.header(CONTENT_TYPE), expected)
     }
 
     fn delete_options(&self) -> Result<DeleteOptions, Failure> {

@@ -56,6 +56,7 @@ mod listen;
 mod metadata;
 mod object;
 mod place;
+mod protobuf;
 mod query;
 mod reply;
 mod request;

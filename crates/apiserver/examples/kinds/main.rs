@@ -7,11 +7,16 @@
 //! contain the Go names of types. `OpenAPI` lacks these names, so they come from the sources of the
 //! same release ([`golang`]).
 //!
+//! `src/protobuf/messages.txt` says how the same kinds look in protobuf ([`messages`]). It needs no
+//! cluster, and is looked at each time.
+//!
 //! To add a kind, add a line `kind apps/v1 Deployment` to the file and run
 //! `cargo run -p windlass-apiserver --example kinds -- --kubeconfig FILE --record`. Without
-//! `--record`, the program only compares the file. It needs kubectl and Go.
+//! `--record`, the program only compares the files. It needs kubectl and Go. Without `--kubeconfig`,
+//! only the messages are recorded or compared.
 
 mod golang;
+mod messages;
 mod openapi;
 
 use std::collections::BTreeSet;
@@ -30,48 +35,68 @@ use openapi::Shapes;
 /// The file with the shapes, in the folder of the crate.
 const FILE: &str = "src/kinds/shape/shapes.txt";
 
+/// The file with the messages of protobuf.
+const MESSAGES: &str = "src/protobuf/messages.txt";
+
 /// Compare the shapes of the built-in kinds with a running cluster, or record them from it.
 #[derive(Debug, Parser)]
 struct Options {
     /// A kubeconfig of a running cluster of the release that `cargo xtask kube` builds.
     #[arg(long, value_name = "FILE")]
-    kubeconfig: PathBuf,
-    /// Write the file instead of comparing it.
+    kubeconfig: Option<PathBuf>,
+    /// Write the files instead of comparing them.
     #[arg(long)]
     record: bool,
 }
 
 fn main() -> Result<()> {
     let options = Options::parse();
-    let path = crate_folder().join(FILE);
-    let old = fs::read_to_string(&path).with_context(|| format!("{FILE} could not be read"))?;
-    let sources = Sources::open()?;
-    let release = options.get("/version")?["gitVersion"].as_str().unwrap_or_default().to_owned();
-    ensure!(
-        release == sources.release(),
-        "the cluster has release {release}, but the sources have {}",
-        sources.release()
-    );
-    let new = options.shapes(&old, sources)?;
-    if options.record {
-        fs::write(&path, &new).with_context(|| format!("{FILE} could not be written"))?;
-        println!("==> {FILE}: {} bytes", new.len());
-        return Ok(());
+    let mut sources = Sources::open()?;
+    let shapes = read(FILE)?;
+    if let Some(kubeconfig) = &options.kubeconfig {
+        let cluster = Cluster { kubeconfig };
+        let release =
+            cluster.get("/version")?["gitVersion"].as_str().unwrap_or_default().to_owned();
+        ensure!(
+            release == sources.release(),
+            "the cluster has release {release}, but the sources have {}",
+            sources.release()
+        );
+        let new = cluster.shapes(&shapes, Sources::open()?)?;
+        options.settle(FILE, &shapes, &new)?;
     }
-    ensure!(old == new, "{FILE} differs from the cluster: run this again with --record");
-    println!("==> {FILE} agrees with the cluster");
-    Ok(())
+    let old = read(MESSAGES)?;
+    let shapes = read(FILE)?;
+    let kinds = shapes.lines().filter_map(kind_and_type).collect();
+    let new = comments(&old) + &messages::table(&mut sources, &kinds)?;
+    options.settle(MESSAGES, &old, &new)
 }
 
 impl Options {
+    /// Writes a file, or says that it is out of date.
+    fn settle(&self, file: &str, old: &str, new: &str) -> Result<()> {
+        if self.record {
+            fs::write(crate_folder().join(file), new)
+                .with_context(|| format!("{file} could not be written"))?;
+            println!("==> {file}: {} bytes", new.len());
+            return Ok(());
+        }
+        ensure!(old == new, "{file} is out of date: run this again with --record");
+        println!("==> {file} is up to date");
+        Ok(())
+    }
+}
+
+/// A running cluster.
+struct Cluster<'a> {
+    kubeconfig: &'a Path,
+}
+
+impl Cluster<'_> {
     /// The whole new file: its comments, its kinds, and the types that these reach.
     fn shapes(&self, old: &str, sources: Sources) -> Result<String> {
         let kinds: BTreeSet<(&str, &str)> = old.lines().filter_map(kind).collect();
-        let mut text: String = old
-            .lines()
-            .filter(|line| line.starts_with('#'))
-            .flat_map(|line| [line, "\n"])
-            .collect();
+        let mut text = comments(old);
         let mut shapes = Shapes::new(sources);
         let versions: BTreeSet<&str> = kinds.iter().map(|(version, _)| *version).collect();
         for version in versions {
@@ -89,10 +114,20 @@ impl Options {
     /// The cluster's answer to a GET of `path`.
     fn get(&self, path: &str) -> Result<Value> {
         let mut kubectl = Command::new("kubectl");
-        kubectl.arg("--kubeconfig").arg(&self.kubeconfig).args(["get", "--raw", path]);
+        kubectl.arg("--kubeconfig").arg(self.kubeconfig).args(["get", "--raw", path]);
         serde_json::from_str(&output_of(&mut kubectl)?)
             .with_context(|| format!("the answer at {path} is not JSON"))
     }
+}
+
+fn read(file: &str) -> Result<String> {
+    fs::read_to_string(crate_folder().join(file))
+        .with_context(|| format!("{file} could not be read"))
+}
+
+/// The comments of a file, which people write.
+fn comments(text: &str) -> String {
+    text.lines().filter(|line| line.starts_with('#')).flat_map(|line| [line, "\n"]).collect()
 }
 
 fn crate_folder() -> &'static Path {
@@ -115,6 +150,12 @@ fn output_of(command: &mut Command) -> Result<String> {
 fn kind(line: &str) -> Option<(&str, &str)> {
     let mut words = line.strip_prefix("kind ")?.split(' ');
     Some((words.next()?, words.next()?))
+}
+
+/// The version, kind and type of a line that names a kind.
+fn kind_and_type(line: &str) -> Option<(&str, &str, &str)> {
+    let (version, kind) = kind(line)?;
+    Some((version, kind, line.split(' ').nth(3)?))
 }
 
 #[cfg(test)]
