@@ -348,7 +348,7 @@ impl Call<'_> {
             Method::GET => Written::value(StatusCode::OK, state.get_scale(target)?),
             Method::PUT => {
                 let dry_run = self.query.check_write("UpdateOptions")?;
-                let scale = self.value()?;
+                let scale = self.value(("autoscaling/v1", "Scale"))?;
                 state.update_scale(target, dry_run, self.writer(), |_| Ok(scale))?
             }
             Method::PATCH => {
@@ -374,7 +374,7 @@ impl Call<'_> {
 
     /// Puts a pod on a node, as a scheduler does.
     fn bind(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
-        let binding = self.value()?;
+        let binding = self.value(("v1", "Binding"))?;
         let dry_run = self.query.check_write("CreateOptions")?;
         state.bind(target, &binding, dry_run)?;
         Ok(reply::json(StatusCode::CREATED, &success()))
@@ -382,7 +382,7 @@ impl Call<'_> {
 
     /// Deletes a pod. Disruption budgets are not kept.
     fn evict(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
-        let eviction = self.value()?;
+        let eviction = self.value(("policy/v1", "Eviction"))?;
         let name = eviction["metadata"]["name"].as_str().unwrap_or_default();
         if !name.is_empty() && name != target.name {
             return Err(Failure::bad_request("name in URL does not match name in Eviction object"));
@@ -396,7 +396,8 @@ impl Call<'_> {
 
     /// Issues a token for a service account.
     fn token(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
-        let request = self.value()?.as_object().cloned().unwrap_or_default();
+        let request = self.value(("authentication.k8s.io/v1", "TokenRequest"))?;
+        let request = request.as_object().cloned().unwrap_or_default();
         let dry_run = self.query.check_write("CreateOptions")?;
         let answered = state.issue_token(target, request, dry_run)?;
         Ok(reply::json(StatusCode::CREATED, &answered))
@@ -438,15 +439,9 @@ impl Call<'_> {
         }));
     }
 
-    /// A body that is not an object of the target's kind.
-    fn value(&self) -> Result<Value, Failure> {
-        let read = decode::parse(&self.body, self.header(CONTENT_TYPE));
-        read.map(|read| read.value).map_err(|error| match error {
-            decode::ParseError::Media(failure) => failure,
-            decode::ParseError::Syntax(why) => {
-                Failure::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
-            }
-        })
+    /// A body that is not an object of the target's kind, but of this version and kind.
+    fn value(&self, expected: (&str, &str)) -> Result<Value, Failure> {
+        decode::parse_as(&self.body, self.header(CONTENT_TYPE), expected)
     }
 
     fn delete_options(&self) -> Result<DeleteOptions, Failure> {

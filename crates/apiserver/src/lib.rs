@@ -60,6 +60,7 @@ mod metadata;
 mod object;
 mod openapi;
 mod place;
+mod protobuf;
 mod query;
 mod rbac;
 mod reply;
