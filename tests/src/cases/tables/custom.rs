@@ -90,6 +90,8 @@ pub(in crate::cases) async fn custom_cells_of_all_types(t: &mut Script) {
 pub(in crate::cases) async fn custom_cells_by_all_sorts_of_paths(t: &mut Script) {
     let columns = texts(&[
         ".metadata.name",
+        ".kind",
+        ".apiVersion",
         ".metadata.labels.app\\.kubernetes\\.io/name",
         ".metadata.labels['app\\.kubernetes\\.io/name']",
         ".metadata.labels['app.kubernetes.io/name']",

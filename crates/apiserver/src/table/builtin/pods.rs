@@ -189,7 +189,7 @@ impl Summary {
 
 impl Restarts {
     fn add(&mut self, status: &Value) {
-        self.count += number(&status["restartCount"]);
+        self.count = self.count.saturating_add(number(&status["restartCount"]));
         let ended = age::parse(&status["lastState"]["terminated"]["finishedAt"]);
         self.last = self.last.max(ended);
     }
