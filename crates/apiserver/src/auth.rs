@@ -249,6 +249,7 @@ impl fmt::Debug for Auth {
         f.debug_struct("Auth")
             .field("tokens", &self.tokens.len())
             .field("rules", &self.rules)
+            .field("mode", &self.mode)
             .finish()
     }
 }

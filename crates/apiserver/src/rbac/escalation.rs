@@ -115,16 +115,15 @@ impl Rbac {
         if missing.is_empty() {
             return Ok(());
         }
-        let mut why = format!(
-            "user {} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
+        let problems = lost.iter().map(|missing| missing.message_for(&target.kind.plural));
+        let problem = aggregate(problems).map(|why| format!("; resolution errors: [{why}]"));
+        let why = format!(
+            "user {} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}{}",
             go_quote(&user.name),
             quoted_list(&user.groups),
-            missing.join("\n")
+            missing.join("\n"),
+            problem.unwrap_or_default()
         );
-        let problems = lost.iter().map(|missing| missing.message_for(&target.kind.plural));
-        if let Some(problem) = aggregate(problems) {
-            why += &format!("; resolution errors: [{problem}]");
-        }
         Err(refusal(target, new, &why))
     }
 }

@@ -109,10 +109,11 @@ impl PolicyRule {
                         resources: one(resource),
                         ..Self::default()
                     };
-                    let names = self.resource_names.iter();
-                    let named = names
-                        .map(|name| Self { resource_names: vec![name.clone()], ..piece.clone() });
-                    pieces.extend(named);
+                    pieces.extend(
+                        self.resource_names
+                            .iter()
+                            .map(|name| Self { resource_names: one(name), ..piece.clone() }),
+                    );
                     if self.resource_names.is_empty() {
                         pieces.push(piece);
                     }
