@@ -26,25 +26,7 @@ macro_rules! embedded {
     )*};
 }
 
-embedded! {
-    created_becomes_ready,
-    scaled_up_and_down,
-    rolled_by_percent,
-    rolled_with_surge_only,
-    rolled_without_surge,
-    recreated,
-    rolled_back,
-    history_is_bounded,
-    deletion_cascades,
-    deleted_pod_is_replaced,
-    orphan_is_adopted,
-    pod_that_does_not_match_any_more_is_released,
-    paused_deployment_scales_but_does_not_roll,
-    rollout_that_hangs_exceeds_its_deadline,
-    pods_are_available_after_their_minimum,
-    scaled_in_the_middle_of_a_rollout,
-    taken_name_leads_to_another,
-}
+with_all_cases!(embedded);
 
 /// Three replicas of something, and all pods that were ever made for it.
 async fn pods_made(cluster: &TestCluster) -> usize {
@@ -134,7 +116,7 @@ async fn informers_are_those_of_everybody() {
     let meanwhile = async {
         pods.wait_for_sync().await.expect("synced");
         let watched = factory.status().into_iter().map(|informer| informer.resource.to_string());
-        assert_eq!(watched.count(), 3);
+        assert_eq!(watched.count(), 9);
         stop.cancel();
     };
     let (ran, ()) = tokio::join!(Workloads::new(&factory).run(stop.clone()), meanwhile);
