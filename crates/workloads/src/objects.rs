@@ -23,6 +23,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+#[cfg(test)]
+pub(crate) use job::Uncounted;
 pub(crate) use job::{Job, JobStatus};
 pub(crate) use node::{Node, Taint};
 use resource::resource;

@@ -35,7 +35,7 @@ pub(super) fn note(
         }
         released.push(Arc::clone(pod));
         let uid = pod.metadata.uid.clone().unwrap_or_default();
-        let noted = &mut status.uncounted_terminated_pods;
+        let noted = status.uncounted_terminated_pods.get_or_insert_default();
         let has_place = !job.is_indexed() || index(job, pod).is_some();
         // What still runs when a job fails has failed, too.
         let fails = has_failed || verdict.is_some_and(|verdict| !verdict.is_success);
@@ -58,7 +58,7 @@ pub(super) fn note(
 
 /// Counts the pods that were noted and are not held any more.
 pub(super) fn settle(status: &mut JobStatus, held: &BTreeSet<String>) {
-    let noted = &mut status.uncounted_terminated_pods;
+    let noted = status.uncounted_terminated_pods.get_or_insert_default();
     let counted = |uids: &mut Vec<String>| {
         let before = uids.len();
         uids.retain(|uid| held.contains(uid));
@@ -71,8 +71,8 @@ pub(super) fn settle(status: &mut JobStatus, held: &BTreeSet<String>) {
 
 /// Whether all that was noted is counted.
 pub(super) fn is_settled(status: &JobStatus) -> bool {
-    let noted = &status.uncounted_terminated_pods;
-    noted.succeeded.is_empty() && noted.failed.is_empty()
+    let noted = status.uncounted_terminated_pods.as_ref();
+    noted.is_none_or(|noted| noted.succeeded.is_empty() && noted.failed.is_empty())
 }
 
 fn add(uids: &mut Vec<String>, uid: String) {
@@ -111,6 +111,10 @@ mod tests {
         )
     }
 
+    fn noted(status: &JobStatus) -> crate::objects::Uncounted {
+        status.uncounted_terminated_pods.clone().unwrap_or_default()
+    }
+
     fn names(pods: &[Arc<Pod>]) -> Vec<String> {
         pods.iter().map(|pod| pod.name_any()).collect()
     }
@@ -135,7 +139,7 @@ mod tests {
         // Noted twice is counted once.
         let again = note(&job, &mut status, &pods[1..2], None);
         note(&job, &mut status, &pods[1..2], None);
-        assert_eq!((again.len(), status.uncounted_terminated_pods.failed.len()), (1, 1));
+        assert_eq!((again.len(), noted(&status).failed.len()), (1, 1));
     }
 
     #[test]
@@ -147,7 +151,7 @@ mod tests {
         assert_eq!(note(&job(&json!({})), &mut status, &pods, Some(&verdict(true))).len(), 1);
         assert!(is_settled(&status));
         note(&job(&json!({})), &mut status, &pods, Some(&verdict(false)));
-        assert_eq!(status.uncounted_terminated_pods.failed, ["busy"]);
+        assert_eq!(noted(&status).failed, ["busy"]);
     }
 
     #[test]

@@ -32,7 +32,7 @@ impl Tally {
         let select = |is_so: &dyn Fn(&Pod) -> bool| -> Vec<Arc<Pod>> {
             pods.iter().filter(|pod| is_so(pod)).cloned().collect()
         };
-        let noted = &job.status.uncounted_terminated_pods;
+        let noted = job.status.uncounted_terminated_pods.clone().unwrap_or_default();
         let is_new = |pod: &Pod, noted: &[String]| {
             let is_noted = pod.metadata.uid.as_ref().is_some_and(|uid| noted.contains(uid));
             let is_valid = !job.is_indexed() || index(job, pod).is_some();

@@ -58,8 +58,8 @@ pub(crate) struct JobStatus {
     pub(crate) failed: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) completed_indexes: Option<String>,
-    #[serde(default)]
-    pub(crate) uncounted_terminated_pods: Uncounted,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) uncounted_terminated_pods: Option<Uncounted>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) conditions: Vec<Condition>,
 }

@@ -94,6 +94,37 @@ async fn writes_that_fail_at_random_lead_to_the_same_end() {
     }
 }
 
+/// The same for jobs, whose pods are counted once, and for stateful sets.
+#[tokio::test(start_paused = true)]
+async fn jobs_and_stateful_sets_bear_writes_that_fail_at_random() {
+    let expected = counted_and_ordered(&TestCluster::embedded()).await;
+    for seed in 0..5 {
+        println!("seed {seed}");
+        let server = ApiServer::builder().seed(seed).build();
+        for fault in [Fault::LoseAnswer, Fault::Fail { code: 500, retry_after: None }] {
+            // Not those of the test itself, which writes jobs and sets.
+            let rule = FaultRule::new(fault).resource("pods").resource("controllerrevisions");
+            let rule = rule.verb("create").verb("patch").verb("delete").chance(0.15);
+            server.faults().add(rule);
+        }
+        assert_eq!(counted_and_ordered(&TestCluster::on(server)).await, expected);
+    }
+}
+
+/// What a job and a rollout of a stateful set lead to.
+async fn counted_and_ordered(cluster: &TestCluster) -> [Value; 3] {
+    let stages = [Stage::on(cluster).await, Stage::on(cluster).await, Stage::on(cluster).await];
+    cases::stateful_set_rolls_from_the_last_to_the_first(&stages[0]).await;
+    cases::indexed_job_completes(&stages[1]).await;
+    cases::job_has_fewer_pods_when_told_to(&stages[2]).await;
+    let pictures = [&stages[0], &stages[1], &stages[2]].map(Stage::picture);
+    let pictures = futures::future::join_all(pictures).await;
+    for stage in stages {
+        stage.end().await;
+    }
+    pictures.try_into().expect("one for each")
+}
+
 /// What a rollout and scaling lead to.
 async fn rolled_and_scaled(cluster: &TestCluster) -> Value {
     let stage = Stage::on(cluster).await;

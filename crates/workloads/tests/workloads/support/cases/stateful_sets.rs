@@ -133,8 +133,7 @@ pub(crate) async fn stateful_set_rolls_up_to_its_partition(stage: &Stage) {
     };
     stage.until(STATEFUL_SETS, "updated in part", is_halfway).await;
     // One below the partition comes back as it was.
-    stage.delete(PODS, "db-0").await;
-    stage.until(STATEFUL_SETS, "one less", |sets| !is_halfway(sets)).await;
+    delete_and_await(stage, "db-0").await;
     stage.until(STATEFUL_SETS, "updated in part", is_halfway).await;
     stage.until_set_ready("db").await;
     let pods = stage.list(PODS).await;
@@ -181,15 +180,20 @@ pub(crate) async fn stateful_history_is_bounded_and_templates_come_back(stage: &
 pub(crate) async fn stateful_pod_comes_back_with_its_name(stage: &Stage) {
     stage.create(STATEFUL_SETS, stateful_set(2, "db:1", &json!({}))).await;
     stage.until_updated("db").await;
-    let before = stage.get(PODS, "db-0").await["metadata"]["uid"].clone();
-    stage.delete(PODS, "db-0").await;
+    delete_and_await(stage, "db-0").await;
+    stage.until_updated("db").await;
+}
+
+/// Deletes a pod, and waits until another one of its name is available.
+async fn delete_and_await(stage: &Stage, name: &str) {
+    let before = stage.get(PODS, name).await["metadata"]["uid"].clone();
+    stage.delete(PODS, name).await;
     stage
         .until(PODS, "back", |pods| {
-            let back = pods.iter().find(|pod| pod["metadata"]["name"] == "db-0");
+            let back = pods.iter().find(|pod| pod["metadata"]["name"] == name);
             back.is_some_and(|pod| is_available(pod) && pod["metadata"]["uid"] != before)
         })
         .await;
-    stage.until_updated("db").await;
 }
 
 pub(crate) async fn stateful_orphan_is_adopted_by_name(stage: &Stage) {
