@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use tracing_subscriber::EnvFilter;
 
-use crate::auth::User;
+use crate::auth::{Authorization, User};
 use crate::kubeconfig::Kubeconfig;
 use crate::listen::Listening;
 use crate::server::{ApiServer, Builder};
@@ -21,6 +21,10 @@ pub struct ServerOptions {
     /// Ask for this bearer token; it goes into the kubeconfig.
     #[arg(long)]
     pub token: Option<String>,
+    /// Whether everyone may do everything, or roles and bindings decide. With RBAC, requests
+    /// without a token come from a member of `system:masters`, unless `--token` asks for one.
+    #[arg(long, value_enum, ignore_case = true, default_value_t = Mode::AlwaysAllow)]
+    pub authorization_mode: Mode,
     /// Leave garbage and the content of deleted namespaces where they are.
     #[arg(long)]
     pub no_garbage_collection: bool,
@@ -29,13 +33,29 @@ pub struct ServerOptions {
     pub seed: u64,
 }
 
+/// What decides about requests, in the words of kube-apiserver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Mode {
+    /// Nothing: everyone may do everything.
+    #[value(name = "AlwaysAllow")]
+    AlwaysAllow,
+    /// Roles and their bindings.
+    #[value(name = "RBAC")]
+    Rbac,
+}
+
 impl ServerOptions {
     /// A server as the flags ask for it.
     pub fn builder(&self) -> Builder {
-        let builder =
+        let mut builder =
             ApiServer::builder().seed(self.seed).garbage_collection(!self.no_garbage_collection);
+        let mut owner = User::named("windlass");
+        if self.authorization_mode == Mode::Rbac {
+            builder = builder.authorization(Authorization::Rbac);
+            owner = owner.group("system:masters");
+        }
         match &self.token {
-            Some(token) => builder.token(token, User::named("windlass")),
+            Some(token) => builder.token(token, owner),
             None => builder,
         }
     }

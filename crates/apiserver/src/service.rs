@@ -7,8 +7,6 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::header::AUTHORIZATION;
-use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tracing::Instrument;
@@ -60,36 +58,21 @@ impl ApiService {
         if let Some(refused) = strike_before(&faults).await? {
             return strike_after(&faults, refused);
         }
-        let result = match (query, read_body(body).await) {
-            (Ok(query), Ok(body)) => self.handle(&parts, body, &route, info, query, &faults),
-            (Err(failure), _) | (_, Err(failure)) => Err(failure),
+        let result = match self.shared.admit(&parts, &route, &info, query.as_ref().ok()) {
+            Err(failure) => Err(failure),
+            Ok(user) => match (query, read_body(body).await) {
+                (Ok(query), Ok(body)) => {
+                    let warnings = RefCell::default();
+                    let shared = &self.shared;
+                    let (parts, faults) = (&parts, &faults);
+                    let call = Call { shared, parts, body, user, info, query, faults, warnings };
+                    Ok(call.answer(&route))
+                }
+                (Err(failure), _) | (_, Err(failure)) => Err(failure),
+            },
         };
         let response = result.unwrap_or_else(|failure| reply::failure(&failure));
         strike_after(&faults, response)
-    }
-
-    fn handle(
-        &self,
-        parts: &Parts,
-        body: Bytes,
-        route: &Route,
-        info: RequestInfo,
-        query: Query,
-        faults: &[Fault],
-    ) -> Result<Response<Body>, Failure> {
-        let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let user = self.shared.auth.authenticate(header)?;
-        match route {
-            Route::Resource(_) => self.shared.auth.authorize(&user, &info)?,
-            Route::Health | Route::Version => {}
-            Route::Unknown | Route::LegacyWatch => {
-                self.shared.auth.authorize_path(&user, &info, parts.uri.path())?;
-            }
-            _ => self.shared.auth.authorize_discovery(&user, &info, parts.uri.path())?,
-        }
-        let warnings = RefCell::default();
-        let call = Call { shared: &self.shared, parts, body, user, info, query, faults, warnings };
-        Ok(call.answer(route))
     }
 }
 

@@ -1,18 +1,19 @@
-//! Records the shapes of the built-in kinds, which fields they have and of which types, for the API
-//! server.
+//! Records the shapes of the built-in kinds, which fields they have and of which types, and the
+//! schemas that `OpenAPI` documents tell of them, for the API server.
 //!
 //! `src/kinds/shape/shapes.txt` names the kinds in its first lines; this program writes the rest of
 //! the file. Fields and their types come from the `OpenAPI` documents of a running kube-apiserver
 //! of the release that `cargo xtask kube` builds ([`openapi`]). Error messages of Go's decoder
 //! contain the Go names of types. `OpenAPI` lacks these names, so they come from the sources of the
-//! same release ([`golang`]).
+//! same release ([`golang`]). [`schemas`] writes the second file, `src/openapi/schemas.txt`.
 //!
-//! To add a kind, add a line `kind apps/v1 Deployment` to the file and run
+//! To add a kind, add a line `kind apps/v1 Deployment` to the first file and run
 //! `cargo run -p windlass-apiserver --example kinds -- --kubeconfig FILE --record`. Without
-//! `--record`, the program only compares the file. It needs kubectl and Go.
+//! `--record`, the program only compares the files. It needs kubectl and Go.
 
 mod golang;
 mod openapi;
+mod schemas;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -26,9 +27,13 @@ use serde_json::Value;
 
 use golang::Sources;
 use openapi::Shapes;
+use schemas::Schemas;
 
 /// The file with the shapes, in the folder of the crate.
-const FILE: &str = "src/kinds/shape/shapes.txt";
+const SHAPES: &str = "src/kinds/shape/shapes.txt";
+
+/// The file with the schemas.
+const SCHEMAS: &str = "src/openapi/schemas.txt";
 
 /// Compare the shapes of the built-in kinds with a running cluster, or record them from it.
 #[derive(Debug, Parser)]
@@ -43,8 +48,7 @@ struct Options {
 
 fn main() -> Result<()> {
     let options = Options::parse();
-    let path = crate_folder().join(FILE);
-    let old = fs::read_to_string(&path).with_context(|| format!("{FILE} could not be read"))?;
+    let old = read(SHAPES)?;
     let sources = Sources::open()?;
     let release = options.get("/version")?["gitVersion"].as_str().unwrap_or_default().to_owned();
     ensure!(
@@ -52,38 +56,76 @@ fn main() -> Result<()> {
         "the cluster has release {release}, but the sources have {}",
         sources.release()
     );
-    let new = options.shapes(&old, sources)?;
-    if options.record {
-        fs::write(&path, &new).with_context(|| format!("{FILE} could not be written"))?;
-        println!("==> {FILE}: {} bytes", new.len());
-        return Ok(());
+    let kinds: BTreeSet<(&str, &str)> = old.lines().filter_map(kind).collect();
+    let documents = options.documents(&kinds)?;
+    options.settle(SHAPES, &shapes(&old, &kinds, &documents, sources)?)?;
+    options.settle(SCHEMAS, &schemas(&kinds, &documents)?)
+}
+
+/// The whole new file of shapes: its comments, its kinds, and the types that these reach.
+fn shapes(
+    old: &str,
+    kinds: &BTreeSet<(&str, &str)>,
+    documents: &[Value],
+    sources: Sources,
+) -> Result<String> {
+    let mut text = comments(old);
+    let mut shapes = Shapes::new(sources);
+    for document in documents {
+        shapes.add_document(document)?;
     }
-    ensure!(old == new, "{FILE} differs from the cluster: run this again with --record");
-    println!("==> {FILE} agrees with the cluster");
-    Ok(())
+    for (version, kind) in kinds {
+        let name = shapes.add_kind(version, kind)?;
+        writeln!(text, "kind {version} {kind} {name}")?;
+    }
+    text.push_str(&shapes.finish()?);
+    Ok(text)
+}
+
+/// The whole new file of schemas.
+fn schemas(kinds: &BTreeSet<(&str, &str)>, documents: &[Value]) -> Result<String> {
+    let mut schemas = Schemas::default();
+    for document in documents {
+        schemas.add_document(document)?;
+    }
+    Ok(comments(&read(SCHEMAS)?) + &schemas.finish(kinds)?)
+}
+
+/// The comments at the head of a file.
+fn comments(text: &str) -> String {
+    text.lines().filter(|line| line.starts_with('#')).flat_map(|line| [line, "\n"]).collect()
+}
+
+fn read(file: &str) -> Result<String> {
+    let text = fs::read_to_string(crate_folder().join(file));
+    text.with_context(|| format!("{file} could not be read"))
 }
 
 impl Options {
-    /// The whole new file: its comments, its kinds, and the types that these reach.
-    fn shapes(&self, old: &str, sources: Sources) -> Result<String> {
-        let kinds: BTreeSet<(&str, &str)> = old.lines().filter_map(kind).collect();
-        let mut text: String = old
-            .lines()
-            .filter(|line| line.starts_with('#'))
-            .flat_map(|line| [line, "\n"])
-            .collect();
-        let mut shapes = Shapes::new(sources);
+    /// Writes a file, or makes sure that it is as it should be.
+    fn settle(&self, file: &str, new: &str) -> Result<()> {
+        if self.record {
+            fs::write(crate_folder().join(file), new)
+                .with_context(|| format!("{file} could not be written"))?;
+            println!("==> {file}: {} bytes", new.len());
+            return Ok(());
+        }
+        ensure!(
+            read(file)? == new,
+            "{file} differs from the cluster: run this again with --record"
+        );
+        println!("==> {file} agrees with the cluster");
+        Ok(())
+    }
+
+    /// The `OpenAPI` documents of the versions of these kinds.
+    fn documents(&self, kinds: &BTreeSet<(&str, &str)>) -> Result<Vec<Value>> {
         let versions: BTreeSet<&str> = kinds.iter().map(|(version, _)| *version).collect();
-        for version in versions {
+        let document = |version: &str| {
             let prefix = if version.contains('/') { "apis" } else { "api" };
-            shapes.add_document(&self.get(&format!("/openapi/v3/{prefix}/{version}"))?)?;
-        }
-        for (version, kind) in kinds {
-            let name = shapes.add_kind(version, kind)?;
-            writeln!(text, "kind {version} {kind} {name}")?;
-        }
-        text.push_str(&shapes.finish()?);
-        Ok(text)
+            self.get(&format!("/openapi/v3/{prefix}/{version}"))
+        };
+        versions.into_iter().map(document).collect()
     }
 
     /// The cluster's answer to a GET of `path`.

@@ -61,7 +61,7 @@ pub(crate) fn default_builtin(kind: &Kind, object: &mut Value, create: bool) {
             .for_each(|condition| always(condition, condition_times(&kind.plural)));
     });
     match kind.plural.as_str() {
-        "clusterroles" | "roles" => always(object, &["rules"]),
+        "clusterroles" | "roles" => rules(object),
         "clusterrolebindings" | "rolebindings" => subjects(object),
         "customresourcedefinitions" => definition(object),
         "daemonsets" => workload::daemon_set(object, create),
@@ -278,8 +278,32 @@ fn limit_range_item(item: &mut Value) {
     }
 }
 
+/// A role without rules has null for them; in a rule, an empty list is none.
+fn rules(object: &mut Value) {
+    drop_empty_list(object, "rules");
+    for rule in items(object, "rules") {
+        for list in ["apiGroups", "resources", "resourceNames", "nonResourceURLs"] {
+            drop_empty_list(rule, list);
+        }
+    }
+    always(object, &["rules"]);
+}
+
+/// Objects lose their empty lists on the way into the real server's storage.
+fn drop_empty_list(value: &mut Value, field: &str) {
+    if value.get(field).and_then(Value::as_array).is_some_and(Vec::is_empty) {
+        remove(value, field);
+    }
+}
+
 /// Users and groups are of the group of rbac, service accounts of the core group.
 fn subjects(object: &mut Value) {
+    drop_empty_list(object, "subjects");
+    on(object, "roleRef", |role| {
+        if text(role, "apiGroup").is_none() {
+            set(role, "apiGroup", json!("rbac.authorization.k8s.io"));
+        }
+    });
     for subject in items(object, "subjects") {
         if matches!(text(subject, "kind"), Some("User" | "Group")) {
             fill(subject, "apiGroup", json!("rbac.authorization.k8s.io"));

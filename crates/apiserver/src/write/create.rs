@@ -35,6 +35,7 @@ impl State {
         let kind = target.kind.clone();
         fit_namespace(target, &mut object)?;
         self.admit_into_namespace(target, &object)?;
+        self.check_escalation(target, None, &object)?;
         let key = self.complete_metadata(target, &mut object);
         if target.version().status && !kind.rules.keeps_status_on_create {
             clear_status(target, &mut object);
@@ -119,7 +120,7 @@ impl State {
 }
 
 /// The object goes where the path says; an object that says otherwise is refused.
-pub(super) fn fit_namespace(
+pub(crate) fn fit_namespace(
     target: &Target,
     object: &mut Map<String, Value>,
 ) -> Result<(), Failure> {

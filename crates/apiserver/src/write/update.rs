@@ -63,6 +63,7 @@ impl State {
         tracking: Tracking<'_>,
     ) -> Result<Written, Failure> {
         let old = stored.value();
+        self.check_escalation(target, Some(&old), &new)?;
         let managers = tracking::take(&mut new);
         check_name(target, &new)?;
         fit_namespace(target, &mut new)?;
