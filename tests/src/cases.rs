@@ -167,6 +167,7 @@ macro_rules! for_each_case {
                 deployment_generation_counts_its_spec,
                 pod_is_pending_until_somebody_runs_it,
                 pod_is_bound_to_a_node,
+                bound_pod_has_the_place_of_its_node,
                 event_is_one_object_in_two_groups,
                 some_kinds_answer_a_deletion_with_the_object,
                 pod_on_a_node_is_given_time_to_end,
