@@ -10,6 +10,8 @@
 //!   in `(5m10s ago)`. Words such as `<unknown>` stay, and so does how long a job took. A Table
 //!   without columns has those of the last one that had some.
 //! - Continue tokens are opened, and their version replaced.
+//! - Tokens of service accounts are opened, and their times become distances from the first of
+//!   them. Algorithm, key and signature are those of the server, and left out.
 //! - `metadata.managedFields` is dropped: the embedded server keeps it only of objects that are
 //!   applied.
 //!
@@ -93,6 +95,10 @@ impl Normaliser {
     pub(crate) fn text(&mut self, text: &str) -> String {
         if is_time(text) {
             return "<time>".to_owned();
+        }
+        if let Some(claims) = claims(text) {
+            let claims = self.value(&claims);
+            return format!("<token {}>", crate::render::render(&claims));
         }
         let text = self.without_uids(text);
         let text = without_tokens(&text);
@@ -299,6 +305,26 @@ fn without_tokens(text: &str) -> String {
     format!("{before}continue={}{after}", opened(token))
 }
 
+/// What the token of a service account says; nothing if it is none.
+fn claims(token: &str) -> Option<Value> {
+    let parts: Vec<&str> = token.split('.').collect();
+    let [header, payload, _] = parts.as_slice() else { return None };
+    let read = |part: &str| {
+        let bytes = URL_SAFE_NO_PAD.decode(part).ok()?;
+        serde_json::from_slice::<Value>(&bytes).ok()
+    };
+    read(header)?.get("alg")?;
+    let mut claims = read(payload)?;
+    let issued = claims.get("iat")?.as_i64()?;
+    let pointers = ["/exp", "/nbf", "/iat", "/kubernetes.io/warnafter"];
+    for pointer in pointers {
+        if let Some(time) = claims.pointer_mut(pointer) {
+            *time = json!(format!("<issued + {}>", time.as_i64()? - issued));
+        }
+    }
+    Some(claims)
+}
+
 /// What a continue token says, without its version; the token itself if it is none.
 fn opened(token: &str) -> String {
     let bytes = URL_SAFE_NO_PAD.decode(token).or_else(|_| STANDARD_NO_PAD.decode(token));
@@ -425,6 +451,17 @@ mod tests {
         assert_eq!(path, format!("/a?continue={shown}&limit=2"));
         let list = json!({"items": [], "metadata": {"continue": token}});
         assert_eq!(normaliser.value(&list)["metadata"]["continue"], shown);
+    }
+
+    #[test]
+    fn tokens_of_service_accounts_are_opened() {
+        let part = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        let claims = json!({"iat": 100, "exp": 700, "jti": UID});
+        let token = format!("{}.{}.xyz", part(json!({"alg": "none"})), part(claims));
+        let shown =
+            r#"<token { "exp": "<issued + 600>", "iat": "<issued + 0>", "jti": "<uid 1>" }>"#;
+        assert_eq!(Normaliser::default().text(&token), shown);
+        assert_eq!(Normaliser::default().text("a.b.c"), "a.b.c");
     }
 
     #[test]

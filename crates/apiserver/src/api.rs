@@ -11,6 +11,7 @@ use http::{Method, Response, StatusCode};
 use serde_json::{Map, Value, json};
 
 use crate::accept;
+use crate::access::Access;
 use crate::auth::User;
 use crate::body::{self, Body};
 use crate::discovery;
@@ -19,6 +20,7 @@ use crate::fault::Fault;
 use crate::fields::finalizers;
 use crate::kinds::{Registry, Verbs};
 use crate::object::{Encoding, Form};
+use crate::openapi;
 use crate::query::Query;
 use crate::reply;
 use crate::request::RequestInfo;
@@ -32,7 +34,8 @@ use crate::write::apply::{self, Apply};
 use crate::write::decode::Decoder;
 use crate::write::delete::DeleteOptions;
 use crate::write::patch::{Patch, PatchType};
-use crate::write::{Answer, Written, decode, review};
+use crate::write::review::{self, Asked};
+use crate::write::{Answer, Written, decode};
 
 /// A request with everything that is known of it.
 pub(crate) struct Call<'a> {
@@ -58,17 +61,8 @@ const ENDPOINTS_WARNING: &str =
     "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
 
 /// Subresources that real servers have and this one does not.
-const UNSUPPORTED_PARTS: [&str; 9] = [
-    "approval",
-    "attach",
-    "ephemeralcontainers",
-    "exec",
-    "log",
-    "portforward",
-    "proxy",
-    "resize",
-    "token",
-];
+const UNSUPPORTED_PARTS: [&str; 8] =
+    ["approval", "attach", "ephemeralcontainers", "exec", "log", "portforward", "proxy", "resize"];
 
 impl Call<'_> {
     /// The answer, with its warnings.
@@ -87,6 +81,13 @@ impl Call<'_> {
                 "use the query parameter watch=true",
             )),
             Route::Unknown => Ok(reply::page_not_found()),
+            Route::OpenApi => Ok(reply::plain(&self.shared.state().openapi_index())),
+            Route::OpenApiDocument { group, version } => {
+                let document = self.shared.state().openapi_document(group, version);
+                let uri = &self.parts.uri;
+                let headers = &self.parts.headers;
+                Ok(openapi::answer(document.as_deref(), uri.path(), uri.query(), headers))
+            }
             discovery => self.discovery(discovery),
         }
     }
@@ -125,10 +126,14 @@ impl Call<'_> {
         let Some(target) = state.target(path) else {
             return nobody_serves(&state.registry, &path.group);
         };
+        if state.rbac.is_some() {
+            state.sender = Some(self.user.clone());
+        }
         if target.kind.is("", "endpoints") {
             self.warnings.borrow_mut().push(ENDPOINTS_WARNING.to_owned());
         }
         let response = self.verb(&mut state, &target);
+        state.sender = None;
         state.settle();
         response
     }
@@ -177,6 +182,9 @@ impl Call<'_> {
             }
             (&Method::POST, "eviction") if version.subresources.contains(&part) => {
                 self.evict(state, target)
+            }
+            (&Method::POST, "token") if version.subresources.contains(&part) => {
+                self.token(state, target)
             }
             _ if plain && !target.kind.is_builtin() => Err(self.no_such_verb(target)),
             _ if plain || version.subresources.contains(&part) => {
@@ -252,6 +260,12 @@ impl Call<'_> {
         let encoding = self.encoding(target)?;
         let dry_run = self.query.check_write("UpdateOptions")?;
         let object = self.decode(state, target)?;
+        if target.kind.rules.create_on_update
+            && target.subresource.is_empty()
+            && state.existing(target).is_err()
+        {
+            self.may_create(state)?;
+        }
         let written = state.put_object(target, dry_run, Tracking::By(self.writer()), object)?;
         self.reply(&written, &encoding)
     }
@@ -275,8 +289,7 @@ impl Call<'_> {
         let read = apply::parse(&self.body)?;
         self.decoder(target).duplicates(&read.duplicates)?;
         if target.subresource.is_empty() && state.existing(target).is_err() {
-            let create = RequestInfo { verb: "create", ..self.info.clone() };
-            self.shared.auth.authorize(&self.user, &create)?;
+            self.may_create(state)?;
         }
         let apply = Apply {
             config: read.value.as_object().cloned().unwrap_or_default(),
@@ -284,6 +297,16 @@ impl Call<'_> {
             force: self.query.force == Some(true),
         };
         state.apply(target, &self.decoder(target), apply, dry_run)
+    }
+
+    /// A 403 if the sender of a write that may create an object must not do that.
+    fn may_create(&self, state: &State) -> Result<(), Failure> {
+        let create = RequestInfo { verb: "create", ..self.info.clone() };
+        self.access(state).authorize(&self.user, &create.attributes(None))
+    }
+
+    fn access<'b>(&'b self, state: &'b State) -> Access<'b> {
+        Access { auth: &self.shared.auth, rbac: state.rbac.as_deref() }
     }
 
     /// Who writes, for the managed fields of objects.
@@ -325,7 +348,7 @@ impl Call<'_> {
             Method::GET => Written::value(StatusCode::OK, state.get_scale(target)?),
             Method::PUT => {
                 let dry_run = self.query.check_write("UpdateOptions")?;
-                let scale = self.value()?;
+                let scale = self.value(("autoscaling/v1", "Scale"))?;
                 state.update_scale(target, dry_run, self.writer(), |_| Ok(scale))?
             }
             Method::PATCH => {
@@ -352,7 +375,7 @@ impl Call<'_> {
 
     /// Puts a pod on a node, as a scheduler does.
     fn bind(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
-        let binding = self.value()?;
+        let binding = self.value(("v1", "Binding"))?;
         let dry_run = self.query.check_write("CreateOptions")?;
         state.bind(target, &binding, dry_run)?;
         Ok(reply::json(StatusCode::CREATED, &success()))
@@ -360,7 +383,7 @@ impl Call<'_> {
 
     /// Deletes a pod. Disruption budgets are not kept.
     fn evict(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
-        let eviction = self.value()?;
+        let eviction = self.value(("policy/v1", "Eviction"))?;
         let name = eviction["metadata"]["name"].as_str().unwrap_or_default();
         if !name.is_empty() && name != target.name {
             return Err(Failure::bad_request("name in URL does not match name in Eviction object"));
@@ -372,6 +395,15 @@ impl Call<'_> {
         Ok(reply::json(StatusCode::CREATED, &success()))
     }
 
+    /// Issues a token for a service account.
+    fn token(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
+        let request = self.value(("authentication.k8s.io/v1", "TokenRequest"))?;
+        let request = request.as_object().cloned().unwrap_or_default();
+        let dry_run = self.query.check_write("CreateOptions")?;
+        let answered = state.issue_token(target, request, dry_run)?;
+        Ok(reply::json(StatusCode::CREATED, &answered))
+    }
+
     fn review(&self, state: &State, target: &Target) -> Result<Response<Body>, Failure> {
         if !target.name.is_empty() {
             return Err(Failure::no_such_resource());
@@ -381,11 +413,8 @@ impl Call<'_> {
         }
         self.query.check_write("CreateOptions")?;
         let object = self.decode(state, target)?;
-        let kind = &target.kind.kind;
-        let mut answered = review::answer(kind, object, &self.shared.auth, &self.user);
-        answered.insert("kind".into(), kind.as_str().into());
-        answered
-            .insert("apiVersion".into(), target.kind.api_version(&target.version().name).into());
+        let asked = Asked { access: self.access(state), state, user: &self.user };
+        let answered = review::answer(target, object, &asked)?;
         Ok(reply::json(StatusCode::CREATED, &Value::Object(answered)))
     }
 
@@ -411,15 +440,9 @@ impl Call<'_> {
         }));
     }
 
-    /// A body that is not an object of the target's kind.
-    fn value(&self) -> Result<Value, Failure> {
-        let read = decode::parse(&self.body, self.header(CONTENT_TYPE));
-        read.map(|read| read.value).map_err(|error| match error {
-            decode::ParseError::Media(failure) => failure,
-            decode::ParseError::Syntax(why) => {
-                Failure::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
-            }
-        })
+    /// A body that is not an object of the target's kind, but of this version and kind.
+    fn value(&self, expected: (&str, &str)) -> Result<Value, Failure> {
+        decode::parse_as(&self.body, self.header(CONTENT_TYPE), expected)
     }
 
     fn delete_options(&self) -> Result<DeleteOptions, Failure> {

@@ -43,6 +43,11 @@ impl WallClock {
         self.after(0)
     }
 
+    /// Now, in whole seconds since 1970.
+    pub(crate) fn seconds(&self) -> i64 {
+        self.0().as_second()
+    }
+
     /// The moment that comes after so many seconds.
     pub(crate) fn after(&self, seconds: i64) -> String {
         let moment = self.0().saturating_add(SignedDuration::from_secs(seconds));

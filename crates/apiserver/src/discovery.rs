@@ -188,19 +188,19 @@ fn add_names(resource: &mut Value, kind: &Kind) {
 }
 
 /// What discovery says about a subresource.
-struct Subresource {
+pub(crate) struct Subresource {
     /// Its name, as in `status`.
-    name: &'static str,
+    pub(crate) name: &'static str,
     /// The kind of its body.
-    kind: String,
+    pub(crate) kind: String,
     /// Group and version of its kind, where they are not those of the resource.
-    foreign: Option<(&'static str, &'static str)>,
+    pub(crate) foreign: Option<(&'static str, &'static str)>,
     /// What can be done with it.
-    verbs: &'static [&'static str],
+    pub(crate) verbs: &'static [&'static str],
 }
 
 /// The subresources of a kind: by name for a built-in one, status before scale for a custom one.
-fn subresources(kind: &Kind, version: &Version) -> Vec<Subresource> {
+pub(crate) fn subresources(kind: &Kind, version: &Version) -> Vec<Subresource> {
     let own = |name, verbs| Subresource { name, kind: kind.kind.clone(), foreign: None, verbs };
     let mut found: Vec<Subresource> = Vec::new();
     if version.status {
@@ -222,6 +222,10 @@ fn subresources(kind: &Kind, version: &Version) -> Vec<Subresource> {
         "eviction" => {
             let foreign = Some(("policy", "v1"));
             Subresource { name, kind: "Eviction".to_owned(), foreign, verbs: &["create"] }
+        }
+        "token" => {
+            let foreign = Some(("authentication.k8s.io", "v1"));
+            Subresource { name, kind: "TokenRequest".to_owned(), foreign, verbs: &["create"] }
         }
         "finalize" => own(name, &["update"]),
         _ => own(name, READ_AND_CHANGE),

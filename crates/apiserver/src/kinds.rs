@@ -24,9 +24,11 @@ use serde_json::Value;
 #[cfg(test)]
 pub(crate) use self::builtin::builtin;
 pub(crate) use self::defaults::default_builtin;
-pub(crate) use self::registry::{KindId, Registered, Registry};
-pub(crate) use self::shape::{BuiltInPlace, decode_builtin, prune_metadata};
-pub(crate) use self::validate::validate_builtin;
+pub(crate) use self::registry::{Group, KindId, Registered, Registry};
+pub(crate) use self::shape::{
+    BuiltInPlace, PatchPlace, convert_builtin, decode_builtin, prune_metadata,
+};
+pub(crate) use self::validate::{validate_builtin, validate_builtin_update};
 pub(crate) use self::versions::by_preference;
 use crate::metadata::NameRule;
 use crate::schema::Schema;
