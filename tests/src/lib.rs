@@ -22,9 +22,10 @@ pub mod replica;
 pub mod runner;
 
 mod answer;
-mod diff;
+pub mod diff;
 mod fixtures;
 mod normalise;
+mod protobuf;
 mod recording;
 mod render;
 mod request;

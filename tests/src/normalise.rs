@@ -5,6 +5,10 @@
 //! - Versions of lists and bookmarks, in queries and in messages become `<rv>`: on a server that
 //!   others write to as well, they mean nothing.
 //! - Times become `<time>`; the random end of a generated name becomes `<suffix 1>`.
+//! - In a Table, cells that are ages become `<age>`: durations such as `5m10s` in the columns of
+//!   [`AGE_COLUMNS`] and in those of type `date`. In the column `Restarts` this is only what stands
+//!   in `(5m10s ago)`. Words such as `<unknown>` stay, and so does how long a job took. A Table
+//!   without columns has those of the last one that had some.
 //! - Continue tokens are opened, and their version replaced.
 //! - Tokens of service accounts are opened, and their times become distances from the first of
 //!   them. Algorithm, key and signature are those of the server, and left out.
@@ -40,6 +44,17 @@ const VERSION_ANCHORS: [&str; 6] = [
     "ResourceVersion in record (",
 ];
 
+/// Columns of tables whose cells are ages.
+const AGE_COLUMNS: [&str; 4] = ["Age", "First Seen", "Last Seen", "Last Schedule"];
+
+/// What the cells of a column are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Cells {
+    Ages,
+    Restarts,
+    Others,
+}
+
 /// Remembers what was seen, so that the same value gets the same name all along a transcript.
 #[derive(Debug, Default)]
 pub(crate) struct Normaliser {
@@ -47,6 +62,8 @@ pub(crate) struct Normaliser {
     versions: Vec<String>,
     /// Generated names, and what is shown instead.
     generated: Vec<(String, String)>,
+    /// The columns of the last table that had some.
+    columns: Vec<Cells>,
 }
 
 impl Normaliser {
@@ -64,10 +81,12 @@ impl Normaliser {
     /// Normalises an event of a watch: a bookmark carries the version of no object.
     pub(crate) fn event(&mut self, event: &Value) -> Value {
         let mut event = event.clone();
-        if event["type"] == "BOOKMARK"
-            && let Some(version) = event.pointer_mut("/object/metadata/resourceVersion")
-        {
-            *version = json!("<rv>");
+        let is_bookmark = event["type"] == "BOOKMARK";
+        for holder in ["/object", "/object/rows/0/object"].into_iter().filter(|_| is_bookmark) {
+            let version = event.pointer_mut(&format!("{holder}/metadata/resourceVersion"));
+            if let Some(version) = version {
+                *version = json!("<rv>");
+            }
         }
         self.value(&event)
     }
@@ -88,7 +107,11 @@ impl Normaliser {
     }
 
     fn object(&mut self, map: &Map<String, Value>) -> Value {
-        let is_list = map.contains_key("items")
+        let is_table = map.get("kind").is_some_and(|kind| kind == "Table");
+        let without_ages = is_table.then(|| self.without_ages(map));
+        let map = without_ages.as_ref().unwrap_or(map);
+        let is_list = is_table
+            || map.contains_key("items")
             || map.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"));
         self.remember_generated(map);
         let mut keys: Vec<_> = map.keys().collect();
@@ -107,6 +130,21 @@ impl Normaliser {
             out.insert(key.clone(), value);
         }
         Value::Object(out)
+    }
+
+    /// A table without the cells that depend on when it was asked for.
+    fn without_ages(&mut self, table: &Map<String, Value>) -> Map<String, Value> {
+        let mut table = table.clone();
+        if let Some(Value::Array(columns)) = table.get("columnDefinitions") {
+            self.columns = columns.iter().map(Cells::of).collect();
+        }
+        let rows = table.get_mut("rows").and_then(Value::as_array_mut).into_iter().flatten();
+        for cells in rows.filter_map(|row| row["cells"].as_array_mut()) {
+            for (cell, column) in cells.iter_mut().zip(&self.columns) {
+                column.hide_age(cell);
+            }
+        }
+        table
     }
 
     fn list_metadata(&mut self, metadata: &Map<String, Value>) -> Value {
@@ -160,6 +198,42 @@ impl Normaliser {
         }
         out
     }
+}
+
+impl Cells {
+    fn of(column: &Value) -> Self {
+        match column["name"].as_str() {
+            Some(name) if AGE_COLUMNS.contains(&name) => Self::Ages,
+            Some("Restarts") => Self::Restarts,
+            _ if column["type"] == "date" => Self::Ages,
+            _ => Self::Others,
+        }
+    }
+
+    fn hide_age(self, cell: &mut Value) {
+        let Some(text) = cell.as_str() else { return };
+        let shown = match self {
+            Self::Ages if is_duration(text) => "<age>".to_owned(),
+            Self::Restarts => match text.split_once(" (") {
+                Some((count, rest)) if rest.strip_suffix(" ago)").is_some_and(is_duration) => {
+                    format!("{count} (<age> ago)")
+                }
+                _ => return,
+            },
+            Self::Ages | Self::Others => return,
+        };
+        *cell = Value::String(shown);
+    }
+}
+
+/// Whether the whole text is a duration of one or two units, such as `5m10s`.
+fn is_duration(text: &str) -> bool {
+    let mut units = text.split_inclusive(|c: char| "smhdy".contains(c));
+    let is_unit = |unit: &str| {
+        let number = unit.strip_suffix(|c| "smhdy".contains(c)).unwrap_or_default();
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    !text.is_empty() && units.by_ref().take(2).all(is_unit) && units.next().is_none()
 }
 
 /// The place of `value` among the known ones, counted from one; an unknown one becomes the last.
@@ -330,6 +404,25 @@ mod tests {
         assert_eq!(normaliser.text("2026-11-15T00:44:37.123456Z"), "<time>");
         assert_eq!(normaliser.text("2001-01-01T00:00:00Z"), "2001-01-01T00:00:00Z");
         assert_eq!(normaliser.text("at 2026-11-15"), "at 2026-11-15");
+    }
+
+    #[test]
+    fn ages_are_hidden_in_their_columns_and_nowhere_else() {
+        let mut normaliser = Normaliser::default();
+        let columns = ["Name", "Age", "Restarts", "Duration", "Since"].map(
+            |name| json!({"name": name, "type": if name == "Since" { "date" } else { "string" }}),
+        );
+        let table = |columns: Value, cells: Value| json!({"kind": "Table", "columnDefinitions": columns, "rows": [{"cells": cells}]});
+        let seen = normaliser
+            .value(&table(json!(columns), json!(["5m", "5m10s", "2 (3h ago)", "42s", "3y2d"])));
+        let hidden = json!(["5m", "<age>", "2 (<age> ago)", "42s", "<age>"]);
+        assert_eq!(seen["rows"][0]["cells"], hidden);
+        // The next event of a watch has the same columns and does not say so.
+        let seen = normaliser
+            .value(&table(Value::Null, json!(["5m", "<unknown>", "2 (ago)", "", "1d2h3m"])));
+        let same = json!(["5m", "<unknown>", "2 (ago)", "", "1d2h3m"]);
+        assert_eq!(seen["rows"][0]["cells"], same);
+        assert_eq!(normaliser.value(&json!({"age": "5m"})), json!({"age": "5m"}));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use http_body_util::BodyExt as _;
 use kube::Client;
 use serde_json::{Value, json};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, is_protobuf};
 use crate::fixtures;
 use crate::request::Request;
 use crate::target::{Target, Who};
@@ -32,6 +32,9 @@ pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
 
 /// A JSON merge patch.
 pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
+
+/// A strategic merge patch, which only built-in kinds take.
+pub(crate) const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
 
 /// Server-side apply; the body may be JSON.
 pub(crate) const APPLY: &str = "application/apply-patch+yaml";
@@ -199,7 +202,8 @@ impl Script {
         };
         self.transcript.borrow_mut().watch_opened(self.watches, &request, &answer);
         let patience = self.target.patience();
-        Watching::new(self.watches, Rc::clone(&self.transcript), body, patience)
+        let framed = is_protobuf(&answer.headers);
+        Watching::new(self.watches, Rc::clone(&self.transcript), body, framed, patience)
     }
 
     /// Repeats a request, mostly just a path to read, until `condition` holds for the answer, and

@@ -34,6 +34,10 @@ impl WallClock {
         }))
     }
 
+    pub(crate) fn timestamp(&self) -> Timestamp {
+        self.0()
+    }
+
     /// Now, as Kubernetes writes it: whole seconds, in UTC.
     pub(crate) fn now(&self) -> String {
         self.after(0)

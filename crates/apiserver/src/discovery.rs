@@ -188,19 +188,19 @@ fn add_names(resource: &mut Value, kind: &Kind) {
 }
 
 /// What discovery says about a subresource.
-struct Subresource {
+pub(crate) struct Subresource {
     /// Its name, as in `status`.
-    name: &'static str,
+    pub(crate) name: &'static str,
     /// The kind of its body.
-    kind: String,
+    pub(crate) kind: String,
     /// Group and version of its kind, where they are not those of the resource.
-    foreign: Option<(&'static str, &'static str)>,
+    pub(crate) foreign: Option<(&'static str, &'static str)>,
     /// What can be done with it.
-    verbs: &'static [&'static str],
+    pub(crate) verbs: &'static [&'static str],
 }
 
 /// The subresources of a kind: by name for a built-in one, status before scale for a custom one.
-fn subresources(kind: &Kind, version: &Version) -> Vec<Subresource> {
+pub(crate) fn subresources(kind: &Kind, version: &Version) -> Vec<Subresource> {
     let own = |name, verbs| Subresource { name, kind: kind.kind.clone(), foreign: None, verbs };
     let mut found: Vec<Subresource> = Vec::new();
     if version.status {
@@ -262,6 +262,7 @@ mod tests {
             subresources: Vec::new(),
             schema: None,
             selectable: Vec::new(),
+            columns: None,
             renames: &[],
         };
         Kind {

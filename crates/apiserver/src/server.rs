@@ -204,6 +204,7 @@ impl Builder {
             owners: Owners::default(),
             touched: std::collections::VecDeque::new(),
             served: std::collections::BTreeMap::new(),
+            openapi: crate::openapi::Cache::default(),
             collects: self.collects,
             rbac: self.auth.uses_roles().then(Arc::default),
             sender: None,

@@ -7,15 +7,17 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::header::{AUTHORIZATION, HeaderValue};
+use http::header::{ACCEPT, AUTHORIZATION, HeaderValue};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tracing::Instrument;
 
+use crate::accept;
 use crate::api::Call;
 use crate::body::{self, Body};
 use crate::failure::Failure;
 use crate::fault::Fault;
+use crate::protobuf;
 use crate::query::Query;
 use crate::reply;
 use crate::request::RequestInfo;
@@ -71,6 +73,7 @@ impl ApiService {
         if let Some(refused) = strike_before(&faults).await? {
             return strike_after(&faults, refused);
         }
+        let watch = query.as_ref().is_ok_and(|query| query.watch);
         let result = match self.shared.admit(&parts, &route, &info, query.as_ref().ok()) {
             Err(failure) => Err(failure),
             Ok(user) => match (query, read_body(body).await) {
@@ -84,7 +87,11 @@ impl ApiService {
                 (Err(failure), _) | (_, Err(failure)) => Err(failure),
             },
         };
-        let response = result.unwrap_or_else(|failure| reply::failure(&failure));
+        let mut response = result.unwrap_or_else(|failure| reply::failure(&failure));
+        let accept = parts.headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+        if let Some(taken) = accept::protobuf_alone(accept) {
+            response = protobuf::answer::turned(response, taken, watch);
+        }
         strike_after(&faults, response)
     }
 }

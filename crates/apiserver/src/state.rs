@@ -19,6 +19,7 @@ use crate::filter::Filter;
 use crate::ids::Ids;
 use crate::kinds::{KindId, Registered, Registry};
 use crate::object::{Key, Stored};
+use crate::openapi;
 use crate::query::Query;
 use crate::rbac::Rbac;
 use crate::rbac::index::GROUP;
@@ -39,6 +40,8 @@ pub(crate) struct State {
     pub(crate) touched: VecDeque<Touched>,
     /// The specs of the definitions whose kinds are served, by the name of the definition.
     pub(crate) served: BTreeMap<String, Value>,
+    /// The documents of custom kinds that were made.
+    pub(crate) openapi: openapi::Cache,
     /// Whether garbage is collected and namespaces are emptied.
     pub(crate) collects: bool,
     /// Who holds which rights, if roles decide about that. It is shared with requests that ask.

@@ -60,6 +60,11 @@ impl TestCluster {
         Ok(Self { servers: Servers::Real(RealCluster::shared().await?) })
     }
 
+    /// A real control plane of one's own, for tests that hurt it.
+    pub fn on_control_plane(cluster: RealCluster) -> Self {
+        Self { servers: Servers::Real(Arc::new(cluster)) }
+    }
+
     /// A new client with all rights. It belongs to the runtime that this is called in.
     ///
     /// # Errors

@@ -54,5 +54,5 @@ pub use cluster::{TestCluster, on_each_cluster, on_each_cluster_with_roles};
 pub use error::Error;
 pub use real::{
     AuditRecord, AuditStage, CLEANUP_CONTROLLERS, ETCD_VERSION, KUBERNETES_VERSION, Pids,
-    RealCluster, RealOptions, Snapshot, User, WORKLOAD_CONTROLLERS, go_program,
+    RealCluster, RealOptions, Snapshot, User, WORKLOAD_CONTROLLERS, go_program, kubectl,
 };

@@ -1,18 +1,24 @@
-//! Records the shapes of the built-in kinds, which fields they have and of which types, for the API
-//! server.
+//! Records the shapes of the built-in kinds, which fields they have and of which types, and the
+//! schemas that `OpenAPI` documents tell of them, for the API server.
 //!
 //! `src/kinds/shape/shapes.txt` names the kinds in its first lines; this program writes the rest of
 //! the file. Fields and their types come from the `OpenAPI` documents of a running kube-apiserver
 //! of the release that `cargo xtask kube` builds ([`openapi`]). Error messages of Go's decoder
 //! contain the Go names of types. `OpenAPI` lacks these names, so they come from the sources of the
-//! same release ([`golang`]).
+//! same release ([`golang`]). [`schemas`] writes the second file, `src/openapi/schemas.txt`.
 //!
-//! To add a kind, add a line `kind apps/v1 Deployment` to the file and run
+//! `src/protobuf/messages.txt` says how the same kinds look in protobuf ([`messages`]). It needs no
+//! cluster, and is looked at each time.
+//!
+//! To add a kind, add a line `kind apps/v1 Deployment` to the first file and run
 //! `cargo run -p windlass-apiserver --example kinds -- --kubeconfig FILE --record`. Without
-//! `--record`, the program only compares the file. It needs kubectl and Go.
+//! `--record`, the program only compares the files. It needs kubectl and Go. Without `--kubeconfig`,
+//! only the messages are recorded or compared.
 
 mod golang;
+mod messages;
 mod openapi;
+mod schemas;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -26,16 +32,23 @@ use serde_json::Value;
 
 use golang::Sources;
 use openapi::Shapes;
+use schemas::Schemas;
 
 /// The file with the shapes, in the folder of the crate.
-const FILE: &str = "src/kinds/shape/shapes.txt";
+const SHAPES: &str = "src/kinds/shape/shapes.txt";
+
+/// The file with the schemas.
+const SCHEMAS: &str = "src/openapi/schemas.txt";
+
+/// The file with the messages of protobuf.
+const MESSAGES: &str = "src/protobuf/messages.txt";
 
 /// Compare the shapes of the built-in kinds with a running cluster, or record them from it.
 #[derive(Debug, Parser)]
 struct Options {
     /// A kubeconfig of a running cluster of the release that `cargo xtask kube` builds.
     #[arg(long, value_name = "FILE")]
-    kubeconfig: PathBuf,
+    kubeconfig: Option<PathBuf>,
     /// Write the file instead of comparing it.
     #[arg(long)]
     record: bool,
@@ -43,53 +56,106 @@ struct Options {
 
 fn main() -> Result<()> {
     let options = Options::parse();
-    let path = crate_folder().join(FILE);
-    let old = fs::read_to_string(&path).with_context(|| format!("{FILE} could not be read"))?;
-    let sources = Sources::open()?;
-    let release = options.get("/version")?["gitVersion"].as_str().unwrap_or_default().to_owned();
-    ensure!(
-        release == sources.release(),
-        "the cluster has release {release}, but the sources have {}",
-        sources.release()
-    );
-    let new = options.shapes(&old, sources)?;
-    if options.record {
-        fs::write(&path, &new).with_context(|| format!("{FILE} could not be written"))?;
-        println!("==> {FILE}: {} bytes", new.len());
-        return Ok(());
+    if let Some(kubeconfig) = &options.kubeconfig {
+        options.settle_from(&Cluster { kubeconfig })?;
     }
-    ensure!(old == new, "{FILE} differs from the cluster: run this again with --record");
-    println!("==> {FILE} agrees with the cluster");
-    Ok(())
+    let shapes = read(SHAPES)?;
+    let kinds = shapes.lines().filter_map(kind_and_type).collect();
+    let messages = messages::table(&mut Sources::open()?, &kinds)?;
+    options.settle(MESSAGES, &(comments(&read(MESSAGES)?) + &messages))
+}
+
+/// The whole new file of shapes: its comments, its kinds, and the types that these reach.
+fn shapes(
+    old: &str,
+    kinds: &BTreeSet<(&str, &str)>,
+    documents: &[Value],
+    sources: Sources,
+) -> Result<String> {
+    let mut text = comments(old);
+    let mut shapes = Shapes::new(sources);
+    for document in documents {
+        shapes.add_document(document)?;
+    }
+    for (version, kind) in kinds {
+        let name = shapes.add_kind(version, kind)?;
+        writeln!(text, "kind {version} {kind} {name}")?;
+    }
+    text.push_str(&shapes.finish()?);
+    Ok(text)
+}
+
+/// The whole new file of schemas.
+fn schemas(kinds: &BTreeSet<(&str, &str)>, documents: &[Value]) -> Result<String> {
+    let mut schemas = Schemas::default();
+    for document in documents {
+        schemas.add_document(document)?;
+    }
+    Ok(comments(&read(SCHEMAS)?) + &schemas.finish(kinds)?)
+}
+
+/// The comments at the head of a file.
+fn comments(text: &str) -> String {
+    text.lines().filter(|line| line.starts_with('#')).flat_map(|line| [line, "\n"]).collect()
+}
+
+fn read(file: &str) -> Result<String> {
+    let text = fs::read_to_string(crate_folder().join(file));
+    text.with_context(|| format!("{file} could not be read"))
 }
 
 impl Options {
-    /// The whole new file: its comments, its kinds, and the types that these reach.
-    fn shapes(&self, old: &str, sources: Sources) -> Result<String> {
+    /// Writes the files that a cluster knows, or compares them.
+    fn settle_from(&self, cluster: &Cluster<'_>) -> Result<()> {
+        let old = read(SHAPES)?;
+        let sources = Sources::open()?;
+        let version = cluster.get("/version")?;
+        let release = version["gitVersion"].as_str().unwrap_or_default();
+        ensure!(
+            release == sources.release(),
+            "the cluster has release {release}, but the sources have {}",
+            sources.release()
+        );
         let kinds: BTreeSet<(&str, &str)> = old.lines().filter_map(kind).collect();
-        let mut text: String = old
-            .lines()
-            .filter(|line| line.starts_with('#'))
-            .flat_map(|line| [line, "\n"])
-            .collect();
-        let mut shapes = Shapes::new(sources);
+        let documents = cluster.documents(&kinds)?;
+        self.settle(SHAPES, &shapes(&old, &kinds, &documents, sources)?)?;
+        self.settle(SCHEMAS, &schemas(&kinds, &documents)?)
+    }
+
+    /// Writes a file, or makes sure that it is as it should be.
+    fn settle(&self, file: &str, new: &str) -> Result<()> {
+        if self.record {
+            fs::write(crate_folder().join(file), new)
+                .with_context(|| format!("{file} could not be written"))?;
+            println!("==> {file}: {} bytes", new.len());
+            return Ok(());
+        }
+        ensure!(read(file)? == new, "{file} is out of date: run this again with --record");
+        println!("==> {file} is up to date");
+        Ok(())
+    }
+}
+
+/// A running cluster.
+struct Cluster<'a> {
+    kubeconfig: &'a Path,
+}
+
+impl Cluster<'_> {
+    /// The `OpenAPI` documents of the versions of these kinds.
+    fn documents(&self, kinds: &BTreeSet<(&str, &str)>) -> Result<Vec<Value>> {
         let versions: BTreeSet<&str> = kinds.iter().map(|(version, _)| *version).collect();
-        for version in versions {
+        let document = |version: &str| {
             let prefix = if version.contains('/') { "apis" } else { "api" };
-            shapes.add_document(&self.get(&format!("/openapi/v3/{prefix}/{version}"))?)?;
-        }
-        for (version, kind) in kinds {
-            let name = shapes.add_kind(version, kind)?;
-            writeln!(text, "kind {version} {kind} {name}")?;
-        }
-        text.push_str(&shapes.finish()?);
-        Ok(text)
+            self.get(&format!("/openapi/v3/{prefix}/{version}"))
+        };
+        versions.into_iter().map(document).collect()
     }
 
     /// The cluster's answer to a GET of `path`.
     fn get(&self, path: &str) -> Result<Value> {
         let mut kubectl = Command::new("kubectl");
-        kubectl.arg("--kubeconfig").arg(&self.kubeconfig).args(["get", "--raw", path]);
+        kubectl.arg("--kubeconfig").arg(self.kubeconfig).args(["get", "--raw", path]);
         serde_json::from_str(&output_of(&mut kubectl)?)
             .with_context(|| format!("the answer at {path} is not JSON"))
     }
@@ -115,6 +181,12 @@ fn output_of(command: &mut Command) -> Result<String> {
 fn kind(line: &str) -> Option<(&str, &str)> {
     let mut words = line.strip_prefix("kind ")?.split(' ');
     Some((words.next()?, words.next()?))
+}
+
+/// The version, kind and type of a line that names a kind.
+fn kind_and_type(line: &str) -> Option<(&str, &str, &str)> {
+    let (version, kind) = kind(line)?;
+    Some((version, kind, line.split(' ').nth(3)?))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use http::StatusCode;
 use serde_json::{Map, Value};
 
 use super::apply::tracking::{self, Tracking};
-use super::{Written, apply_defaults, check};
+use super::{Written, apply_defaults, check, service};
 use crate::failure::Failure;
 use crate::fields::{is_terminating, metadata_mut, text};
 use crate::object::{Key, Stored};
@@ -41,6 +41,9 @@ impl State {
             clear_status(target, &mut object);
         }
         apply_defaults(target, &mut object, true);
+        if kind.is("", "services") {
+            service::assign_address(&mut object, self.store.revision() + 1);
+        }
         tracking::created(target, &mut object, tracking, &self.clock);
         let name = text(&object, "name").to_owned();
         if kind.is_crd() {
