@@ -52,7 +52,8 @@ async fn default_roles_are_those_of_the_real_server() {
         let params = ListParams::default().labels("kubernetes.io/bootstrapping=rbac-defaults");
         for object in api.list(&params).await.expect("a list") {
             let object = serde_json::to_value(&object).expect("JSON");
-            lines += &format!("{}\n", essence(kind, &object));
+            lines += &essence(kind, &object).to_string();
+            lines.push('\n');
         }
     }
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../crates/apiserver/src/rbac");

@@ -46,8 +46,8 @@ async fn account(server: &ApiServer, seconds: i64) -> (ApiService, String) {
 
 async fn let_me_list(admin: &ApiService) {
     let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}]);
-    let roles = format!("{RBAC}/namespaces/default/roles");
-    post(admin, &roles, json!({"metadata": {"name": "r"}, "rules": rules})).await;
+    let path = format!("{RBAC}/namespaces/default/roles");
+    post(admin, &path, json!({"metadata": {"name": "r"}, "rules": rules})).await;
     let binding = json!({
         "metadata": {"name": "b"},
         "roleRef": {"kind": "Role", "name": "r"},
@@ -196,7 +196,6 @@ async fn refused_requests_leave_no_trace() {
     post(&server.service(), CONFIG_MAPS, json!({"metadata": {"name": "a"}})).await;
     let (before, size) = (server.revision(), server.size());
     let one = format!("{CONFIG_MAPS}/a");
-    let roles = format!("{RBAC}/namespaces/default/roles");
     for (method, path) in [
         (Method::GET, &one),
         (Method::POST, &CONFIG_MAPS.to_owned()),
@@ -204,7 +203,7 @@ async fn refused_requests_leave_no_trace() {
         (Method::PATCH, &one),
         (Method::DELETE, &one),
         (Method::DELETE, &CONFIG_MAPS.to_owned()),
-        (Method::POST, &roles),
+        (Method::POST, &format!("{RBAC}/namespaces/default/roles")),
         (Method::POST, &"/api/v1/namespaces/default/serviceaccounts/me/token".to_owned()),
         (Method::POST, &"/apis/authentication.k8s.io/v1/tokenreviews".to_owned()),
     ] {
@@ -214,4 +213,27 @@ async fn refused_requests_leave_no_trace() {
         assert!(!there, "{answer}");
     }
     assert_eq!((server.revision(), server.size()), (before, size));
+}
+
+/// Lists in a body can have more combinations than any memory holds.
+#[tokio::test]
+async fn role_with_too_many_combinations_is_refused() {
+    let server = with_roles().build();
+    let (me, _) = account(&server, 600).await;
+    let admin = server.service();
+    let group = "rbac.authorization.k8s.io";
+    let rules = json!([{"apiGroups": [group], "resources": ["roles"], "verbs": ["create"]}]);
+    let path = format!("{RBAC}/namespaces/default/roles");
+    post(&admin, &path, json!({"metadata": {"name": "writer"}, "rules": rules})).await;
+    let binding = json!({
+        "metadata": {"name": "writer"},
+        "roleRef": {"kind": "Role", "name": "writer"},
+        "subjects": [{"kind": "ServiceAccount", "name": "me"}],
+    });
+    post(&admin, &format!("{RBAC}/namespaces/default/rolebindings"), binding).await;
+    let many: Vec<String> = (0..20_000).map(|at| at.to_string()).collect();
+    let rules = json!([{"apiGroups": many, "resources": many, "verbs": many}]);
+    let role = json!({"metadata": {"name": "wide"}, "rules": rules});
+    let (status, answer) = send(&me, Method::POST, &path, role).await;
+    assert_eq!(status, 413, "{answer}");
 }
