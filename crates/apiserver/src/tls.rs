@@ -13,9 +13,9 @@ use rcgen::{
     KeyUsagePurpose,
 };
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio_rustls::rustls::{self, ServerConfig};
 
 /// A certificate with its key, for [`ApiServer::listen_tls`](crate::ApiServer::listen_tls).
 #[derive(Clone)]
@@ -56,11 +56,13 @@ impl Tls {
         let certificate = serving.signed_by(&key, &issuer).map_err(failed)?;
 
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+        let refused = |error: rustls::Error| TlsError(error.to_string());
+        let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()
-            .map(|config| config.with_no_client_auth())
-            .and_then(|config| config.with_single_cert(vec![certificate.der().clone()], key));
-        let mut config = config.map_err(|error| TlsError(error.to_string()))?;
+            .map_err(refused)?
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], key)
+            .map_err(refused)?;
         // Said, so that clients do not try HTTP/2.
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self {

@@ -120,12 +120,12 @@ impl Builder {
     async fn serve(&self, server: &ApiServer) -> Result<Option<Listening>, ClusterError> {
         let address = self.address.or_else(|| self.has_tls.then(|| ([127, 0, 0, 1], 0).into()));
         let Some(address) = address else { return Ok(None) };
-        let served = if self.has_tls {
+        let listening = if self.has_tls {
             server.listen_tls(address, &Tls::generate(address.ip())?).await
         } else {
             server.listen(address).await
         };
-        served.map(Some).map_err(|error| ClusterError::Listen { address, error })
+        listening.map(Some).map_err(|error| ClusterError::Listen { address, error })
     }
 
     fn write_kubeconfig(&self, listening: &Listening) -> Result<Kubeconfig, ClusterError> {
@@ -134,6 +134,7 @@ impl Builder {
             Some(path) => listening.write_kubeconfig(path, token),
             None => listening.temporary_kubeconfig(token),
         };
-        written.map_err(ClusterError::Kubeconfig)
+        let path = self.kubeconfig.clone().unwrap_or_default();
+        written.map_err(|error| ClusterError::Kubeconfig { path, error })
     }
 }

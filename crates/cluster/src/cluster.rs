@@ -1,7 +1,7 @@
 //! The handle of a cluster that runs.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kube::Client;
 use tokio::task::JoinSet;
@@ -43,8 +43,14 @@ pub enum ClusterError {
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// The kubeconfig cannot be written, or not be removed.
-    #[error("the kubeconfig cannot be written or removed")]
-    Kubeconfig(#[source] io::Error),
+    #[error("the kubeconfig {} cannot be written or removed", path.display())]
+    Kubeconfig {
+        /// Where it is, or was to be: empty, if that is a temporary folder.
+        path: PathBuf,
+        /// What the machine says.
+        #[source]
+        error: io::Error,
+    },
     /// The controllers do not run.
     #[error(transparent)]
     Workloads(#[from] WorkloadsError),
@@ -106,7 +112,8 @@ impl Cluster {
             listening.stop().await;
         }
         if let Some(kubeconfig) = self.kubeconfig.take() {
-            kubeconfig.remove().map_err(ClusterError::Kubeconfig)?;
+            let path = kubeconfig.path().to_owned();
+            kubeconfig.remove().map_err(|error| ClusterError::Kubeconfig { path, error })?;
         }
         ended
     }

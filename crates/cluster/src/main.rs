@@ -51,8 +51,7 @@ impl Options {
         if let Some(path) = &self.server.kubeconfig {
             builder = builder.kubeconfig(path);
         }
-        let shown = self.server.kubeconfig.as_deref().unwrap_or(Path::new("")).display();
-        builder.start().await.with_context(|| format!("the cluster does not start {shown}"))
+        builder.start().await.context("the cluster does not start")
     }
 }
 

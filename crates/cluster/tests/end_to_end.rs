@@ -267,5 +267,5 @@ async fn bad_settings_are_refused_with_a_reason() {
     assert!(matches!(nowhere, Err(ClusterError::Listen { .. })));
     let file = tempfile::NamedTempFile::new().expect("a file");
     let builder = Cluster::builder().listen(([127, 0, 0, 1], 0).into()).kubeconfig(file.path());
-    assert!(matches!(builder.start().await, Err(ClusterError::Kubeconfig(_))));
+    assert!(matches!(builder.start().await, Err(ClusterError::Kubeconfig { .. })));
 }

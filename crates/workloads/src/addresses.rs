@@ -60,7 +60,7 @@ impl Network {
     }
 
     /// The range of its pods, as nodes write it.
-    pub(crate) fn pod_cidr(&self) -> String {
+    pub(crate) fn pod_cidr(self) -> String {
         format!("{}/20", Ipv4Addr::from(self.base))
     }
 }

@@ -18,7 +18,7 @@ use crate::claim::{controller, trusted_candidates};
 use crate::objects::{EndpointSlice, Node, Pod, Service};
 use crate::pod::node;
 use crate::replica_set::indexed;
-use desired::{MANAGED_BY, MANAGER, changes};
+use desired::{Located, MANAGED_BY, MANAGER, changes};
 use endpoint::has_place;
 
 /// Makes endpoint slices.
@@ -100,11 +100,7 @@ impl Reconcile<Service> for EndpointSlices {
 
 impl EndpointSlices {
     /// The pods of the service that are, or were just now, somewhere; with their nodes.
-    fn endpoints(
-        &self,
-        service: &Service,
-        cx: &RunContext,
-    ) -> Result<Vec<(Arc<Pod>, Option<Arc<Node>>)>, Error> {
+    fn endpoints(&self, service: &Service, cx: &RunContext) -> Result<Vec<Located>, Error> {
         let mut found = Vec::new();
         for pod in &self.pods.in_namespace(cx.key().namespace().unwrap_or_default()) {
             if !selects(service, &pod) {

@@ -114,8 +114,8 @@ impl Scheduler {
         match bound {
             Ok(_) => {
                 self.places().set(cx.key(), Some(node));
-                let note = format!("Successfully assigned {namespace}/{name} to {node}");
-                cx.event(pod).normal("Scheduled", note);
+                let message = format!("Successfully assigned {namespace}/{name} to {node}");
+                cx.event(pod).normal("Scheduled", message);
                 Ok(())
             }
             // It is gone, is being deleted, or somebody else was faster: an event will tell.

@@ -57,11 +57,11 @@ fn is_open(spec: &Map<String, Value>) -> bool {
 mod tests {
     use super::*;
 
-    fn service(spec: Value) -> Map<String, Value> {
+    fn service(spec: &Value) -> Map<String, Value> {
         json!({"spec": spec}).as_object().cloned().expect("an object")
     }
 
-    fn assigned(spec: Value, revision: u64) -> Value {
+    fn assigned(spec: &Value, revision: u64) -> Value {
         let mut service = service(spec);
         assign_address(&mut service, revision);
         service["spec"]["clusterIP"].clone()
@@ -69,28 +69,28 @@ mod tests {
 
     #[test]
     fn address_is_that_of_the_revision_and_in_the_range() {
-        assert_eq!(assigned(json!({"type": "ClusterIP"}), 5), "10.96.1.5");
-        assert_eq!(assigned(json!({"type": "NodePort", "clusterIP": ""}), 6), "10.96.1.6");
-        assert_eq!(assigned(json!({"type": "ClusterIP"}), RANGE - RESERVED - 1), "10.111.255.255");
-        assert_eq!(assigned(json!({"type": "ClusterIP"}), RANGE - RESERVED), "10.96.1.0");
+        assert_eq!(assigned(&json!({"type": "ClusterIP"}), 5), "10.96.1.5");
+        assert_eq!(assigned(&json!({"type": "NodePort", "clusterIP": ""}), 6), "10.96.1.6");
+        assert_eq!(assigned(&json!({"type": "ClusterIP"}), RANGE - RESERVED - 1), "10.111.255.255");
+        assert_eq!(assigned(&json!({"type": "ClusterIP"}), RANGE - RESERVED), "10.96.1.0");
     }
 
     #[test]
     fn author_may_say_otherwise() {
-        assert_eq!(assigned(json!({"type": "ClusterIP", "clusterIP": "None"}), 5), "None");
-        assert_eq!(assigned(json!({"type": "ExternalName"}), 5), Value::Null);
+        assert_eq!(assigned(&json!({"type": "ClusterIP", "clusterIP": "None"}), 5), "None");
+        assert_eq!(assigned(&json!({"type": "ExternalName"}), 5), Value::Null);
     }
 
     #[test]
     fn address_stays_unless_the_type_has_none() {
-        let old = service(json!({"type": "ClusterIP", "clusterIP": "a", "clusterIPs": ["a"]}));
-        let kept = |spec: Value| {
+        let old = service(&json!({"type": "ClusterIP", "clusterIP": "a", "clusterIPs": ["a"]}));
+        let kept = |spec: &Value| {
             let mut new = service(spec);
             keep_address(&old, &mut new);
             new["spec"].get("clusterIP").cloned().unwrap_or_default()
         };
-        assert_eq!(kept(json!({"type": "NodePort"})), "a");
-        assert_eq!(kept(json!({"type": "ClusterIP", "clusterIP": "b"})), "b");
-        assert_eq!(kept(json!({"type": "ExternalName"})), Value::Null);
+        assert_eq!(kept(&json!({"type": "NodePort"})), "a");
+        assert_eq!(kept(&json!({"type": "ClusterIP", "clusterIP": "b"})), "b");
+        assert_eq!(kept(&json!({"type": "ExternalName"})), Value::Null);
     }
 }

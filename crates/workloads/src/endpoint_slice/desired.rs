@@ -24,6 +24,9 @@ const HEADLESS: &str = "service.kubernetes.io/headless";
 /// The most endpoints of one slice: as upstream.
 const ENDPOINTS_MAX: usize = 100;
 
+/// A pod, and its node if there is an object for it.
+pub(super) type Located = (Arc<Pod>, Option<Arc<Node>>);
+
 /// What to write.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
@@ -39,7 +42,7 @@ pub(super) struct Changes {
 /// If the service was not read from a server.
 pub(super) fn changes(
     service: &Service,
-    pods: &[(Arc<Pod>, Option<Arc<Node>>)],
+    pods: &[Located],
     present: &[Arc<EndpointSlice>],
 ) -> Result<Changes, OwnershipError> {
     let mut changes = Changes::default();
@@ -84,7 +87,7 @@ fn families(service: &Service) -> Vec<&'static str> {
 /// The endpoints of each slice, with their ports.
 fn groups(
     service: &Service,
-    pods: &[(Arc<Pod>, Option<Arc<Node>>)],
+    pods: &[Located],
     is_ipv6: bool,
 ) -> Vec<(Vec<EndpointPort>, Vec<Endpoint>)> {
     let mut by_ports: BTreeMap<Vec<EndpointPort>, Vec<Endpoint>> = BTreeMap::new();
@@ -134,7 +137,7 @@ mod tests {
         .expect("a service")
     }
 
-    fn pods(count: usize, port: i32) -> Vec<(Arc<Pod>, Option<Arc<Node>>)> {
+    fn pods(count: usize, port: i32) -> Vec<Located> {
         let pod = |at: usize| {
             json!({
                 "metadata": {"name": format!("p{port}-{at}")},

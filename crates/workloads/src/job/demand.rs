@@ -130,7 +130,10 @@ mod tests {
         let now = "2026-01-01T00:00:00Z".parse().expect("a time");
         match of(job, tally, Backoff::default(), now) {
             Demand::Met => "0".to_owned(),
-            Demand::Less(pods) => pods.iter().map(|pod| format!("-{}", pod.name_any())).collect(),
+            Demand::Less(pods) => {
+                let names: Vec<String> = pods.iter().map(|pod| pod.name_any()).collect();
+                format!("-{}", names.join("-"))
+            }
             Demand::More(new) => match new.iter().flatten().count() {
                 0 => format!("+{}", new.len()),
                 _ => format!("+{:?}", new.into_iter().flatten().collect::<Vec<_>>()),

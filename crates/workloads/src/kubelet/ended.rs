@@ -84,23 +84,23 @@ mod tests {
         .expect("a pod")
     }
 
-    fn ended(policy: &str, ending: Result<i32, String>) -> Pod {
+    fn ended(policy: &str, ending: &Result<i32, String>) -> Pod {
         let now = "2026-01-01T00:00:05Z".parse().expect("a time");
         let pod = pod(policy);
-        Pod { status: status(&pod, &ending, now), ..pod }
+        Pod { status: status(&pod, ending, now), ..pod }
     }
 
     #[test]
     fn pod_succeeds_or_fails_by_its_code() {
-        let good = ended("Never", Ok(0));
+        let good = ended("Never", &Ok(0));
         assert_eq!((good.status.phase.as_deref(), is_ready(&good)), (Some(SUCCEEDED), false));
         let state = &good.status.container_statuses[0]["state"]["terminated"];
         assert_eq!((&state["exitCode"], &state["reason"]), (&json!(0), &json!("Completed")));
         assert_eq!(state["startedAt"], "2026-01-01T00:00:00Z");
         assert_eq!(state["finishedAt"], "2026-01-01T00:00:05Z");
-        let bad = ended("Never", Ok(3));
+        let bad = ended("Never", &Ok(3));
         assert_eq!(bad.status.phase.as_deref(), Some(FAILED));
-        let wrong = ended("Never", Err("no number".to_owned()));
+        let wrong = ended("Never", &Err("no number".to_owned()));
         assert_eq!(wrong.status.phase.as_deref(), Some(FAILED));
         let state = &wrong.status.container_statuses[0]["state"]["terminated"];
         assert_eq!(state["message"], "no number");
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn container_that_is_started_again_waits() {
-        let crashed = ended("OnFailure", Ok(1));
+        let crashed = ended("OnFailure", &Ok(1));
         assert_eq!((crashed.status.phase.as_deref(), is_ready(&crashed)), (Some(RUNNING), false));
         let status = &crashed.status.container_statuses[0];
         assert_eq!(status["state"]["waiting"]["reason"], "CrashLoopBackOff");

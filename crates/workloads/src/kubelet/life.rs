@@ -111,7 +111,7 @@ mod tests {
     const PACE: Pace =
         Pace { start_delay: Duration::from_millis(1), run_time: Duration::from_millis(2) };
 
-    fn pod(policy: &str, status: Value, annotations: Value) -> Pod {
+    fn pod(policy: &str, status: &Value, annotations: &Value) -> Pod {
         serde_json::from_value(json!({
             "metadata": {"annotations": annotations},
             "spec": {"nodeName": "a", "restartPolicy": policy},
@@ -120,28 +120,28 @@ mod tests {
         .expect("a pod")
     }
 
-    fn runs(policy: &str, annotations: Value) -> Option<(Next, Duration)> {
-        next(&pod(policy, json!({"phase": "Running"}), annotations), PACE)
+    fn runs(policy: &str, annotations: &Value) -> Option<(Next, Duration)> {
+        next(&pod(policy, &json!({"phase": "Running"}), annotations), PACE)
     }
 
     #[test]
     fn pods_start_on_nodes_only() {
-        let mut waiting = pod("Always", json!({}), json!({}));
+        let mut waiting = pod("Always", &json!({}), &json!({}));
         assert_eq!(next(&waiting, PACE), Some((Next::Start, PACE.start_delay)));
         waiting.spec = json!({});
         assert_eq!(next(&waiting, PACE), None);
-        assert_eq!(next(&pod("Never", json!({"phase": "Failed"}), json!({})), PACE), None);
+        assert_eq!(next(&pod("Never", &json!({"phase": "Failed"}), &json!({})), PACE), None);
     }
 
     #[test]
     fn pods_end_that_are_not_to_run_for_ever() {
         let end = |seconds| Some((Next::End, Duration::from_secs(seconds)));
-        assert_eq!(runs("Always", json!({})), None);
-        assert_eq!(runs("Never", json!({})), Some((Next::End, PACE.run_time)));
-        assert_eq!(runs("OnFailure", json!({RUN_SECONDS: "7"})), end(7));
-        assert_eq!(runs("Never", json!({RUN_SECONDS: "forever"})), None);
-        assert_eq!(runs("Always", json!({EXIT_CODE: "1", RUN_SECONDS: "3"})), end(3));
-        assert_eq!(runs("Always", json!({RUN_SECONDS: "3"})), None);
+        assert_eq!(runs("Always", &json!({})), None);
+        assert_eq!(runs("Never", &json!({})), Some((Next::End, PACE.run_time)));
+        assert_eq!(runs("OnFailure", &json!({RUN_SECONDS: "7"})), end(7));
+        assert_eq!(runs("Never", &json!({RUN_SECONDS: "forever"})), None);
+        assert_eq!(runs("Always", &json!({EXIT_CODE: "1", RUN_SECONDS: "3"})), end(3));
+        assert_eq!(runs("Always", &json!({RUN_SECONDS: "3"})), None);
     }
 
     #[test]
@@ -150,7 +150,7 @@ mod tests {
             let status = json!({"phase": "Running", "containerStatuses": [
                 {"restartCount": restarts, "state": {"waiting": {"reason": "CrashLoopBackOff"}}},
             ]});
-            next(&pod("OnFailure", status, json!({})), PACE)
+            next(&pod("OnFailure", &status, &json!({})), PACE)
         };
         assert_eq!(waiting(0), Some((Next::Restart, RESTART_FIRST)));
         assert_eq!(waiting(1), Some((Next::Restart, Duration::from_secs(20))));
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn code_is_a_number_or_a_failure_that_says_why() {
-        let code = |code: &str| ending(&pod("Never", json!({}), json!({EXIT_CODE: code})));
+        let code = |code: &str| ending(&pod("Never", &json!({}), &json!({EXIT_CODE: code})));
         assert_eq!(code("3"), Ok(3));
         assert!(code("three").expect_err("no number").contains("\"three\""));
         assert!(code("256").is_err() && code("-1").is_err());
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn policy_says_whether_a_container_runs_again() {
-        let is_restarted = |policy, code| is_restarted(&pod(policy, json!({}), json!({})), code);
+        let is_restarted = |policy, code| is_restarted(&pod(policy, &json!({}), &json!({})), code);
         assert!(is_restarted("Always", 0) && is_restarted("OnFailure", 1));
         assert!(!is_restarted("OnFailure", 0) && !is_restarted("Never", 1));
     }

@@ -57,6 +57,8 @@ fn holds(requirement: &Value, label: Option<&str>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::slice::from_ref;
+
     use serde_json::json;
 
     use super::*;
@@ -67,12 +69,12 @@ mod tests {
             .expect("a node")
     }
 
-    fn fits(spec: Value) -> bool {
+    fn fits(spec: &Value) -> bool {
         let pod = json!({"metadata": {}, "spec": spec});
         is_attracted(&serde_json::from_value(pod).expect("a pod"), &node())
     }
 
-    fn required(terms: Value) -> Value {
+    fn required(terms: &Value) -> Value {
         json!({"affinity": {"nodeAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms},
         }}})
@@ -80,10 +82,10 @@ mod tests {
 
     #[test]
     fn selector_wants_all_labels() {
-        assert!(fits(json!({})));
-        assert!(fits(json!({"nodeSelector": {"zone": "a", "cores": "8"}})));
-        assert!(!fits(json!({"nodeSelector": {"zone": "a", "cores": "4"}})));
-        assert!(!fits(json!({"nodeSelector": {"gpu": "yes"}})));
+        assert!(fits(&json!({})));
+        assert!(fits(&json!({"nodeSelector": {"zone": "a", "cores": "8"}})));
+        assert!(!fits(&json!({"nodeSelector": {"zone": "a", "cores": "4"}})));
+        assert!(!fits(&json!({"nodeSelector": {"gpu": "yes"}})));
     }
 
     #[test]
@@ -92,14 +94,14 @@ mod tests {
         let term = |expressions: &[Value]| json!({"matchExpressions": expressions});
         let (good, bad) =
             (expression("zone", "In", &["a", "b"]), expression("zone", "NotIn", &["a"]));
-        assert!(fits(required(json!([term(&[bad.clone()]), term(&[good.clone()])]))));
-        assert!(!fits(required(json!([term(&[good, bad])]))));
-        assert!(fits(required(json!([term(&[expression("cores", "Gt", &["4"])])]))));
-        assert!(!fits(required(json!([term(&[expression("cores", "Lt", &["4"])])]))));
-        assert!(fits(required(json!([term(&[expression("gpu", "DoesNotExist", &[])])]))));
-        assert!(!fits(required(json!([term(&[expression("gpu", "Exists", &[])])]))));
-        assert!(!fits(required(json!([{}]))));
+        assert!(fits(&required(&json!([term(from_ref(&bad)), term(from_ref(&good))]))));
+        assert!(!fits(&required(&json!([term(&[good, bad])]))));
+        assert!(fits(&required(&json!([term(&[expression("cores", "Gt", &["4"])])]))));
+        assert!(!fits(&required(&json!([term(&[expression("cores", "Lt", &["4"])])]))));
+        assert!(fits(&required(&json!([term(&[expression("gpu", "DoesNotExist", &[])])]))));
+        assert!(!fits(&required(&json!([term(&[expression("gpu", "Exists", &[])])]))));
+        assert!(!fits(&required(&json!([{}]))));
         let name = json!([{"matchFields": [expression("metadata.name", "In", &["n"])]}]);
-        assert!(fits(required(name)));
+        assert!(fits(&required(&name)));
     }
 }

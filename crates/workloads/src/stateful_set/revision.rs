@@ -145,8 +145,10 @@ mod tests {
     fn oldest_that_nobody_uses_are_too_many() {
         let sorted = [1, 2, 3, 4].map(|number| revision(&format!("r{number}"), number));
         let in_use = BTreeSet::from(["r1".to_owned(), "r4".to_owned()]);
-        let names: Vec<_> =
-            surplus(&set(), &sorted, &in_use).into_iter().map(|one| one.name_any()).collect();
+        let names: Vec<_> = surplus(&set(), &sorted, &in_use)
+            .into_iter()
+            .map(kube::ResourceExt::name_any)
+            .collect();
         assert_eq!(names, ["r2"]);
     }
 }

@@ -253,8 +253,8 @@ impl<'a> Update<'a> {
     /// Deletes revisions beyond the limit of the history.
     async fn clean_up(&self, in_use: &InUse) -> Result<(), Error> {
         let of_pods = self.members.all().filter_map(|pod| revision_of(pod).map(str::to_owned));
-        let named = [in_use.current.name_any(), in_use.update.name_any()];
-        let names: BTreeSet<String> = of_pods.chain(named).collect();
+        let of_status = [in_use.current.name_any(), in_use.update.name_any()];
+        let names: BTreeSet<String> = of_pods.chain(of_status).collect();
         for revision in surplus(self.set, &self.revisions, &names) {
             self.cx.live().delete(revision).await?;
         }

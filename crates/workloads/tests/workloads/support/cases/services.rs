@@ -25,7 +25,7 @@ fn two_ports() -> Value {
 async fn until_endpoints(stage: &Stage, ready: usize, unready: usize) {
     stage
         .until(SLICES, "published", |slices| {
-            let endpoints = slices.iter().flat_map(|one| one["endpoints"].as_array()).flatten();
+            let endpoints = slices.iter().filter_map(|one| one["endpoints"].as_array()).flatten();
             let (yes, no): (Vec<_>, Vec<_>) =
                 endpoints.partition(|endpoint| endpoint["conditions"]["ready"] == true);
             (yes.len(), no.len()) == (ready, unready)
@@ -92,7 +92,7 @@ pub(crate) async fn headless_service_knows_names(stage: &Stage) {
     stage.until_updated("db").await;
     until_endpoints(stage, 2, 0).await;
     let names = |slices: &[Value]| {
-        let endpoints = slices.iter().flat_map(|one| one["endpoints"].as_array()).flatten();
+        let endpoints = slices.iter().filter_map(|one| one["endpoints"].as_array()).flatten();
         let mut names: Vec<_> =
             endpoints.filter_map(|one| one["hostname"].as_str().map(str::to_owned)).collect();
         names.sort();
