@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::accept;
 use crate::auth::User;
 use crate::body::{self, Body};
+use crate::deprecation;
 use crate::discovery;
 use crate::failure::Failure;
 use crate::fault::Fault;
@@ -128,6 +129,7 @@ impl Call<'_> {
         let Some(target) = state.target(path) else {
             return nobody_serves(&state.registry, &path.group);
         };
+        self.warnings.borrow_mut().extend(deprecation::warning(&state, &target));
         let response = self.verb(&mut state, &target);
         state.settle();
         response

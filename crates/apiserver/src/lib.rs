@@ -41,6 +41,7 @@ mod body;
 mod clock;
 mod controllers;
 mod crd;
+mod deprecation;
 mod discovery;
 mod failure;
 mod fault;

@@ -49,5 +49,5 @@ pub use cluster::{TestCluster, on_each_cluster};
 pub use error::Error;
 pub use real::{
     AuditRecord, AuditStage, CLEANUP_CONTROLLERS, ETCD_VERSION, KUBERNETES_VERSION, Pids,
-    RealCluster, RealOptions, Snapshot, User, WORKLOAD_CONTROLLERS, go_program,
+    RealCluster, RealOptions, Snapshot, User, WORKLOAD_CONTROLLERS, go_program, kubectl,
 };
