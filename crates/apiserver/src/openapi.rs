@@ -92,6 +92,8 @@ impl State {
             return Some(Arc::clone(document));
         }
         let document = make(found, version, &definitions);
+        let registry = &self.registry;
+        self.openapi.0.retain(|(group, _), _| registry.group(group).is_some());
         self.openapi.0.insert(key, (definitions, Arc::clone(&document)));
         Some(document)
     }
