@@ -18,6 +18,7 @@ mod gc;
 mod lists;
 mod namespaces;
 mod objects;
+mod openapi;
 mod partial;
 mod patches;
 mod protobuf;
@@ -211,6 +212,22 @@ macro_rules! for_each_case {
                 json_patch_that_is_broken,
                 json_patch_adds_a_finalizer_as_controllers_do,
                 json_patch_of_the_status,
+            ]
+            openapi: [
+                openapi_index_names_documents_with_their_hashes,
+                openapi_document_with_another_hash_is_elsewhere,
+                openapi_document_that_does_not_exist,
+                openapi_schemas_of_a_pod,
+                openapi_schemas_of_a_deployment,
+                openapi_schemas_of_other_groups,
+                openapi_paths_of_a_namespaced_kind,
+                openapi_paths_of_the_core_group,
+                openapi_paths_of_reviews,
+                openapi_parameters_have_their_words,
+                openapi_of_a_custom_resource,
+                openapi_of_an_odd_schema,
+                openapi_follows_the_definition,
+                deprecated_versions_warn,
             ]
             strategic: [
                 strategic_patch_merges_containers_by_name,

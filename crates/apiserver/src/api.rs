@@ -14,6 +14,7 @@ use crate::accept;
 use crate::access::Access;
 use crate::auth::User;
 use crate::body::{self, Body};
+use crate::deprecation;
 use crate::discovery;
 use crate::failure::Failure;
 use crate::fault::Fault;
@@ -55,10 +56,6 @@ pub(crate) struct Call<'a> {
 const AGGREGATED_TYPE: HeaderValue = HeaderValue::from_static(
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
 );
-
-/// What every answer about endpoints warns of.
-const ENDPOINTS_WARNING: &str =
-    "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
 
 /// Subresources that real servers have and this one does not.
 const UNSUPPORTED_PARTS: [&str; 8] =
@@ -129,9 +126,7 @@ impl Call<'_> {
         if state.rbac.is_some() {
             state.sender = Some(self.user.clone());
         }
-        if target.kind.is("", "endpoints") {
-            self.warnings.borrow_mut().push(ENDPOINTS_WARNING.to_owned());
-        }
+        self.warnings.borrow_mut().extend(deprecation::warning(&state, &target));
         let response = self.verb(&mut state, &target);
         state.sender = None;
         state.settle();

@@ -43,6 +43,7 @@ mod body;
 mod clock;
 mod controllers;
 mod crd;
+mod deprecation;
 mod discovery;
 mod failure;
 mod fault;

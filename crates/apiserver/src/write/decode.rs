@@ -133,10 +133,13 @@ impl Decoder<'_> {
         object: Map<String, Value>,
     ) -> Result<Map<String, Value>, Failure> {
         let mut complaints = Vec::new();
+        let is_strict = *self.validation == FieldValidation::Strict;
+        // The refusal quotes the object with the fields that it is refused for.
+        let text = is_strict.then(|| Value::Object(object.clone()).to_string());
         let object = self.fit(object, &mut complaints)?;
-        if *self.validation == FieldValidation::Strict && !complaints.is_empty() {
-            let text = Value::Object(object).to_string();
+        if is_strict && !complaints.is_empty() {
             let why = format!("strict decoding error: {}", complaints.join(", "));
+            let text = text.unwrap_or_default();
             let error = FieldError::invalid("patch", &text.into(), &why);
             return Err(Failure::invalid("", "", "", &[error]));
         }
