@@ -38,6 +38,7 @@ mod accept;
 mod api;
 mod auth;
 mod body;
+mod cel;
 mod clock;
 mod controllers;
 mod crd;

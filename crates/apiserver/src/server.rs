@@ -182,6 +182,7 @@ impl Builder {
             touched: std::collections::VecDeque::new(),
             served: std::collections::BTreeMap::new(),
             collects: self.collects,
+            warnings: Vec::new(),
         };
         bootstrap(&mut state);
         let faults = Faults::from_seed(self.seed);

@@ -37,6 +37,8 @@ pub(crate) struct State {
     pub(crate) served: BTreeMap<String, Value>,
     /// Whether garbage is collected and namespaces are emptied.
     pub(crate) collects: bool,
+    /// What the answer to the request that is being handled warns of.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// A change that may give a built-in controller something to do.

@@ -173,7 +173,7 @@ fn check_is_new(target: &Target, object: &Map<String, Value>) -> Result<(), Fail
 }
 
 /// `apps/v1, Kind=Deployment`, with nothing before the slash in the core group.
-fn shown_type(version: &str, kind: &str) -> String {
+pub(super) fn shown_type(version: &str, kind: &str) -> String {
     let slash = if version.contains('/') { "" } else { "/" };
     format!("{slash}{version}, Kind={kind}")
 }
