@@ -92,7 +92,7 @@ pub(super) async fn scale_of_a_custom_resource_cannot_be_applied(t: &mut Script)
 }
 
 pub(super) async fn scale_of_a_deployment_can_be_applied(t: &mut Script) {
-    t.given(t.deployments(), deployment("a")).await;
+    t.given(format!("{}?fieldManager=creator", t.deployments()), deployment("a")).await;
     let path = format!("{}/a/scale", t.deployments());
     t.apply_by_force(&path, "scaler", scale(4)).await;
     t.managers(format!("{}/a", t.deployments())).await;
