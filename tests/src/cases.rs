@@ -9,6 +9,7 @@ mod apply_builtins;
 mod auth;
 mod bodies;
 mod builtins;
+mod cel;
 mod crds;
 mod deletion;
 mod discovery;
@@ -28,6 +29,7 @@ mod selectors;
 mod status;
 mod strategic;
 mod strategic_refusals;
+mod subresources;
 mod tables;
 mod validation;
 mod watches;
@@ -500,6 +502,63 @@ macro_rules! for_each_case {
                 custom_resources_are_not_read_in_protobuf,
                 tables_are_not_read_in_protobuf,
                 discovery_in_protobuf,
+            ]
+            cel: [
+                field_that_cannot_change,
+                field_that_cannot_be_removed,
+                one_of_two_fields,
+                range_of_two_fields,
+                value_that_is_wrong_is_shown,
+                items_of_lists_and_maps_have_rules,
+                lists_without_doubles,
+                message_of_an_expression,
+                message_that_cannot_be_made,
+                reasons_of_rules,
+                errors_belong_to_the_field_of_a_rule,
+                all_rules_of_a_place_are_told,
+                rules_at_the_root_know_name_and_type,
+                rules_hold_on_every_way_to_write,
+                rules_of_the_status,
+                what_was_wrong_before_and_has_not_changed_is_warned_of,
+                items_are_found_again_by_their_keys,
+                order_of_sets_and_keyed_lists_does_not_count,
+                old_value_that_may_be_missing,
+                names_of_fields_are_escaped,
+                keys_of_maps_are_not_escaped,
+                formats_of_texts_have_types,
+                number_or_text,
+                libraries_of_kubernetes,
+                macros_and_texts,
+                errors_of_an_evaluation,
+                errors_of_the_schema_keep_rules_from_being_checked,
+                defaults_come_before_rules,
+                defaults_that_break_a_rule,
+                null_is_no_value,
+                fields_that_are_kept_unknown,
+                embedded_resources_have_a_name,
+                definition_with_rules_in_combinations,
+                definition_with_a_rule_that_does_not_parse,
+                definition_with_a_rule_of_wrong_names_and_types,
+                definition_with_a_message_that_does_not_compile,
+                definition_with_rules_of_wrong_form,
+                definition_with_old_values_that_nobody_finds,
+                definition_with_rules_where_there_is_no_type,
+                update_of_a_definition_brings_its_rules,
+            ]
+            subresources: [
+                scale_of_a_custom_resource,
+                scale_is_held_to_the_schema,
+                scale_of_an_object_without_replicas,
+                scale_of_a_custom_resource_cannot_be_applied,
+                scale_of_a_deployment_can_be_applied,
+                eviction_of_a_pod_without_a_budget,
+                eviction_that_a_budget_allows,
+                eviction_that_a_budget_refuses,
+                eviction_of_pods_that_are_not_ready,
+                eviction_with_several_budgets,
+                eviction_of_pods_that_do_not_run,
+                eviction_with_options,
+                eviction_has_one_verb,
             ]
             crds: [
                 definition_is_answered_without_conditions,

@@ -129,6 +129,7 @@ impl Call<'_> {
         self.warnings.borrow_mut().extend(deprecation::warning(&state, &target));
         let response = self.verb(&mut state, &target);
         state.sender = None;
+        self.warnings.borrow_mut().append(&mut state.warnings);
         state.settle();
         response
     }
@@ -243,9 +244,6 @@ impl Call<'_> {
             };
         }
         let object = self.decode(state, target)?;
-        if target.kind.is_crd() {
-            self.warnings.borrow_mut().extend(crate::crd::warning(&object));
-        }
         self.warn_of_finalizers(target, &object);
         let written = state.create(target, object, dry_run, Tracking::By(self.writer()))?;
         self.reply(&written, &encoding)
@@ -281,17 +279,22 @@ impl Call<'_> {
 
     /// Server-side apply. It may create the object, which its sender must be allowed to.
     fn apply(&self, state: &mut State, target: &Target, dry_run: bool) -> Result<Written, Failure> {
-        let read = apply::parse(&self.body)?;
-        self.decoder(target).duplicates(&read.duplicates)?;
+        let apply = self.configuration(target)?;
         if target.subresource.is_empty() && state.existing(target).is_err() {
             self.may_create(state)?;
         }
-        let apply = Apply {
+        state.apply(target, &self.decoder(target), apply, dry_run)
+    }
+
+    /// What a server-side apply sends.
+    fn configuration(&self, target: &Target) -> Result<Apply<'_>, Failure> {
+        let read = apply::parse(&self.body)?;
+        self.decoder(target).duplicates(&read.duplicates)?;
+        Ok(Apply {
             config: read.value.as_object().cloned().unwrap_or_default(),
             manager: &self.query.field_manager,
             force: self.query.force == Some(true),
-        };
-        state.apply(target, &self.decoder(target), apply, dry_run)
+        })
     }
 
     /// A 403 if the sender of a write that may create an object must not do that.
@@ -348,8 +351,14 @@ impl Call<'_> {
             }
             Method::PATCH => {
                 let patch_type = PatchType::of(target, content_type)?;
+                let dry_run = self.query.check_patch(patch_type == PatchType::Apply)?;
+                if patch_type == PatchType::Apply {
+                    let apply = self.configuration(target)?;
+                    let written =
+                        state.apply_scale(target, &self.decoder(target), apply, dry_run)?;
+                    return Ok(reply::written(&written, &self.encoding(target)?));
+                }
                 let patch = Patch::parse(patch_type, &self.body)?;
-                let dry_run = self.query.check_patch(false)?;
                 state.update_scale(target, dry_run, self.writer(), |scale| {
                     patch.apply_value(scale)
                 })?
@@ -376,17 +385,18 @@ impl Call<'_> {
         Ok(reply::json(StatusCode::CREATED, &success()))
     }
 
-    /// Deletes a pod. Disruption budgets are not kept.
+    /// Deletes a pod, if its disruption budget allows it.
     fn evict(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
         let eviction = self.value(("policy/v1", "Eviction"))?;
+        self.query.check_write("CreateOptions")?;
         let name = eviction["metadata"]["name"].as_str().unwrap_or_default();
-        if !name.is_empty() && name != target.name {
+        if name != target.name {
             return Err(Failure::bad_request("name in URL does not match name in Eviction object"));
         }
         let options = eviction.get("deleteOptions").cloned().unwrap_or_else(|| json!({}));
         let options = DeleteOptions::parse(options.to_string().as_bytes(), None, &self.query)?;
         let pod = Target { subresource: String::new(), ..target.clone() };
-        state.delete(&pod, &options)?;
+        state.evict(&pod, &options)?;
         Ok(reply::json(StatusCode::CREATED, &success()))
     }
 

@@ -54,17 +54,6 @@ pub(crate) fn kind_of(crd: &Map<String, Value>) -> Option<Kind> {
     })
 }
 
-/// What to warn of in a definition that is accepted.
-pub(crate) fn warning(crd: &Map<String, Value>) -> Option<String> {
-    let versions = crd.get("spec")?.get("versions")?.as_array()?.iter();
-    let schemas = versions.filter_map(|version| version.get("schema")?.get("openAPIV3Schema"));
-    let has_rules = |schema: &Value| Schema::parse(schema).is_ok_and(|schema| schema.has_rules());
-    schemas.into_iter().any(has_rules).then(|| {
-        "x-kubernetes-validations are accepted but not evaluated by this embedded API server"
-            .to_owned()
-    })
-}
-
 fn version_of(version: &Value) -> Option<Version> {
     let flag = |field: &str| version.get(field).and_then(Value::as_bool).unwrap_or(false);
     let subresources = version.get("subresources");

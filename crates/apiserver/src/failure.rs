@@ -189,6 +189,20 @@ impl Failure {
             .with_details(json!({ "causes": causes }))
     }
 
+    /// A disruption budget does not let a pod go, for this reason.
+    pub(crate) fn disruption_budget(why: &str, retry_after: Option<u64>) -> Self {
+        let message = "Cannot evict pod as it would violate the pod's disruption budget.";
+        let mut details = json!({"causes": [{"reason": "DisruptionBudget", "message": why}]});
+        if let Some(seconds) = retry_after {
+            details["retryAfterSeconds"] = seconds.into();
+        }
+        let mut failure =
+            Self::new(StatusCode::TOO_MANY_REQUESTS, Some("TooManyRequests"), message)
+                .with_details(details);
+        failure.retry_after = retry_after;
+        failure
+    }
+
     // 410, 413, 415
 
     pub(crate) fn list_too_old() -> Self {
@@ -272,6 +286,13 @@ impl Failure {
 
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, None, message)
+    }
+
+    /// An error that the real server names as one of its own.
+    pub(crate) fn internal_error(why: &str) -> Self {
+        let message = format!("Internal error occurred: {why}");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, Some("InternalError"), message)
+            .with_details(json!({"causes": [{"message": why}]}))
     }
 
     pub(crate) fn version_too_large(asked: u64, current: u64) -> Self {

@@ -25,6 +25,9 @@ pub(crate) const TOO_MANY: &str = "FieldValueTooMany";
 /// The reason of a value that must be unique and is not.
 pub(crate) const DUPLICATE: &str = "FieldValueDuplicate";
 
+/// The reason of what is not the fault of the request.
+pub(crate) const INTERNAL: &str = "InternalError";
+
 /// The path of an error that belongs to no field, as Go prints a nil path.
 pub(crate) const NO_FIELD: &str = "<nil>";
 
@@ -89,6 +92,21 @@ impl FieldError {
     /// A value that is not permitted here.
     pub(crate) fn forbidden(field: impl Into<String>, detail: &str) -> Self {
         Self::with(FORBIDDEN, field, "Forbidden", detail)
+    }
+
+    /// A malformed value that is not shown, since it is long.
+    pub(crate) fn invalid_unshown(field: impl Into<String>, detail: &str) -> Self {
+        Self::with(INVALID, field, "Invalid value", detail)
+    }
+
+    /// A value that occurs twice and is not shown.
+    pub(crate) fn duplicate_unshown(field: impl Into<String>) -> Self {
+        Self::with(DUPLICATE, field, "Duplicate value", "")
+    }
+
+    /// Something that is not the fault of the request.
+    pub(crate) fn internal(field: impl Into<String>, detail: &str) -> Self {
+        Self::with(INTERNAL, field, "Internal error", detail)
     }
 
     /// A text of more than `max` bytes; the text itself is left out. A negative `max` is left out

@@ -40,6 +40,7 @@ mod accounts;
 mod api;
 mod auth;
 mod body;
+mod cel;
 mod clock;
 mod controllers;
 mod crd;

@@ -2,9 +2,8 @@
 //! filled in.
 //!
 //! A schema is parsed once, when a definition is accepted; then it prunes, defaults and validates
-//! objects, in this order. Rules in CEL are not evaluated; [`Schema::has_rules`] says that there
-//! are some. Where the real server goes through the fields of an object in random order, errors
-//! come sorted by field name here.
+//! objects, in this order. Rules in CEL come last ([`Schema::check_rules`]). Where the real server
+//! goes through the fields of an object in random order, errors come sorted by field name here.
 
 mod defaults;
 mod embedded;
@@ -23,17 +22,22 @@ mod value_type;
 
 use serde_json::Value;
 
+use crate::cel::Rules;
 use crate::field_error::{
     FieldError, NO_FIELD, NOT_SUPPORTED, REQUIRED, TOO_LONG, TOO_MANY, TYPE_INVALID,
 };
 pub(crate) use merging::SchemaPlace;
 use node::Node;
+pub(crate) use pattern::Pattern;
+pub(crate) use structural::parts;
+pub(crate) use validate::Before;
 
 /// The structural schema of one version of a custom resource.
 #[derive(Debug)]
 pub(crate) struct Schema {
     root: Node,
-    has_rules: bool,
+    /// None if there are none.
+    rules: Option<Rules>,
 }
 
 impl Schema {
@@ -56,21 +60,25 @@ impl Schema {
                 check_defaults(&root, path, false, &mut errors);
             }
         }
-        errors.extend(keywords::check(schema, path));
+        let is_structural = errors.is_empty() && !keywords::has_unsupported(schema);
+        let keywords = keywords::check(schema, path);
+        let mut rules = None;
+        if is_structural {
+            let (compiled, wrong) = Rules::compile(schema, path, &keywords);
+            if let Some(compiled) = compiled.as_ref().filter(|_| wrong.is_empty()) {
+                check_rules_of_defaults(&root, compiled, path, &mut errors);
+            }
+            errors.extend(keywords);
+            errors.extend(wrong);
+            rules = compiled;
+        } else {
+            errors.extend(keywords);
+        }
         if errors.is_empty() && keywords::has_unsupported(schema) {
             let detail = "OpenAPIV3Schema 'schema' is not supported";
             errors.push(FieldError::invalid_str(path, "", detail));
         }
-        if errors.is_empty() {
-            Ok(Self { root, has_rules: keywords::has_rules(schema) })
-        } else {
-            Err(errors)
-        }
-    }
-
-    /// Whether there are rules in CEL, which this server does not evaluate.
-    pub(crate) fn has_rules(&self) -> bool {
-        self.has_rules
+        if errors.is_empty() { Ok(Self { root, rules }) } else { Err(errors) }
     }
 
     /// Drops the fields that the schema does not know and returns their paths, sorted. The type and
@@ -94,7 +102,6 @@ impl Schema {
         let mut errors = validate::validate(&self.root, object, None, "");
         embedded::check(&self.root, object, "", &mut errors);
         lists::check(&self.root, object, "", &mut errors);
-        self.mention_rules(&mut errors);
         errors
     }
 
@@ -104,7 +111,6 @@ impl Schema {
         let mut errors = validate::validate(&self.root, new, Some(old), "");
         embedded::check(&self.root, new, "", &mut errors);
         self.check_new_lists(new, old, &mut errors);
-        self.mention_rules(&mut errors);
         errors
     }
 
@@ -116,7 +122,6 @@ impl Schema {
             errors = validate::validate(node, status, old.get("status"), "status");
         }
         self.check_new_lists(new, old, &mut errors);
-        self.mention_rules(&mut errors);
         errors
     }
 
@@ -129,18 +134,26 @@ impl Schema {
         }
     }
 
-    /// The real server says last that rules were not looked at, if there are rules and certain
-    /// errors. The errors of the metadata and of the scale count too: a caller that adds some calls
-    /// this once more.
-    pub(crate) fn mention_rules(&self, errors: &mut Vec<FieldError>) {
-        let note = rules_not_checked();
-        errors.retain(|error| *error != note);
+    /// Evaluates the rules on an object whose other errors are known. With certain errors the real
+    /// server does not look at rules, and says so. Returns what to warn of: rules that are not met,
+    /// at places that have not changed.
+    pub(crate) fn check_rules(
+        &self,
+        new: &Value,
+        old: Option<&Value>,
+        errors: &mut Vec<FieldError>,
+    ) -> Vec<String> {
+        let Some(rules) = &self.rules else { return Vec::new() };
         let blocks = |error: &FieldError| {
             [NOT_SUPPORTED, REQUIRED, TOO_LONG, TOO_MANY, TYPE_INVALID].contains(&error.reason)
         };
-        if self.has_rules && errors.iter().any(blocks) {
-            errors.push(note);
+        if errors.iter().any(blocks) {
+            errors.push(rules_not_checked());
+            return Vec::new();
         }
+        let found = rules.check(new, old, old.map(|old| Before::new(&self.root, old)));
+        errors.extend(found.errors);
+        found.warnings
     }
 }
 
@@ -177,6 +190,22 @@ fn check_defaults(node: &Node, path: &str, in_meta: bool, errors: &mut Vec<Field
         let meta = node.embedded && matches!(name.as_str(), "metadata" | "apiVersion" | "kind");
         let path = format!("{path}.properties[{name}]");
         check_defaults(property, &path, in_meta || meta, errors);
+    }
+}
+
+/// Defaults must follow the rules at their places, too.
+fn check_rules_of_defaults(node: &Node, rules: &Rules, path: &str, errors: &mut Vec<FieldError>) {
+    if let Some(default) = &node.default {
+        errors.extend(rules.check_default(&format!("{path}.default"), default));
+    }
+    if let (Some(items), Some(rules)) = (&node.items, rules.items()) {
+        check_rules_of_defaults(items, rules, &format!("{path}.items"), errors);
+    }
+    for (name, property) in &node.properties {
+        if let Some(rules) = rules.property(name) {
+            let path = format!("{path}.properties[{name}]");
+            check_rules_of_defaults(property, rules, &path, errors);
+        }
     }
 }
 

@@ -209,6 +209,7 @@ impl Builder {
             rbac: self.auth.uses_roles().then(Arc::default),
             sender: None,
             signer: Signer::from_seed(self.seed),
+            warnings: Vec::new(),
         };
         bootstrap(&mut state);
         let faults = Faults::from_seed(self.seed);

@@ -50,6 +50,8 @@ pub(crate) struct State {
     pub(crate) sender: Option<User>,
     /// Signs the tokens of service accounts.
     pub(crate) signer: Signer,
+    /// What the answer to the request that is being handled warns of.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// A change that may give a built-in controller something to do.

@@ -6,7 +6,7 @@ mod support;
 use http::Method;
 use http_body_util::BodyExt;
 use proptest::prelude::*;
-use support::{create, send, server};
+use support::{call, cases, create, send, server};
 
 fn path() -> impl Strategy<Value = String> {
     let segment = prop_oneof![
@@ -283,5 +283,222 @@ proptest! {
                 }
             }
         });
+    }
+}
+
+/// Pieces that expressions are put together from, right and wrong.
+fn expression() -> impl Strategy<Value = String> {
+    let leaf = prop::sample::select(vec![
+        "self",
+        "oldSelf",
+        "self.n",
+        "self.t",
+        "self.l",
+        "self.m",
+        "self.o.x",
+        "self.none",
+        "1",
+        "-1",
+        "0",
+        "1.5",
+        "2u",
+        "'a'",
+        "\"b\"",
+        "r'[a-z]+'",
+        "'''c'''",
+        "b'\\xff'",
+        "true",
+        "false",
+        "null",
+        "[]",
+        "{}",
+        "[1, 2]",
+        "{'a': 1}",
+        "'ä'",
+        "9223372036854775807",
+        "int",
+        "x",
+        "duration('1h')",
+        "timestamp('2024-01-01T00:00:00Z')",
+        "quantity('1Gi')",
+        "optional.none()",
+        "lists.range(50)",
+    ])
+    .prop_map(str::to_owned);
+    // What is dynamic passes the checker, so that functions meet values of types that they do not take.
+    let leaf = (leaf, any::<bool>()).prop_map(|(leaf, dynamic)| match dynamic {
+        true => format!("dyn({leaf})"),
+        false => leaf,
+    });
+    leaf.prop_recursive(5, 40, 3, |inner| {
+        let operator = prop::sample::select(vec![
+            "+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "&&", "||", "in", ".",
+        ]);
+        let method = prop::sample::select(vec![
+            "size",
+            "contains",
+            "startsWith",
+            "matches",
+            "split",
+            "join",
+            "replace",
+            "format",
+            "sum",
+            "min",
+            "max",
+            "isSorted",
+            "indexOf",
+            "substring",
+            "upperAscii",
+            "trim",
+            "find",
+            "findAll",
+            "flatten",
+            "distinct",
+            "slice",
+            "sort",
+            "reverse",
+            "first",
+            "hasValue",
+            "value",
+            "orValue",
+            "isGreaterThan",
+            "add",
+            "getHours",
+            "charAt",
+            "lastIndexOf",
+        ]);
+        let function = prop::sample::select(vec![
+            "size",
+            "int",
+            "uint",
+            "double",
+            "string",
+            "bytes",
+            "bool",
+            "type",
+            "dyn",
+            "has",
+            "duration",
+            "timestamp",
+            "quantity",
+            "isQuantity",
+            "ip",
+            "isIP",
+            "cidr",
+            "url",
+            "isURL",
+            "semver",
+            "lists.range",
+            "sets.contains",
+            "optional.of",
+            "matches",
+            "strings.quote",
+            "sign",
+        ]);
+        let fold = prop::sample::select(vec![
+            "all",
+            "exists",
+            "exists_one",
+            "map",
+            "filter",
+            "sortBy",
+            "optMap",
+            "optFlatMap",
+        ]);
+        let fold_two = prop::sample::select(vec![
+            "all",
+            "exists",
+            "existsOne",
+            "transformList",
+            "transformMap",
+            "transformMapEntry",
+        ]);
+        let args = prop::collection::vec(inner.clone(), 0..3);
+        prop_oneof![
+            (inner.clone(), operator, inner.clone())
+                .prop_map(|(a, op, b)| format!("({a} {op} {b})")),
+            (inner.clone(), method, args.clone())
+                .prop_map(|(a, f, args)| format!("{a}.{f}({})", args.join(", "))),
+            (function, args.clone()).prop_map(|(f, args)| format!("{f}({})", args.join(", "))),
+            (inner.clone(), fold, inner.clone()).prop_map(|(a, f, b)| format!("{a}.{f}(x, {b})")),
+            (inner.clone(), fold_two, inner.clone())
+                .prop_map(|(a, f, b)| format!("{a}.{f}(i, x, {b})")),
+            (inner.clone(), inner.clone(), inner.clone())
+                .prop_map(|(a, b, c)| format!("({a} ? {b} : {c})")),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("{a}[{b}]")),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("{a}[?{b}]")),
+            args.prop_map(|args| format!("[{}]", args.join(", "))),
+            inner.clone().prop_map(|a| format!("!!{a}")),
+            inner.clone().prop_map(|a| format!("--{a}")),
+            inner.prop_map(|a| format!("{a}.?x")),
+        ]
+    })
+}
+
+fn with_rule(rule: &str) -> serde_json::Value {
+    let text = serde_json::json!({"type": "string"});
+    let spec = serde_json::json!({"type": "object", "properties": {
+        "n": {"type": "integer"}, "t": text, "l": {"type": "array", "items": {"type": "integer"}},
+        "m": {"type": "object", "additionalProperties": text},
+        "o": {"type": "object", "properties": {"x": {"x-kubernetes-int-or-string": true}}}},
+        "x-kubernetes-validations": [{"rule": rule, "message": "refused"}]});
+    serde_json::json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.dev"},
+        "spec": {"group": "example.dev", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema":
+                {"type": "object", "properties": {"spec": spec}}}}]},
+    })
+}
+
+/// Creates a definition with a rule and an object of it; gives the status codes.
+fn try_rule(rule: &str, spec: &serde_json::Value) -> (u16, Option<u16>) {
+    const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().build().expect("a runtime must start");
+    runtime.block_on(async {
+        let server = server();
+        let (defined, _) = call(&server, Method::POST, CRDS, Some(with_rule(rule))).await;
+        if defined != 201 {
+            return (defined.as_u16(), None);
+        }
+        let thing = serde_json::json!({"apiVersion": "example.dev/v1", "kind": "Thing",
+            "metadata": {"name": "a"}, "spec": spec});
+        let path = "/apis/example.dev/v1/namespaces/default/things";
+        let (made, _) = call(&server, Method::POST, path, Some(thing)).await;
+        (201, Some(made.as_u16()))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(cases(200)))]
+
+    /// A rule is refused or taken; an object passes it or does not; nothing panics or hangs.
+    #[test]
+    fn any_rule_is_compiled_or_refused(rule in expression(), n in -3_i64..3, t in "[a-c]{0,3}") {
+        let spec = serde_json::json!({"n": n, "t": t, "l": [n, 1, 2], "m": {t.clone(): t}, "o": {"x": n}});
+        let (defined, made) = try_rule(&format!("dyn({rule}) != 'nothing'"), &spec);
+        prop_assert!(matches!(defined, 201 | 422), "{rule}: {defined}");
+        prop_assert!(matches!(made, None | Some(201 | 422)), "{rule}: {made:?}");
+    }
+
+    #[test]
+    fn any_text_as_a_rule_is_compiled_or_refused(rule in "\\PC{0,60}|[-!()\\[\\]{}'\"a.?:,+ \\\\]{0,40}") {
+        let (defined, made) = try_rule(&rule, &serde_json::json!({}));
+        prop_assert!(matches!(defined, 201 | 422), "{rule}: {defined}");
+        prop_assert!(matches!(made, None | Some(201 | 422)), "{rule}: {made:?}");
+    }
+
+    /// A rule and its negation never both hold, and something that is false is never taken.
+    #[test]
+    fn nothing_that_is_false_is_taken(rule in expression()) {
+        let spec = serde_json::json!({"n": 1, "t": "a", "l": [1, 2], "m": {"a": "b"}, "o": {"x": "y"}});
+        let (_, made) = try_rule(&rule, &spec);
+        let (_, negated) = try_rule(&format!("!({rule})"), &spec);
+        prop_assert!(!(made == Some(201) && negated == Some(201)), "{rule}");
+        let (_, never) = try_rule(&format!("({rule}) && false"), &spec);
+        prop_assert!(never != Some(201), "{rule}");
     }
 }

@@ -147,7 +147,18 @@ async fn play(stage: Stage) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn real_server_refuses_what_the_rules_forbid_in_their_words() {
     let Some(cluster) = deployed(RealOptions::new()).await else { return };
-    let sites: Api<Website> = Api::namespaced(admin(&cluster), "default");
+    assert_rules_hold(admin(&cluster)).await;
+}
+
+#[tokio::test]
+async fn embedded_server_refuses_what_the_rules_forbid_in_the_same_words() {
+    let client = ClientStack::new().around(ApiServer::new().service(), "default");
+    install_crd(&client, &Website::crd()).await.expect("the definition is accepted");
+    assert_rules_hold(client).await;
+}
+
+async fn assert_rules_hold(client: Client) {
+    let sites: Api<Website> = Api::namespaced(client, "default");
     let with_files = |names: &[&str]| {
         let files = names.iter().map(|name| ((*name).to_owned(), String::new())).collect();
         WebsiteSpec { files, ..WebsiteSpec::new("www.example.com", "") }

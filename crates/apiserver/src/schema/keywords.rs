@@ -44,16 +44,6 @@ pub(super) fn has_unsupported(schema: &Value) -> bool {
             .any(|name| parts(schema, name).any(|(_, part)| has_unsupported(part)))
 }
 
-/// Whether there are rules in CEL anywhere.
-pub(super) fn has_rules(schema: &Value) -> bool {
-    parts(schema, "x-kubernetes-validations").next().is_some()
-        || ["items", "additionalProperties"]
-            .iter()
-            .any(|name| schema[*name].is_object() && has_rules(&schema[*name]))
-        || fields(schema, "properties").any(|(_, field)| has_rules(field))
-        || parts(schema, "allOf").any(|(_, part)| has_rules(part))
-}
-
 fn is_used(schema: &Value, name: &str) -> bool {
     match &schema[name] {
         Value::Null => false,
@@ -123,7 +113,7 @@ fn look(
     map_type(schema, path, errors);
     list_type(schema, path, errors);
     map_keys(schema, path, errors);
-    rules(schema, path, errors);
+    crate::cel::check_entries(schema, path, errors);
 }
 
 /// What the `OpenAPI` standard has and definitions have not.
@@ -296,16 +286,6 @@ fn nullable_items(schema: &Value, keys: &[String], path: &str, errors: &mut Vec<
     }
 }
 
-/// Rules are not evaluated; that one is empty is seen.
-fn rules(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    for (index, rule) in parts(schema, "x-kubernetes-validations") {
-        if text(rule, "rule").trim().is_empty() {
-            let field = format!("{path}.x-kubernetes-validations[{index}].rule");
-            errors.push(FieldError::required(field, "rule is not specified"));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -364,15 +344,5 @@ mod tests {
             errors(&json!({"properties": {"kind": {"type": "string", "default": "A"}}})),
             ["s.properties[kind].default: Forbidden: must not be set in top-level kind"]
         );
-    }
-
-    #[test]
-    fn rules_are_found_wherever_they_stand() {
-        let rule = json!([{"rule": "self.a > 1"}]);
-        assert!(has_rules(&json!({"x-kubernetes-validations": rule})));
-        assert!(has_rules(
-            &json!({"properties": {"a": {"items": {"x-kubernetes-validations": rule}}}})
-        ));
-        assert!(!has_rules(&json!({"properties": {"a": {"x-kubernetes-validations": []}}})));
     }
 }

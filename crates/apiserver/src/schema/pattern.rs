@@ -9,14 +9,14 @@ use regex::Regex;
 
 /// A compiled pattern and the text it came from, which stands in messages.
 #[derive(Debug)]
-pub(super) struct Pattern {
+pub(crate) struct Pattern {
     pub(super) text: String,
     regex: Regex,
 }
 
 impl Pattern {
     /// Compiles; the error is one line.
-    pub(super) fn new(text: &str) -> Result<Self, String> {
+    pub(crate) fn new(text: &str) -> Result<Self, String> {
         match Regex::new(&translate(text)) {
             Ok(regex) => Ok(Self { text: text.to_owned(), regex }),
             Err(error) => {
@@ -28,8 +28,13 @@ impl Pattern {
     }
 
     /// Whether the pattern is found anywhere in `value`.
-    pub(super) fn matches(&self, value: &str) -> bool {
+    pub(crate) fn matches(&self, value: &str) -> bool {
         self.regex.is_match(value)
+    }
+
+    /// What the pattern is found as, one after the other.
+    pub(crate) fn find_all<'a>(&'a self, value: &'a str) -> impl Iterator<Item = &'a str> {
+        self.regex.find_iter(value).map(|found| found.as_str())
     }
 }
 

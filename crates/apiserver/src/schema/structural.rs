@@ -41,7 +41,7 @@ pub(super) fn fields<'a>(
 }
 
 /// The schemas below a keyword that holds a list of them.
-pub(super) fn parts<'a>(schema: &'a Value, name: &str) -> impl Iterator<Item = (usize, &'a Value)> {
+pub(crate) fn parts<'a>(schema: &'a Value, name: &str) -> impl Iterator<Item = (usize, &'a Value)> {
     schema[name].as_array().into_iter().flatten().enumerate()
 }
 

@@ -20,24 +20,28 @@ pub(super) fn validate(
     old: Option<&Value>,
     base: &str,
 ) -> Vec<FieldError> {
-    let before = old.map(|value| Before { node, value });
+    let before = old.map(|value| Before::new(node, value));
     look_again(node, value, before, At { base, path: "" }).into_errors()
 }
 
 /// What stood at a place before an update, with the schema of the place.
 #[derive(Clone, Copy)]
-struct Before<'a> {
+pub(crate) struct Before<'a> {
     node: &'a Node,
     value: &'a Value,
 }
 
 impl<'a> Before<'a> {
-    fn field(self, name: &str) -> Option<Self> {
+    pub(super) fn new(node: &'a Node, value: &'a Value) -> Self {
+        Self { node, value }
+    }
+
+    pub(crate) fn field(self, name: &str) -> Option<Self> {
         Some(Self { node: self.node.field(name)?, value: self.value.get(name)? })
     }
 
     /// The item that stood for this one before: only the keys of a map-like list tell.
-    fn item(self, item: &Value) -> Option<Self> {
+    pub(crate) fn item(self, item: &Value) -> Option<Self> {
         let (ListKind::Map(keys), Value::Array(before)) = (&self.node.list.kind, self.value) else {
             return None;
         };
@@ -51,7 +55,7 @@ impl<'a> Before<'a> {
 
     /// Whether `new` is the same. A field that the schema does not declare cannot be compared, and
     /// so is never the same; the order of a map-like list does not matter.
-    fn is(self, new: &Value) -> bool {
+    pub(crate) fn is(self, new: &Value) -> bool {
         match (self.value, new) {
             (Value::Array(old), Value::Array(items)) => {
                 if matches!(self.node.list.kind, ListKind::Atomic | ListKind::Set) {

@@ -57,7 +57,9 @@ impl State {
         let mut live = held.as_ref().map(|held| in_version(target, held)).unwrap_or_default();
         let managers = tracking::take(&mut live);
         let mut managers = managers.as_ref().and_then(Managers::decode).unwrap_or_default();
-        let now = self.clock.now();
+        // The real server notes no time for scales.
+        let is_scale = target.subresource == "scale";
+        let now = if is_scale { String::new() } else { self.clock.now() };
         let live = Value::Object(live);
         let object = merged(target, &live, &mut managers, apply, &now)?;
         let mut object = decoder.patched(object)?;
@@ -93,8 +95,10 @@ fn merged(
         Failure::internal(format!("failed to create typed patch object ({named}): {why}"))
     })?;
     if managers.is_empty() {
-        let nobody =
-            Manager::new(BEFORE_FIRST_APPLY, Operation::Update, &version, &target.subresource);
+        // A scale has no fields of its own.
+        let part = Some(target.subresource.as_str()).filter(|part| *part != "scale");
+        let part = part.unwrap_or_default();
+        let nobody = Manager::new(BEFORE_FIRST_APPLY, Operation::Update, &version, part);
         managers.update(&fields, (&tracking::nothing(target), live), nobody, Some(now.to_owned()));
     }
     let manager = Manager::new(apply.manager, Operation::Apply, &version, &target.subresource);
@@ -173,7 +177,7 @@ fn check_is_new(target: &Target, object: &Map<String, Value>) -> Result<(), Fail
 }
 
 /// `apps/v1, Kind=Deployment`, with nothing before the slash in the core group.
-fn shown_type(version: &str, kind: &str) -> String {
+pub(super) fn shown_type(version: &str, kind: &str) -> String {
     let slash = if version.contains('/') { "" } else { "/" };
     format!("{slash}{version}, Kind={kind}")
 }

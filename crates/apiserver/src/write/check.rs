@@ -12,7 +12,11 @@ use crate::metadata;
 use crate::target::Target;
 
 /// A 422 if there is anything wrong with a new object.
-pub(super) fn create(target: &Target, object: &Map<String, Value>) -> Result<(), Failure> {
+pub(super) fn create(
+    target: &Target,
+    object: &Map<String, Value>,
+    warnings: &mut Vec<String>,
+) -> Result<(), Failure> {
     let kind = &target.kind;
     let value = Value::Object(object.clone());
     let mut errors = if kind.is_crd() {
@@ -26,7 +30,7 @@ pub(super) fn create(target: &Target, object: &Map<String, Value>) -> Result<(),
     } else if let Some(schema) = &target.version().schema {
         errors.extend(schema.validate(&value));
         errors.extend(scale_errors(target, &value));
-        schema.mention_rules(&mut errors);
+        warnings.extend(schema.check_rules(&typed(target, &value), None, &mut errors));
     }
     refuse_if_any(target, text(object, "name"), &errors)
 }
@@ -36,6 +40,7 @@ pub(super) fn update(
     target: &Target,
     old: &Map<String, Value>,
     new: &Map<String, Value>,
+    warnings: &mut Vec<String>,
 ) -> Result<(), Failure> {
     let kind = &target.kind;
     let (old, new) = (Value::Object(old.clone()), Value::Object(new.clone()));
@@ -56,9 +61,18 @@ pub(super) fn update(
             _ => schema.validate_update(&new, &old),
         });
         errors.extend(scale_errors(target, &new));
-        schema.mention_rules(&mut errors);
+        let (old, new) = (typed(target, &old), typed(target, &new));
+        warnings.extend(schema.check_rules(&new, Some(&old), &mut errors));
     }
     refuse_if_any(target, &target.name, &errors)
+}
+
+/// The object with its type, which rules may look at.
+fn typed(target: &Target, object: &Value) -> Value {
+    let mut object = object.clone();
+    object["kind"] = target.kind.kind.as_str().into();
+    object["apiVersion"] = target.kind.api_version(&target.version().name).into();
+    object
 }
 
 fn refuse_if_any(target: &Target, name: &str, errors: &[FieldError]) -> Result<(), Failure> {

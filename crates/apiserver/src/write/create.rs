@@ -49,7 +49,7 @@ impl State {
         if kind.is_crd() {
             crate::crd::prepare_create(&mut object);
         }
-        check::create(target, &object)?;
+        check::create(target, &object, &mut self.warnings)?;
         if !matches!(text(&object, "resourceVersion"), "" | "0") {
             return Err(Failure::internal(
                 "resourceVersion should not be set on objects to be created",

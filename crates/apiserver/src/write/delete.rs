@@ -116,6 +116,20 @@ impl DeleteOptions {
         }
     }
 
+    /// A 409 if the object is not the one that the options are about.
+    pub(crate) fn check_preconditions(
+        &self,
+        target: &Target,
+        old: &Map<String, Value>,
+    ) -> Result<(), Failure> {
+        check_preconditions(target, old, self)
+    }
+
+    /// The same for an object that has been looked at, and changed since.
+    pub(crate) fn without_preconditions(&self) -> Self {
+        Self { preconditions: Preconditions::default(), ..self.clone() }
+    }
+
     /// Options that ask for a cascade in the background, or in the foreground.
     pub(crate) fn cascade(foreground: bool) -> Self {
         let policy = if foreground { "Foreground" } else { "Background" };

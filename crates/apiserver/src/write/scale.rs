@@ -4,7 +4,9 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::Written;
+use super::apply::Apply;
 use super::apply::tracking::{Tracking, Writer};
+use super::decode::Decoder;
 use crate::failure::Failure;
 use crate::field_error::FieldError;
 use crate::fields::{metadata_mut, text};
@@ -15,7 +17,57 @@ use crate::target::Target;
 impl State {
     pub(crate) fn get_scale(&self, target: &Target) -> Result<Value, Failure> {
         let scale = scale_of(target)?;
-        Ok(as_scale(scale, &self.existing(target)?.value()))
+        let object = self.existing(target)?.value();
+        if !target.kind.is_builtin() && get_path(&object, &scale.spec_replicas).is_none() {
+            return Err(Failure::internal_error(&format!(
+                "the spec replicas field {:?} does not exist",
+                scale.spec_replicas
+            )));
+        }
+        Ok(as_scale(scale, &object))
+    }
+
+    /// Server-side apply of a scale: its replicas are applied to the object, as a part of it that
+    /// has managers of its own. Only built-ins have it.
+    pub(crate) fn apply_scale(
+        &mut self,
+        target: &Target,
+        decoder: &Decoder<'_>,
+        apply: Apply<'_>,
+        dry_run: bool,
+    ) -> Result<Written, Failure> {
+        let scale = scale_of(target)?;
+        let old = self.existing(target)?.value();
+        let given =
+            |field: &str| apply.config.get(field).and_then(Value::as_str).unwrap_or_default();
+        if (given("kind"), given("apiVersion")) != ("Scale", "autoscaling/v1") {
+            let shown = super::apply::shown_type(given("apiVersion"), given("kind"));
+            return Err(Failure::bad_request(format!("invalid object type: {shown}")));
+        }
+        if !target.kind.is_builtin() {
+            // The real server looks for the kind of a scale in the group of the object.
+            let metadata = apply.config.get("metadata").cloned().unwrap_or_default();
+            let part = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
+            return Err(Failure::internal(format!(
+                "failed to convert new object ({}/{}; autoscaling/v1, Kind=Scale) to proper version: \
+                 request to convert CR to an invalid group/version: autoscaling/v1",
+                part("namespace"),
+                part("name")
+            )));
+        }
+        let config = Value::Object(apply.config);
+        check_scale(target, &old, &config)?;
+        let mut whole = Map::new();
+        whole.insert("kind".into(), target.kind.kind.as_str().into());
+        let version = target.kind.api_version(&target.version().name);
+        whole.insert("apiVersion".into(), version.into());
+        whole.insert("metadata".into(), config["metadata"].clone());
+        if let Some(replicas) = config["spec"].get("replicas") {
+            set_path(&mut whole, &scale.spec_replicas, replicas.clone());
+        }
+        let apply = Apply { config: whole, ..apply };
+        let written = self.apply(target, decoder, apply, dry_run)?;
+        scaled(scale, written)
     }
 
     /// Changes the replicas: `edit` gets the scale and gives it back changed.
@@ -28,7 +80,19 @@ impl State {
     ) -> Result<Written, Failure> {
         let scale = scale_of(target)?;
         let old = self.existing(target)?.value();
-        let changed = edit(as_scale(scale, &old))?;
+        let is_missing =
+            !target.kind.is_builtin() && get_path(&old, &scale.spec_replicas).is_none();
+        let mut shown = as_scale(scale, &old);
+        if is_missing {
+            shown["spec"]["replicas"] = i32::MIN.into();
+        }
+        let changed = edit(shown)?;
+        if is_missing && changed["spec"]["replicas"] == i32::MIN {
+            return Err(Failure::bad_request(format!(
+                "the spec replicas field {:?} cannot be empty",
+                scale.spec_replicas
+            )));
+        }
         check_scale(target, &old, &changed)?;
         let replicas = changed["spec"].get("replicas").cloned().unwrap_or_else(|| 0.into());
         // Of custom resources the schema decides.
@@ -50,11 +114,16 @@ impl State {
             }
             Ok(object)
         })?;
-        let super::Answer::Object(stored) = written.answer else {
-            return Err(Failure::internal("a scaled object is answered with itself"));
-        };
-        Ok(Written::value(StatusCode::OK, as_scale(scale, &stored.value())))
+        scaled(scale, written)
     }
+}
+
+/// The answer to a write: the scale of the object as it is now.
+fn scaled(scale: &Scale, written: Written) -> Result<Written, Failure> {
+    let super::Answer::Object(stored) = written.answer else {
+        return Err(Failure::internal("a scaled object is answered with itself"));
+    };
+    Ok(Written::value(StatusCode::OK, as_scale(scale, &stored.value())))
 }
 
 /// The scale must be one, and of the object that the path names.

@@ -85,7 +85,7 @@ impl State {
             let generation = old["metadata"].get("generation").and_then(Value::as_i64).unwrap_or(0);
             metadata_mut(&mut new).insert("generation".into(), generation.wrapping_add(1).into());
         }
-        check::update(target, &old, &new)?;
+        check::update(target, &old, &new, &mut self.warnings)?;
         if new == old {
             return Ok(Written::object(StatusCode::OK, stored.clone()));
         }

@@ -1,0 +1,212 @@
+//! Rules in a definition: read, checked and compiled, with the paths and words of the real server.
+
+use serde_json::{Value as Json, json};
+
+use super::Rules;
+use super::binding::Binding;
+use super::field_path;
+use super::rule::Rule;
+use crate::field_error::{FieldError, go_json};
+use crate::schema::parts;
+
+/// Compiles the rules of a schema and of all places below it.
+pub(super) fn compile(
+    schema: &Json,
+    path: &str,
+    known: &[FieldError],
+) -> (Option<Rules>, Vec<FieldError>) {
+    let mut compiler = Compiler { known, errors: Vec::new() };
+    let place = Place { path, root: true, uncorrelated: None };
+    let rules = compiler.place(schema, place);
+    (rules, compiler.errors)
+}
+
+fn entries(schema: &Json) -> impl Iterator<Item = (usize, &Json)> {
+    parts(schema, "x-kubernetes-validations")
+}
+
+/// Where a schema stands.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    path: &'a str,
+    /// Whether values here are resources.
+    root: bool,
+    /// The list further up whose items have no past.
+    uncorrelated: Option<&'a str>,
+}
+
+struct Compiler<'a> {
+    known: &'a [FieldError],
+    errors: Vec<FieldError>,
+}
+
+impl Compiler<'_> {
+    /// The rules here and below. There are none in combinations, which no structural schema has.
+    fn place(&mut self, schema: &Json, place: Place<'_>) -> Option<Rules> {
+        let Place { path, root, .. } = place;
+        let inside = |name: &str| format!("{path}.{name}");
+        let mut rules = Rules {
+            binding: Binding::read(schema, root),
+            rules: Vec::new(),
+            items: None,
+            keys: None,
+            properties: std::collections::BTreeMap::new(),
+            additional: None,
+        };
+        let additional = &schema["additionalProperties"];
+        if additional.is_object() {
+            let path = inside("additionalProperties");
+            let below = Place { path: &path, root: is_resource(additional), ..place };
+            rules.additional = self.place(additional, below).map(Box::new);
+        }
+        for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+            let path = inside(&format!("properties[{name}]"));
+            let below = Place { path: &path, root: is_resource(field), ..place };
+            if let Some(found) = self.place(field, below) {
+                rules.properties.insert(name.clone(), found);
+            }
+        }
+        let items = &schema["items"];
+        let is_keyed = schema["x-kubernetes-list-type"] == "map";
+        if items.is_object() {
+            let below = Place {
+                path: &inside("items"),
+                root: is_resource(items),
+                uncorrelated: if is_keyed { place.uncorrelated } else { Some(path) },
+            };
+            rules.items = self.place(items, below).map(Box::new);
+        }
+        rules.keys = is_keyed.then(|| {
+            let keys = schema["x-kubernetes-list-map-keys"].as_array().into_iter().flatten();
+            keys.filter_map(Json::as_str).map(str::to_owned).collect()
+        });
+        self.own(schema, place, &mut rules);
+        let has_some = !rules.rules.is_empty()
+            || rules.items.is_some()
+            || rules.additional.is_some()
+            || !rules.properties.is_empty();
+        has_some.then_some(rules)
+    }
+
+    /// The rules at the place itself.
+    fn own(&mut self, schema: &Json, place: Place<'_>, rules: &mut Rules) {
+        if entries(schema).next().is_none() || self.is_known(place.path) {
+            return;
+        }
+        let path = format!("{}.x-kubernetes-validations", place.path);
+        let Some(declared) = rules.binding.declared("selfType") else {
+            self.errors.push(FieldError::internal(
+                path,
+                "internal error: failed to construct type information for x-kubernetes-validations \
+                 rules: unable to convert structural schema to CEL declarations",
+            ));
+            return;
+        };
+        for (index, entry) in entries(schema) {
+            let at = format!("{path}[{index}]");
+            let field = entry["fieldPath"].as_str().unwrap_or_default();
+            let field = field_path::normalise(field, schema).unwrap_or_default();
+            let (rule, faults) = Rule::compile(entry, &declared, field);
+            let shown = shown(entry);
+            if let Some(why) = &faults.rule {
+                self.errors.push(FieldError::invalid_as(format!("{at}.rule"), &shown, why));
+            }
+            if let Some(why) = &faults.message {
+                let field = format!("{at}.messageExpression");
+                self.errors.push(FieldError::invalid_as(field, &shown, why));
+            }
+            match (rule.uses_old, place.uncorrelated) {
+                (true, Some(list)) => {
+                    let detail = format!(
+                        "oldSelf cannot be used on the uncorrelatable portion of the schema within {list}"
+                    );
+                    let source = entry["rule"].as_str().unwrap_or_default();
+                    self.errors.push(FieldError::invalid_str(
+                        format!("{at}.rule"),
+                        source,
+                        &detail,
+                    ));
+                }
+                (false, _) if !entry["optionalOldSelf"].is_null() => {
+                    let detail = "may not be set if oldSelf is not used in rule";
+                    let value = &entry["optionalOldSelf"];
+                    let field = format!("{at}.optionalOldSelf");
+                    self.errors.push(FieldError::invalid(field, value, detail));
+                }
+                _ => {}
+            }
+            rules.rules.push(rule);
+        }
+    }
+
+    /// Whether something else is wrong here or below.
+    fn is_known(&self, path: &str) -> bool {
+        let is_below = |field: &str| {
+            field.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        self.known.iter().any(|error| is_below(&error.field))
+    }
+}
+
+fn is_resource(schema: &Json) -> bool {
+    schema["x-kubernetes-embedded-resource"] == true
+}
+
+/// The entry as the real server prints its own type.
+fn shown(entry: &Json) -> String {
+    let text = |name: &str| entry[name].as_str().unwrap_or_default();
+    let fields = [
+        ("Rule", json!(text("rule"))),
+        ("Message", json!(text("message"))),
+        ("MessageExpression", json!(text("messageExpression"))),
+        ("Reason", entry["reason"].clone()),
+        ("FieldPath", json!(text("fieldPath"))),
+        ("OptionalOldSelf", entry["optionalOldSelf"].clone()),
+    ];
+    let fields =
+        fields.map(|(name, value)| format!("{}:{}", go_json(&name.into()), go_json(&value)));
+    format!("{{{}}}", fields.join(","))
+}
+
+/// What is wrong with the entries of a schema, their expressions apart.
+pub(crate) fn check_entries(schema: &Json, path: &str, errors: &mut Vec<FieldError>) {
+    const REASONS: [&str; 4] =
+        ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
+    for (index, entry) in entries(schema) {
+        let text = |name: &str| entry[name].as_str().unwrap_or_default();
+        let at = |name: &str| format!("{path}.x-kubernetes-validations[{index}].{name}");
+        let invalid =
+            |name: &str, detail: &str| FieldError::invalid_str(at(name), text(name), detail);
+        let (rule, message) = (text("rule").trim(), text("message").trim());
+        if rule.is_empty() {
+            errors.push(FieldError::required(at("rule"), "rule is not specified"));
+        } else if !text("message").is_empty() && message.is_empty() {
+            errors.push(invalid("message", "must be non-empty if specified"));
+        } else if message.contains('\n') {
+            errors.push(invalid("message", "must not contain line breaks"));
+        } else if rule.contains('\n') && message.is_empty() {
+            let detail = "message must be specified if rule contains line breaks";
+            errors.push(FieldError::required(at("message"), detail));
+        }
+        if !text("messageExpression").is_empty() && text("messageExpression").trim().is_empty() {
+            let detail = "messageExpression must be non-empty if specified";
+            errors.push(FieldError::required(at("messageExpression"), detail));
+        }
+        if let Some(reason) = entry["reason"].as_str().filter(|reason| !REASONS.contains(reason)) {
+            errors.push(FieldError::not_supported(at("reason"), &reason.into(), &REASONS));
+        }
+        let field = text("fieldPath");
+        if field.is_empty() {
+            continue;
+        }
+        if field.trim().is_empty() {
+            errors.push(invalid("fieldPath", "must be non-empty if specified"));
+        }
+        if field.contains('\n') {
+            errors.push(invalid("fieldPath", "must not contain line breaks"));
+        }
+        if field_path::normalise(field, schema).is_none() {
+            errors.push(invalid("fieldPath", "must be a valid path"));
+        }
+    }
+}

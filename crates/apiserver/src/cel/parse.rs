@@ -1,0 +1,417 @@
+//! From the text of an expression to its tree, by the parser of the `cel` crate.
+//!
+//! Around that parser stand a few guards. It recurses once for each operator, so it runs on a stack
+//! of its own, and what comes out deeper than [`DEPTH_MAX`] is refused. It visits what stands
+//! behind `!!` and `--` twice (and negates it), so that [`Source`] has blanks for such pairs, and
+//! marks for texts that it would not understand.
+//! It keeps the places of nodes only for sources that do not parse, so that [`places`] appends a
+//! character that no token has and reads them from the error.
+
+use std::sync::Arc;
+
+use kube_cel::cel::common::ast::{
+    self, CallExpr, ComprehensionExpr, EntryExpr, Expr as Parsed, IdedExpr, LiteralValue,
+    SourceInfo,
+};
+use kube_cel::cel::parser::Parser;
+
+use super::ast::{Entry, Expr, Item, Kind, Loop, LoopKind};
+use super::issue::{Issue, Place};
+use super::literal as texts;
+use super::value::Val;
+
+/// How deep a tree may be, as in cel-go.
+const DEPTH_MAX: usize = 250;
+/// The longest expression. cel-go takes ten times as much.
+const LENGTH_MAX: usize = 10_000;
+/// For a parser without limit to the operators in a row: the longest expression needs a quarter of
+/// it in a debug build.
+const STACK: usize = 512 << 20;
+
+/// Names that the language keeps for itself.
+const RESERVED: [&str; 17] = [
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
+/// Parses an expression.
+pub(super) fn parse(source: &str) -> Result<Expr, Vec<Issue>> {
+    let length = source.chars().count();
+    if length > LENGTH_MAX {
+        let text =
+            format!("expression code point size exceeds limit: size: {length}, limit {LENGTH_MAX}");
+        return Err(vec![Issue { place: Place::UNKNOWN, text }]);
+    }
+    let prepared = Source::new(source);
+    let parsed = deeply(|| {
+        let parsed = parser().parse(&prepared.text).map_err(|errors| {
+            let errors = errors.errors.into_iter().map(|error| {
+                let place = Place::new(error.pos.0, error.pos.1);
+                Issue { text: reworded(error.msg, place.before(source)), place }
+            });
+            told(errors.collect())
+        })?;
+        let mut reader = Reader { places: None, source, taken: &prepared.taken };
+        let read = reader.read(&parsed, 0);
+        read.map_err(|issue| vec![issue])
+    });
+    parsed.unwrap_or_else(|| {
+        let text = "the expression cannot be parsed".to_owned();
+        Err(vec![Issue { place: Place::UNKNOWN, text }])
+    })
+}
+
+/// Where the nodes of an expression stand that has been parsed.
+pub(super) struct Places {
+    info: Option<Arc<SourceInfo>>,
+}
+
+/// Finds the places of an expression that [`parse`] accepted.
+pub(super) fn places(source: &str) -> Places {
+    let broken = format!("{}\n\u{7}", Source::new(source).text);
+    let info = deeply(|| {
+        let errors = parser().parse(&broken).err()?;
+        errors.errors.into_iter().find_map(|error| error.source_info)
+    });
+    Places { info: info.flatten() }
+}
+
+impl Places {
+    /// The place of a node.
+    pub(super) fn of(&self, id: u64, source: &str) -> Place {
+        let start = self.info.as_ref().and_then(|info| info.offset_for(id));
+        start.map_or(Place::UNKNOWN, |(start, _)| Place::at(source, start as usize))
+    }
+}
+
+fn parser() -> Parser {
+    Parser::new().enable_optional_syntax(true).max_recursion_depth(DEPTH_MAX as u16)
+}
+
+/// Runs on a large stack; none if that panics.
+fn deeply<T: Send>(run: impl FnOnce() -> T + Send) -> Option<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run);
+        thread.ok()?.join().ok()
+    })
+}
+
+/// After errors in the syntax, the parser's own complaints about the tree say nothing.
+fn told(errors: Vec<Issue>) -> Vec<Issue> {
+    let is_syntax = |issue: &Issue| issue.text.starts_with("Syntax error");
+    if errors.iter().any(is_syntax) {
+        errors.into_iter().filter(is_syntax).collect()
+    } else {
+        errors
+    }
+}
+
+/// What cel-go says where the parser, which knows one text for all macros, says otherwise.
+fn reworded(text: String, before: &str) -> String {
+    let before = before.trim_end();
+    if text == "argument must be a simple name"
+        && (before.ends_with("map(") || before.ends_with("filter("))
+    {
+        return "argument is not an identifier".to_owned();
+    }
+    text
+}
+
+/// A source as the parser is given it. Every byte keeps its place.
+struct Source {
+    text: String,
+    /// The texts that marks stand for.
+    taken: Vec<Val>,
+}
+
+impl Source {
+    fn new(source: &str) -> Self {
+        let mut taken = Vec::new();
+        let mut bytes = source.as_bytes().to_vec();
+        let mut run: Vec<usize> = Vec::new();
+        let mut follows_operand = false;
+        let mut at = 0;
+        while at < bytes.len() {
+            let byte = bytes[at];
+            let ends = !matches!(byte, b'!' | b'-') && !byte.is_ascii_whitespace();
+            if ends {
+                // An even number of unary operators cancel each other out.
+                if run.len() == 2 {
+                    blank(&mut bytes, &run);
+                }
+                run.clear();
+            }
+            if let Some(end) = texts::end(source, at) {
+                if let Some(mark) = texts::take_out(&source[at..end], &mut taken) {
+                    bytes[at..end].copy_from_slice(mark.as_bytes());
+                }
+                (follows_operand, at) = (true, end);
+                continue;
+            }
+            if source[at..].starts_with("//") {
+                at += source[at..].find('\n').unwrap_or(source.len() - at);
+                continue;
+            }
+            let is_unary = match byte {
+                b'!' => !source[at..].starts_with("!="),
+                b'-' => !follows_operand,
+                _ => false,
+            };
+            if is_unary {
+                if run.last().is_some_and(|last| bytes[*last] != byte) {
+                    run.clear();
+                }
+                run.push(at);
+                if run.len() == 3 {
+                    // The place of the first is that of the operator.
+                    blank(&mut bytes, &run[1..]);
+                    run.truncate(1);
+                }
+            } else if source[at..].starts_with("in") && is_word(source, at, 2) {
+                follows_operand = false;
+                at += 1;
+            } else if !byte.is_ascii_whitespace() {
+                follows_operand = !b"+-*%/<>=&|?:,([{!".contains(&byte);
+            }
+            at += char_length(source, at);
+        }
+        let text = String::from_utf8(bytes).unwrap_or_else(|_| source.to_owned());
+        Self { text, taken }
+    }
+}
+
+fn char_length(source: &str, at: usize) -> usize {
+    source[at..].chars().next().map_or(1, char::len_utf8)
+}
+
+fn blank(bytes: &mut [u8], places: &[usize]) {
+    for place in places {
+        bytes[*place] = b' ';
+    }
+}
+
+/// Whether the text of this length is a word of its own.
+fn is_word(source: &str, at: usize, length: usize) -> bool {
+    let is_part = |byte: Option<&u8>| byte.is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
+    let bytes = source.as_bytes();
+    !is_part(at.checked_sub(1).and_then(|before| bytes.get(before)))
+        && !is_part(bytes.get(at + length))
+}
+
+/// Turns the parser's tree into ours.
+struct Reader<'a> {
+    places: Option<Places>,
+    source: &'a str,
+    taken: &'a [Val],
+}
+
+impl Reader<'_> {
+    fn read(&mut self, parsed: &IdedExpr, depth: usize) -> Result<Expr, Issue> {
+        if depth > DEPTH_MAX {
+            let text = format!("expression recursion limit exceeded: {DEPTH_MAX}");
+            return Err(Issue { place: Place::UNKNOWN, text });
+        }
+        let depth = depth + 1;
+        let kind = match &parsed.expr {
+            Parsed::Literal(value) => Kind::Literal(self.literal(value)),
+            Parsed::Ident(name) => {
+                self.check_name(parsed.id, name)?;
+                Kind::Ident(name.clone())
+            }
+            Parsed::Select(select) => Kind::Select {
+                operand: Box::new(self.read(&select.operand, depth)?),
+                field: select.field.clone(),
+                test: select.test,
+            },
+            Parsed::Call(call) => self.call(parsed.id, call, depth)?,
+            Parsed::List(list) => {
+                let mut items = Vec::with_capacity(list.elements.len());
+                for (index, element) in list.elements.iter().enumerate() {
+                    let optional = list.optional_indices.contains(&index);
+                    items.push(Item { value: self.read(element, depth)?, optional });
+                }
+                Kind::List(items)
+            }
+            Parsed::Map(map) => Kind::Map(self.entries(map, depth)?),
+            Parsed::Struct(message) => Kind::Message(message.type_name.clone()),
+            Parsed::Comprehension(loop_) => Kind::Loop(Box::new(self.comprehension(loop_, depth)?)),
+            Parsed::Unspecified => {
+                return Err(self.issue(parsed.id, "the expression cannot be parsed"));
+            }
+        };
+        Ok(Expr { id: parsed.id, kind })
+    }
+
+    fn entries(&mut self, map: &ast::MapExpr, depth: usize) -> Result<Vec<Entry>, Issue> {
+        let mut entries = Vec::with_capacity(map.entries.len());
+        for entry in &map.entries {
+            let EntryExpr::MapEntry(entry) = &entry.expr else { continue };
+            entries.push(Entry {
+                key: self.read(&entry.key, depth)?,
+                value: self.read(&entry.value, depth)?,
+                optional: entry.optional,
+            });
+        }
+        Ok(entries)
+    }
+
+    fn call(&mut self, id: u64, call: &CallExpr, depth: usize) -> Result<Kind, Issue> {
+        let function = call.func_name.as_str();
+        if let (ast::operators::OPT_SELECT, [operand, field]) = (function, call.args.as_slice())
+            && let Parsed::Literal(LiteralValue::String(field)) = &field.expr
+        {
+            let operand = Box::new(self.read(operand, depth)?);
+            return Ok(Kind::OptionalSelect { operand, field: field.inner().to_owned() });
+        }
+        if let Some(target) = &call.target
+            && let Some(kind) = LoopKind::of_macro(function, call.args.len())
+        {
+            return Ok(Kind::Loop(Box::new(self.macro_call(kind, target, &call.args, depth)?)));
+        }
+        if call.target.is_none() {
+            self.check_name(id, function)?;
+        }
+        let target = match &call.target {
+            Some(target) => Some(Box::new(self.read(target, depth)?)),
+            None => None,
+        };
+        let args = call.args.iter().map(|arg| self.read(arg, depth)).collect::<Result<_, _>>()?;
+        Ok(Kind::Call { function: function.to_owned(), target, args })
+    }
+
+    /// A macro that the parser does not know.
+    fn macro_call(
+        &mut self,
+        kind: LoopKind,
+        target: &IdedExpr,
+        args: &[IdedExpr],
+        depth: usize,
+    ) -> Result<Loop, Issue> {
+        let first = self.variable(kind, &args[0])?;
+        let (second, rest) = if kind.has_one_variable() {
+            (None, &args[1..])
+        } else {
+            let second = self.variable(kind, &args[1])?;
+            if second == first {
+                return Err(self.issue(args[1].id, &format!("duplicate variable name: {first}")));
+            }
+            (Some(second), &args[2..])
+        };
+        let (filter, body) = match rest {
+            [filter, body] => (Some(self.read(filter, depth)?), body),
+            rest => (None, &rest[0]),
+        };
+        Ok(Loop {
+            kind,
+            range: self.read(target, depth)?,
+            variable: first,
+            second,
+            filter,
+            body: self.read(body, depth)?,
+        })
+    }
+
+    fn variable(&mut self, kind: LoopKind, arg: &IdedExpr) -> Result<String, Issue> {
+        let text = match (kind, &arg.expr) {
+            (_, Parsed::Ident(name)) if matches!(name.as_str(), "@result" | "__result__") => {
+                "iteration variable overwrites accumulator variable"
+            }
+            (_, Parsed::Ident(name)) => return Ok(name.clone()),
+            (LoopKind::OptionalMap, _) => "optMap() variable name must be a simple identifier",
+            (LoopKind::OptionalFlatMap, _) => {
+                "optFlatMap() variable name must be a simple identifier"
+            }
+            _ => "argument must be a simple name",
+        };
+        Err(self.issue(arg.id, text))
+    }
+
+    /// Which macro the parser has expanded to a comprehension.
+    fn comprehension(&mut self, loop_: &ComprehensionExpr, depth: usize) -> Result<Loop, Issue> {
+        let (kind, filter, body) = match (&loop_.accu_init.expr, &loop_.loop_step.expr) {
+            (Parsed::List(_), Parsed::Call(step)) => match step.args.as_slice() {
+                [filter, added, _] => (LoopKind::List, Some(filter), appended(added)),
+                _ => (LoopKind::List, None, appended(&loop_.loop_step)),
+            },
+            (Parsed::Literal(LiteralValue::Int(_)), Parsed::Call(step)) => {
+                (LoopKind::ExistsOne, None, step.args.first())
+            }
+            (Parsed::Literal(LiteralValue::Boolean(init)), Parsed::Call(step)) => {
+                let kind = if *init.inner() { LoopKind::All } else { LoopKind::Exists };
+                (kind, None, step.args.last())
+            }
+            _ => (LoopKind::List, None, None),
+        };
+        let Some(body) = body else {
+            return Err(self.issue(loop_.iter_range.id, "the macro cannot be read"));
+        };
+        Ok(Loop {
+            kind,
+            range: self.read(&loop_.iter_range, depth)?,
+            variable: loop_.iter_var.clone(),
+            second: None,
+            filter: match filter {
+                Some(filter) => Some(self.read(filter, depth)?),
+                None => None,
+            },
+            body: self.read(body, depth)?,
+        })
+    }
+
+    fn literal(&self, value: &LiteralValue) -> Val {
+        match value {
+            LiteralValue::Boolean(value) => Val::Bool(*value.inner()),
+            LiteralValue::Double(value) => Val::Double(*value.inner()),
+            LiteralValue::Int(value) => Val::Int(*value.inner()),
+            LiteralValue::UInt(value) => Val::Uint(*value.inner()),
+            LiteralValue::Null => Val::Null,
+            LiteralValue::String(value) => match texts::put_back(value.inner(), self.taken) {
+                Some(text) => text.clone(),
+                None => Val::text(value.inner()),
+            },
+            LiteralValue::Bytes(value) => {
+                let text = std::str::from_utf8(value.inner()).ok();
+                match text.and_then(|text| texts::put_back(text, self.taken)) {
+                    Some(text) => text.clone(),
+                    None => Val::Bytes(value.inner().into()),
+                }
+            }
+        }
+    }
+
+    fn check_name(&mut self, id: u64, name: &str) -> Result<(), Issue> {
+        if RESERVED.contains(&name) {
+            return Err(self.issue(id, &format!("reserved identifier: {name}")));
+        }
+        Ok(())
+    }
+
+    fn issue(&mut self, id: u64, text: &str) -> Issue {
+        let places = self.places.get_or_insert_with(|| places(self.source));
+        Issue { place: places.of(id, self.source), text: text.to_owned() }
+    }
+}
+
+/// `x` in `@result + [x]`.
+fn appended(step: &IdedExpr) -> Option<&IdedExpr> {
+    let Parsed::Call(call) = &step.expr else { return None };
+    match &call.args.get(1)?.expr {
+        Parsed::List(list) => list.elements.first(),
+        _ => None,
+    }
+}
