@@ -407,6 +407,7 @@ macro_rules! for_each_case {
                 table_of_a_scale,
                 table_of_a_status,
                 table_in_answer_to_a_write,
+                table_of_a_deleted_collection,
                 table_watch_names_its_columns_once,
                 table_watch_begins_with_what_is_there,
                 table_watch_of_a_custom_resource,

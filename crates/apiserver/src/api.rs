@@ -328,6 +328,7 @@ impl Call<'_> {
         let options = self.delete_options()?;
         options.check()?;
         let filter = state.filter(target, &self.query)?;
+        let table = self.check_table(&encoding);
         let page = state.list(target, &self.query, &filter, encoding, 0)?;
         for key in page.keys() {
             let one = Target {
@@ -337,6 +338,7 @@ impl Call<'_> {
             };
             state.delete(&one, &options)?;
         }
+        table?;
         Ok(reply::json_body(body::stream(futures::stream::iter(page.map(Ok)))))
     }
 

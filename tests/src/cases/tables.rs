@@ -251,6 +251,15 @@ pub(super) async fn table_in_answer_to_a_write(t: &mut Script) {
     t.whole_rows(delete.accept(TABLE)).await;
 }
 
+pub(super) async fn table_of_a_deleted_collection(t: &mut Script) {
+    t.given_configmaps(&["a", "b"]).await;
+    t.whole_rows(Request::delete(t.configmaps()).accept(TABLE)).await;
+    t.given_configmaps(&["c"]).await;
+    let odd = format!("{}?includeObject=Nonsense", t.configmaps());
+    t.send(Request::delete(odd).accept(TABLE)).await;
+    t.rows(t.configmaps()).await;
+}
+
 pub(super) async fn table_watch_names_its_columns_once(t: &mut Script) {
     let watch = format!("{}?watch=1", t.configmaps());
     let mut watching = t.watch_with(table(watch)).await;
