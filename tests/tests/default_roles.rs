@@ -1,8 +1,8 @@
 //! The roles that the embedded server starts with are those of the real one.
 //!
-//! They are in a file, recorded from there. With `WINDLASS_CONFORMANCE=record` the file is written
-//! anew:
-//! `WINDLASS_TEST_REAL=1 WINDLASS_CONFORMANCE=record cargo test -p windlass-tests --test default_roles`
+//! They are in a file, recorded from there. To write it anew, run
+//! `cargo test -p windlass-tests --test default_roles` with `WINDLASS_TEST_REAL=1` and
+//! `WINDLASS_CONFORMANCE=record`.
 
 use std::path::PathBuf;
 

@@ -43,10 +43,12 @@ impl Shared {
         let rbac = self.rbac();
         let access = Access { auth: &self.auth, rbac: rbac.as_deref() };
         let name = query.and_then(|query| selected_name(info, query));
-        let method = parts.method.as_str().to_lowercase();
-        let request = match route {
-            Route::Resource(_) => info.attributes(name.as_deref()),
-            _ => Attributes { verb: &method, on: On::Path(parts.uri.path()) },
+        let method;
+        let request = if let Route::Resource(_) = route {
+            info.attributes(name.as_deref())
+        } else {
+            method = parts.method.as_str().to_lowercase();
+            Attributes { verb: &method, on: On::Path(parts.uri.path()) }
         };
         let user = access.impersonate(sender, &parts.headers, &request)?;
         match route {

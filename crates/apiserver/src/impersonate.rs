@@ -21,6 +21,8 @@ use crate::rbac::rule::{Attributes, On};
 /// The group of users, uids and extra values, where they are not those of the core group.
 const GROUP: &str = "authentication.k8s.io";
 
+/// How the names of all headers begin that are about this, and of those with extra values.
+const PREFIX: &str = "impersonate-";
 const EXTRA_PREFIX: &str = "impersonate-extra-";
 
 /// From so many values on, the constrained way asks for all of them at once first.
@@ -187,6 +189,9 @@ impl Mode {
 impl Wanted {
     /// What the headers ask for; `None` if nothing.
     fn read(headers: &HeaderMap) -> Result<Option<Self>, Failure> {
+        if !headers.keys().any(|name| name.as_str().starts_with(PREFIX)) {
+            return Ok(None);
+        }
         let text =
             |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let one = |name: &str| headers.get(name).map(text).unwrap_or_default();
