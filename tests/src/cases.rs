@@ -18,8 +18,11 @@ mod gc;
 mod lists;
 mod namespaces;
 mod objects;
+mod openapi;
 mod partial;
 mod patches;
+mod protobuf;
+mod protobuf_answers;
 mod rbac;
 mod selectors;
 mod status;
@@ -209,6 +212,22 @@ macro_rules! for_each_case {
                 json_patch_that_is_broken,
                 json_patch_adds_a_finalizer_as_controllers_do,
                 json_patch_of_the_status,
+            ]
+            openapi: [
+                openapi_index_names_documents_with_their_hashes,
+                openapi_document_with_another_hash_is_elsewhere,
+                openapi_document_that_does_not_exist,
+                openapi_schemas_of_a_pod,
+                openapi_schemas_of_a_deployment,
+                openapi_schemas_of_other_groups,
+                openapi_paths_of_a_namespaced_kind,
+                openapi_paths_of_the_core_group,
+                openapi_paths_of_reviews,
+                openapi_parameters_have_their_words,
+                openapi_of_a_custom_resource,
+                openapi_of_an_odd_schema,
+                openapi_follows_the_definition,
+                deprecated_versions_warn,
             ]
             strategic: [
                 strategic_patch_merges_containers_by_name,
@@ -435,6 +454,52 @@ macro_rules! for_each_case {
                 custom_columns_of_each_version,
                 custom_columns_that_change,
                 custom_columns_that_are_not_allowed,
+            ]
+            protobuf: [
+                object_is_created_from_protobuf,
+                object_in_protobuf_has_a_generated_name,
+                secret_in_protobuf_holds_bytes,
+                embedded_structs_and_types_of_their_own,
+                zero_counts_where_go_has_a_pointer,
+                values_in_protobuf_are_checked,
+                object_is_replaced_by_protobuf,
+                writing_back_in_protobuf_changes_nothing,
+                status_is_written_in_protobuf,
+                lease_is_renewed_in_protobuf,
+                event_in_protobuf,
+                scale_in_protobuf,
+                delete_options_in_protobuf,
+                delete_options_of_a_group,
+                collection_is_deleted_with_options_in_protobuf,
+                pod_is_bound_and_evicted_by_protobuf,
+                reviews_in_protobuf,
+                definition_in_protobuf,
+                kinds_of_other_groups_in_protobuf,
+                arbitrary_values_in_protobuf,
+                dry_run_and_field_manager_of_a_protobuf_body,
+                managed_fields_in_protobuf,
+                envelope_may_leave_out_the_kind,
+                envelope_of_another_kind,
+                body_that_is_no_protobuf,
+                message_that_is_broken,
+                fields_that_nobody_knows_are_skipped,
+                fields_that_come_twice_are_merged,
+                delete_options_of_custom_resources,
+                patches_are_not_sent_in_protobuf,
+            ]
+            protobuf_answers: [
+                object_is_read_in_protobuf,
+                workloads_are_read_in_protobuf,
+                lists_are_read_in_protobuf,
+                refusals_are_read_in_protobuf,
+                deletions_are_answered_in_protobuf,
+                watch_in_protobuf,
+                watch_list_in_protobuf,
+                watch_in_protobuf_that_is_too_old,
+                metadata_alone_in_protobuf,
+                custom_resources_are_not_read_in_protobuf,
+                tables_are_not_read_in_protobuf,
+                discovery_in_protobuf,
             ]
             crds: [
                 definition_is_answered_without_conditions,

@@ -25,6 +25,7 @@ mod answer;
 pub mod diff;
 mod fixtures;
 mod normalise;
+mod protobuf;
 mod recording;
 mod render;
 mod request;

@@ -412,7 +412,10 @@ mod tests {
         let columns = ["Name", "Age", "Restarts", "Duration", "Since"].map(
             |name| json!({"name": name, "type": if name == "Since" { "date" } else { "string" }}),
         );
-        let table = |columns: Value, cells: Value| json!({"kind": "Table", "columnDefinitions": columns, "rows": [{"cells": cells}]});
+        let table = |columns: Value, cells: Value| {
+            let rows = json!([{ "cells": cells }]);
+            json!({"kind": "Table", "columnDefinitions": columns, "rows": rows})
+        };
         let seen = normaliser
             .value(&table(json!(columns), json!(["5m", "5m10s", "2 (3h ago)", "42s", "3y2d"])));
         let hidden = json!(["5m", "<age>", "2 (<age> ago)", "42s", "<age>"]);

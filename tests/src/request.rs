@@ -8,6 +8,7 @@ use http::Method;
 use kube::client::Body;
 use serde_json::{Value, json};
 
+use crate::protobuf::{self, PROTOBUF};
 use crate::rights::Account;
 use crate::target::Who;
 
@@ -28,6 +29,8 @@ pub(crate) struct Request {
 enum Payload {
     Empty,
     Json(Value),
+    /// An object in protobuf: its fields as the transcript shows them, and its bytes.
+    Protobuf(Value, Vec<u8>),
     /// Bytes, and the words that stand for them in the transcript.
     Raw(Vec<u8>, String),
 }
@@ -90,6 +93,21 @@ impl Request {
         self
     }
 
+    /// Sends this object in protobuf; its fields have the names of the `.proto` file.
+    #[must_use]
+    pub(crate) fn protobuf(mut self, object: Value) -> Self {
+        let bytes = protobuf::body(&object);
+        self.payload = Payload::Protobuf(object, bytes);
+        self.content_type(PROTOBUF)
+    }
+
+    /// Sends these bytes as protobuf, whatever they are; `shown` stands for them.
+    #[must_use]
+    pub(crate) fn protobuf_bytes(mut self, bytes: Vec<u8>, shown: &str) -> Self {
+        self.payload = Payload::Raw(bytes, shown.to_owned());
+        self.content_type(PROTOBUF)
+    }
+
     /// Sets the content type of the body.
     #[must_use]
     pub(crate) fn content_type(self, value: &'static str) -> Self {
@@ -140,7 +158,7 @@ impl Request {
         let body = match &self.payload {
             Payload::Empty => Vec::new(),
             Payload::Json(value) => value.to_string().into_bytes(),
-            Payload::Raw(bytes, _) => bytes.clone(),
+            Payload::Raw(bytes, _) | Payload::Protobuf(_, bytes) => bytes.clone(),
         };
         builder.body(Body::from(body)).expect("a request of a case must be well-formed")
     }
@@ -163,7 +181,9 @@ impl Request {
         }
         match &self.payload {
             Payload::Empty => {}
-            Payload::Json(value) => extras.push(("send", value.clone())),
+            Payload::Json(value) | Payload::Protobuf(value, _) => {
+                extras.push(("send", value.clone()))
+            }
             Payload::Raw(_, shown) => extras.push(("send", json!(shown))),
         }
         extras

@@ -44,6 +44,11 @@ impl Signer {
         Self { seed, key: OnceLock::new() }
     }
 
+    /// Whether the server signed a token, be it still good or not.
+    pub(crate) fn signed(&self, token: &str) -> bool {
+        self.key().open(token).is_ok()
+    }
+
     fn key(&self) -> &SigningKey {
         self.key.get_or_init(|| SigningKey::from_seed(self.seed))
     }

@@ -14,6 +14,7 @@ use crate::accept;
 use crate::access::Access;
 use crate::auth::User;
 use crate::body::{self, Body};
+use crate::deprecation;
 use crate::discovery;
 use crate::failure::Failure;
 use crate::fault::Fault;
@@ -55,10 +56,6 @@ pub(crate) struct Call<'a> {
 const AGGREGATED_TYPE: HeaderValue = HeaderValue::from_static(
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
 );
-
-/// What every answer about endpoints warns of.
-const ENDPOINTS_WARNING: &str =
-    "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
 
 /// Subresources that real servers have and this one does not.
 const UNSUPPORTED_PARTS: [&str; 8] =
@@ -129,9 +126,7 @@ impl Call<'_> {
         if state.rbac.is_some() {
             state.sender = Some(self.user.clone());
         }
-        if target.kind.is("", "endpoints") {
-            self.warnings.borrow_mut().push(ENDPOINTS_WARNING.to_owned());
-        }
+        self.warnings.borrow_mut().extend(deprecation::warning(&state, &target));
         let response = self.verb(&mut state, &target);
         state.sender = None;
         state.settle();
@@ -348,7 +343,7 @@ impl Call<'_> {
             Method::GET => Written::value(StatusCode::OK, state.get_scale(target)?),
             Method::PUT => {
                 let dry_run = self.query.check_write("UpdateOptions")?;
-                let scale = self.value()?;
+                let scale = self.value(("autoscaling/v1", "Scale"))?;
                 state.update_scale(target, dry_run, self.writer(), |_| Ok(scale))?
             }
             Method::PATCH => {
@@ -364,8 +359,9 @@ impl Call<'_> {
         };
         let encoding = self.encoding(target)?;
         match &written.answer {
-            Answer::Value(scale) if let Some(table) = encoding.table_of(scale) => {
+            Answer::Value(scale) if let Some(mut table) = encoding.table_of(scale) => {
                 self.check_table(&encoding)?;
+                table.push(b'\n');
                 Ok(reply::json_body(body::whole(table)))
             }
             _ => self.reply(&written, &encoding),
@@ -374,7 +370,7 @@ impl Call<'_> {
 
     /// Puts a pod on a node, as a scheduler does.
     fn bind(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
-        let binding = self.value()?;
+        let binding = self.value(("v1", "Binding"))?;
         let dry_run = self.query.check_write("CreateOptions")?;
         state.bind(target, &binding, dry_run)?;
         Ok(reply::json(StatusCode::CREATED, &success()))
@@ -382,7 +378,7 @@ impl Call<'_> {
 
     /// Deletes a pod. Disruption budgets are not kept.
     fn evict(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
-        let eviction = self.value()?;
+        let eviction = self.value(("policy/v1", "Eviction"))?;
         let name = eviction["metadata"]["name"].as_str().unwrap_or_default();
         if !name.is_empty() && name != target.name {
             return Err(Failure::bad_request("name in URL does not match name in Eviction object"));
@@ -396,7 +392,8 @@ impl Call<'_> {
 
     /// Issues a token for a service account.
     fn token(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
-        let request = self.value()?.as_object().cloned().unwrap_or_default();
+        let request = self.value(("authentication.k8s.io/v1", "TokenRequest"))?;
+        let request = request.as_object().cloned().unwrap_or_default();
         let dry_run = self.query.check_write("CreateOptions")?;
         let answered = state.issue_token(target, request, dry_run)?;
         Ok(reply::json(StatusCode::CREATED, &answered))
@@ -438,15 +435,9 @@ impl Call<'_> {
         }));
     }
 
-    /// A body that is not an object of the target's kind.
-    fn value(&self) -> Result<Value, Failure> {
-        let read = decode::parse(&self.body, self.header(CONTENT_TYPE));
-        read.map(|read| read.value).map_err(|error| match error {
-            decode::ParseError::Media(failure) => failure,
-            decode::ParseError::Syntax(why) => {
-                Failure::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
-            }
-        })
+    /// A body that is not an object of the target's kind, but of this version and kind.
+    fn value(&self, expected: (&str, &str)) -> Result<Value, Failure> {
+        decode::parse_as(&self.body, self.header(CONTENT_TYPE), expected)
     }
 
     fn delete_options(&self) -> Result<DeleteOptions, Failure> {

@@ -198,16 +198,13 @@ impl Auth {
 
     /// Whom a token stands for. Without any tokens, everyone is everyone, unless roles decide.
     pub(crate) fn review(&self, token: &str) -> Option<User> {
-        if self.tokens.is_empty() && !self.uses_roles() {
-            return Some(self.owner());
-        }
-        self.user_of(token)
+        if self.takes_all() { Some(self.owner()) } else { self.user_of(token) }
     }
 
     /// From the token of a request, if it has one, to a user, or to a 401.
     pub(crate) fn authenticate(&self, token: Option<&str>) -> Result<User, Failure> {
         match token {
-            _ if self.tokens.is_empty() && !self.uses_roles() => Ok(self.owner()),
+            _ if self.takes_all() => Ok(self.owner()),
             // Somebody has to make the first role.
             None if self.tokens.is_empty() => Ok(self.owner()),
             None => Ok(User::anonymous()),
@@ -219,6 +216,11 @@ impl Auth {
     fn owner(&self) -> User {
         let owner = User::named("system:admin");
         if self.uses_roles() { owner.group(MASTERS) } else { owner }
+    }
+
+    /// Whether any token, and none, will do.
+    pub(crate) fn takes_all(&self) -> bool {
+        self.tokens.is_empty() && !self.uses_roles()
     }
 
     pub(crate) fn uses_roles(&self) -> bool {
@@ -249,6 +251,7 @@ impl fmt::Debug for Auth {
         f.debug_struct("Auth")
             .field("tokens", &self.tokens.len())
             .field("rules", &self.rules)
+            .field("mode", &self.mode)
             .finish()
     }
 }

@@ -3,14 +3,16 @@
 //! Pure functions from the registry to the documents, in both forms that clients ask for: the
 //! legacy ones, one document per group and version, and the aggregated one
 //! (`apidiscovery.k8s.io/v2`), everything at once. They are shaped as those of kube-apiserver
-//! v1.36.3, without the storage version hash, which needs the real server's hash of its own
-//! storage.
+//! v1.36.3.
 
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use ring::digest;
 use serde_json::{Map, Value, json};
 
-use crate::kinds::{Kind, Origin, Registered, Registry, Version};
+use crate::kinds::{Kind, Origin, Registered, Registry, Verbs, Version};
 
 /// The verbs of `/status` and `/scale`.
 const READ_AND_CHANGE: &[&str] = &["get", "patch", "update"];
@@ -107,6 +109,9 @@ fn legacy_resources(kind: &Kind, version: &Version) -> Vec<Value> {
         "verbs": kind.rules.verbs.names(kind.origin),
     });
     add_names(&mut resource, kind);
+    if kind.rules.verbs != Verbs::CreateOnly {
+        resource["storageVersionHash"] = json!(storage_hash(kind));
+    }
     let subresources = subresources(kind, version).into_iter().map(|sub| {
         let mut resource = Map::new();
         resource.insert("name".to_owned(), json!(format!("{}/{}", kind.plural, sub.name)));
@@ -187,6 +192,16 @@ fn add_names(resource: &mut Value, kind: &Kind) {
     }
 }
 
+/// What stands for the type that objects are stored as: clients see when it changes.
+fn storage_hash(kind: &Kind) -> String {
+    let group = kind.stored_as.map_or(&*kind.group, |(group, _)| group);
+    // Definitions are said to be stored in a version that is not served any more.
+    let version = if kind.is_crd() { "v1beta1" } else { &kind.storage().name };
+    let stored = format!("{group}/{version}/{}", kind.kind);
+    let hash = digest::digest(&digest::SHA256, stored.as_bytes());
+    BASE64_STANDARD.encode(&hash.as_ref()[..8])
+}
+
 /// What discovery says about a subresource.
 pub(crate) struct Subresource {
     /// Its name, as in `status`.
@@ -241,8 +256,7 @@ mod tests {
     use super::*;
     use crate::kinds::{Rules, Scale};
 
-    /// What kube-apiserver v1.36.3 answered, by path: without storage version hashes, without what
-    /// this server does not have, and with the two custom kinds of [`registry`].
+    /// What kube-apiserver v1.36.3 answered, by path: without what this server does not have, and with the two custom kinds of [`registry`].
     fn observed() -> Map<String, Value> {
         serde_json::from_str(include_str!("discovery/observed.json"))
             .expect("the observations must be JSON")

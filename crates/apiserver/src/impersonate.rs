@@ -6,7 +6,6 @@
 //! the request is about, and `impersonate:MODE` on the user.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use http::HeaderMap;
 use percent_encoding::percent_decode_str;
@@ -299,12 +298,11 @@ impl Wanted {
         }
         let mut extra = "map[string][]string(nil)".to_owned();
         if !self.extra.is_empty() {
-            extra = "map[string][]string{".to_owned();
-            for (at, (key, values)) in self.extra.iter().enumerate() {
-                let comma = if at == 0 { "" } else { ", " };
-                let _ = write!(extra, "{comma}{}:[]string{{{}}}", go_quote(key), list(values));
-            }
-            extra.push('}');
+            let each = self.extra.iter();
+            let shown: Vec<String> = each
+                .map(|(key, values)| format!("{}:[]string{{{}}}", go_quote(key), list(values)))
+                .collect();
+            extra = format!("map[string][]string{{{}}}", shown.join(", "));
         }
         format!(
             "&user.DefaultInfo{{Name:{}, UID:{}, Groups:{groups}, Extra:{extra}}}",

@@ -56,7 +56,7 @@ fn greet(listening: &Listening, kubeconfig: &std::path::Path) {
          \x20 export KUBECONFIG={kubeconfig}\n\
          \x20 kubectl get --raw /api/v1/namespaces\n\
          \x20 echo '{{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{{\"name\":\"hello\"}},\"data\":{{\"a\":\"1\"}}}}' | \
-         kubectl apply --validate=false -f -\n\
+         kubectl apply -f -\n\
          \x20 kubectl get configmaps --watch --output-watch-events &\n\
          \x20 kubectl patch configmap hello --type=merge -p '{{\"data\":{{\"a\":\"2\"}}}}'\n\
          \x20 kubectl delete configmap hello\n\n\

@@ -196,7 +196,7 @@ impl Encoding {
     /// A value that is not stored, such as a scale, as a table; none if no table is asked for.
     pub(crate) fn table_of(&self, object: &Value) -> Option<Vec<u8>> {
         let mut out = Vec::new();
-        self.table()?.write(object, &mut out, |out| {
+        self.table()?.write(object.clone(), &mut out, |out| {
             let (kind, api_version) = self.type_meta();
             let metadata = &object["metadata"];
             // The end of the initial events is told whatever is to be included.
@@ -220,7 +220,7 @@ impl Encoding {
     pub(crate) fn write(&self, object: &Stored, out: &mut Vec<u8>) {
         if let Some(table) = &self.table {
             let value = Value::Object(object.value());
-            return table.write(&value, out, |out| self.write_included(object, out));
+            return table.write(value, out, |out| self.write_included(object, out));
         }
         out.extend_from_slice(&self.prefix);
         self.write_body(object, out);
@@ -230,7 +230,7 @@ impl Encoding {
     pub(crate) fn write_item(&self, object: &Stored, out: &mut Vec<u8>) {
         if let Some(table) = &self.table {
             let value = Value::Object(object.value());
-            return table.write_row(&value, out, |out| self.write_included(object, out));
+            return table.write_row(value, out, |out| self.write_included(object, out));
         }
         out.extend_from_slice(&self.item_prefix);
         self.write_body(object, out);

@@ -1,4 +1,4 @@
-//! OpenAPI v3: what the server tells clients about the fields of its kinds and about its paths.
+//! `OpenAPI` v3: what the server tells clients about the fields of its kinds and about its paths.
 //!
 //! `/openapi/v3` names one document for each group and version, with a hash of its content;
 //! kubectl reads the documents that it needs for `apply`, `diff` and `explain`. [`document`]
@@ -17,6 +17,7 @@ mod operation;
 mod paths;
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 pub(crate) use self::answer::answer;
@@ -35,19 +36,21 @@ pub(crate) struct Document {
     pub(crate) hash: String,
 }
 
+/// Group and version.
+type Name = (String, String);
+
 /// The documents that definitions have a part in, each with the definitions as they were then.
 #[derive(Debug, Default)]
-pub(crate) struct Cache(BTreeMap<(String, String), (Vec<Value>, Arc<Document>)>);
+pub(crate) struct Cache(BTreeMap<Name, (Vec<Value>, Arc<Document>)>);
 
-/// The documents that only built-in kinds have a part in, by group and version.
-static BUILT_IN: LazyLock<Mutex<BTreeMap<(String, String), Arc<Document>>>> =
-    LazyLock::new(Mutex::default);
+/// The documents that only built-in kinds have a part in.
+static BUILT_IN: LazyLock<Mutex<BTreeMap<Name, Arc<Document>>>> = LazyLock::new(Mutex::default);
 
 impl State {
     /// `/openapi/v3`: all documents.
     pub(crate) fn openapi_index(&mut self) -> Value {
         let groups = self.registry.groups();
-        let named: Vec<(String, String)> = groups
+        let named: Vec<Name> = groups
             .iter()
             .flat_map(|group| {
                 let versions = group.versions().into_iter();
@@ -89,6 +92,8 @@ impl State {
             return Some(Arc::clone(document));
         }
         let document = make(found, version, &definitions);
+        let registry = &self.registry;
+        self.openapi.0.retain(|(group, _), _| registry.group(group).is_some());
         self.openapi.0.insert(key, (definitions, Arc::clone(&document)));
         Some(document)
     }
@@ -96,8 +101,10 @@ impl State {
 
 fn make(group: &Group, version: &str, definitions: &[Value]) -> Arc<Document> {
     let content = document::document(group, version, definitions).to_string();
-    let hash = digest::digest(&digest::SHA512, content.as_bytes());
-    let hash = hash.as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
+    let mut hash = String::new();
+    for byte in digest::digest(&digest::SHA512, content.as_bytes()).as_ref() {
+        let _ = write!(hash, "{byte:02X}");
+    }
     Arc::new(Document { content: content.into(), hash })
 }
 

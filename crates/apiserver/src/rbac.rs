@@ -80,9 +80,9 @@ impl Rbac {
         }
         let mut problems = Vec::new();
         for grant in self.index.grants(user, request.namespace()) {
-            match grant.rules {
+            match &grant.rules {
                 Ok(rules) if rules.iter().any(|rule| rule.allows(request)) => {
-                    let reason = format!("RBAC: allowed by {}", grant.source);
+                    let reason = format!("RBAC: allowed by {}", grant.source());
                     return Decision { allowed: true, reason };
                 }
                 Ok(_) => {}

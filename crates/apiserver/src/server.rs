@@ -85,6 +85,14 @@ impl ApiServer {
         ApiService::new(self.shared.clone())
     }
 
+    /// The same for somebody with a bearer token: it goes with every request that has none.
+    ///
+    /// # Panics
+    /// If the token has characters that a header cannot have.
+    pub fn service_with_token(&self, token: &str) -> ApiService {
+        self.service().with_token(token)
+    }
+
     /// The fault rules.
     pub fn faults(&self) -> &Faults {
         &self.shared.faults
@@ -125,7 +133,7 @@ impl ApiServer {
         state.registry.go_back_to(&snapshot.registry);
         state.served = snapshot.served.clone();
         state.owners = snapshot.owners.clone();
-        state.rbac = snapshot.rbac.clone();
+        state.rbac.clone_from(&snapshot.rbac);
     }
 }
 

@@ -61,6 +61,9 @@ pub(crate) struct TableWriter {
     version: TableVersion,
     printer: Printer,
     clock: WallClock,
+    /// `kind` and `apiVersion` of the objects, which are stored without. Only columns of custom
+    /// kinds can show them.
+    type_meta: Option<(String, String)>,
     /// Whether the next table says what its columns are: in a watch only the first one does.
     with_columns: bool,
 }
@@ -146,9 +149,11 @@ impl TableWriter {
         of: &Version,
         subresource: &str,
     ) -> Self {
-        let printer =
-            if subresource == "scale" { Printer::of_scale(kind) } else { Printer::of(kind, of) };
-        Self { version, printer, clock, with_columns: true }
+        let is_scale = subresource == "scale";
+        let printer = if is_scale { Printer::of_scale(kind) } else { Printer::of(kind, of) };
+        let shows_type_meta = !is_scale && !kind.is_builtin();
+        let type_meta = shows_type_meta.then(|| (kind.kind.clone(), kind.api_version(&of.name)));
+        Self { version, printer, clock, type_meta, with_columns: true }
     }
 
     /// From here on, tables do not say again what their columns are.
@@ -175,14 +180,18 @@ impl TableWriter {
     /// Appends the row of an object; `write_object` appends what comes with it.
     pub(crate) fn write_row(
         &self,
-        object: &Value,
+        mut object: Value,
         out: &mut Vec<u8>,
         write_object: impl FnOnce(&mut Vec<u8>),
     ) {
-        let cells = self.printer.cells(object, Now(self.clock.timestamp()));
+        if let Some((kind, api_version)) = &self.type_meta {
+            object["kind"] = kind.as_str().into();
+            object["apiVersion"] = api_version.as_str().into();
+        }
+        let cells = self.printer.cells(&object, Now(self.clock.timestamp()));
         out.extend_from_slice(b"{\"cells\":");
         out.extend_from_slice(cells.to_string().as_bytes());
-        let conditions = self.printer.conditions(object);
+        let conditions = self.printer.conditions(&object);
         if !conditions.is_null() {
             out.extend_from_slice(format!(",\"conditions\":{conditions}").as_bytes());
         }
@@ -194,7 +203,7 @@ impl TableWriter {
     /// Appends a table with one row.
     pub(crate) fn write(
         &self,
-        object: &Value,
+        object: Value,
         out: &mut Vec<u8>,
         write_object: impl FnOnce(&mut Vec<u8>),
     ) {

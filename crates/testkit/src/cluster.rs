@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::Request;
 use serde_json::{Value, json};
-use windlass_apiserver::ApiServer;
+use windlass_apiserver::{ApiServer, Authorization};
 
 use crate::{Error, RealCluster};
 
@@ -38,6 +38,12 @@ impl TestCluster {
     /// A new embedded API server, with nothing in it but the namespaces that every cluster has.
     pub fn embedded() -> Self {
         Self::on(ApiServer::new())
+    }
+
+    /// The same where roles decide, as on the real cluster: [accounts](Self::account) have the
+    /// rights that they are given, and no others.
+    pub fn embedded_with_roles() -> Self {
+        Self::on(ApiServer::builder().authorization(Authorization::Rbac).build())
     }
 
     /// An embedded API server that was built otherwise, with tokens or a seed.
@@ -144,7 +150,19 @@ pub fn real_tier_is_on() -> bool {
 /// # Panics
 /// If the test does, or if the real cluster was asked for and does not start.
 pub async fn on_each_cluster(test: impl AsyncFn(TestCluster)) {
-    test(TestCluster::embedded()).await;
+    run_on(TestCluster::embedded(), test).await;
+}
+
+/// The same with an embedded cluster where roles decide, as they do on the real one.
+///
+/// # Panics
+/// As [`on_each_cluster`].
+pub async fn on_each_cluster_with_roles(test: impl AsyncFn(TestCluster)) {
+    run_on(TestCluster::embedded_with_roles(), test).await;
+}
+
+async fn run_on(embedded: TestCluster, test: impl AsyncFn(TestCluster)) {
+    test(embedded).await;
     if !real_tier_is_on() {
         println!("skipped on a real kube-apiserver: run `cargo xtask test --real`");
         return;

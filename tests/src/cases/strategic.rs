@@ -57,7 +57,7 @@ async fn patch(t: &mut Script, path: &str, change: Value, parts: &[&str]) {
 
 /// A patch of the pod of a deployment.
 fn of_pod(spec: Value) -> Value {
-    json!({"spec": {"template": {"spec": spec}}})
+    with(json!({}), "/spec/template/spec", spec)
 }
 
 pub(super) async fn strategic_patch_merges_containers_by_name(t: &mut Script) {

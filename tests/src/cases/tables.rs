@@ -1,17 +1,20 @@
 //! Tables, which are what `kubectl get` prints: how they are asked for, and what comes back.
 //!
-//! What stands in the cells is the matter of the modules below: [`pods`], the other [`builtins`],
-//! and [`custom`] resources.
+//! What stands in the cells is the matter of the modules below: [`pods`], [`workloads`], the other
+//! [`builtins`], and [`custom`] resources.
 
 mod builtins;
 mod custom;
+mod objects;
 mod pods;
+mod workloads;
 
 use serde_json::{Value, json};
 
 pub(super) use self::builtins::*;
 pub(super) use self::custom::*;
 pub(super) use self::pods::*;
+pub(super) use self::workloads::*;
 use crate::Script;
 use crate::answer::Answer;
 use crate::fixtures::{GADGETS, configmap, deployment, gadget, labelled_configmap, pod, widget};
@@ -183,7 +186,8 @@ pub(super) async fn table_or_something_else(t: &mut Script) {
         "application/json,application/json;as=Table;v=v1;g=meta.k8s.io",
         "image/png,application/json;as=Table;v=v1;g=meta.k8s.io",
         "application/json;as=Table;v=v7;g=meta.k8s.io,application/json",
-        "application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json;as=Table;v=v1;g=meta.k8s.io",
+        "application/json;as=Table;v=v1beta1;g=meta.k8s.io,\
+         application/json;as=Table;v=v1;g=meta.k8s.io",
         "*/*;as=Table;v=v1;g=meta.k8s.io",
         "application/json; as=Table; g=meta.k8s.io; v=v1",
     ] {

@@ -1,5 +1,7 @@
 //! Aggregated cluster roles are filled with the rules of the roles that they select.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use crate::object::Key;
@@ -7,18 +9,23 @@ use crate::rbac::index::GROUP;
 use crate::selector::label::LabelSelector;
 use crate::state::State;
 
+/// Rounds in which aggregated roles are filled. People aggregate in two or three steps; whoever
+/// builds a longer chain of roles waits for the next change of one.
+const ROUNDS_MAX: usize = 64;
+
 impl State {
     /// Fills all aggregated roles, if a cluster role has changed since they were filled last.
     ///
-    /// One may select another, so it takes rounds. As many as there are roles are enough, unless
-    /// roles select each other in a circle: then rules may go round for ever, and do so on a real
+    /// One may select another, so it takes rounds. They go backwards: of the default roles, `admin`
+    /// selects `edit`, and that one `view`. As many rounds as there are roles are enough, unless
+    /// roles select each other in a circle: then rules may go round for ever, as they do on a real
     /// cluster.
     pub(super) fn aggregate_roles(&mut self) {
         let Some(names) = self.rbac.as_ref().and_then(|rbac| rbac.stale_aggregates()) else {
             return;
         };
-        for _ in 0..=names.len() {
-            let changed = names.iter().filter(|name| self.fill_role(name)).count();
+        for _ in 0..=names.len().min(ROUNDS_MAX) {
+            let changed = names.iter().rev().filter(|name| self.fill_role(name)).count();
             if changed == 0 {
                 break;
             }
@@ -37,12 +44,12 @@ impl State {
         let Some(role) = self.store.get(kind.storage, &key).map(|role| role.value()) else {
             return false;
         };
-        let mut rules: Vec<Value> = Vec::new();
+        let (mut rules, mut seen) = (Vec::new(), BTreeSet::new());
         for selector in selectors(&role) {
             for (other, object) in self.store.objects(kind.storage, "") {
                 if *other != key && selector.matches(&object.labels) {
                     for rule in rules_of(&object.value()) {
-                        if !rules.contains(&rule) {
+                        if seen.insert(rule.to_string()) {
                             rules.push(rule);
                         }
                     }

@@ -29,7 +29,8 @@ pub(crate) fn answer(
     let mut response = match &expected {
         Some(hash) if *hash != document.hash => {
             let there = format!("{path}?hash={}", document.hash);
-            with(empty(StatusCode::MOVED_PERMANENTLY), LOCATION, &there)
+            let moved = with(empty(StatusCode::MOVED_PERMANENTLY), LOCATION, &there);
+            with(moved, CONTENT_TYPE, JSON)
         }
         _ if header(IF_NONE_MATCH).is_some_and(|known| known.contains(&tag)) => {
             empty(StatusCode::NOT_MODIFIED)

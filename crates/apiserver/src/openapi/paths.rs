@@ -177,7 +177,7 @@ const _: () = assert!(META.len() + ".Status".len() == STATUS.len());
 impl Place<'_> {
     /// The path with its operations. Parameters that all of them have are those of the path.
     fn item(self) -> (String, Value) {
-        let first = self.operations.first().map(|operation| operation.parameters());
+        let first = self.operations.first().map(Operation::parameters);
         let mut common = first.unwrap_or_default();
         for operation in &self.operations {
             let own = operation.parameters();

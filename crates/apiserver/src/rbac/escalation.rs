@@ -16,6 +16,10 @@ use crate::target::Target;
 
 type Object = Map<String, Value>;
 
+/// How many combinations of verb, group, resource and name are compared. A body can hold lists
+/// whose combinations no memory can.
+const PIECES_MAX: usize = 100_000;
+
 /// Fields of `metadata` that the garbage collector writes, for which it needs no further rights.
 const GARBAGE_FIELDS: [&str; 3] = ["finalizers", "managedFields", "ownerReferences"];
 
@@ -60,7 +64,7 @@ impl Rbac {
         if self.decide(user, &escalate).allowed {
             return Ok(());
         }
-        let rules = PolicyRule::list(&Value::Object(new.clone()));
+        let rules = PolicyRule::list(new);
         self.check_holds(user, target, &rules, new)?;
         // An aggregated role can come to hold anything.
         if aggregates(new) || old.is_some_and(aggregates) {
@@ -110,21 +114,27 @@ impl Rbac {
         wanted: &[PolicyRule],
         new: &Object,
     ) -> Result<(), Failure> {
+        let size = wanted.iter().map(PolicyRule::size).fold(0, usize::saturating_add);
+        if size > PIECES_MAX {
+            return Err(Failure::too_large(&format!(
+                "the rules allow {size} combinations of verbs and objects, and {PIECES_MAX} can be \
+                 compared with the rights of their writer"
+            )));
+        }
         let (held, lost) = self.rules_of(user, &target.namespace);
         let missing = missing(&held, wanted);
         if missing.is_empty() {
             return Ok(());
         }
-        let mut why = format!(
-            "user {} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
+        let problems = lost.iter().map(|missing| missing.message_for(&target.kind.plural));
+        let problem = aggregate(problems).map(|why| format!("; resolution errors: [{why}]"));
+        let why = format!(
+            "user {} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}{}",
             go_quote(&user.name),
             quoted_list(&user.groups),
-            missing.join("\n")
+            missing.join("\n"),
+            problem.unwrap_or_default()
         );
-        let problems = lost.iter().map(|missing| missing.message_for(&target.kind.plural));
-        if let Some(problem) = aggregate(problems) {
-            why += &format!("; resolution errors: [{problem}]");
-        }
         Err(refusal(target, new, &why))
     }
 }

@@ -49,9 +49,24 @@ pub(crate) struct RoleRef {
 
 /// The rules that one binding gives to a user, or that there are none.
 pub(crate) struct Grant<'a> {
-    /// `ClusterRoleBinding "b" of ClusterRole "r" to User "u"`
-    pub(crate) source: String,
+    key: Key,
+    binding: &'a Binding,
+    /// The first subject of the binding that is the user, as it is described.
+    subject: &'a str,
     pub(crate) rules: Result<&'a [PolicyRule], Missing>,
+}
+
+impl Grant<'_> {
+    /// `ClusterRoleBinding "b" of ClusterRole "r" to User "u"`
+    pub(crate) fn source(&self) -> String {
+        let (kind, name) = match self.key.namespace() {
+            "" => ("ClusterRoleBinding", self.key.name().to_owned()),
+            namespace => ("RoleBinding", format!("{}/{namespace}", self.key.name())),
+        };
+        let role = &self.binding.role;
+        let (name, role_name) = (go_quote(&name), go_quote(&role.name));
+        format!("{kind} {name} of {} {role_name} to {}", role.kind, self.subject)
+    }
 }
 
 /// A role that is bound and not there.
@@ -91,7 +106,7 @@ impl Index {
             return;
         }
         self.forget(kind, key);
-        let rules = || PolicyRule::list(&Value::Object(object.clone())).into();
+        let rules = || PolicyRule::list(object).into();
         match kind.plural.as_str() {
             "clusterroles" => drop(self.cluster_roles.insert(key.name().to_owned(), rules())),
             "roles" => drop(self.roles.insert(key.clone(), rules())),
@@ -154,9 +169,8 @@ impl Index {
         let keys = names.into_iter().map(|name| Key::new(scope, name));
         keys.filter_map(|key| self.bindings.get(&key).map(|binding| (key, binding)))
             .filter_map(|(key, binding)| {
-                let (_, shown) = binding.subjects.iter().find(|(one, _)| who.contains(one))?;
-                let source = binding.describe(&key, shown);
-                Some(Grant { source, rules: self.rules(&binding.role, scope) })
+                let (_, subject) = binding.subjects.iter().find(|(one, _)| who.contains(one))?;
+                Some(Grant { key, binding, subject, rules: self.rules(&binding.role, scope) })
             })
             .collect()
     }
@@ -195,16 +209,5 @@ impl Subject {
     fn all_of(user: &User) -> Vec<Self> {
         let groups = user.groups.iter().cloned().map(Self::Group);
         std::iter::once(Self::User(user.name.clone())).chain(groups).collect()
-    }
-}
-
-impl Binding {
-    fn describe(&self, key: &Key, subject: &str) -> String {
-        let (kind, name) = match key.namespace() {
-            "" => ("ClusterRoleBinding", key.name().to_owned()),
-            namespace => ("RoleBinding", format!("{}/{namespace}", key.name())),
-        };
-        let (name, role) = (go_quote(&name), go_quote(&self.role.name));
-        format!("{kind} {name} of {} {role} to {subject}", self.role.kind)
     }
 }

@@ -1,6 +1,8 @@
 //! One rule of a role, and what it allows: pure functions of a rule and a request.
 
-use serde_json::Value;
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
 
 use crate::field_error::go_quote;
 
@@ -51,7 +53,7 @@ impl Attributes<'_> {
 
 impl PolicyRule {
     /// The rules of a stored role. What is of the wrong type allows nothing.
-    pub(crate) fn list(role: &Value) -> Vec<Self> {
+    pub(crate) fn list(role: &Map<String, Value>) -> Vec<Self> {
         let rules = role.get("rules").and_then(Value::as_array);
         rules.into_iter().flatten().map(Self::read).collect()
     }
@@ -96,39 +98,38 @@ impl PolicyRule {
         self.resource_names.is_empty() || self.resource_names.iter().any(|named| named == name)
     }
 
+    /// How many [pieces](Self::pieces) the rule has.
+    pub(crate) fn size(&self) -> usize {
+        let names = self.resource_names.len().max(1);
+        let resources = [self.api_groups.len(), self.resources.len(), names];
+        let objects = resources.into_iter().fold(1, usize::saturating_mul);
+        self.verbs.len().saturating_mul(objects.saturating_add(self.non_resource_urls.len()))
+    }
+
     /// The rule in pieces of one verb, group, resource and name each.
-    fn pieces(&self) -> Vec<Self> {
+    fn pieces(&self) -> impl Iterator<Item = Self> + '_ {
         let one = |text: &String| vec![text.clone()];
-        let mut pieces = Vec::new();
-        for group in &self.api_groups {
-            for resource in &self.resources {
-                for verb in &self.verbs {
-                    let piece = Self {
-                        verbs: one(verb),
-                        api_groups: one(group),
-                        resources: one(resource),
-                        ..Self::default()
-                    };
-                    let names = self.resource_names.iter();
-                    let named = names
-                        .map(|name| Self { resource_names: vec![name.clone()], ..piece.clone() });
-                    pieces.extend(named);
-                    if self.resource_names.is_empty() {
-                        pieces.push(piece);
-                    }
-                }
-            }
-        }
-        for url in &self.non_resource_urls {
-            for verb in &self.verbs {
-                pieces.push(Self {
-                    verbs: one(verb),
-                    non_resource_urls: one(url),
+        let names = move || {
+            let unnamed = self.resource_names.is_empty().then(Vec::new);
+            unnamed.into_iter().chain(self.resource_names.iter().map(one))
+        };
+        let objects = self.api_groups.iter().flat_map(move |group| {
+            self.resources.iter().flat_map(move |resource| {
+                names().map(move |resource_names| Self {
+                    api_groups: one(group),
+                    resources: one(resource),
+                    resource_names,
                     ..Self::default()
-                });
-            }
-        }
-        pieces
+                })
+            })
+        });
+        let urls = self
+            .non_resource_urls
+            .iter()
+            .map(move |url| Self { non_resource_urls: one(url), ..Self::default() });
+        objects.chain(urls).flat_map(move |object| {
+            self.verbs.iter().map(move |verb| Self { verbs: one(verb), ..object.clone() })
+        })
     }
 
     /// Whether everything that a piece allows is allowed by this rule.
@@ -176,23 +177,24 @@ impl PolicyRule {
 /// The pieces of `wanted` that `held` does not cover, described in order: one line for each
 /// resource and name, with all the verbs that are missing.
 pub(crate) fn missing(held: &[PolicyRule], wanted: &[PolicyRule]) -> Vec<String> {
-    let mut compact: Vec<PolicyRule> = Vec::new();
+    let mut verbs: BTreeMap<[Vec<String>; 3], Vec<String>> = BTreeMap::new();
+    let mut lines = Vec::new();
     for piece in wanted.iter().flat_map(PolicyRule::pieces) {
         if held.iter().any(|rule| rule.covers(&piece)) {
             continue;
         }
-        let same = |other: &&mut PolicyRule| {
-            piece.non_resource_urls.is_empty()
-                && other.api_groups == piece.api_groups
-                && other.resources == piece.resources
-                && other.resource_names == piece.resource_names
-        };
-        match compact.iter_mut().find(same) {
-            Some(rule) => rule.verbs.extend(piece.verbs),
-            None => compact.push(piece),
+        if piece.non_resource_urls.is_empty() {
+            let object = [piece.api_groups, piece.resources, piece.resource_names];
+            verbs.entry(object).or_default().extend(piece.verbs);
+        } else {
+            lines.push(piece.describe());
         }
     }
-    let mut lines: Vec<String> = compact.iter().map(PolicyRule::describe).collect();
+    for ([api_groups, resources, resource_names], verbs) in verbs {
+        let rule =
+            PolicyRule { verbs, api_groups, resources, resource_names, ..PolicyRule::default() };
+        lines.push(rule.describe());
+    }
     lines.sort();
     lines.dedup();
     lines

@@ -7,7 +7,7 @@ use super::index::Index;
 use super::rule::{Attributes, On, PolicyRule, missing};
 use super::{MASTERS, Rbac, aggregate};
 use crate::auth::User;
-use crate::kinds::{Kind, builtin};
+use crate::kinds::{Kind, builtin, default_builtin, validate_builtin};
 use crate::object::Key;
 
 fn texts(list: &[&str]) -> Vec<String> {
@@ -116,6 +116,19 @@ fn members_of_masters_may_do_everything() {
     let decision = Rbac::default().decide(&master, &on("dance", "x", "y", ""));
     assert!(decision.allowed);
     assert!(!Rbac::default().decide(&User::named("bob"), &on("get", "", "pods", "")).allowed);
+}
+
+#[test]
+fn default_roles_are_valid_and_complete() {
+    for (plural, object) in super::defaults::recorded() {
+        let (kind, mut value) = (kind(plural), Value::Object(object));
+        assert_eq!(validate_builtin(&kind, &value), [], "{value}");
+        let before = value.clone();
+        default_builtin(&kind, &mut value, true);
+        if before.get("aggregationRule").is_none() {
+            assert_eq!(value, before);
+        }
+    }
 }
 
 /// What the documentation says, written down without a thought for speed: some verb, some group

@@ -106,7 +106,44 @@ pub(super) fn of(group: &str, plural: &str) -> &'static BuiltIn {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// Fields that cells are made of, for objects that nobody validated.
+    const FIELDS: &str = "(metadata|spec|status|template|containers|initContainers|name|phase|\
+                          containerStatuses|initContainerStatuses|state|terminated|conditions|\
+                          type|ports|rules|subsets|addresses|metrics|target|hard|used|labels|\
+                          creationTimestamp|restartCount|selector|matchExpressions|series)";
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            "[a-z:/]{0,4}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(5, 40, 5, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::hash_map(FIELDS, inner, 0..5)
+                    .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_object_has_a_cell_for_every_column(object in any_json()) {
+            let now = Now("2026-01-01T00:00:00Z".parse().expect("a time"));
+            for kind in crate::kinds::builtin() {
+                let printer = of(&kind.group, &kind.plural);
+                let cells = (printer.cells)(&object, now);
+                prop_assert_eq!(cells.as_array().map(Vec::len), Some(printer.columns.len()));
+                (printer.conditions)(&object);
+            }
+        }
+    }
 
     /// A kind with too few or too many cells for its columns would shift what people read.
     #[test]

@@ -5,8 +5,8 @@
 //! their dots, an index out of bounds is an error, and numbers of different types are not
 //! comparable. No crate reads it. [`parse`] makes nodes of a text, [`eval`] walks them.
 //!
-//! Bounds: nodes nest as deep as a filter in a union, and evaluation gives up when a path with
-//! many wildcards finds more than [`eval::VALUES_MAX`] values.
+//! Bounds: nodes nest as deep as a filter in a union, and a path that looks at more than
+//! [`eval::VALUES_MAX`] values finds nothing.
 
 mod eval;
 mod parse;

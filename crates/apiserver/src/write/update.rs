@@ -40,11 +40,11 @@ impl State {
         tracking: Tracking<'_>,
         object: Map<String, Value>,
     ) -> Result<Written, Failure> {
+        check_name(target, &object)?;
         let held = self.store.get(target.kind.storage, &target.key());
         let unversioned = matches!(text(&object, "resourceVersion"), "" | "0");
         let creates = target.kind.rules.create_on_update && target.subresource.is_empty();
         if held.is_none() && unversioned && creates {
-            check_name(target, &object)?;
             return self.create(target, object, dry_run, tracking);
         }
         if let Some(held) = held {

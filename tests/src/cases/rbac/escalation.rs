@@ -46,8 +46,8 @@ pub(in crate::cases) async fn role_cannot_grow_beyond_its_writer(t: &mut Script)
     t.given(t.roles(), role("Role", "r", &[rule("", &["configmaps"], &["get"])])).await;
     let path = format!("{}/r", t.roles());
     let more = [rule("", &["secrets"], &["get"])];
-    let patch = Request::patch(&path, MERGE_PATCH, json!({"rules": more}));
-    t.send(patch.by_account(&me)).await;
+    let change = Request::patch(&path, MERGE_PATCH, json!({"rules": more}));
+    t.send(change.by_account(&me)).await;
     let put = Request::new(Method::PUT, &path).json(role("Role", "r", &more));
     t.send(put.by_account(&me)).await;
     let forced = Script::applying(format!("{path}?force=true"), "me", role("Role", "r", &more));
@@ -92,8 +92,8 @@ pub(in crate::cases) async fn binding_grants_only_what_its_writer_holds(t: &mut 
     }
     t.given(t.role_bindings(), binding("RoleBinding", "old", ("Role", "more"), &[])).await;
     let path = format!("{}/old", t.role_bindings());
-    let patch = Request::patch(&path, MERGE_PATCH, json!({"subjects": [subject]}));
-    t.send(patch.by_account(&me)).await;
+    let change = Request::patch(&path, MERGE_PATCH, json!({"subjects": [subject]}));
+    t.send(change.by_account(&me)).await;
     t.get(&path).await;
 }
 

@@ -10,7 +10,7 @@ use crate::target::Who;
 
 const SELF: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
-fn review(kind: &str, spec: Value) -> Value {
+fn review(kind: &str, spec: &Value) -> Value {
     json!({"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec})
 }
 
@@ -27,7 +27,7 @@ pub(in crate::cases) async fn review_names_the_binding_that_allows(t: &mut Scrip
     let ask = |user: &str, on: &Value| {
         Request::post(
             ACCESS_REVIEWS,
-            review("SubjectAccessReview", json!({"user": user, "resourceAttributes": on})),
+            review("SubjectAccessReview", &json!({"user": user, "resourceAttributes": on})),
         )
     };
     t.send(ask(&me.user(), &maps)).await;
@@ -38,12 +38,12 @@ pub(in crate::cases) async fn review_names_the_binding_that_allows(t: &mut Scrip
     t.wait_until(ask(&name, &nodes), "allowed", allowed).await;
     let groups = review(
         "SubjectAccessReview",
-        json!({"groups": ["a", "system:masters"], "resourceAttributes": nodes}),
+        &json!({"groups": ["a", "system:masters"], "resourceAttributes": nodes}),
     );
     t.post(ACCESS_REVIEWS, groups).await;
     let path = json!({"user": "x", "groups": ["system:authenticated"],
                       "nonResourceAttributes": {"verb": "get", "path": "/apis/apps"}});
-    t.post(ACCESS_REVIEWS, review("SubjectAccessReview", path)).await;
+    t.post(ACCESS_REVIEWS, review("SubjectAccessReview", &path)).await;
 }
 
 pub(in crate::cases) async fn reviews_that_are_refused(t: &mut Script) {
@@ -55,13 +55,13 @@ pub(in crate::cases) async fn reviews_that_are_refused(t: &mut Script) {
         json!({"resourceAttributes": on}),
         json!({"user": "x", "resourceAttributes": on, "nonResourceAttributes": path}),
     ] {
-        t.post(ACCESS_REVIEWS, review("SubjectAccessReview", spec.clone())).await;
-        t.post(SELF, review("SelfSubjectAccessReview", spec)).await;
+        t.post(ACCESS_REVIEWS, review("SubjectAccessReview", &spec)).await;
+        t.post(SELF, review("SelfSubjectAccessReview", &spec)).await;
     }
-    let named = review("SubjectAccessReview", json!({"user": "x", "resourceAttributes": on}));
+    let named = review("SubjectAccessReview", &json!({"user": "x", "resourceAttributes": on}));
     t.refused(Request::post(ACCESS_REVIEWS, with(named, "/metadata/name", json!("a")))).await;
     let spec = json!({"user": "x", "resourceAttributes": on});
-    let ask = Request::post(ACCESS_REVIEWS, review("SubjectAccessReview", spec));
+    let ask = Request::post(ACCESS_REVIEWS, review("SubjectAccessReview", &spec));
     t.send(ask.by(Who::Bob)).await;
 }
 
@@ -74,11 +74,11 @@ pub(in crate::cases) async fn local_review_is_about_its_namespace(t: &mut Script
         let on = json!({"verb": "get", "resource": "configmaps", "namespace": namespace});
         json!({"user": me.user(), "resourceAttributes": on})
     };
-    t.post(&reviews, review("LocalSubjectAccessReview", spec(&own))).await;
-    t.post(&reviews, review("LocalSubjectAccessReview", spec(""))).await;
-    t.post(&reviews, review("LocalSubjectAccessReview", spec("default"))).await;
+    t.post(&reviews, review("LocalSubjectAccessReview", &spec(&own))).await;
+    t.post(&reviews, review("LocalSubjectAccessReview", &spec(""))).await;
+    t.post(&reviews, review("LocalSubjectAccessReview", &spec("default"))).await;
     let path = json!({"user": "x", "nonResourceAttributes": {"verb": "get", "path": "/x"}});
-    t.post(&reviews, review("LocalSubjectAccessReview", path)).await;
+    t.post(&reviews, review("LocalSubjectAccessReview", &path)).await;
 }
 
 pub(in crate::cases) async fn everyone_may_ask_about_themselves(t: &mut Script) {
@@ -97,13 +97,13 @@ pub(in crate::cases) async fn everyone_may_ask_about_themselves(t: &mut Script) 
         json!({"nonResourceAttributes": {"verb": "get", "path": "/healthz"}}),
         json!({"nonResourceAttributes": {"verb": "get", "path": "/metrics"}}),
     ] {
-        let ask = Request::post(SELF, review("SelfSubjectAccessReview", spec));
+        let ask = Request::post(SELF, review("SelfSubjectAccessReview", &spec));
         // Several bindings allow this path, and the real server names any of them.
         let parts = &["/status/allowed", "/spec"];
         t.pick(ask.by_account(&me), parts).await;
     }
     let spec = on("get", "configmaps", "a");
-    let ask = Request::post(SELF, review("SelfSubjectAccessReview", spec));
+    let ask = Request::post(SELF, review("SelfSubjectAccessReview", &spec));
     t.send(ask.clone().by_account(&me)).await;
     t.send(ask.by(Who::Anonymous)).await;
 }
@@ -114,7 +114,7 @@ pub(in crate::cases) async fn rules_of_a_user_are_listed(t: &mut Script) {
     let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
     for namespace in [t.ns().to_owned(), "default".to_owned()] {
         let spec = json!({"namespace": namespace});
-        let ask = Request::post(path, review("SelfSubjectRulesReview", spec));
+        let ask = Request::post(path, review("SelfSubjectRulesReview", &spec));
         for request in [ask.clone().by_account(&me), ask.by(Who::Bob)] {
             let parts = ["/metadata", "/spec", "/status/incomplete"];
             let answer = t.pick(request, &parts).await;
@@ -127,5 +127,5 @@ pub(in crate::cases) async fn rules_of_a_user_are_listed(t: &mut Script) {
             }
         }
     }
-    t.post(path, review("SelfSubjectRulesReview", json!({}))).await;
+    t.post(path, review("SelfSubjectRulesReview", &json!({}))).await;
 }

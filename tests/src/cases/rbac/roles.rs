@@ -293,31 +293,31 @@ pub(in crate::cases) async fn view_edit_and_admin_do_what_they_say(t: &mut Scrip
 
 pub(in crate::cases) async fn aggregated_role_is_filled(t: &mut Script) {
     let label = t.own_name("part");
-    let roles = format!("{RBAC}/clusterroles");
+    let all = format!("{RBAC}/clusterroles");
     let part = |name: &str, rules: &[Value]| {
         with(role("ClusterRole", name, rules), "/metadata/labels", json!({&label: "yes"}))
     };
     let (one, other, whole) = (t.own_name("a"), t.own_name("b"), t.own_name("whole"));
-    t.given(&roles, part(&one, &[rule("", &["pods"], &["get"])])).await;
+    t.given(&all, part(&one, &[rule("", &["pods"], &["get"])])).await;
     let aggregation = json!({"clusterRoleSelectors": [{"matchLabels": {&label: "yes"}}]});
     let aggregated = with(role("ClusterRole", &whole, &[]), "/aggregationRule", aggregation);
-    t.given(&roles, aggregated).await;
-    let path = format!("{roles}/{whole}");
+    t.given(&all, aggregated).await;
+    let path = format!("{all}/{whole}");
     let has = |count: usize| {
         move |answer: &Answer| answer.at("/rules").as_array().map_or(0, Vec::len) == count
     };
     t.wait_until(&path, "one rule", has(1)).await;
     let rules = [rule("", &["pods"], &["get"]), rule("apps", &["deployments"], &["list"])];
-    t.given(&roles, part(&other, &rules)).await;
+    t.given(&all, part(&other, &rules)).await;
     t.wait_until(&path, "two rules", has(2)).await;
-    t.unrecorded(&Request::delete(format!("{roles}/{one}"))).await;
-    t.merge_patch(format!("{roles}/{other}"), json!({"metadata": {"labels": null}})).await;
+    t.unrecorded(&Request::delete(format!("{all}/{one}"))).await;
+    t.merge_patch(format!("{all}/{other}"), json!({"metadata": {"labels": null}})).await;
     t.wait_until(&path, "no rules", has(0)).await;
 }
 
 pub(in crate::cases) async fn aggregated_role_may_be_a_part(t: &mut Script) {
     let label = t.own_name("level");
-    let roles = format!("{RBAC}/clusterroles");
+    let all = format!("{RBAC}/clusterroles");
     let select = |level: &str| {
         json!({"clusterRoleSelectors": [
             {"matchExpressions": [{"key": &label, "operator": "In", "values": [level]}]},
@@ -325,13 +325,13 @@ pub(in crate::cases) async fn aggregated_role_may_be_a_part(t: &mut Script) {
     };
     let (low, middle, high) = (t.own_name("low"), t.own_name("middle"), t.own_name("high"));
     let top = with(role("ClusterRole", &high, &[]), "/aggregationRule", select("2"));
-    t.given(&roles, top).await;
+    t.given(&all, top).await;
     let inner = with(role("ClusterRole", &middle, &[]), "/aggregationRule", select("1"));
-    t.given(&roles, with(inner, "/metadata/labels", json!({&label: "2"}))).await;
+    t.given(&all, with(inner, "/metadata/labels", json!({&label: "2"}))).await;
     let rules = [named_rule("", &["pods"], &["get"], &["x"])];
     let leaf = with(role("ClusterRole", &low, &rules), "/metadata/labels", json!({&label: "1"}));
-    t.given(&roles, leaf).await;
+    t.given(&all, leaf).await;
     let filled = |answer: &Answer| answer.at("/rules/0/verbs").is_array();
-    t.wait_until(format!("{roles}/{high}"), "filled", filled).await;
-    t.wait_until(format!("{roles}/{middle}"), "filled", filled).await;
+    t.wait_until(format!("{all}/{high}"), "filled", filled).await;
+    t.wait_until(format!("{all}/{middle}"), "filled", filled).await;
 }

@@ -11,7 +11,7 @@ use crate::target::Who;
 
 const REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";
 
-fn token_request(spec: Value) -> Value {
+fn token_request(spec: &Value) -> Value {
     json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec})
 }
 
@@ -39,10 +39,10 @@ async fn tokens_of(t: &mut Script, account: &str) -> String {
 
 pub(in crate::cases) async fn token_says_whose_it_is(t: &mut Script) {
     let path = tokens_of(t, "me").await;
-    t.post(&path, token_request(json!({}))).await;
-    t.post(&path, token_request(json!({"expirationSeconds": 600}))).await;
-    t.post(&path, token_request(json!({"audiences": ["a", "b"]}))).await;
-    t.post(&path, token_request(json!({"expirationSeconds": 3607}))).await;
+    t.post(&path, token_request(&json!({}))).await;
+    t.post(&path, token_request(&json!({"expirationSeconds": 600}))).await;
+    t.post(&path, token_request(&json!({"audiences": ["a", "b"]}))).await;
+    t.post(&path, token_request(&json!({"expirationSeconds": 3607}))).await;
     let resources = t.look(Request::get("/api/v1")).await.at("/resources");
     let own = resources.as_array().into_iter().flatten();
     let own = own.filter(|resource| resource["name"] == "serviceaccounts/token");
@@ -51,10 +51,10 @@ pub(in crate::cases) async fn token_says_whose_it_is(t: &mut Script) {
 
 pub(in crate::cases) async fn token_requests_that_are_refused(t: &mut Script) {
     let path = tokens_of(t, "me").await;
-    let plain = || token_request(json!({}));
+    let plain = || token_request(&json!({}));
     for request in [
-        token_request(json!({"expirationSeconds": 599})),
-        token_request(json!({"expirationSeconds": 4_294_967_297_i64})),
+        token_request(&json!({"expirationSeconds": 599})),
+        token_request(&json!({"expirationSeconds": 4_294_967_297_i64})),
         with(plain(), "/metadata", json!({"name": "you"})),
         with(plain(), "/metadata", json!({"namespace": "default"})),
         with(plain(), "/metadata", json!({"uid": OTHER_UID})),
@@ -68,9 +68,9 @@ pub(in crate::cases) async fn token_requests_that_are_refused(t: &mut Script) {
 pub(in crate::cases) async fn token_request_is_a_right_of_its_own(t: &mut Script) {
     let path = tokens_of(t, "robot").await;
     let me = t.account_with("me", &[rule("", &["serviceaccounts"], &["get", "create"])]).await;
-    t.send(Request::post(&path, token_request(json!({}))).by_account(&me)).await;
+    t.send(Request::post(&path, token_request(&json!({}))).by_account(&me)).await;
     let you = t.account_with("you", &[rule("", &["serviceaccounts/token"], &["create"])]).await;
-    let request = Request::post(&path, token_request(json!({})));
+    let request = Request::post(&path, token_request(&json!({})));
     t.pick(request.by_account(&you), &["/kind", "/metadata/name"]).await;
 }
 
@@ -94,7 +94,7 @@ pub(in crate::cases) async fn token_is_bound_to_a_pod_or_secret(t: &mut Script) 
         json!({"boundObjectRef": bound("ConfigMap", "c")}),
         json!({"boundObjectRef": with(bound("Pod", "mine"), "/uid", json!(OTHER_UID))}),
     ] {
-        t.post(&path, token_request(spec)).await;
+        t.post(&path, token_request(&spec)).await;
     }
 }
 
@@ -115,7 +115,7 @@ pub(in crate::cases) async fn review_tells_whom_a_token_stands_for(t: &mut Scrip
 
 pub(in crate::cases) async fn token_for_others_is_not_for_this_server(t: &mut Script) {
     let path = tokens_of(t, "me").await;
-    let request = Request::post(&path, token_request(json!({"audiences": ["vault"]})));
+    let request = Request::post(&path, token_request(&json!({"audiences": ["vault"]})));
     let token = token_of(&t.unrecorded(&request).await);
     t.send(token_review(&token, &["vault"])).await;
     t.send(token_review(&token, &[])).await;
@@ -159,7 +159,7 @@ pub(in crate::cases) async fn token_ends_with_what_it_is_bound_to(t: &mut Script
         [("Secret", "s", format!("{secrets}/s")), ("Pod", "p", format!("{}/p", t.pods()))]
     {
         let reference = json!({"apiVersion": "v1", "kind": kind, "name": name});
-        let request = Request::post(&path, token_request(json!({"boundObjectRef": reference})));
+        let request = Request::post(&path, token_request(&json!({"boundObjectRef": reference})));
         let token = token_of(&t.unrecorded(&request).await);
         t.pick(token_review(&token, &[]), &["/status"]).await;
         let now = json!({"gracePeriodSeconds": 0});

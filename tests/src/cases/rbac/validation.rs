@@ -35,7 +35,11 @@ pub(in crate::cases) async fn aggregation_must_select_something(t: &mut Script) 
 pub(in crate::cases) async fn bindings_must_name_a_role_and_somebody(t: &mut Script) {
     let user = json!({"kind": "User", "name": "bob"});
     let bound = |to: Value, subject: &Value| {
-        with(binding("RoleBinding", "b", ("Role", "r"), &[subject.clone()]), "/roleRef", to)
+        with(
+            binding("RoleBinding", "b", ("Role", "r"), std::slice::from_ref(subject)),
+            "/roleRef",
+            to,
+        )
     };
     for to in [
         json!({"kind": "Role", "name": "r"}),
@@ -59,7 +63,8 @@ pub(in crate::cases) async fn bindings_must_name_a_role_and_somebody(t: &mut Scr
     let account = json!({"kind": "ServiceAccount", "name": "x"});
     let name = t.own_name("b");
     for role in ["Role", "ClusterRole"] {
-        let object = binding("ClusterRoleBinding", &name, (role, "r"), &[account.clone()]);
+        let object =
+            binding("ClusterRoleBinding", &name, (role, "r"), std::slice::from_ref(&account));
         t.post(format!("{RBAC}/clusterrolebindings?dryRun=All"), object).await;
     }
 }

@@ -44,10 +44,10 @@ fn texts(paths: &[&str]) -> Value {
 }
 
 pub(in crate::cases) async fn custom_columns_are_described(t: &mut Script) {
+    let ready = ".status.conditions[?(@.type==\"Ready\")].status";
     let columns = json!([
         {"name": "Size", "type": "integer", "format": "int32", "jsonPath": ".spec.size"},
-        {"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status",
-         "description": "Whether it is ready"},
+        {"name": "Ready", "type": "string", "jsonPath": ready, "description": "Whether it is ready"},
         {"name": "Wide", "type": "string", "jsonPath": ".spec.wide", "priority": 1},
         {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
     ]);
@@ -90,6 +90,8 @@ pub(in crate::cases) async fn custom_cells_of_all_types(t: &mut Script) {
 pub(in crate::cases) async fn custom_cells_by_all_sorts_of_paths(t: &mut Script) {
     let columns = texts(&[
         ".metadata.name",
+        ".kind",
+        ".apiVersion",
         ".metadata.labels.app\\.kubernetes\\.io/name",
         ".metadata.labels['app\\.kubernetes\\.io/name']",
         ".metadata.labels['app.kubernetes.io/name']",

@@ -54,6 +54,11 @@ fn container(name: &str, ready: bool, state: Value) -> Value {
     with(status, "/state", state)
 }
 
+/// The status of a pod with one container.
+fn one_container(phase: &str, container: Value) -> Value {
+    with(json!({ "phase": phase }), "/containerStatuses", Value::Array(vec![container]))
+}
+
 fn running() -> Value {
     json!({"running": {"startedAt": LONG_AGO}})
 }
@@ -93,7 +98,7 @@ pub(in crate::cases) async fn pods_by_phase(t: &mut Script) {
 }
 
 pub(in crate::cases) async fn pods_whose_containers_wait(t: &mut Script) {
-    let status = |state: Value| json!({"phase": "Pending", "containerStatuses": [container("main", false, state)]});
+    let status = |state: Value| one_container("Pending", container("main", false, state));
     t.pods_with(&[
         ("a", status(waiting("ContainerCreating"))),
         ("b", status(waiting("CrashLoopBackOff"))),
@@ -106,12 +111,12 @@ pub(in crate::cases) async fn pods_whose_containers_wait(t: &mut Script) {
 }
 
 pub(in crate::cases) async fn pods_whose_containers_run(t: &mut Script) {
-    let status = |ready: bool| json!({"phase": "Running", "containerStatuses": [container("main", ready, running())]});
+    let status = |ready: bool| one_container("Running", container("main", ready, running()));
     t.pods_with(&[("a", status(true)), ("b", status(false))]).await;
 }
 
 pub(in crate::cases) async fn pods_whose_containers_ended(t: &mut Script) {
-    let status = |state: Value| json!({"phase": "Running", "containerStatuses": [container("main", false, state)]});
+    let status = |state: Value| one_container("Running", container("main", false, state));
     t.pods_with(&[
         ("a", status(terminated(0, 0, "Completed"))),
         ("b", status(terminated(1, 0, "Error"))),
@@ -127,7 +132,7 @@ pub(in crate::cases) async fn pods_with_containers_in_different_states(t: &mut S
     let status = |ready: Option<&str>, main: Value, other: Value| {
         json!({
             "phase": "Running",
-            "conditions": ready.map(|ready| condition("Ready", ready)).into_iter().collect::<Vec<_>>(),
+            "conditions": ready.iter().map(|ready| condition("Ready", ready)).collect::<Value>(),
             "containerStatuses": [
                 container("main", main["running"].is_object(), main),
                 container("other", other["running"].is_object(), other),
@@ -189,10 +194,11 @@ pub(in crate::cases) async fn pods_with_sidecars(t: &mut Script) {
         status["started"] = json!(started);
         status
     };
+    let done = || container("one", false, terminated(0, 0, "Completed"));
     let status = |sidecar: Value| {
         json!({
             "phase": "Running",
-            "initContainerStatuses": [container("one", false, terminated(0, 0, "Completed")), sidecar],
+            "initContainerStatuses": [done(), sidecar],
             "containerStatuses": [restarted(container("main", true, running()), 1, None)],
         })
     };

@@ -189,7 +189,7 @@ impl Summary {
 
 impl Restarts {
     fn add(&mut self, status: &Value) {
-        self.count += number(&status["restartCount"]);
+        self.count = self.count.saturating_add(number(&status["restartCount"]));
         let ended = age::parse(&status["lastState"]["terminated"]["finishedAt"]);
         self.last = self.last.max(ended);
     }
@@ -232,9 +232,13 @@ mod tests {
 
     #[test]
     fn restarts_say_when_the_last_one_was() {
-        let at = |time: &str, count: u64| json!({"restartCount": count, "lastState": {"terminated": {"finishedAt": time}}});
-        let both = json!([at("2026-01-01T00:55:00Z", 2), at("2026-01-01T00:59:30Z", 1), {"restartCount": 1}]);
-        assert_eq!(restarts(&json!({"containerStatuses": both})), "4 (30s ago)");
+        let at = |time: &str, count: u64| {
+            let ended = json!({"terminated": {"finishedAt": time}});
+            json!({"restartCount": count, "lastState": ended})
+        };
+        let (early, late) = (at("2026-01-01T00:55:00Z", 2), at("2026-01-01T00:59:30Z", 1));
+        let all = json!([early, late, {"restartCount": 1}]);
+        assert_eq!(restarts(&json!({"containerStatuses": all})), "4 (30s ago)");
         assert_eq!(restarts(&json!({"containerStatuses": [{"restartCount": 3}]})), "3");
         let never = json!([at("2026-01-01T00:55:00Z", 0)]);
         assert_eq!(restarts(&json!({"containerStatuses": never})), "0");

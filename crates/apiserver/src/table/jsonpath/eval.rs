@@ -1,9 +1,9 @@
 //! Walks the nodes of a path through an object.
 //!
 //! A step that fails still has values: those that client-go returns beside its error. They count
-//! where a filter asks whether something exists, and nowhere else. Three steps find less than in
-//! client-go: maps are walked in the order of their keys (there in any order), a wildcard finds
-//! nothing in a text (there its bytes), and numbers in a filter are whole or not as JSON wrote them.
+//! where a filter asks whether something exists, and nowhere else. Two steps differ from
+//! client-go: maps are walked in the order of their keys (there in any order), and a wildcard
+//! finds nothing in a text (there its bytes).
 
 use std::cmp::Ordering;
 
@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use super::{Node, Slice, Test};
 
-/// How many values a path may find on its way. Paths with many wildcards find more and more of
-/// them; client-go has no bound.
-pub(super) const VALUES_MAX: usize = 100_000;
+/// How many values a path may look at on its way: more than an object has, but a path can look at
+/// each of them many times. client-go has no bound.
+pub(super) const VALUES_MAX: usize = 1_000_000;
 
 /// What a step finds, or what it had when it failed.
 type Found<'a> = Result<Vec<&'a Value>, Vec<&'a Value>>;
@@ -26,7 +26,7 @@ pub(super) fn find<'a>(nodes: &'a [Node], object: &'a Value) -> Option<Vec<&'a V
 }
 
 struct Walk {
-    /// How many more values may be found; at zero every step finds nothing.
+    /// How many more values may be looked at; at zero every step fails.
     left: usize,
 }
 
@@ -34,12 +34,17 @@ impl Walk {
     fn nodes<'a>(&mut self, nodes: &'a [Node], mut values: Vec<&'a Value>) -> Found<'a> {
         for node in nodes {
             values = self.node(node, values)?;
-            self.left = self.left.saturating_sub(values.len());
-            if self.left == 0 {
+            if !self.spend(values.len()) {
                 return Err(Vec::new());
             }
         }
         Ok(values)
+    }
+
+    /// Counts values that are looked at; tells whether there may be more.
+    fn spend(&mut self, values: usize) -> bool {
+        self.left = self.left.saturating_sub(values);
+        self.left > 0
     }
 
     fn node<'a>(&mut self, node: &'a Node, values: Vec<&'a Value>) -> Found<'a> {
@@ -47,9 +52,9 @@ impl Walk {
             Node::Constant(text) if text.is_string() => Ok(vec![text]),
             Node::Constant(number) => Ok(vec![number; values.len()]),
             Node::Field(name) => Ok(values.iter().filter_map(|value| value.get(name)).collect()),
-            Node::Slice(slice) => slice.of(values),
+            Node::Slice(slice) => self.slice(*slice, values),
             Node::Filter { left, test, right } => self.filter(left, *test, right, values),
-            Node::Wildcard => Ok(values.into_iter().flat_map(children).collect()),
+            Node::Wildcard => Ok(values.into_iter().flat_map(children).take(self.left).collect()),
             Node::Recursive => {
                 let mut found = Vec::new();
                 for value in values {
@@ -77,12 +82,14 @@ impl Walk {
             Value::String(text) => text.is_empty(),
             _ => true,
         };
-        if is_empty || found.len() >= self.left {
+        if is_empty || !self.spend(1) {
             return;
         }
         found.push(value);
         for child in children(value) {
-            self.descend(child, found);
+            if self.spend(1) {
+                self.descend(child, found);
+            }
         }
     }
 
@@ -97,6 +104,9 @@ impl Walk {
         for value in &values {
             let Value::Array(items) = value else { return Err(values) };
             for item in items {
+                if !self.spend(1) {
+                    return Err(Vec::new());
+                }
                 match self.passes(left, test, right, item) {
                     Some(true) => found.push(item),
                     Some(false) => {}
@@ -128,10 +138,8 @@ impl Walk {
             _ => None,
         }
     }
-}
 
-impl Slice {
-    fn of(self, values: Vec<&Value>) -> Found<'_> {
+    fn slice<'a>(&mut self, slice: Slice, values: Vec<&'a Value>) -> Found<'a> {
         let mut found = Vec::new();
         for value in &values {
             let items = match value {
@@ -139,26 +147,36 @@ impl Slice {
                 Value::Array(items) => items,
                 _ => return Err(values),
             };
-            let length = i64::try_from(items.len()).unwrap_or(i64::MAX);
-            let mut start = self.start.unwrap_or_default();
-            if start < 0 {
-                start = start.wrapping_add(length);
-            }
-            let mut end = self.end.unwrap_or(length);
-            if end < 0 || end == 0 && self.is_index {
-                end = end.wrapping_add(length);
-            }
+            let (start, end) = slice.bounds(items.len());
+            // The first list of which nothing is wanted ends the search, as in client-go.
             if start == end {
-                return Ok(found);
+                break;
             }
-            let step = usize::try_from(self.step.unwrap_or(1)).ok().filter(|step| *step > 0);
             let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
-            let chosen =
-                range.filter(|_| start < length).and_then(|(start, end)| items.get(start..end));
+            let chosen = range.filter(|(start, _)| *start < items.len());
+            let chosen = chosen.and_then(|(start, end)| items.get(start..end));
+            let step = usize::try_from(slice.step.unwrap_or(1)).ok().filter(|step| *step > 0);
             let (Some(chosen), Some(step)) = (chosen, step) else { return Err(values) };
-            found.extend(chosen.iter().step_by(step));
+            let room = self.left.saturating_sub(found.len());
+            found.extend(chosen.iter().step_by(step).take(room));
         }
         Ok(found)
+    }
+}
+
+impl Slice {
+    /// Where it starts and ends in a list of that length; it may be out of bounds.
+    fn bounds(self, length: usize) -> (i64, i64) {
+        let length = i64::try_from(length).unwrap_or(i64::MAX);
+        let mut start = self.start.unwrap_or_default();
+        if start < 0 {
+            start = start.wrapping_add(length);
+        }
+        let mut end = self.end.unwrap_or(length);
+        if end < 0 || end == 0 && self.is_index {
+            end = end.wrapping_add(length);
+        }
+        (start, end)
     }
 }
 

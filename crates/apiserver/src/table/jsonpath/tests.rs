@@ -13,6 +13,8 @@ fn object() -> Value {
             "ratio": 0.5,
             "nothing": null,
             "quoted": "it's",
+            "lists": [[1], [], [2]],
+            "others": [[], [1]],
         },
         "status": {
             "conditions": [
@@ -47,6 +49,7 @@ fn paths_of_columns_find_their_values() {
         (".spec.items[2,0].name", json!("z")),
         (".spec.items[?(@.size>1)].name", json!("y")),
         (".spec.items[?(@.size<=1)].name", json!("x")),
+        (".spec.lists[*][*]", json!(1)),
         (".spec.items[]", json!({"name": "x", "size": 1})),
         ("..conditions[0].type", json!("Ready")),
         (".spec['ratio']", json!(0.5)),
@@ -67,6 +70,7 @@ fn what_is_not_there_or_not_comparable_gives_nothing() {
         ".spec.items[7].name",
         ".spec.items[-7].name",
         ".spec.items[2:1]",
+        ".spec.others[*][*]",
         ".spec.items[1:1]",
         ".spec.items[0:2:0]",
         ".spec.ratio[0]",
@@ -115,13 +119,24 @@ fn escapes_in_quotes_are_those_of_go() {
 }
 
 #[test]
-fn a_path_that_finds_too_much_finds_nothing() {
+fn a_path_that_looks_at_too_much_finds_nothing() {
     let mut deep = json!({"a": 1});
     for _ in 0..100 {
         deep = json!({"a": deep});
     }
-    let path = JsonPath::parse("..a..a..a..a..a..a").expect("a path");
-    assert_eq!(path.first(&deep), None);
+    let many = json!({"big": vec![0; 10_000], "empty": vec![json!([]); 10_000]});
+    let repeated = |key: &str| vec![format!("'{key}'"); 10_000].join(",");
+    for (path, object) in [
+        ("..a".repeat(6), &deep),
+        (format!(".['x',{}].*", repeated("big")), &many),
+        (format!(".[{}][:]", repeated("big")), &many),
+        (format!(".[{}][?(@)]", repeated("big")), &many),
+        (format!(".[{}]..", repeated("big")), &many),
+        (format!(".[{}]..", repeated("empty")), &many),
+    ] {
+        let found = JsonPath::parse(&path).expect("a path").first(object);
+        assert_eq!(found, None, "{}", &path[path.len().saturating_sub(12)..]);
+    }
 }
 
 proptest! {
