@@ -12,6 +12,7 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
+use ring::rand;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -69,6 +70,18 @@ impl Tls {
             acceptor: TlsAcceptor::from(Arc::new(config)),
             authority: authority_certificate.pem(),
         })
+    }
+
+    /// A bearer token that nobody can guess. kubectl asks for a name and a password where a server
+    /// has TLS and the kubeconfig has neither a token nor a certificate, so this is for those that
+    /// have to have one.
+    ///
+    /// # Errors
+    /// If this machine has no randomness.
+    pub fn random_token() -> Result<String, TlsError> {
+        let random: rand::Random<[u8; 16]> = rand::generate(&rand::SystemRandom::new())
+            .map_err(|_| TlsError("there is no randomness".to_owned()))?;
+        Ok(format!("{:032x}", u128::from_be_bytes(random.expose())))
     }
 
     /// The certificate of the authority, in PEM: who trusts it, trusts the server.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass::informer::SharedInformerFactory;
-use windlass_apiserver::{ApiServer, Kubeconfig, Listening, Tls};
+use windlass_apiserver::{ApiServer, Kubeconfig, Listening, Tls, User};
 use windlass_workloads::{RUN_TIME, START_DELAY, Workloads};
 
 use crate::cluster::{Cluster, ClusterError};
@@ -80,7 +80,7 @@ impl Builder {
 
     /// Serves with TLS, by a certificate that is made for it; the kubeconfig has the certificate of
     /// the authority that signed it. Default: no. Without [`listen`](Self::listen), it serves at a
-    /// free port of 127.0.0.1.
+    /// free port of 127.0.0.1; without [`token`](Self::token), with a random one.
     pub fn tls(self) -> Self {
         Self { has_tls: true, ..self }
     }
@@ -99,7 +99,12 @@ impl Builder {
     /// # Errors
     /// If the address cannot be listened on, the kubeconfig cannot be written, or there are too
     /// many nodes.
-    pub async fn start(self) -> Result<Cluster, ClusterError> {
+    pub async fn start(mut self) -> Result<Cluster, ClusterError> {
+        if self.has_tls && self.token.is_none() {
+            let (token, owner) = (Tls::random_token()?, User::named("windlass"));
+            self.server = self.server.token(&token, owner.group("system:masters"));
+            self.token = Some(token);
+        }
         let server = self.server.clone().build();
         let listening = self.serve(&server).await?;
         let kubeconfig = listening.as_ref().map(|listening| self.write_kubeconfig(listening));

@@ -21,7 +21,7 @@ struct Options {
     /// How many nodes there are.
     #[arg(long, default_value_t = 3)]
     nodes: u32,
-    /// Serve with TLS, by a certificate that is made for it.
+    /// Serve with TLS, by a certificate that is made for it, and with a token.
     #[arg(long)]
     tls: bool,
     /// How many milliseconds a pod takes to become ready.
@@ -90,13 +90,15 @@ fn greet(cluster: &Cluster, nodes: u32) {
          Try, in another terminal:\n\
          \x20 export KUBECONFIG={kubeconfig}\n\
          \x20 kubectl get nodes\n\
-         \x20 echo '{DEPLOYMENT}' | kubectl apply --validate=false -f -\n\
+         \x20 echo '{DEPLOYMENT}' | kubectl apply -f -\n\
          \x20 kubectl rollout status deployment web\n\
+         \x20 kubectl expose deployment web --port=80\n\
+         \x20 kubectl get services,endpointslices\n\
          \x20 kubectl scale deployment web --replicas=6\n\
          \x20 kubectl get pods -o wide --watch &\n\
          \x20 kubectl drain node-1\n\
          \x20 kubectl uncordon node-1\n\
-         \x20 kubectl delete deployment web\n\n\
+         \x20 kubectl delete deployment,service web\n\n\
          Ctrl-C ends it, and everything in it.\n",
     );
 }

@@ -185,9 +185,7 @@ async fn workloads_come_change_and_go() {
 
 #[tokio::test]
 async fn workloads_live_over_tls() {
-    let server = ApiServer::builder().token("secret", User::named("me"));
-    let builder = Cluster::builder().nodes(2).server(server).token("secret").tls();
-    let cluster = builder.start().await.expect("a cluster");
+    let cluster = Cluster::builder().nodes(2).tls().start().await.expect("a cluster");
     assert!(cluster.url().expect("it listens").starts_with("https://127.0.0.1:"));
     let path = cluster.kubeconfig().expect("a kubeconfig").to_owned();
     let kubeconfig = Kubeconfig::read_from(&path).expect("it can be read");
@@ -209,6 +207,20 @@ async fn workloads_live_over_tls() {
     live(Client::try_from(config).expect("a client")).await;
     cluster.stop().await.expect("it stops");
     assert!(!path.exists());
+}
+
+#[tokio::test(start_paused = true)]
+async fn controllers_show_the_token_that_the_server_asks_for() {
+    let server = ApiServer::builder().token("secret", User::named("me"));
+    let builder = Cluster::builder().server(server).token("secret");
+    let cluster = builder.start().await.expect("a cluster");
+    let deployments: Api<Deployment> = Api::default_namespaced(cluster.client());
+    create(&deployments, deployment()).await;
+    until(&deployments, "ready", |all| all.iter().all(|one| is_rolled_out(one, 3))).await;
+    cluster.stop().await.expect("it stops");
+    let server = ApiServer::builder().token("secret", User::named("me"));
+    let refused = Cluster::builder().server(server).start().await.expect_err("no token");
+    assert_eq!(refused.to_string(), "node node-1 cannot be created");
 }
 
 #[tokio::test(start_paused = true)]
