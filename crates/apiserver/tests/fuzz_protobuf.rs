@@ -1,5 +1,5 @@
 //! Arbitrary protobuf bodies, most of them almost right: no panic, no 5xx, and what is accepted can
-//! be read in protobuf and written back without changing anything.
+//! be read in protobuf and written back without changing anything. And what only this server does.
 
 mod support;
 
@@ -149,6 +149,38 @@ async fn check_round_trip(server: &ApiServer, path: &str, created: &Value) {
     if created["kind"] != "CustomResourceDefinition" {
         assert_eq!(version(&written), version(created));
     }
+}
+
+#[tokio::test]
+async fn custom_resources_in_protobuf_are_refused() {
+    let server = server();
+    let (definitions, definition) = &seeds()[4];
+    let media = ["application/json", "application/json"];
+    let body = definition.to_string().into_bytes();
+    let (status, _) = send(&server, Method::POST, definitions, media, body).await;
+    assert_eq!(status, StatusCode::CREATED);
+    let path = "/apis/example.dev/v1/namespaces/default/things";
+    let media = [PROTOBUF, "application/json"];
+    let (status, text) = send(&server, Method::POST, path, media, b"k8s\0\x12\0".to_vec()).await;
+    assert_eq!(status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    let text: Value = serde_json::from_slice(&text).expect("JSON");
+    let accepted = "the body of the request was in an unknown format - accepted media types \
+                    include: application/json, application/yaml";
+    assert_eq!(text["message"], accepted);
+}
+
+#[tokio::test]
+async fn clients_that_accept_json_as_well_get_json() {
+    let server = server();
+    let path = "/api/v1/namespaces/default";
+    for accept in ["application/json", "application/json;q=0.1", "*/*"] {
+        let accept = format!("{PROTOBUF},{accept}");
+        let (_, text) = send(&server, Method::GET, path, ["", &accept], Vec::new()).await;
+        let object: Value = serde_json::from_slice(&text).expect("JSON");
+        assert_eq!(object["kind"], "Namespace", "{accept}");
+    }
+    let (_, bytes) = send(&server, Method::GET, path, ["", PROTOBUF], Vec::new()).await;
+    assert!(bytes.starts_with(b"k8s\0"));
 }
 
 proptest! {
