@@ -195,7 +195,9 @@ proptest! {
         runtime.block_on(async {
             let (path, object) = &seeds()[seed];
             let mut body = bytes_of(path, object).await;
-            changes.iter().for_each(|change| change.apply(&mut body));
+            for change in &changes {
+                change.apply(&mut body);
+            }
             let server = server();
             let media = [PROTOBUF, "application/json"];
             let (status, text) = send(&server, Method::POST, path, media, body.clone()).await;
