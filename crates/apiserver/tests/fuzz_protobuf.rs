@@ -121,6 +121,21 @@ async fn send(
     (status, answer.into_body().collect().await.expect("a whole body").to_bytes())
 }
 
+#[tokio::test]
+async fn the_same_object_comes_of_json_and_of_protobuf() {
+    for (path, object) in seeds() {
+        let (json, protobuf) = (server(), server());
+        let media = ["application/json"; 2];
+        let body = object.to_string().into_bytes();
+        let (status, of_json) = send(&json, Method::POST, path, media, body).await;
+        assert_eq!(status, StatusCode::CREATED);
+        let media = [PROTOBUF, "application/json"];
+        let body = bytes_of(path, &object).await;
+        let (_, of_protobuf) = send(&protobuf, Method::POST, path, media, body).await;
+        assert_eq!(String::from_utf8_lossy(&of_protobuf), String::from_utf8_lossy(&of_json));
+    }
+}
+
 /// The object in protobuf as the server writes it, without a version.
 async fn bytes_of(path: &str, object: &Value) -> Vec<u8> {
     let server = server();
