@@ -9,6 +9,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use crate::protobuf::{self, PROTOBUF};
+use crate::rights::Account;
 use crate::target::Who;
 
 /// One request, before it is sent.
@@ -18,7 +19,9 @@ pub(crate) struct Request {
     /// Path and query.
     pub(crate) path: String,
     pub(crate) who: Who,
-    headers: Vec<(&'static str, &'static str)>,
+    /// The service account that sends it, instead of `who`: its user name and token.
+    account: Option<(String, String)>,
+    headers: Vec<(&'static str, String)>,
     payload: Payload,
 }
 
@@ -39,6 +42,7 @@ impl Request {
             method,
             path: path.into(),
             who: Who::Admin,
+            account: None,
             headers: Vec::new(),
             payload: Payload::Empty,
         }
@@ -123,8 +127,18 @@ impl Request {
         self
     }
 
-    fn header(mut self, name: &'static str, value: &'static str) -> Self {
-        self.headers.push((name, value));
+    /// Sends the request as a service account.
+    #[must_use]
+    pub(crate) fn by_account(mut self, account: &Account) -> Self {
+        self.who = Who::Anonymous;
+        self.account = Some((account.user(), account.token.clone()));
+        self
+    }
+
+    /// Sets one more header.
+    #[must_use]
+    pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
         self
     }
 
@@ -136,7 +150,10 @@ impl Request {
             builder = builder.header("content-type", "application/json");
         }
         for (name, value) in &self.headers {
-            builder = builder.header(*name, *value);
+            builder = builder.header(*name, value);
+        }
+        if let Some((_, token)) = &self.account {
+            builder = builder.header("authorization", format!("Bearer {token}"));
         }
         let body = match &self.payload {
             Payload::Empty => Vec::new(),
@@ -154,8 +171,10 @@ impl Request {
     /// What else is worth showing: the sender and headers if they are odd, and the body.
     pub(crate) fn extras(&self) -> Vec<(&'static str, Value)> {
         let mut extras = Vec::new();
-        if let Some(name) = self.who.shown() {
-            extras.push(("as", json!(name)));
+        match (&self.account, self.who.shown()) {
+            (Some((name, _)), _) => extras.push(("as", json!(name))),
+            (None, Some(name)) => extras.push(("as", json!(name))),
+            (None, None) => {}
         }
         for (name, value) in &self.headers {
             extras.push((*name, json!(value)));

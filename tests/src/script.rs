@@ -33,6 +33,9 @@ pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
 /// A JSON merge patch.
 pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
 
+/// A strategic merge patch, which only built-in kinds take.
+pub(crate) const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
+
 /// Server-side apply; the body may be JSON.
 pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 
@@ -306,7 +309,11 @@ impl Script {
     }
 
     /// Repeats a request until the condition holds or patience ends; returns which.
-    async fn poll(&mut self, request: &Request, holds: impl Fn(&Answer) -> bool) -> (Answer, bool) {
+    pub(crate) async fn poll(
+        &mut self,
+        request: &Request,
+        holds: impl Fn(&Answer) -> bool,
+    ) -> (Answer, bool) {
         let deadline = tokio::time::Instant::now() + self.target.patience();
         loop {
             let answer = self.exchange(request).await;

@@ -133,5 +133,9 @@ impl Watching {
 }
 
 fn ends_initial_events(event: &Value) -> bool {
-    !event["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"].is_null()
+    let object = &event["object"];
+    // In a table, the object comes with its row.
+    let objects = [object, &object["rows"][0]["object"]];
+    let mut annotations = objects.iter().map(|object| &object["metadata"]["annotations"]);
+    annotations.any(|annotations| !annotations["k8s.io/initial-events-end"].is_null())
 }

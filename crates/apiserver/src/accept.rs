@@ -1,9 +1,10 @@
-//! Which representation an `Accept` header asks for, of those that this server has: JSON, whole or
-//! metadata only, and two forms of discovery.
+//! Which representation an `Accept` header asks for, of those that this server has: JSON, whole,
+//! metadata only or as a table, and two forms of discovery.
 
 use crate::failure::Failure;
 use crate::object::Form;
 use crate::protobuf;
+use crate::table::{Include, TableForm, TableVersion};
 
 /// The parameters of one media type that matter here.
 #[derive(Debug, Default, PartialEq)]
@@ -29,6 +30,9 @@ pub(crate) fn object_form(
     for media in accept.split(',').map(Media::parse) {
         match media.name {
             "application/json" | "*/*" => match media.metadata() {
+                None if let Some(version) = media.table() => {
+                    return Ok(Form::Table(TableForm { version, include: Include::default() }));
+                }
                 None if media.as_kind.is_empty() => return Ok(Form::Full),
                 Some(metadata) if metadata.of_list == list => return Ok(Form::Metadata),
                 Some(metadata) if metadata.of_list => {
@@ -129,6 +133,11 @@ impl<'a> Media<'a> {
         (self.group == "meta.k8s.io" && self.version == "v1").then_some(Metadata { of_list })
     }
 
+    fn table(&self) -> Option<TableVersion> {
+        let is_table = self.as_kind == "Table" && self.group == "meta.k8s.io";
+        TableVersion::of(self.version).filter(|_| is_table)
+    }
+
     fn parse(text: &'a str) -> Self {
         let mut parts = text.split(';').map(str::trim);
         let mut media = Media { name: parts.next().unwrap_or_default(), ..Media::default() };
@@ -154,8 +163,12 @@ mod tests {
 
     #[test]
     fn the_first_form_that_we_have_wins() {
+        let table = |version| Ok(Form::Table(TableForm { version, include: Include::Metadata }));
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
-        assert_eq!(form(kubectl), Ok(Form::Full));
+        assert_eq!(form(kubectl), table(TableVersion::V1));
+        let old = "application/json;as=Table;v=v2;g=meta.k8s.io,\
+                   application/json;as=Table;v=v1beta1;g=meta.k8s.io";
+        assert_eq!(form(old), table(TableVersion::V1Beta1));
         let metadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
         assert_eq!(form(metadata), Ok(Form::Metadata));
         assert_eq!(form("application/vnd.kubernetes.protobuf,application/json"), Ok(Form::Full));
@@ -182,7 +195,7 @@ mod tests {
     #[test]
     fn what_we_do_not_have_is_refused() {
         assert_eq!(form("image/png"), Err(Failure::not_acceptable(false)));
-        let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+        let table = "application/json;as=Table;v=v2;g=meta.k8s.io";
         assert_eq!(form(table), Err(Failure::only_media_types()));
     }
 }

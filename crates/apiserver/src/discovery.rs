@@ -3,14 +3,16 @@
 //! Pure functions from the registry to the documents, in both forms that clients ask for: the
 //! legacy ones, one document per group and version, and the aggregated one
 //! (`apidiscovery.k8s.io/v2`), everything at once. They are shaped as those of kube-apiserver
-//! v1.36.3, without the storage version hash, which needs the real server's hash of its own
-//! storage.
+//! v1.36.3.
 
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use ring::digest;
 use serde_json::{Map, Value, json};
 
-use crate::kinds::{Kind, Origin, Registered, Registry, Version};
+use crate::kinds::{Kind, Origin, Registered, Registry, Verbs, Version};
 
 /// The verbs of `/status` and `/scale`.
 const READ_AND_CHANGE: &[&str] = &["get", "patch", "update"];
@@ -107,6 +109,9 @@ fn legacy_resources(kind: &Kind, version: &Version) -> Vec<Value> {
         "verbs": kind.rules.verbs.names(kind.origin),
     });
     add_names(&mut resource, kind);
+    if kind.rules.verbs != Verbs::CreateOnly {
+        resource["storageVersionHash"] = json!(storage_hash(kind));
+    }
     let subresources = subresources(kind, version).into_iter().map(|sub| {
         let mut resource = Map::new();
         resource.insert("name".to_owned(), json!(format!("{}/{}", kind.plural, sub.name)));
@@ -187,20 +192,30 @@ fn add_names(resource: &mut Value, kind: &Kind) {
     }
 }
 
+/// What stands for the type that objects are stored as: clients see when it changes.
+fn storage_hash(kind: &Kind) -> String {
+    let group = kind.stored_as.map_or(&*kind.group, |(group, _)| group);
+    // Definitions are said to be stored in a version that is not served any more.
+    let version = if kind.is_crd() { "v1beta1" } else { &kind.storage().name };
+    let stored = format!("{group}/{version}/{}", kind.kind);
+    let hash = digest::digest(&digest::SHA256, stored.as_bytes());
+    BASE64_STANDARD.encode(&hash.as_ref()[..8])
+}
+
 /// What discovery says about a subresource.
-struct Subresource {
+pub(crate) struct Subresource {
     /// Its name, as in `status`.
-    name: &'static str,
+    pub(crate) name: &'static str,
     /// The kind of its body.
-    kind: String,
+    pub(crate) kind: String,
     /// Group and version of its kind, where they are not those of the resource.
-    foreign: Option<(&'static str, &'static str)>,
+    pub(crate) foreign: Option<(&'static str, &'static str)>,
     /// What can be done with it.
-    verbs: &'static [&'static str],
+    pub(crate) verbs: &'static [&'static str],
 }
 
 /// The subresources of a kind: by name for a built-in one, status before scale for a custom one.
-fn subresources(kind: &Kind, version: &Version) -> Vec<Subresource> {
+pub(crate) fn subresources(kind: &Kind, version: &Version) -> Vec<Subresource> {
     let own = |name, verbs| Subresource { name, kind: kind.kind.clone(), foreign: None, verbs };
     let mut found: Vec<Subresource> = Vec::new();
     if version.status {
@@ -223,6 +238,10 @@ fn subresources(kind: &Kind, version: &Version) -> Vec<Subresource> {
             let foreign = Some(("policy", "v1"));
             Subresource { name, kind: "Eviction".to_owned(), foreign, verbs: &["create"] }
         }
+        "token" => {
+            let foreign = Some(("authentication.k8s.io", "v1"));
+            Subresource { name, kind: "TokenRequest".to_owned(), foreign, verbs: &["create"] }
+        }
         "finalize" => own(name, &["update"]),
         _ => own(name, READ_AND_CHANGE),
     }));
@@ -237,8 +256,7 @@ mod tests {
     use super::*;
     use crate::kinds::{Rules, Scale};
 
-    /// What kube-apiserver v1.36.3 answered, by path: without storage version hashes, without what
-    /// this server does not have, and with the two custom kinds of [`registry`].
+    /// What kube-apiserver v1.36.3 answered, by path: without what this server does not have, and with the two custom kinds of [`registry`].
     fn observed() -> Map<String, Value> {
         serde_json::from_str(include_str!("discovery/observed.json"))
             .expect("the observations must be JSON")
@@ -258,6 +276,7 @@ mod tests {
             subresources: Vec::new(),
             schema: None,
             selectable: Vec::new(),
+            columns: None,
             renames: &[],
         };
         Kind {

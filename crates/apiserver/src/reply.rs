@@ -25,6 +25,12 @@ pub(crate) fn json(code: StatusCode, value: &Value) -> Response<Body> {
     bytes(code, JSON, body::whole(text))
 }
 
+/// The same for an answer that does not say that it is JSON.
+pub(crate) fn plain(value: &Value) -> Response<Body> {
+    let text = HeaderValue::from_static("text/plain; charset=utf-8");
+    bytes(StatusCode::OK, text, body::whole(value.to_string()))
+}
+
 /// A body in JSON, however it comes.
 pub(crate) fn json_body(content: Body) -> Response<Body> {
     bytes(StatusCode::OK, JSON, content)

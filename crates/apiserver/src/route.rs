@@ -17,6 +17,11 @@ pub(crate) enum Route {
     Group(String),
     /// `/api/v1` or `/apis/GROUP/VERSION`
     GroupVersion { group: String, version: String },
+    /// `/openapi/v3`
+    OpenApi,
+    /// `/openapi/v3/api/v1` or `/openapi/v3/apis/GROUP/VERSION`; without a version for all else
+    /// below.
+    OpenApiDocument { group: String, version: String },
     /// Something in a group and version.
     Resource(ResourcePath),
     /// `/api/v1/watch/…`, which clients gave up long ago.
@@ -54,6 +59,10 @@ impl Route {
             ["api", version] => Self::group_version("", version),
             ["api", _, "watch", ..] | ["apis", _, _, "watch", ..] => Self::LegacyWatch,
             ["api", version, rest @ ..] => Self::resource("", version, rest),
+            ["openapi", "v3"] => Self::OpenApi,
+            ["openapi", "v3", "api", version] => Self::openapi_document("", version),
+            ["openapi", "v3", "apis", group, version] => Self::openapi_document(group, version),
+            ["openapi", "v3", ..] => Self::openapi_document("", ""),
             ["apis"] => Self::Groups,
             ["apis", group] => Self::Group((*group).to_owned()),
             ["apis", group, version] => Self::group_version(group, version),
@@ -64,6 +73,10 @@ impl Route {
 
     fn group_version(group: &str, version: &str) -> Self {
         Self::GroupVersion { group: group.to_owned(), version: version.to_owned() }
+    }
+
+    fn openapi_document(group: &str, version: &str) -> Self {
+        Self::OpenApiDocument { group: group.to_owned(), version: version.to_owned() }
     }
 
     fn resource(group: &str, version: &str, rest: &[&str]) -> Self {

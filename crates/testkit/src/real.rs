@@ -36,7 +36,7 @@ use std::path::Path;
 use kube::config::AuthInfo;
 
 use crate::Error;
-pub use assets::{ETCD_VERSION, KUBERNETES_VERSION, go_program};
+pub use assets::{ETCD_VERSION, KUBERNETES_VERSION, go_program, kubectl};
 pub use audit::{AuditRecord, AuditStage};
 pub use hurt::Snapshot;
 pub use options::{CLEANUP_CONTROLLERS, RealOptions, WORKLOAD_CONTROLLERS};

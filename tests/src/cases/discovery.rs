@@ -32,14 +32,10 @@ fn entries(array: &Value, field: &str, names: &[&str]) -> Vec<Value> {
     names.iter().map(find).collect()
 }
 
-/// Notes the entries of these resources, without the hash of their storage version, which is
-/// optional.
+/// Notes the entries of these resources.
 async fn note_resources(t: &mut Script, path: &str, names: &[&str]) {
     let answer = t.pick(Request::get(path), &["/kind", "/apiVersion", "/groupVersion"]).await;
-    for mut entry in entries(&answer.at("/resources"), "name", names) {
-        if let Some(entry) = entry.as_object_mut() {
-            entry.remove("storageVersionHash");
-        }
+    for entry in entries(&answer.at("/resources"), "name", names) {
         t.note("resource", &entry);
     }
 }

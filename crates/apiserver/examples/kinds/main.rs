@@ -1,16 +1,16 @@
-//! Records the shapes of the built-in kinds, which fields they have and of which types, for the API
-//! server.
+//! Records the shapes of the built-in kinds, which fields they have and of which types, and the
+//! schemas that `OpenAPI` documents tell of them, for the API server.
 //!
 //! `src/kinds/shape/shapes.txt` names the kinds in its first lines; this program writes the rest of
 //! the file. Fields and their types come from the `OpenAPI` documents of a running kube-apiserver
 //! of the release that `cargo xtask kube` builds ([`openapi`]). Error messages of Go's decoder
 //! contain the Go names of types. `OpenAPI` lacks these names, so they come from the sources of the
-//! same release ([`golang`]).
+//! same release ([`golang`]). [`schemas`] writes the second file, `src/openapi/schemas.txt`.
 //!
 //! `src/protobuf/messages.txt` says how the same kinds look in protobuf ([`messages`]). It needs no
 //! cluster, and is looked at each time.
 //!
-//! To add a kind, add a line `kind apps/v1 Deployment` to the file and run
+//! To add a kind, add a line `kind apps/v1 Deployment` to the first file and run
 //! `cargo run -p windlass-apiserver --example kinds -- --kubeconfig FILE --record`. Without
 //! `--record`, the program only compares the files. It needs kubectl and Go. Without `--kubeconfig`,
 //! only the messages are recorded or compared.
@@ -18,6 +18,7 @@
 mod golang;
 mod messages;
 mod openapi;
+mod schemas;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -31,9 +32,13 @@ use serde_json::Value;
 
 use golang::Sources;
 use openapi::Shapes;
+use schemas::Schemas;
 
 /// The file with the shapes, in the folder of the crate.
-const FILE: &str = "src/kinds/shape/shapes.txt";
+const SHAPES: &str = "src/kinds/shape/shapes.txt";
+
+/// The file with the schemas.
+const SCHEMAS: &str = "src/openapi/schemas.txt";
 
 /// The file with the messages of protobuf.
 const MESSAGES: &str = "src/protobuf/messages.txt";
@@ -44,44 +49,88 @@ struct Options {
     /// A kubeconfig of a running cluster of the release that `cargo xtask kube` builds.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Write the files instead of comparing them.
+    /// Write the file instead of comparing it.
     #[arg(long)]
     record: bool,
 }
 
 fn main() -> Result<()> {
     let options = Options::parse();
-    let mut sources = Sources::open()?;
-    let shapes = read(FILE)?;
     if let Some(kubeconfig) = &options.kubeconfig {
-        let cluster = Cluster { kubeconfig };
-        let release =
-            cluster.get("/version")?["gitVersion"].as_str().unwrap_or_default().to_owned();
+        options.settle_from(&Cluster { kubeconfig })?;
+    }
+    let shapes = read(SHAPES)?;
+    let kinds = shapes.lines().filter_map(kind_and_type).collect();
+    let messages = messages::table(&mut Sources::open()?, &kinds)?;
+    options.settle(MESSAGES, &(comments(&read(MESSAGES)?) + &messages))
+}
+
+/// The whole new file of shapes: its comments, its kinds, and the types that these reach.
+fn shapes(
+    old: &str,
+    kinds: &BTreeSet<(&str, &str)>,
+    documents: &[Value],
+    sources: Sources,
+) -> Result<String> {
+    let mut text = comments(old);
+    let mut shapes = Shapes::new(sources);
+    for document in documents {
+        shapes.add_document(document)?;
+    }
+    for (version, kind) in kinds {
+        let name = shapes.add_kind(version, kind)?;
+        writeln!(text, "kind {version} {kind} {name}")?;
+    }
+    text.push_str(&shapes.finish()?);
+    Ok(text)
+}
+
+/// The whole new file of schemas.
+fn schemas(kinds: &BTreeSet<(&str, &str)>, documents: &[Value]) -> Result<String> {
+    let mut schemas = Schemas::default();
+    for document in documents {
+        schemas.add_document(document)?;
+    }
+    Ok(comments(&read(SCHEMAS)?) + &schemas.finish(kinds)?)
+}
+
+/// The comments at the head of a file.
+fn comments(text: &str) -> String {
+    text.lines().filter(|line| line.starts_with('#')).flat_map(|line| [line, "\n"]).collect()
+}
+
+fn read(file: &str) -> Result<String> {
+    let text = fs::read_to_string(crate_folder().join(file));
+    text.with_context(|| format!("{file} could not be read"))
+}
+
+impl Options {
+    /// Writes the files that a cluster knows, or compares them.
+    fn settle_from(&self, cluster: &Cluster<'_>) -> Result<()> {
+        let old = read(SHAPES)?;
+        let sources = Sources::open()?;
+        let version = cluster.get("/version")?;
+        let release = version["gitVersion"].as_str().unwrap_or_default();
         ensure!(
             release == sources.release(),
             "the cluster has release {release}, but the sources have {}",
             sources.release()
         );
-        let new = cluster.shapes(&shapes, Sources::open()?)?;
-        options.settle(FILE, &shapes, &new)?;
+        let kinds: BTreeSet<(&str, &str)> = old.lines().filter_map(kind).collect();
+        let documents = cluster.documents(&kinds)?;
+        self.settle(SHAPES, &shapes(&old, &kinds, &documents, sources)?)?;
+        self.settle(SCHEMAS, &schemas(&kinds, &documents)?)
     }
-    let old = read(MESSAGES)?;
-    let shapes = read(FILE)?;
-    let kinds = shapes.lines().filter_map(kind_and_type).collect();
-    let new = comments(&old) + &messages::table(&mut sources, &kinds)?;
-    options.settle(MESSAGES, &old, &new)
-}
 
-impl Options {
-    /// Writes a file, or says that it is out of date.
-    fn settle(&self, file: &str, old: &str, new: &str) -> Result<()> {
+    /// Writes a file, or makes sure that it is as it should be.
+    fn settle(&self, file: &str, new: &str) -> Result<()> {
         if self.record {
             fs::write(crate_folder().join(file), new)
                 .with_context(|| format!("{file} could not be written"))?;
             println!("==> {file}: {} bytes", new.len());
             return Ok(());
         }
-        ensure!(old == new, "{file} is out of date: run this again with --record");
+        ensure!(read(file)? == new, "{file} is out of date: run this again with --record");
         println!("==> {file} is up to date");
         Ok(())
     }
@@ -93,22 +142,14 @@ struct Cluster<'a> {
 }
 
 impl Cluster<'_> {
-    /// The whole new file: its comments, its kinds, and the types that these reach.
-    fn shapes(&self, old: &str, sources: Sources) -> Result<String> {
-        let kinds: BTreeSet<(&str, &str)> = old.lines().filter_map(kind).collect();
-        let mut text = comments(old);
-        let mut shapes = Shapes::new(sources);
+    /// The `OpenAPI` documents of the versions of these kinds.
+    fn documents(&self, kinds: &BTreeSet<(&str, &str)>) -> Result<Vec<Value>> {
         let versions: BTreeSet<&str> = kinds.iter().map(|(version, _)| *version).collect();
-        for version in versions {
+        let document = |version: &str| {
             let prefix = if version.contains('/') { "apis" } else { "api" };
-            shapes.add_document(&self.get(&format!("/openapi/v3/{prefix}/{version}"))?)?;
-        }
-        for (version, kind) in kinds {
-            let name = shapes.add_kind(version, kind)?;
-            writeln!(text, "kind {version} {kind} {name}")?;
-        }
-        text.push_str(&shapes.finish()?);
-        Ok(text)
+            self.get(&format!("/openapi/v3/{prefix}/{version}"))
+        };
+        versions.into_iter().map(document).collect()
     }
 
     /// The cluster's answer to a GET of `path`.
@@ -118,16 +159,6 @@ impl Cluster<'_> {
         serde_json::from_str(&output_of(&mut kubectl)?)
             .with_context(|| format!("the answer at {path} is not JSON"))
     }
-}
-
-fn read(file: &str) -> Result<String> {
-    fs::read_to_string(crate_folder().join(file))
-        .with_context(|| format!("{file} could not be read"))
-}
-
-/// The comments of a file, which people write.
-fn comments(text: &str) -> String {
-    text.lines().filter(|line| line.starts_with('#')).flat_map(|line| [line, "\n"]).collect()
 }
 
 fn crate_folder() -> &'static Path {

@@ -4,12 +4,14 @@
 //! another type is refused in the words of Go's decoder. Here the structs are data,
 //! `shape/shapes.txt`, recorded from a real server by the example `kinds`; [`table`] reads it,
 //! [`walk`] takes an object through it, and [`text`] and [`time`] are the types that decode
-//! themselves from a text. [`merging`] tells server-side apply how fields merge.
+//! themselves from a text. [`merging`] tells server-side apply how fields merge, [`patching`] strategic
+//! merge patches.
 //!
 //! Places are told in the order in which the object has its fields. The real server does the same,
 //! but has them in the order of the body, and our objects have theirs in the order of the alphabet.
 
 mod merging;
+mod patching;
 mod table;
 mod text;
 mod time;
@@ -18,6 +20,7 @@ mod walk;
 use serde_json::Value;
 
 pub(crate) use self::merging::BuiltInPlace;
+pub(crate) use self::patching::PatchPlace;
 use self::table::TABLE;
 use self::walk::Walk;
 use super::Kind;
@@ -25,8 +28,9 @@ use super::Kind;
 /// Makes of an object what decoding it into the type of its kind would make.
 ///
 /// Fields that the kind does not have are removed, and their paths returned, as in
-/// `spec.containers[0].bogus`. A field that is null is removed as well; an item or a value of a map
-/// that is null becomes what Go takes for it, as in `""`. Inside of what has no type nothing
+/// `spec.containers[0].bogus`. A field that is null is removed as well, and a list or map that is
+/// empty where Go leaves it out then; an item or a value of a map that is null becomes what Go takes
+/// for it, as in `""`. Inside of what has no type nothing
 /// changes. Custom kinds are left alone: they have a schema.
 ///
 /// # Errors
@@ -41,6 +45,26 @@ pub(crate) fn decode_builtin(
     }
     match TABLE.kind(&kind.api_version(version), &kind.kind) {
         Some(name) => Walk::new(&TABLE).run(name, object),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// The same for an object that a strategic merge patch made. The real server converts it by other
+/// means, which have words of their own for a value of a wrong type, and no keys of maps in paths.
+///
+/// # Errors
+/// What Go's converter says about the first value of a wrong type.
+pub(crate) fn convert_builtin(
+    kind: &Kind,
+    version: &str,
+    object: &mut Value,
+) -> Result<Vec<String>, String> {
+    match TABLE.kind(&kind.api_version(version), &kind.kind) {
+        Some(name) => {
+            let mut unknown = Walk::converting(&TABLE).run(name, object)?;
+            unknown.sort();
+            Ok(unknown)
+        }
         None => Ok(Vec::new()),
     }
 }

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::field_error::{FieldError, go_quote};
 use crate::fields::text;
 use crate::json;
-use crate::kinds::{Registry, decode_builtin, prune_metadata};
+use crate::kinds::{Registry, convert_builtin, decode_builtin, prune_metadata};
 use crate::metadata;
 use crate::protobuf;
 use crate::query::FieldValidation;
@@ -133,10 +133,13 @@ impl Decoder<'_> {
         object: Map<String, Value>,
     ) -> Result<Map<String, Value>, Failure> {
         let mut complaints = Vec::new();
+        let is_strict = *self.validation == FieldValidation::Strict;
+        // The refusal quotes the object with the fields that it is refused for.
+        let text = is_strict.then(|| Value::Object(object.clone()).to_string());
         let object = self.fit(object, &mut complaints)?;
-        if *self.validation == FieldValidation::Strict && !complaints.is_empty() {
-            let text = Value::Object(object).to_string();
+        if is_strict && !complaints.is_empty() {
             let why = format!("strict decoding error: {}", complaints.join(", "));
+            let text = text.unwrap_or_default();
             let error = FieldError::invalid("patch", &text.into(), &why);
             return Err(Failure::invalid("", "", "", &[error]));
         }
@@ -145,6 +148,34 @@ impl Decoder<'_> {
             self.check_custom_kind(&object)?;
         }
         Ok(self.stored(object))
+    }
+
+    /// Checks an object that a strategic merge patch made; `shown` is what is left of the patch,
+    /// and `duplicates` are the fields that it held twice.
+    pub(crate) fn converted(
+        &self,
+        object: Map<String, Value>,
+        shown: &str,
+        duplicates: &[String],
+    ) -> Result<Map<String, Value>, Failure> {
+        let kind = &self.target.kind;
+        let refused = |why: &str| {
+            Failure::invalid("", "", "", &[FieldError::invalid_str("patch", shown, why)])
+        };
+        let mut value = Value::Object(object);
+        let unknown = convert_builtin(kind, &self.target.version().name, &mut value);
+        let unknown = unknown.map_err(|why| refused(&why))?;
+        let twice = duplicates.iter().map(|path| format!("duplicate field {}", go_quote(path)));
+        let unknown = unknown.iter().map(|path| format!("unknown field \"{path}\""));
+        let complaints: Vec<String> = twice.chain(unknown.take(COMPLAINTS_MAX)).collect();
+        if *self.validation == FieldValidation::Strict && !complaints.is_empty() {
+            return Err(refused(&format!("strict decoding error: {}", complaints.join(", "))));
+        }
+        self.warn(complaints);
+        match value {
+            Value::Object(object) => Ok(self.stored(object)),
+            _ => unreachable!("an object was put in"),
+        }
     }
 
     /// Checks the types and takes out what the kind does not know; `complaints` tells of it.

@@ -1,12 +1,14 @@
 //! Patches: from a body and its media type to an edit of an object.
 
 mod operations;
+mod strategic;
 
 use serde_json::{Map, Value};
 
 use super::decode::{Decoder, go_syntax, go_type};
 use crate::failure::Failure;
 use crate::json;
+use crate::kinds::PatchPlace;
 use crate::target::Target;
 use operations::Operation;
 
@@ -28,6 +30,8 @@ pub(crate) enum PatchType {
 pub(crate) enum Patch {
     Operations(Vec<Operation>),
     Merge(Value),
+    /// What it says, and the fields that it says twice.
+    Strategic(Map<String, Value>, Vec<String>),
 }
 
 /// Operations that one JSON patch may have, as on the real server.
@@ -54,13 +58,14 @@ impl PatchType {
 
 impl Patch {
     pub(crate) fn parse(patch_type: PatchType, body: &[u8]) -> Result<Self, Failure> {
+        let prefix = if patch_type == PatchType::Strategic { "" } else { "error decoding patch: " };
         let read = json::read(body).map_err(|error| {
-            Failure::bad_request(format!("error decoding patch: {}", go_syntax(&error, body)))
+            Failure::bad_request(format!("{prefix}{}", go_syntax(&error, body)))
         })?;
         match patch_type {
             PatchType::Operations => operations(read.value),
             PatchType::Merge => merge(read.value).map(Self::Merge),
-            PatchType::Strategic => strategic(merge(read.value)?),
+            PatchType::Strategic => strategic(read),
             PatchType::Apply => Err(Failure::unsupported_body(
                 "server-side apply of a scale",
                 "send application/merge-patch+json or application/json-patch+json",
@@ -74,13 +79,21 @@ impl Patch {
         decoder: &Decoder<'_>,
         object: Map<String, Value>,
     ) -> Result<Map<String, Value>, Failure> {
+        if let Self::Strategic(patch, duplicates) = self {
+            let target = decoder.target;
+            let place = PatchPlace::of_kind(&target.kind, &target.version().name);
+            let place = place.ok_or_else(Failure::unsupported_patch_type)?;
+            let mut patch = patch.clone();
+            let object = strategic::merge(object, &mut patch, place)?;
+            return decoder.converted(object, &strategic::golang::shown_map(&patch), duplicates);
+        }
         match self.apply_value(Value::Object(object))? {
             Value::Object(object) => decoder.patched(object),
             _ => Err(Failure::rejected_patch()),
         }
     }
 
-    /// The same for something that is not a stored object.
+    /// The same for a scale, which is not a stored object.
     pub(crate) fn apply_value(&self, mut value: Value) -> Result<Value, Failure> {
         match self {
             Self::Operations(operations) => {
@@ -92,6 +105,12 @@ impl Patch {
                 }
             }
             Self::Merge(patch) => apply_merge(&mut value, patch),
+            Self::Strategic(patch, _) => {
+                let place = PatchPlace::of("autoscaling/v1", "Scale");
+                let place = place.ok_or_else(Failure::unsupported_patch_type)?;
+                let Value::Object(scale) = value else { return Err(Failure::rejected_patch()) };
+                value = Value::Object(strategic::merge(scale, &mut patch.clone(), place)?);
+            }
         }
         Ok(value)
     }
@@ -149,24 +168,14 @@ fn operations(patch: Value) -> Result<Patch, Failure> {
     operations.map(Patch::Operations).map_err(|_| Failure::rejected_patch())
 }
 
-/// A strategic merge patch that says nothing about lists is a merge patch. How lists merge is told
-/// by the types of Kubernetes: such a patch is refused, never misapplied.
-fn strategic(patch: Value) -> Result<Patch, Failure> {
-    if is_plain(&patch) {
-        return Ok(Patch::Merge(patch));
-    }
-    Err(Failure::unsupported_body(
-        "strategic merge patches with lists or $ directives",
-        "send application/merge-patch+json or application/json-patch+json",
-    ))
-}
-
-fn is_plain(patch: &Value) -> bool {
-    match patch {
-        Value::Array(_) => false,
-        Value::Object(fields) => {
-            fields.iter().all(|(name, value)| !name.starts_with('$') && is_plain(value))
-        }
-        _ => true,
+/// The real server takes null for a patch that says nothing.
+fn strategic(read: json::Read) -> Result<Patch, Failure> {
+    match read.value {
+        Value::Object(patch) => Ok(Patch::Strategic(patch, read.duplicates)),
+        Value::Null => Ok(Patch::Strategic(Map::new(), Vec::new())),
+        other => Err(Failure::bad_request(format!(
+            "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            go_type(&other)
+        ))),
     }
 }

@@ -4,7 +4,7 @@
 //! where `cargo xtask kube` builds them. Each program is looked for alone: what others fetch has no
 //! kube-controller-manager.
 //!
-//! [`go_program`] finds Go programs of our own, which tests run beside it.
+//! [`go_program`] finds Go programs of our own, which tests run beside it, and [`kubectl`] a client.
 
 use std::env;
 use std::ffi::OsString;
@@ -30,6 +30,14 @@ pub fn go_program(name: &str) -> Result<PathBuf, Error> {
     let folder = env::var_os(GO_PROGRAMS).map(PathBuf::from);
     let path = folder.map(|folder| folder.join(name)).filter(|path| path.is_file());
     path.ok_or_else(|| Error::NoGoProgram { program: name.to_owned() })
+}
+
+/// The path of the kubectl that `cargo xtask kube` builds, of the same version as the server.
+///
+/// # Errors
+/// [`Error::Unavailable`] if it is not on this machine.
+pub fn kubectl() -> Result<PathBuf, Error> {
+    Assets::from_environment().find("kubectl")
 }
 
 /// The folders to look in, the first match wins.

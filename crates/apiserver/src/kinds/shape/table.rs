@@ -1,8 +1,8 @@
 //! The shapes as they are in memory, read once from `shapes.txt`.
 //!
 //! The head of the file describes it. Everything borrows from its text, and types refer to each
-//! other by name: they go in circles. What the file says about strategic merge patches is used only
-//! where nothing is said about lists.
+//! other by name: they go in circles. Where only strategic merge patches are told how a list merges,
+//! server-side apply merges it in the same way.
 //!
 //! Invariant: kinds, types and the fields of a type are sorted by their names, as the file is.
 
@@ -40,6 +40,7 @@ pub(super) struct Field {
     /// The embedded structs that Go holds it in, joined by dots; mostly none.
     pub(super) inline: &'static str,
     pub(super) merging: Merging,
+    pub(super) patching: Patching,
     /// Whether Go writes it also where it is empty.
     pub(super) always: bool,
     /// What it is where it is left out, if that is a text.
@@ -52,6 +53,16 @@ pub(super) struct Merging {
     pub(super) list: Listing,
     /// Whether a map or struct is applied as a whole; if nothing is said, the type decides.
     pub(super) atomic: Option<bool>,
+}
+
+/// How a value merges with the one of a strategic merge patch.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Patching {
+    /// `merge` or `replace`; nothing where Kubernetes says nothing. That keys are retained is the
+    /// business of those who make patches.
+    pub(crate) strategy: &'static str,
+    /// The field that tells the items of a list apart; may be empty.
+    pub(crate) key: &'static str,
 }
 
 /// How the items of a list are told apart.
@@ -124,6 +135,7 @@ impl Table {
                     shape,
                     inline: said(&words, "in:").unwrap_or_default(),
                     merging: Merging::parse(&words),
+                    patching: Patching::parse(&words),
                     always: words.contains(&"always"),
                     default: said(&words, "default:"),
                 });
@@ -157,6 +169,17 @@ impl Merging {
             None => patched(),
         };
         Self { list, atomic: said(words, "map:").map(|kind| kind == "atomic") }
+    }
+}
+
+impl Patching {
+    fn parse(words: &[&'static str]) -> Self {
+        let strategies = said(words, "patch:").unwrap_or_default();
+        let strategy = strategies.split(',').find(|&strategy| strategy != "retainKeys");
+        Self {
+            strategy: strategy.unwrap_or_default(),
+            key: said(words, "mergekey:").unwrap_or_default(),
+        }
     }
 }
 
@@ -205,6 +228,21 @@ impl Shape {
             "schemaOrBool" => Self::SchemaOrBool,
             "schemaOrTexts" => Self::SchemaOrTexts,
             name => Self::Struct(name),
+        }
+    }
+
+    /// What Go's reflection calls the type, as in `slice`.
+    pub(super) fn go_kind(&self) -> &'static str {
+        match self {
+            Self::String(_) => "string",
+            Self::Bool(_) => "bool",
+            Self::Int32(_) => "int32",
+            Self::Int64(_) => "int64",
+            Self::Float(_) => "float64",
+            Self::Byte => "uint8",
+            Self::List(..) | Self::Bytes => "slice",
+            Self::Map(..) => "map",
+            _ => "struct",
         }
     }
 

@@ -5,6 +5,9 @@
 //! the way to it, those of embedded structs among them and no keys or places. The first wrong value
 //! is told when all is read; but a type that decodes itself (a time, a quantity, a schema in a
 //! schema) ends the walk at once.
+//!
+//! Objects that strategic merge patches make are converted rather than decoded, with the
+//! [`Words`] of another part of the real server.
 
 use std::fmt::Write as _;
 
@@ -12,7 +15,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value};
 
-use super::table::{Shape, Table, Type};
+use super::table::{Field, Shape, Table, Type};
 use super::{text, time};
 
 /// How many unknown fields are told at most.
@@ -21,9 +24,19 @@ const MOST: usize = 100;
 /// The type of an `OpenAPI` schema, which types that decode themselves are made of.
 const SCHEMA: Shape = Shape::Struct("apiextensions.v1.JSONSchemaProps");
 
+/// Whose words tell what is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Words {
+    /// Those of Go's decoder of JSON.
+    Decoder,
+    /// Those of apimachinery's converter.
+    Converter,
+}
+
 /// One walk through one object.
 pub(super) struct Walk<'a> {
     table: &'a Table,
+    words: Words,
     /// The paths of fields that are not known.
     unknown: Vec<String>,
     /// The path in JSON of what is looked at.
@@ -44,6 +57,7 @@ impl<'a> Walk<'a> {
     pub(super) fn new(table: &'a Table) -> Self {
         Self {
             table,
+            words: Words::Decoder,
             unknown: Vec::new(),
             path: String::new(),
             stack: String::new(),
@@ -51,6 +65,11 @@ impl<'a> Walk<'a> {
             inside: false,
             wrong: None,
         }
+    }
+
+    /// The same for an object that a strategic merge patch made.
+    pub(super) fn converting(table: &'a Table) -> Self {
+        Self { words: Words::Converter, ..Self::new(table) }
     }
 
     /// Takes an object of the named type through its shape, and returns the paths of unknown
@@ -73,6 +92,12 @@ impl<'a> Walk<'a> {
             | (Shape::Float(_), Value::Number(_)) => {}
             (Shape::Int32(_), Value::Number(number)) if is_int32(number) => {}
             (Shape::Int64(_), Value::Number(number)) if number.is_i64() => {}
+            // The converter cuts off what does not fit.
+            (Shape::Int32(_), Value::Number(number))
+                if self.words == Words::Converter && number.is_i64() =>
+            {
+                *value = wrapped(number);
+            }
             (Shape::IntOrString, Value::Number(number)) if is_int32(number) => {}
             (Shape::Byte, Value::Number(number)) if number.as_u64().is_some_and(|n| n < 256) => {}
             (Shape::Bytes, Value::String(bytes)) => self.bytes(bytes),
@@ -103,9 +128,9 @@ impl<'a> Walk<'a> {
             (Shape::Schemas | Shape::SchemaOrTexts, other) => *other = Value::Null,
             // These decode themselves, into something with another name.
             (Shape::Time | Shape::MicroTime, other) => {
-                return Err(self.mismatch(&Shape::String(""), other));
+                return Err(self.undecoded(&Shape::String(""), other));
             }
-            (Shape::IntOrString, other) => return Err(self.mismatch(&Shape::Int32(""), other)),
+            (Shape::IntOrString, other) => return Err(self.undecoded(&Shape::Int32(""), other)),
             (_, other) => {
                 let wrong = self.mismatch(shape, other);
                 self.wrong.get_or_insert(wrong);
@@ -135,6 +160,9 @@ impl<'a> Walk<'a> {
                 self.path.truncate(path);
                 self.stack.truncate(stack);
                 self.owner = owner;
+                if is_left_out(field, value) {
+                    *value = Value::Null;
+                }
             }
             is_clean &= !value.is_null();
         }
@@ -147,7 +175,9 @@ impl<'a> Walk<'a> {
     fn map(&mut self, shape: &Shape, fields: &mut Map<String, Value>) -> Result<(), String> {
         let path = self.path.len();
         for (name, value) in fields.iter_mut() {
-            push(&mut self.path, name);
+            if self.words == Words::Decoder {
+                push(&mut self.path, name);
+            }
             self.element(shape, value)?;
             self.path.truncate(path);
         }
@@ -177,13 +207,16 @@ impl<'a> Walk<'a> {
     /// A value whose type decodes itself by what it is made of: what is wrong in there ends the
     /// walk.
     fn itself(&mut self, shape: &Shape, value: &mut Value) -> Result<(), String> {
-        let outside = (self.inside, self.wrong.take());
-        self.inside = true;
+        let outside = (self.inside, self.wrong.take(), self.words, self.stack.clone());
+        if self.words == Words::Converter {
+            self.stack.clear();
+        }
+        (self.inside, self.words) = (true, Words::Decoder);
         self.value(shape, value)?;
         if let Some(wrong) = self.wrong.take() {
             return Err(wrong);
         }
-        (self.inside, self.wrong) = outside;
+        (self.inside, self.wrong, self.words, self.stack) = outside;
         Ok(())
     }
 
@@ -192,6 +225,10 @@ impl<'a> Walk<'a> {
         match text::check_base64(bytes) {
             Ok(()) => bytes.retain(|c| c != '\r' && c != '\n'),
             Err(wrong) => {
+                let wrong = match self.words {
+                    Words::Decoder => wrong,
+                    Words::Converter => format!("error decoding from json: {wrong}"),
+                };
                 self.wrong.get_or_insert(wrong);
             }
         }
@@ -209,7 +246,20 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// A value that a type cannot decode itself from. The converter hands it over without saying
+    /// where it comes from.
+    fn undecoded(&mut self, shape: &Shape, value: &Value) -> String {
+        if self.words == Words::Converter {
+            self.words = Words::Decoder;
+            self.stack.clear();
+        }
+        self.mismatch(shape, value)
+    }
+
     fn mismatch(&self, shape: &Shape, value: &Value) -> String {
+        if self.words == Words::Converter {
+            return unconverted(shape, value);
+        }
         let found = match value {
             Value::Null => "null".to_owned(),
             Value::Bool(_) => "bool".to_owned(),
@@ -231,6 +281,49 @@ impl<'a> Walk<'a> {
         };
         format!("json: cannot unmarshal {found} into Go {place} of type {}", shape.go_type())
     }
+}
+
+/// Whether Go leaves a field out of JSON: a list or map that is empty, unless its tag says otherwise.
+fn is_left_out(field: &Field, value: &Value) -> bool {
+    // No managers at all is how clients say that the managers are to be forgotten.
+    if field.always || field.name == "managedFields" {
+        return false;
+    }
+    match (&field.shape, value) {
+        (Shape::List(..), Value::Array(items)) => items.is_empty(),
+        (Shape::Map(..), Value::Object(fields)) => fields.is_empty(),
+        _ => false,
+    }
+}
+
+/// What the converter says about a value of a wrong type.
+fn unconverted(shape: &Shape, value: &Value) -> String {
+    let found = match value {
+        Value::Null => "invalid",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_i64() => "int64",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "slice",
+        Value::Object(_) => "map",
+    };
+    match (shape, found) {
+        (Shape::Struct(_), _) => format!("cannot restore struct from: {found}"),
+        (Shape::List(..) | Shape::Bytes, _) => format!("cannot restore slice from {found}"),
+        (Shape::Map(..), _) => format!("cannot restore map from {found}"),
+        // What Go could convert, if it were allowed to.
+        (Shape::String(_), "int64") | (Shape::Int32(_) | Shape::Int64(_), "float64") => {
+            format!("cannot convert {found} to {}", shape.go_type())
+        }
+        _ => format!("unrecognized type: {}", shape.go_kind()),
+    }
+}
+
+/// The low bits of a whole number, which are what Go makes of one that is too large.
+fn wrapped(number: &serde_json::Number) -> Value {
+    #[expect(clippy::cast_possible_truncation, reason = "Go truncates it, too")]
+    let low = number.as_i64().unwrap_or(0) as i32;
+    low.into()
 }
 
 /// Adds a name to a path; nothing adds nothing.

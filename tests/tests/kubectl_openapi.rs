@@ -1,0 +1,183 @@
+//! kubectl on the embedded server and on a real one: what it makes of their `OpenAPI` documents must
+//! be the same. It runs the kubectl of the machine, if there is one, and the one that belongs to the
+//! real server.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Command;
+use windlass_testkit::apiserver::ApiServer;
+use windlass_testkit::cluster::real_tier_is_on;
+use windlass_testkit::{RealCluster, RealOptions, kubectl};
+
+const DEFINITION: &str = r"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.kubectl.windlass.dev}
+spec:
+  group: kubectl.windlass.dev
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList, shortNames: [wd]}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        description: A widget is a thing.
+        type: object
+        required: [spec]
+        properties:
+          spec:
+            type: object
+            required: [size]
+            description: What it is to be.
+            properties:
+              size: {type: integer, description: How large it is., minimum: 1}
+              color: {type: string, enum: [red, green], default: red}
+              tags: {type: array, items: {type: string}}
+              options: {type: object, additionalProperties: {type: string}}
+              port: {x-kubernetes-int-or-string: true}
+";
+
+const OBJECTS: &str = r#"
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - {name: main, image: "main:1", env: [{name: A, value: "1"}, {name: B, value: "2"}]}
+      - {name: side, image: "side:1"}
+---
+apiVersion: kubectl.windlass.dev/v1
+kind: Widget
+metadata: {name: w}
+spec: {size: 1}
+"#;
+
+/// What is explained.
+const EXPLAINED: &[&[&str]] = &[
+    &["pods"],
+    &["pods", "--recursive"],
+    &["deployments.spec.template.spec.containers", "--recursive"],
+    &["deployments.spec.strategy.rollingUpdate.maxSurge"],
+    &["svc.spec.type"],
+    &["pvc.spec.resources.requests"],
+    &["crd", "--recursive"],
+    &["events", "--api-version=events.k8s.io/v1"],
+    &["widgets", "--recursive"],
+    &["widgets.spec.size"],
+    &["wd.spec.color"],
+    &["pods.spec.bogus"],
+    &["bogus"],
+];
+
+/// One server, as one kubectl sees it: with a home of its own, since kubectl keeps documents there.
+struct Terminal<'a> {
+    program: &'a Path,
+    kubeconfig: &'a Path,
+    home: TempDir,
+}
+
+impl<'a> Terminal<'a> {
+    fn new(program: &'a Path, kubeconfig: &'a Path) -> Self {
+        Self { program, kubeconfig, home: tempfile::tempdir().expect("a temporary folder") }
+    }
+
+    /// What a command prints, with its code, and without what is of one server or moment.
+    async fn run(&self, arguments: &[&str], input: &str) -> String {
+        let mut kubectl = Command::new(self.program);
+        kubectl.arg("--kubeconfig").arg(self.kubeconfig).args(arguments);
+        kubectl.env("HOME", self.home.path()).env("KUBECTL_EXTERNAL_DIFF", "diff -U1");
+        kubectl.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut running = kubectl.spawn().expect("kubectl must start");
+        let mut stdin = running.stdin.take().expect("kubectl must have an input");
+        stdin.write_all(input.as_bytes()).await.expect("kubectl must read its input");
+        drop(stdin);
+        let output = running.wait_with_output().await.expect("kubectl must end");
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text);
+        // The headers of a diff name temporary files and times.
+        let odd = ["--- ", "+++ ", "diff ", "   creationTimestamp: "];
+        let lines = text.lines().filter(|line| !odd.iter().any(|start| line.starts_with(start)));
+        let lines: Vec<&str> = lines.collect();
+        format!("{}\n{}", lines.join("\n"), output.status)
+    }
+
+    /// Installs the definition and waits until its document is there.
+    async fn prepare(&self) {
+        self.run(&["apply", "-f", "-"], DEFINITION).await;
+        for _ in 0..100 {
+            if self.run(&["explain", "widgets"], "").await.contains("A widget is a thing.") {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("the document of the custom kind must come");
+    }
+}
+
+async fn compare(program: &Path, embedded: &Path, real: &Path) {
+    let shown = program.display();
+    let ours = Terminal::new(program, embedded);
+    let theirs = Terminal::new(program, real);
+    tokio::join!(ours.prepare(), theirs.prepare());
+    let same = async |arguments: &[&str], input: &str| {
+        let (ours, theirs) = tokio::join!(ours.run(arguments, input), theirs.run(arguments, input));
+        assert_eq!(ours, theirs, "{shown} {}", arguments.join(" "));
+        ours
+    };
+    for what in EXPLAINED {
+        same(&[&["explain"], *what].concat(), "").await;
+    }
+    let changed = OBJECTS.replace("main:1", "main:2").replace("name: side", "name: other");
+    let changed = changed.replace("size: 1", "size: 2");
+    let created = same(&["apply", "-f", "-"], OBJECTS).await;
+    assert!(created.contains("deployment.apps/web created"), "{created}");
+    let difference = same(&["diff", "-f", "-"], &changed).await;
+    assert!(difference.contains("main:2"), "{difference}");
+    same(&["apply", "-f", "-"], &changed).await;
+    let none = same(&["diff", "-f", "-"], &changed).await;
+    assert!(!none.contains("main:2"), "{none}");
+    same(&["set", "image", "deployment/web", "main=main:3"], "").await;
+    same(&["get", "deployment", "web", "-o", "jsonpath={.spec.template.spec.containers}"], "")
+        .await;
+    let bogus = OBJECTS.replace("replicas: 2", "replicas: 2\n  bogus: 1");
+    let bogus = bogus.replace("name: web}", "name: bad}").replace("name: w}", "name: bad, x: y}");
+    for validation in ["strict", "warn", "ignore"] {
+        same(&["create", "-f", "-", &format!("--validate={validation}")], &bogus).await;
+        same(&["delete", "deployments,widgets", "--all"], "").await;
+    }
+}
+
+/// The kubectl of the machine, if there is one.
+async fn machine_kubectl() -> Option<PathBuf> {
+    let found = Command::new("kubectl").args(["version", "--client"]).output().await;
+    found.is_ok_and(|output| output.status.success()).then(|| PathBuf::from("kubectl"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kubectl_reads_our_documents_as_those_of_a_real_server() {
+    if !real_tier_is_on() {
+        eprintln!("skipped: needs a real control plane, run `cargo xtask test --real`");
+        return;
+    }
+    let real = RealCluster::start(RealOptions::new()).await.expect("a control plane");
+    let built = kubectl().expect("the kubectl of the control plane");
+    for program in [Some(built), machine_kubectl().await].into_iter().flatten() {
+        let server = ApiServer::new();
+        let address = "127.0.0.1:0".parse().expect("an address");
+        let listening = server.listen(address).await.expect("a port");
+        let embedded = listening.temporary_kubeconfig(None).expect("a kubeconfig");
+        compare(&program, embedded.path(), real.kubeconfig_path()).await;
+        listening.stop().await;
+    }
+}
