@@ -182,7 +182,7 @@ impl Request {
         match &self.payload {
             Payload::Empty => {}
             Payload::Json(value) | Payload::Protobuf(value, _) => {
-                extras.push(("send", value.clone()))
+                extras.push(("send", value.clone()));
             }
             Payload::Raw(_, shown) => extras.push(("send", json!(shown))),
         }

@@ -11,7 +11,7 @@ use crate::cache;
 use crate::process::{CommandLine, Stopwatch};
 
 /// The folders in `tests/`, which are also the names of the programs.
-const PROGRAMS: [&str; 2] = ["election-go", "metrics-go"];
+const PROGRAMS: [&str; 3] = ["clients-go", "election-go", "metrics-go"];
 
 /// The variable that tells tests the folder of the programs.
 pub(crate) const VARIABLE: &str = "WINDLASS_GO_PROGRAMS";

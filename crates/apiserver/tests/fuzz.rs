@@ -140,7 +140,7 @@ proptest! {
                 prop::sample::select(vec![
                     "application/json", "application/yaml", "application/merge-patch+json",
                     "application/json-patch+json", "application/strategic-merge-patch+json",
-                    "application/apply-patch+yaml", "text/plain", "",
+                    "application/apply-patch+yaml", "application/vnd.kubernetes.protobuf", "text/plain", "",
                 ]),
                 body(),
             ),

@@ -63,9 +63,9 @@ async fn unsupported_requests_say_what_is_missing() {
     let apply = "application/apply-patch+yaml";
     let answer = send(&server, Method::PATCH, scale, apply, b"{}".to_vec()).await;
     assert_eq!(answer.expect("an answer").status(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
-    let body = b"k8s\0".to_vec();
-    let protobuf = "application/vnd.kubernetes.protobuf";
-    let answer = send(&server, Method::POST, CONFIG_MAPS, protobuf, body).await.expect("an answer");
+    let cbor = "application/cbor";
+    let body = b"\xd9\xd9\xf7\xa0".to_vec();
+    let answer = send(&server, Method::POST, CONFIG_MAPS, cbor, body).await.expect("an answer");
     assert_eq!(answer.status(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
     for path in ["/api/v1/watch/pods", "/api/v1/namespaces/default/pods/p/log"] {
         let (status, body) = get(&server, path).await;

@@ -286,10 +286,10 @@ pub(super) async fn scale_in_protobuf(t: &mut Script) {
             "spec": {"replicas": replicas},
         })
     };
-    let (first, stale) = (scale(&made.version(), 3), scale(&made.version(), 4));
+    let (first, second) = (scale(&made.version(), 3), scale(&made.version(), 4));
     let (none, negative) = (scale("", 0), scale("", -1));
     t.send(put(&path, first)).await;
-    t.send(put(&path, stale)).await;
+    t.send(put(&path, second)).await;
     t.send(put(&path, none)).await;
     t.send(put(&path, negative)).await;
     t.send(Request::get(&path).accept(PROTOBUF)).await;

@@ -63,7 +63,7 @@ struct Field {
 pub(super) struct Messages<'a> {
     sources: &'a mut Sources,
     packages: BTreeSet<String>,
-    messages: BTreeMap<String, Vec<Field>>,
+    known: BTreeMap<String, Vec<Field>>,
     waiting: BTreeSet<String>,
     reached: BTreeSet<String>,
 }
@@ -76,7 +76,7 @@ pub(super) fn table(sources: &mut Sources, kinds: &BTreeSet<(&str, &str, &str)>)
     let mut messages = Messages {
         sources,
         packages: BTreeSet::new(),
-        messages: BTreeMap::new(),
+        known: BTreeMap::new(),
         waiting: BTreeSet::new(),
         reached: BTreeSet::new(),
     };
@@ -93,7 +93,7 @@ pub(super) fn table(sources: &mut Sources, kinds: &BTreeSet<(&str, &str, &str)>)
             let full = format!("{package}.{kind}");
             messages.read(&package)?;
             // Reviews have no lists.
-            if messages.messages.contains_key(&full) {
+            if messages.known.contains_key(&full) {
                 roots.insert(((*version).to_owned(), kind), full);
             }
         }
@@ -121,7 +121,7 @@ impl Messages<'_> {
     }
 
     fn message(&mut self, full: &str) -> Result<String> {
-        let fields = self.messages.get(full).cloned().context("it is in no file")?;
+        let fields = self.known.get(full).cloned().context("it is in no file")?;
         let mut text = short(full);
         if SPECIAL.contains(&text.as_str()) {
             text.push('\n');
@@ -183,7 +183,7 @@ impl Messages<'_> {
         let path = golang::folder(&go_path(package))?.join("generated.proto");
         let text = fs::read_to_string(&path)
             .with_context(|| format!("{} could not be read", path.display()))?;
-        self.messages.extend(messages(package, &text)?);
+        self.known.extend(messages(package, &text)?);
         Ok(())
     }
 }
