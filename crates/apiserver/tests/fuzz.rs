@@ -289,10 +289,40 @@ proptest! {
 /// Pieces that expressions are put together from, right and wrong.
 fn expression() -> impl Strategy<Value = String> {
     let leaf = prop::sample::select(vec![
-        "self", "oldSelf", "self.n", "self.t", "self.l", "self.m", "self.o.x", "self.none", "1", "-1", "0", "1.5",
-        "2u", "'a'", "\"b\"", "r'[a-z]+'", "'''c'''", "b'\\xff'", "true", "false", "null", "[]", "{}", "[1, 2]",
-        "{'a': 1}", "'ä'", "9223372036854775807", "int", "x", "duration('1h')", "timestamp('2024-01-01T00:00:00Z')",
-        "quantity('1Gi')", "optional.none()", "lists.range(50)",
+        "self",
+        "oldSelf",
+        "self.n",
+        "self.t",
+        "self.l",
+        "self.m",
+        "self.o.x",
+        "self.none",
+        "1",
+        "-1",
+        "0",
+        "1.5",
+        "2u",
+        "'a'",
+        "\"b\"",
+        "r'[a-z]+'",
+        "'''c'''",
+        "b'\\xff'",
+        "true",
+        "false",
+        "null",
+        "[]",
+        "{}",
+        "[1, 2]",
+        "{'a': 1}",
+        "'ä'",
+        "9223372036854775807",
+        "int",
+        "x",
+        "duration('1h')",
+        "timestamp('2024-01-01T00:00:00Z')",
+        "quantity('1Gi')",
+        "optional.none()",
+        "lists.range(50)",
     ])
     .prop_map(str::to_owned);
     // What is dynamic passes the checker, so that functions meet values of types that they do not take.
@@ -305,30 +335,97 @@ fn expression() -> impl Strategy<Value = String> {
             "+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "&&", "||", "in", ".",
         ]);
         let method = prop::sample::select(vec![
-            "size", "contains", "startsWith", "matches", "split", "join", "replace", "format", "sum", "min", "max",
-            "isSorted", "indexOf", "substring", "upperAscii", "trim", "find", "findAll", "flatten", "distinct",
-            "slice", "sort", "reverse", "first", "hasValue", "value", "orValue", "isGreaterThan", "add", "getHours",
-            "charAt", "lastIndexOf",
+            "size",
+            "contains",
+            "startsWith",
+            "matches",
+            "split",
+            "join",
+            "replace",
+            "format",
+            "sum",
+            "min",
+            "max",
+            "isSorted",
+            "indexOf",
+            "substring",
+            "upperAscii",
+            "trim",
+            "find",
+            "findAll",
+            "flatten",
+            "distinct",
+            "slice",
+            "sort",
+            "reverse",
+            "first",
+            "hasValue",
+            "value",
+            "orValue",
+            "isGreaterThan",
+            "add",
+            "getHours",
+            "charAt",
+            "lastIndexOf",
         ]);
         let function = prop::sample::select(vec![
-            "size", "int", "uint", "double", "string", "bytes", "bool", "type", "dyn", "has", "duration", "timestamp",
-            "quantity", "isQuantity", "ip", "isIP", "cidr", "url", "isURL", "semver", "lists.range", "sets.contains",
-            "optional.of", "matches", "strings.quote", "sign",
+            "size",
+            "int",
+            "uint",
+            "double",
+            "string",
+            "bytes",
+            "bool",
+            "type",
+            "dyn",
+            "has",
+            "duration",
+            "timestamp",
+            "quantity",
+            "isQuantity",
+            "ip",
+            "isIP",
+            "cidr",
+            "url",
+            "isURL",
+            "semver",
+            "lists.range",
+            "sets.contains",
+            "optional.of",
+            "matches",
+            "strings.quote",
+            "sign",
         ]);
         let fold = prop::sample::select(vec![
-            "all", "exists", "exists_one", "map", "filter", "sortBy", "optMap", "optFlatMap",
+            "all",
+            "exists",
+            "exists_one",
+            "map",
+            "filter",
+            "sortBy",
+            "optMap",
+            "optFlatMap",
         ]);
         let fold_two = prop::sample::select(vec![
-            "all", "exists", "existsOne", "transformList", "transformMap", "transformMapEntry",
+            "all",
+            "exists",
+            "existsOne",
+            "transformList",
+            "transformMap",
+            "transformMapEntry",
         ]);
         let args = prop::collection::vec(inner.clone(), 0..3);
         prop_oneof![
-            (inner.clone(), operator, inner.clone()).prop_map(|(a, op, b)| format!("({a} {op} {b})")),
-            (inner.clone(), method, args.clone()).prop_map(|(a, f, args)| format!("{a}.{f}({})", args.join(", "))),
+            (inner.clone(), operator, inner.clone())
+                .prop_map(|(a, op, b)| format!("({a} {op} {b})")),
+            (inner.clone(), method, args.clone())
+                .prop_map(|(a, f, args)| format!("{a}.{f}({})", args.join(", "))),
             (function, args.clone()).prop_map(|(f, args)| format!("{f}({})", args.join(", "))),
             (inner.clone(), fold, inner.clone()).prop_map(|(a, f, b)| format!("{a}.{f}(x, {b})")),
-            (inner.clone(), fold_two, inner.clone()).prop_map(|(a, f, b)| format!("{a}.{f}(i, x, {b})")),
-            (inner.clone(), inner.clone(), inner.clone()).prop_map(|(a, b, c)| format!("({a} ? {b} : {c})")),
+            (inner.clone(), fold_two, inner.clone())
+                .prop_map(|(a, f, b)| format!("{a}.{f}(i, x, {b})")),
+            (inner.clone(), inner.clone(), inner.clone())
+                .prop_map(|(a, b, c)| format!("({a} ? {b} : {c})")),
             (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("{a}[{b}]")),
             (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("{a}[?{b}]")),
             args.prop_map(|args| format!("[{}]", args.join(", "))),
@@ -359,7 +456,8 @@ fn with_rule(rule: &str) -> serde_json::Value {
 /// Creates a definition with a rule and an object of it; gives the status codes.
 fn try_rule(rule: &str, spec: &serde_json::Value) -> (u16, Option<u16>) {
     const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime must start");
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().build().expect("a runtime must start");
     runtime.block_on(async {
         let server = server();
         let (defined, _) = call(&server, Method::POST, CRDS, Some(with_rule(rule))).await;
