@@ -560,6 +560,7 @@ macro_rules! for_each_case {
                 eviction_of_pods_that_do_not_run,
                 eviction_with_options,
                 eviction_has_one_verb,
+                content_of_any_form_is_merged,
             ]
             crds: [
                 definition_is_answered_without_conditions,

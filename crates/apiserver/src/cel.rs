@@ -43,7 +43,8 @@ const WRITE_BUDGET: u64 = 10_000_000;
 #[derive(Debug)]
 pub(crate) struct Rules {
     binding: Binding,
-    rules: Vec<Rule>,
+    /// Of the place itself.
+    own: Vec<Rule>,
     items: Option<Box<Rules>>,
     /// The fields that tell the items of a list apart.
     keys: Option<Vec<String>>,
@@ -214,7 +215,7 @@ impl Walk {
         old: Option<&Json>,
         ratchet: Ratchet<'_>,
     ) -> Result<(), Exhausted> {
-        if rules.rules.is_empty() {
+        if rules.own.is_empty() {
             return Ok(());
         }
         let kind = &rules.binding.type_name;
@@ -223,12 +224,12 @@ impl Walk {
             self.findings.errors.push(broken(&rule::out_of_budget()));
             return Err(Exhausted);
         }
-        let looks_back = rules.rules.iter().any(|rule| rule.uses_old);
+        let looks_back = rules.own.iter().any(|rule| rule.uses_old);
         let bound = Bound {
             new: rules.binding.value(new),
             old: old.filter(|_| looks_back).map(|old| rules.binding.value(old)),
         };
-        for rule in &rules.rules {
+        for rule in &rules.own {
             if rule.uses_old && old.is_none() && !rule.optional_old {
                 continue;
             }

@@ -273,3 +273,19 @@ pub(super) async fn eviction_has_one_verb(t: &mut Script) {
     t.send(Request::new(Method::PUT, &path).json(eviction("a"))).await;
     t.send(Request::delete(&path)).await;
 }
+
+/// A field of any content: an apply owns what is in it, a merge patch reaches into it.
+pub(super) async fn content_of_any_form_is_merged(t: &mut Script) {
+    let revisions = format!("/apis/apps/v1/namespaces/{}/controllerrevisions", t.ns());
+    let revision = |data: Value| {
+        json!({"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": {"name": "a"}, "revision": 1,
+            "data": data})
+    };
+    let path = format!("{revisions}/a");
+    t.apply(&path, "one", revision(json!({"spec": {"a": 1, "list": [1, {"b": null}]}}))).await;
+    t.managers(&path).await;
+    t.merge_patch(&path, json!({"data": {"spec": {"a": 2}}})).await;
+    t.apply(&path, "two", revision(json!({"spec": {"c": 3}}))).await;
+    t.merge_patch(&path, json!({"revision": 2, "data": {"spec": {"a": 1}}})).await;
+    t.get(&path).await;
+}

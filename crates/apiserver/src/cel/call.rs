@@ -20,20 +20,19 @@ const RANGE_MAX: i64 = 100_000;
 pub(super) fn call(
     run: &mut Evaluation,
     function: &str,
-    target: Option<Val>,
-    args: Vec<Val>,
+    target: Option<&Val>,
+    args: &[Val],
 ) -> Result<Val, Stop> {
     if target.is_none() && function.starts_with(['_', '-', '!', '@']) {
-        return operator(run, function, &args);
+        return operator(run, function, args);
     }
-    let mut all: Vec<&Val> = target.iter().collect();
-    all.extend(&args);
+    let all: Vec<&Val> = target.into_iter().chain(args).collect();
     if let Some(result) = core(run, function, &all) {
         return result;
     }
     run.charge(cost(function, &all)?)?;
-    let result = library::call(function, target.as_ref(), &args);
-    let result = result.map_err(|why| match (function, args.as_slice()) {
+    let result = library::call(function, target, args);
+    let result = result.map_err(|why| match (function, args) {
         ("duration", [Val::String(_)]) => convert::from_text("google.protobuf.Duration"),
         ("timestamp", [Val::String(_)]) => convert::from_text("google.protobuf.Timestamp"),
         _ => Stop::Error(why),
@@ -286,18 +285,7 @@ fn expression(
 ) -> Result<Val, Stop> {
     let strings = (text.len() as u64 + 1).div_ceil(10);
     run.charge(strings * (pattern.len() as u64).div_ceil(4))?;
-    let compiled = match run.patterns.get(pattern) {
-        Some(compiled) => compiled.clone(),
-        None => {
-            // Compiling takes far longer than matching.
-            run.charge(pattern.len() as u64)?;
-            let compiled = Pattern::new(pattern)
-                .map_err(|why| Stop::error(format!("error parsing regexp: {why}: `{pattern}`")))?;
-            let compiled = Arc::new(compiled);
-            run.patterns.insert(pattern.clone(), compiled.clone());
-            compiled
-        }
-    };
+    let compiled = compiled(run, pattern)?;
     Ok(match (name, limit) {
         ("matches", _) => Val::Bool(compiled.matches(text)),
         ("find", _) => Val::text(compiled.find_all(text).next().unwrap_or_default()),
@@ -307,6 +295,19 @@ fn expression(
         }
         _ => Val::list(compiled.find_all(text).map(Val::text).collect()),
     })
+}
+
+fn compiled(run: &mut Evaluation, pattern: &Arc<str>) -> Result<Arc<Pattern>, Stop> {
+    if let Some(compiled) = run.patterns.get(pattern) {
+        return Ok(compiled.clone());
+    }
+    // Compiling takes far longer than matching.
+    run.charge(pattern.len() as u64)?;
+    let compiled = Pattern::new(pattern)
+        .map_err(|why| Stop::error(format!("error parsing regexp: {why}: `{pattern}`")))?;
+    let compiled = Arc::new(compiled);
+    run.patterns.insert(pattern.clone(), compiled.clone());
+    Ok(compiled)
 }
 
 /// What a function of a library costs: what it looks at, and what it could make.

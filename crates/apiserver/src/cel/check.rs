@@ -55,7 +55,7 @@ impl Checker {
             && let Some(found) = named_type(&name)
         {
             expr.kind = Kind::Ident(name);
-            return Type::Type(Some(found.into()));
+            return Type::Meta(Some(found.into()));
         }
         match &mut expr.kind {
             Kind::Literal(value) => literal_type(value),
@@ -99,7 +99,7 @@ impl Checker {
             return found.clone();
         }
         match named_type(name) {
-            Some(found) => Type::Type(Some(found.into())),
+            Some(found) => Type::Meta(Some(found.into())),
             None => self.undeclared(id, name),
         }
     }
@@ -210,7 +210,7 @@ impl Checker {
             return self.logic(&ids, &types);
         }
         let name = name.clone();
-        let found = self.resolve(id, &name, overloads, member, types);
+        let found = self.resolve(id, &name, overloads, member, &types);
         self.check_literals(&name, args);
         found
     }
@@ -231,13 +231,13 @@ impl Checker {
         name: &str,
         overloads: &[Overload],
         member: bool,
-        types: Vec<Type>,
+        types: &[Type],
     ) -> Type {
         let mut result: Option<Type> = None;
         for overload in overloads.iter().filter(|overload| overload.member == member) {
             let mut declared = self.bindings.instantiate(&overload.types);
             let returned = declared.pop().unwrap_or(Type::Dyn);
-            if !self.bindings.fit(&types, &declared) {
+            if !self.bindings.fit(types, &declared) {
                 continue;
             }
             let returned = self.bindings.resolve(&returned);
@@ -315,7 +315,7 @@ impl Checker {
             LoopKind::SortBy => {
                 let name = "@sortByAssociatedKeys";
                 let overloads = function(name).unwrap_or_default();
-                self.resolve(id, name, overloads, true, vec![range, Type::list(body)])
+                self.resolve(id, name, overloads, true, &[range, Type::list(body)])
             }
             LoopKind::OptionalMap | LoopKind::OptionalFlatMap => Type::Error,
         };
@@ -328,8 +328,8 @@ impl Checker {
     /// What `condition ? … : …` demands of its condition.
     fn conditional(&mut self, id: u64, condition: Type, branch: &Type) {
         let overloads = function("_?_:_").unwrap_or_default();
-        let types = vec![condition, branch.clone(), branch.clone()];
-        self.resolve(id, "_?_:_", overloads, false, types);
+        let types = [condition, branch.clone(), branch.clone()];
+        self.resolve(id, "_?_:_", overloads, false, &types);
     }
 
     /// The types of the variables of a loop over this range.
@@ -356,7 +356,7 @@ impl Checker {
     fn optional_map(&mut self, id: u64, loop_: &mut Loop) -> Type {
         let range = self.expr(&mut loop_.range);
         let overloads = function("value").unwrap_or_default();
-        let inner = self.resolve(id, "value", overloads, true, vec![range]);
+        let inner = self.resolve(id, "value", overloads, true, &[range]);
         self.scopes.push(BTreeMap::from([(loop_.variable.clone(), inner)]));
         let body = self.expr(&mut loop_.body);
         self.scopes.pop();
@@ -366,7 +366,7 @@ impl Checker {
         let place = Type::optional(self.bindings.fresh());
         if !self.bindings.fit(std::slice::from_ref(&body), std::slice::from_ref(&place)) {
             let overloads = function("_?_:_").unwrap_or_default();
-            return self.resolve(id, "_?_:_", overloads, false, vec![Type::Bool, body, place]);
+            return self.resolve(id, "_?_:_", overloads, false, &[Type::Bool, body, place]);
         }
         self.bindings.resolve(&body)
     }

@@ -87,13 +87,11 @@ pub(super) fn string(value: &Val) -> Option<Result<Val, Stop>> {
         Val::Uint(number) => number.to_string().into(),
         Val::Bool(flag) => flag.to_string().into(),
         Val::Double(number) => shortest(*number).into(),
-        Val::Bytes(bytes) => match std::str::from_utf8(bytes) {
-            Ok(text) => text.into(),
-            Err(_) => {
-                let text = "invalid UTF-8 in bytes, cannot convert to string";
-                return Some(Err(Stop::error(text)));
-            }
-        },
+        Val::Bytes(bytes) => {
+            let text = std::str::from_utf8(bytes)
+                .map_err(|_| Stop::error("invalid UTF-8 in bytes, cannot convert to string"));
+            return Some(text.map(Val::text));
+        }
         Val::Foreign(Value::Duration(duration)) => {
             #[allow(clippy::cast_precision_loss)] // cel-go makes a double of it too
             let seconds = duration.num_nanoseconds().unwrap_or(i64::MAX) as f64 / 1e9;

@@ -47,7 +47,7 @@ impl Compiler<'_> {
         let inside = |name: &str| format!("{path}.{name}");
         let mut rules = Rules {
             binding: Binding::read(schema, root),
-            rules: Vec::new(),
+            own: Vec::new(),
             items: None,
             keys: None,
             properties: std::collections::BTreeMap::new(),
@@ -81,7 +81,7 @@ impl Compiler<'_> {
             keys.filter_map(Json::as_str).map(str::to_owned).collect()
         });
         self.own(schema, place, &mut rules);
-        let has_some = !rules.rules.is_empty()
+        let has_some = !rules.own.is_empty()
             || rules.items.is_some()
             || rules.additional.is_some()
             || !rules.properties.is_empty();
@@ -135,7 +135,7 @@ impl Compiler<'_> {
                 }
                 _ => {}
             }
-            rules.rules.push(rule);
+            rules.own.push(rule);
         }
     }
 

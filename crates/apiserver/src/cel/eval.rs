@@ -145,7 +145,7 @@ impl Evaluation {
         for arg in args {
             values.push(self.eval(arg)?);
         }
-        call::call(self, function, target, values)
+        call::call(self, function, target.as_ref(), &values)
     }
 
     /// `&&` and `||`: a side that decides alone makes up for an error of the other.

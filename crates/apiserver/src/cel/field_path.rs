@@ -1,5 +1,7 @@
 //! The `fieldPath` of a rule: `.spec.replicas` or `.labels['app']`, relative to its place.
 
+use std::fmt::Write as _;
+
 use serde_json::Value as Json;
 
 /// The path as errors write it, if it leads to a field of the schema.
@@ -29,7 +31,7 @@ pub(super) fn normalise(path: &str, schema: &Json) -> Option<String> {
             out.push_str(&name);
         } else if at["additionalProperties"].is_object() {
             at = &at["additionalProperties"];
-            out.push_str(&format!("[{name}]"));
+            let _ = write!(out, "[{name}]");
         } else {
             return None;
         }

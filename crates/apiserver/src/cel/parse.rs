@@ -21,7 +21,7 @@ use super::literal as texts;
 use super::value::Val;
 
 /// How deep a tree may be, as in cel-go.
-const DEPTH_MAX: usize = 250;
+const DEPTH_MAX: u16 = 250;
 /// The longest expression. cel-go takes ten times as much.
 const LENGTH_MAX: usize = 10_000;
 /// For a parser without limit to the operators in a row: the longest expression needs a quarter of
@@ -100,7 +100,7 @@ impl Places {
 }
 
 fn parser() -> Parser {
-    Parser::new().enable_optional_syntax(true).max_recursion_depth(DEPTH_MAX as u16)
+    Parser::new().enable_optional_syntax(true).max_recursion_depth(DEPTH_MAX)
 }
 
 /// Runs on a large stack; none if that panics.
@@ -221,7 +221,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn read(&mut self, parsed: &IdedExpr, depth: usize) -> Result<Expr, Issue> {
+    fn read(&mut self, parsed: &IdedExpr, depth: u16) -> Result<Expr, Issue> {
         if depth > DEPTH_MAX {
             let text = format!("expression recursion limit exceeded: {DEPTH_MAX}");
             return Err(Issue { place: Place::UNKNOWN, text });
@@ -257,7 +257,7 @@ impl Reader<'_> {
         Ok(Expr { id: parsed.id, kind })
     }
 
-    fn entries(&mut self, map: &ast::MapExpr, depth: usize) -> Result<Vec<Entry>, Issue> {
+    fn entries(&mut self, map: &ast::MapExpr, depth: u16) -> Result<Vec<Entry>, Issue> {
         let mut entries = Vec::with_capacity(map.entries.len());
         for entry in &map.entries {
             let EntryExpr::MapEntry(entry) = &entry.expr else { continue };
@@ -270,7 +270,7 @@ impl Reader<'_> {
         Ok(entries)
     }
 
-    fn call(&mut self, id: u64, call: &CallExpr, depth: usize) -> Result<Kind, Issue> {
+    fn call(&mut self, id: u64, call: &CallExpr, depth: u16) -> Result<Kind, Issue> {
         let function = call.func_name.as_str();
         if let (ast::operators::OPT_SELECT, [operand, field]) = (function, call.args.as_slice())
             && let Parsed::Literal(LiteralValue::String(field)) = &field.expr
@@ -300,7 +300,7 @@ impl Reader<'_> {
         kind: LoopKind,
         target: &IdedExpr,
         args: &[IdedExpr],
-        depth: usize,
+        depth: u16,
     ) -> Result<Loop, Issue> {
         let first = self.variable(kind, &args[0])?;
         let (second, rest) = if kind.has_one_variable() {
@@ -342,7 +342,7 @@ impl Reader<'_> {
     }
 
     /// Which macro the parser has expanded to a comprehension.
-    fn comprehension(&mut self, loop_: &ComprehensionExpr, depth: usize) -> Result<Loop, Issue> {
+    fn comprehension(&mut self, loop_: &ComprehensionExpr, depth: u16) -> Result<Loop, Issue> {
         let (kind, filter, body) = match (&loop_.accu_init.expr, &loop_.loop_step.expr) {
             (Parsed::List(_), Parsed::Call(step)) => match step.args.as_slice() {
                 [filter, added, _] => (LoopKind::List, Some(filter), appended(added)),

@@ -21,7 +21,7 @@ const MESSAGE_MAX: usize = 5 * 1024;
 #[derive(Debug)]
 pub(super) struct Rule {
     /// As it was written.
-    rule: String,
+    source: String,
     message: String,
     reason: Option<String>,
     /// Where the error belongs, from the place of the rule.
@@ -95,7 +95,7 @@ impl Rule {
             }
         }
         let rule = Self {
-            rule: source,
+            source,
             message: text("message"),
             reason: entry["reason"].as_str().map(str::to_owned),
             field_path,
@@ -182,7 +182,7 @@ impl Rule {
     /// The rule in messages: its own message, or its text.
     fn name(&self) -> &str {
         let message = self.message.trim();
-        if message.is_empty() { self.rule.trim() } else { message }
+        if message.is_empty() { self.source.trim() } else { message }
     }
 
     /// The error of a value that does not meet the rule.

@@ -29,7 +29,7 @@ pub(super) enum Type {
     /// The types of libraries, and `optional_type`.
     Opaque(Arc<str>, Vec<Type>),
     /// The type of a type.
-    Type(Option<Arc<Type>>),
+    Meta(Option<Arc<Type>>),
     /// A parameter of a declaration, or a variable of the checker.
     Param(Arc<str>),
 }
@@ -81,7 +81,7 @@ impl Type {
             return match name {
                 "list" => Self::list(next()),
                 "map" => Self::map(next(), next()),
-                "type" => Self::Type(Some(Arc::new(next()))),
+                "type" => Self::Meta(Some(Arc::new(next()))),
                 _ => Self::Opaque(name.into(), parameters.collect()),
             };
         }
@@ -96,7 +96,7 @@ impl Type {
             "bytes" => Self::Bytes,
             "duration" => Self::Duration,
             "timestamp" => Self::Timestamp,
-            "type" => Self::Type(None),
+            "type" => Self::Meta(None),
             _ if text.len() == 1 => Self::Param(text.into()),
             _ => Self::Opaque(text.into(), Vec::new()),
         }
@@ -110,7 +110,7 @@ impl Type {
             Self::Opaque(name, parameters) => {
                 Self::Opaque(name.clone(), parameters.iter().map(change).collect())
             }
-            Self::Type(Some(inner)) => Self::Type(Some(Arc::new(change(inner)))),
+            Self::Meta(Some(inner)) => Self::Meta(Some(Arc::new(change(inner)))),
             other => other.clone(),
         }
     }
@@ -120,7 +120,7 @@ impl Type {
             Self::List(item) => vec![item],
             Self::Map(pair) => vec![&pair.0, &pair.1],
             Self::Opaque(_, parameters) => parameters.iter().collect(),
-            Self::Type(Some(inner)) => vec![inner],
+            Self::Meta(Some(inner)) => vec![inner],
             _ => Vec::new(),
         }
     }
@@ -132,7 +132,7 @@ impl Type {
     /// Whether this says no more than the other.
     fn is_as_general_as(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Dyn | Self::Param(_), _) | (Self::Type(_), Self::Type(_)) => true,
+            (Self::Dyn | Self::Param(_), _) | (Self::Meta(_), Self::Meta(_)) => true,
             (_, Self::Dyn | Self::Param(_)) => false,
             (Self::Opaque(a, _), Self::Opaque(b, _)) if a != b => false,
             (Self::Opaque(..), Self::Opaque(..))
@@ -188,8 +188,8 @@ impl fmt::Display for Type {
                 let shown: Vec<String> = parameters.iter().map(ToString::to_string).collect();
                 write!(f, "{name}({})", shown.join(", "))
             }
-            Self::Type(None) => f.write_str("type"),
-            Self::Type(Some(inner)) => write!(f, "type({inner})"),
+            Self::Meta(None) => f.write_str("type"),
+            Self::Meta(Some(inner)) => write!(f, "type({inner})"),
             Self::Param(name) => f.write_str(name),
         }
     }
@@ -244,7 +244,7 @@ impl Bindings {
                 use Type::{Duration, Null, Object, Opaque, Timestamp};
                 matches!(other, Null | Opaque(..) | Object(_) | Duration | Timestamp)
             }
-            (Type::Type(_), Type::Type(_)) => true,
+            (Type::Meta(_), Type::Meta(_)) => true,
             (Type::Opaque(x, _), Type::Opaque(y, _)) if x != y => false,
             (Type::Opaque(..), Type::Opaque(..))
             | (Type::List(_), Type::List(_))
@@ -319,14 +319,14 @@ impl Bindings {
 
     fn renew(&mut self, given: &Type, fresh: &mut BTreeMap<Arc<str>, Type>) -> Type {
         match given {
-            Type::Param(name) => match fresh.get(name) {
-                Some(known) => known.clone(),
-                None => {
-                    let made = self.fresh();
-                    fresh.insert(name.clone(), made.clone());
-                    made
+            Type::Param(name) => {
+                if let Some(known) = fresh.get(name) {
+                    return known.clone();
                 }
-            },
+                let made = self.fresh();
+                fresh.insert(name.clone(), made.clone());
+                made
+            }
             other => other.rebuilt(&mut |inner| self.renew(inner, fresh)),
         }
     }

@@ -153,7 +153,7 @@ impl Val {
     /// Whether two values are equal: numbers of all types by their value.
     pub(super) fn equals(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Null, Self::Null) => true,
+            (Self::Null, Self::Null) | (Self::Optional(None), Self::Optional(None)) => true,
             (Self::Bool(a), Self::Bool(b)) => a == b,
             (Self::String(a), Self::String(b)) | (Self::Type(a), Self::Type(b)) => a == b,
             (Self::Bytes(a), Self::Bytes(b)) => a == b,
@@ -164,7 +164,6 @@ impl Val {
             }
             (Self::Object(a), Self::Object(b)) => a.equals(b),
             (Self::Optional(Some(a)), Self::Optional(Some(b))) => a.equals(b),
-            (Self::Optional(None), Self::Optional(None)) => true,
             (Self::Foreign(a), Self::Foreign(b)) => a == b,
             _ => self.compare(other) == Some(Ordering::Equal),
         }

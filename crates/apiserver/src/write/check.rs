@@ -55,6 +55,10 @@ pub(super) fn update(
     if kind.is_builtin() {
         errors.extend(validate_builtin(kind, &new));
         errors.extend(validate_builtin_update(kind, &old, &new));
+        // What a revision holds is history.
+        if kind.is("apps", "controllerrevisions") && new["data"] != old["data"] {
+            errors.push(FieldError::invalid("data", &new["data"], "field is immutable"));
+        }
     } else if let Some(schema) = &target.version().schema {
         errors.extend(match target.subresource.as_str() {
             "status" => schema.validate_status_update(&new, &old),

@@ -57,6 +57,8 @@ impl BuiltInPlace {
                 Some(Listing::Set) => Form::Set,
                 Some(Listing::Keyed(_)) => Form::Keyed,
             },
+            // A `RawExtension` is one value to server-side apply, whatever it holds.
+            Of::Shape(Shape::Any) => Form::Leaf,
             Of::Shape(shape) if is_open(shape) => Place::Open.form(value),
             Of::Shape(_) => Form::Leaf,
         }
