@@ -339,7 +339,10 @@ pub(super) async fn strategic_patch_of_the_scale(t: &mut Script) {
     for change in [json!({"spec": {"replicas": 3}}), json!({"spec": null}), json!({})] {
         t.send(Request::patch(&path, STRATEGIC_PATCH, change)).await;
     }
-    t.send(Request::patch(&path, STRATEGIC_PATCH, json!({"spec": {"replicas": -1}}))).await;
+    for replicas in [json!(-1), json!("two"), json!([])] {
+        let change = json!({"spec": {"replicas": replicas}});
+        t.send(Request::patch(&path, STRATEGIC_PATCH, change)).await;
+    }
 }
 
 pub(super) async fn strategic_patch_counts_an_event(t: &mut Script) {
