@@ -3,8 +3,10 @@
 //! A case never checks an answer: the comparison with the recording does. So the accessors here are
 //! lenient; what is missing is empty, the case goes on, and the difference shows where it began.
 
-use http::header::HeaderMap;
-use serde_json::Value;
+use http::header::{CONTENT_TYPE, HeaderMap};
+use serde_json::{Value, json};
+
+use crate::protobuf::{self, PROTOBUF};
 
 /// One answer, parsed.
 #[derive(Clone, Debug)]
@@ -12,7 +14,7 @@ pub(crate) struct Answer {
     /// The HTTP status.
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
-    /// The JSON body; a string if it is not JSON, null if there is none.
+    /// The body, in JSON or protobuf; a string if it is neither, null if there is none.
     pub(crate) body: Value,
 }
 
@@ -21,6 +23,8 @@ impl Answer {
     pub(crate) fn new(status: u16, headers: HeaderMap, body: &[u8]) -> Self {
         let body = if body.is_empty() {
             Value::Null
+        } else if is_protobuf(&headers) {
+            protobuf::read(body).unwrap_or_else(|| json!("it says that it is protobuf and is not"))
         } else {
             serde_json::from_slice(body)
                 .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(body).into_owned()))
@@ -68,4 +72,9 @@ impl Answer {
     fn text(&self, pointer: &str) -> String {
         self.body.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
     }
+}
+
+/// Whether an answer says that it is protobuf, be it an object or a watch.
+pub(crate) fn is_protobuf(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(PROTOBUF.as_bytes()))
 }

@@ -4,7 +4,8 @@
 //! longest common subsequences is fast enough.
 
 /// Lines of `expected` alone are marked `-`, lines of `got` alone `+`, common lines are indented.
-pub(crate) fn lines(expected: &str, got: &str) -> String {
+#[must_use]
+pub fn lines(expected: &str, got: &str) -> String {
     let (left, right): (Vec<_>, Vec<_>) = (expected.lines().collect(), got.lines().collect());
     let common = common_lengths(&left, &right);
     let (mut i, mut j, mut out) = (0, 0, Vec::new());

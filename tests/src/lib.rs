@@ -6,7 +6,7 @@
 //! - [`cases`]: the list of all cases, and their bodies by area;
 //! - `script`: the vocabulary in which a case is written, with `request`, `answer` and `watching`;
 //! - `target`: the server that is asked, embedded or real;
-//! - `fixtures`: the objects and definitions that cases share;
+//! - `fixtures`: the objects and definitions that cases share, and `rights`: users with roles;
 //! - `transcript`: what was asked and answered, made comparable by `normalise`;
 //! - `recording`: the transcripts of the real server, in `tests/recordings`, printed by `render`;
 //! - [`runner`]: runs a case and compares; a difference is shown by `diff`.
@@ -22,12 +22,14 @@ pub mod replica;
 pub mod runner;
 
 mod answer;
-mod diff;
+pub mod diff;
 mod fixtures;
 mod normalise;
+mod protobuf;
 mod recording;
 mod render;
 mod request;
+mod rights;
 mod script;
 mod target;
 mod transcript;

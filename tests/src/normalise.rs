@@ -5,7 +5,13 @@
 //! - Versions of lists and bookmarks, in queries and in messages become `<rv>`: on a server that
 //!   others write to as well, they mean nothing.
 //! - Times become `<time>`; the random end of a generated name becomes `<suffix 1>`.
+//! - In a Table, cells that are ages become `<age>`: durations such as `5m10s` in the columns of
+//!   [`AGE_COLUMNS`] and in those of type `date`. In the column `Restarts` this is only what stands
+//!   in `(5m10s ago)`. Words such as `<unknown>` stay, and so does how long a job took. A Table
+//!   without columns has those of the last one that had some.
 //! - Continue tokens are opened, and their version replaced.
+//! - Tokens of service accounts are opened, and their times become distances from the first of
+//!   them. Algorithm, key and signature are those of the server, and left out.
 //! - `metadata.managedFields` is dropped: the embedded server keeps it only of objects that are
 //!   applied.
 //!
@@ -38,6 +44,17 @@ const VERSION_ANCHORS: [&str; 6] = [
     "ResourceVersion in record (",
 ];
 
+/// Columns of tables whose cells are ages.
+const AGE_COLUMNS: [&str; 4] = ["Age", "First Seen", "Last Seen", "Last Schedule"];
+
+/// What the cells of a column are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Cells {
+    Ages,
+    Restarts,
+    Others,
+}
+
 /// Remembers what was seen, so that the same value gets the same name all along a transcript.
 #[derive(Debug, Default)]
 pub(crate) struct Normaliser {
@@ -45,6 +62,8 @@ pub(crate) struct Normaliser {
     versions: Vec<String>,
     /// Generated names, and what is shown instead.
     generated: Vec<(String, String)>,
+    /// The columns of the last table that had some.
+    columns: Vec<Cells>,
 }
 
 impl Normaliser {
@@ -62,10 +81,12 @@ impl Normaliser {
     /// Normalises an event of a watch: a bookmark carries the version of no object.
     pub(crate) fn event(&mut self, event: &Value) -> Value {
         let mut event = event.clone();
-        if event["type"] == "BOOKMARK"
-            && let Some(version) = event.pointer_mut("/object/metadata/resourceVersion")
-        {
-            *version = json!("<rv>");
+        let is_bookmark = event["type"] == "BOOKMARK";
+        for holder in ["/object", "/object/rows/0/object"].into_iter().filter(|_| is_bookmark) {
+            let version = event.pointer_mut(&format!("{holder}/metadata/resourceVersion"));
+            if let Some(version) = version {
+                *version = json!("<rv>");
+            }
         }
         self.value(&event)
     }
@@ -75,6 +96,10 @@ impl Normaliser {
         if is_time(text) {
             return "<time>".to_owned();
         }
+        if let Some(claims) = claims(text) {
+            let claims = self.value(&claims);
+            return format!("<token {}>", crate::render::render(&claims));
+        }
         let text = self.without_uids(text);
         let text = without_tokens(&text);
         let text = without_versions(&text);
@@ -82,7 +107,11 @@ impl Normaliser {
     }
 
     fn object(&mut self, map: &Map<String, Value>) -> Value {
-        let is_list = map.contains_key("items")
+        let is_table = map.get("kind").is_some_and(|kind| kind == "Table");
+        let without_ages = is_table.then(|| self.without_ages(map));
+        let map = without_ages.as_ref().unwrap_or(map);
+        let is_list = is_table
+            || map.contains_key("items")
             || map.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"));
         self.remember_generated(map);
         let mut keys: Vec<_> = map.keys().collect();
@@ -101,6 +130,21 @@ impl Normaliser {
             out.insert(key.clone(), value);
         }
         Value::Object(out)
+    }
+
+    /// A table without the cells that depend on when it was asked for.
+    fn without_ages(&mut self, table: &Map<String, Value>) -> Map<String, Value> {
+        let mut table = table.clone();
+        if let Some(Value::Array(columns)) = table.get("columnDefinitions") {
+            self.columns = columns.iter().map(Cells::of).collect();
+        }
+        let rows = table.get_mut("rows").and_then(Value::as_array_mut).into_iter().flatten();
+        for cells in rows.filter_map(|row| row["cells"].as_array_mut()) {
+            for (cell, column) in cells.iter_mut().zip(&self.columns) {
+                column.hide_age(cell);
+            }
+        }
+        table
     }
 
     fn list_metadata(&mut self, metadata: &Map<String, Value>) -> Value {
@@ -154,6 +198,42 @@ impl Normaliser {
         }
         out
     }
+}
+
+impl Cells {
+    fn of(column: &Value) -> Self {
+        match column["name"].as_str() {
+            Some(name) if AGE_COLUMNS.contains(&name) => Self::Ages,
+            Some("Restarts") => Self::Restarts,
+            _ if column["type"] == "date" => Self::Ages,
+            _ => Self::Others,
+        }
+    }
+
+    fn hide_age(self, cell: &mut Value) {
+        let Some(text) = cell.as_str() else { return };
+        let shown = match self {
+            Self::Ages if is_duration(text) => "<age>".to_owned(),
+            Self::Restarts => match text.split_once(" (") {
+                Some((count, rest)) if rest.strip_suffix(" ago)").is_some_and(is_duration) => {
+                    format!("{count} (<age> ago)")
+                }
+                _ => return,
+            },
+            Self::Ages | Self::Others => return,
+        };
+        *cell = Value::String(shown);
+    }
+}
+
+/// Whether the whole text is a duration of one or two units, such as `5m10s`.
+fn is_duration(text: &str) -> bool {
+    let mut units = text.split_inclusive(|c: char| "smhdy".contains(c));
+    let is_unit = |unit: &str| {
+        let number = unit.strip_suffix(|c| "smhdy".contains(c)).unwrap_or_default();
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    !text.is_empty() && units.by_ref().take(2).all(is_unit) && units.next().is_none()
 }
 
 /// The place of `value` among the known ones, counted from one; an unknown one becomes the last.
@@ -223,6 +303,26 @@ fn without_tokens(text: &str) -> String {
     let Some((before, rest)) = text.split_once("continue=") else { return text.to_owned() };
     let (token, after) = rest.split_at(rest.find('&').unwrap_or(rest.len()));
     format!("{before}continue={}{after}", opened(token))
+}
+
+/// What the token of a service account says; nothing if it is none.
+fn claims(token: &str) -> Option<Value> {
+    let parts: Vec<&str> = token.split('.').collect();
+    let [header, payload, _] = parts.as_slice() else { return None };
+    let read = |part: &str| {
+        let bytes = URL_SAFE_NO_PAD.decode(part).ok()?;
+        serde_json::from_slice::<Value>(&bytes).ok()
+    };
+    read(header)?.get("alg")?;
+    let mut claims = read(payload)?;
+    let issued = claims.get("iat")?.as_i64()?;
+    let pointers = ["/exp", "/nbf", "/iat", "/kubernetes.io/warnafter"];
+    for pointer in pointers {
+        if let Some(time) = claims.pointer_mut(pointer) {
+            *time = json!(format!("<issued + {}>", time.as_i64()? - issued));
+        }
+    }
+    Some(claims)
 }
 
 /// What a continue token says, without its version; the token itself if it is none.
@@ -307,6 +407,28 @@ mod tests {
     }
 
     #[test]
+    fn ages_are_hidden_in_their_columns_and_nowhere_else() {
+        let mut normaliser = Normaliser::default();
+        let columns = ["Name", "Age", "Restarts", "Duration", "Since"].map(
+            |name| json!({"name": name, "type": if name == "Since" { "date" } else { "string" }}),
+        );
+        let table = |columns: Value, cells: Value| {
+            let rows = json!([{ "cells": cells }]);
+            json!({"kind": "Table", "columnDefinitions": columns, "rows": rows})
+        };
+        let seen = normaliser
+            .value(&table(json!(columns), json!(["5m", "5m10s", "2 (3h ago)", "42s", "3y2d"])));
+        let hidden = json!(["5m", "<age>", "2 (<age> ago)", "42s", "<age>"]);
+        assert_eq!(seen["rows"][0]["cells"], hidden);
+        // The next event of a watch has the same columns and does not say so.
+        let seen = normaliser
+            .value(&table(Value::Null, json!(["5m", "<unknown>", "2 (ago)", "", "1d2h3m"])));
+        let same = json!(["5m", "<unknown>", "2 (ago)", "", "1d2h3m"]);
+        assert_eq!(seen["rows"][0]["cells"], same);
+        assert_eq!(normaliser.value(&json!({"age": "5m"})), json!({"age": "5m"}));
+    }
+
+    #[test]
     fn generated_name_is_hidden_wherever_it_appears_later() {
         let mut normaliser = Normaliser::default();
         let object = json!({"metadata": {"generateName": "g-", "name": "g-vdwjk"}});
@@ -329,6 +451,17 @@ mod tests {
         assert_eq!(path, format!("/a?continue={shown}&limit=2"));
         let list = json!({"items": [], "metadata": {"continue": token}});
         assert_eq!(normaliser.value(&list)["metadata"]["continue"], shown);
+    }
+
+    #[test]
+    fn tokens_of_service_accounts_are_opened() {
+        let part = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        let claims = json!({"iat": 100, "exp": 700, "jti": UID});
+        let token = format!("{}.{}.xyz", part(json!({"alg": "none"})), part(claims));
+        let shown =
+            r#"<token { "exp": "<issued + 600>", "iat": "<issued + 0>", "jti": "<uid 1>" }>"#;
+        assert_eq!(Normaliser::default().text(&token), shown);
+        assert_eq!(Normaliser::default().text("a.b.c"), "a.b.c");
     }
 
     #[test]

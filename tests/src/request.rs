@@ -8,6 +8,8 @@ use http::Method;
 use kube::client::Body;
 use serde_json::{Value, json};
 
+use crate::protobuf::{self, PROTOBUF};
+use crate::rights::Account;
 use crate::target::Who;
 
 /// One request, before it is sent.
@@ -17,7 +19,9 @@ pub(crate) struct Request {
     /// Path and query.
     pub(crate) path: String,
     pub(crate) who: Who,
-    headers: Vec<(&'static str, &'static str)>,
+    /// The service account that sends it, instead of `who`: its user name and token.
+    account: Option<(String, String)>,
+    headers: Vec<(&'static str, String)>,
     payload: Payload,
 }
 
@@ -25,6 +29,8 @@ pub(crate) struct Request {
 enum Payload {
     Empty,
     Json(Value),
+    /// An object in protobuf: its fields as the transcript shows them, and its bytes.
+    Protobuf(Value, Vec<u8>),
     /// Bytes, and the words that stand for them in the transcript.
     Raw(Vec<u8>, String),
 }
@@ -36,6 +42,7 @@ impl Request {
             method,
             path: path.into(),
             who: Who::Admin,
+            account: None,
             headers: Vec::new(),
             payload: Payload::Empty,
         }
@@ -86,6 +93,21 @@ impl Request {
         self
     }
 
+    /// Sends this object in protobuf; its fields have the names of the `.proto` file.
+    #[must_use]
+    pub(crate) fn protobuf(mut self, object: Value) -> Self {
+        let bytes = protobuf::body(&object);
+        self.payload = Payload::Protobuf(object, bytes);
+        self.content_type(PROTOBUF)
+    }
+
+    /// Sends these bytes as protobuf, whatever they are; `shown` stands for them.
+    #[must_use]
+    pub(crate) fn protobuf_bytes(mut self, bytes: Vec<u8>, shown: &str) -> Self {
+        self.payload = Payload::Raw(bytes, shown.to_owned());
+        self.content_type(PROTOBUF)
+    }
+
     /// Sets the content type of the body.
     #[must_use]
     pub(crate) fn content_type(self, value: &'static str) -> Self {
@@ -105,8 +127,18 @@ impl Request {
         self
     }
 
-    fn header(mut self, name: &'static str, value: &'static str) -> Self {
-        self.headers.push((name, value));
+    /// Sends the request as a service account.
+    #[must_use]
+    pub(crate) fn by_account(mut self, account: &Account) -> Self {
+        self.who = Who::Anonymous;
+        self.account = Some((account.user(), account.token.clone()));
+        self
+    }
+
+    /// Sets one more header.
+    #[must_use]
+    pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
         self
     }
 
@@ -118,12 +150,15 @@ impl Request {
             builder = builder.header("content-type", "application/json");
         }
         for (name, value) in &self.headers {
-            builder = builder.header(*name, *value);
+            builder = builder.header(*name, value);
+        }
+        if let Some((_, token)) = &self.account {
+            builder = builder.header("authorization", format!("Bearer {token}"));
         }
         let body = match &self.payload {
             Payload::Empty => Vec::new(),
             Payload::Json(value) => value.to_string().into_bytes(),
-            Payload::Raw(bytes, _) => bytes.clone(),
+            Payload::Raw(bytes, _) | Payload::Protobuf(_, bytes) => bytes.clone(),
         };
         builder.body(Body::from(body)).expect("a request of a case must be well-formed")
     }
@@ -136,15 +171,19 @@ impl Request {
     /// What else is worth showing: the sender and headers if they are odd, and the body.
     pub(crate) fn extras(&self) -> Vec<(&'static str, Value)> {
         let mut extras = Vec::new();
-        if let Some(name) = self.who.shown() {
-            extras.push(("as", json!(name)));
+        match (&self.account, self.who.shown()) {
+            (Some((name, _)), _) => extras.push(("as", json!(name))),
+            (None, Some(name)) => extras.push(("as", json!(name))),
+            (None, None) => {}
         }
         for (name, value) in &self.headers {
             extras.push((*name, json!(value)));
         }
         match &self.payload {
             Payload::Empty => {}
-            Payload::Json(value) => extras.push(("send", value.clone())),
+            Payload::Json(value) | Payload::Protobuf(value, _) => {
+                extras.push(("send", value.clone()))
+            }
             Payload::Raw(_, shown) => extras.push(("send", json!(shown))),
         }
         extras

@@ -19,12 +19,27 @@ use crate::target::Target;
 /// How many differing steps are shown; later ones are mostly consequences.
 const SHOWN_DIFFERENCES: usize = 3;
 
+/// The area of cases that need a server where roles decide.
+const ROLES: &str = "rbac";
+
 /// Runs the case on an embedded server of its own.
 ///
 /// # Panics
 /// If the transcript differs from the recording, or if there is no recording.
 pub fn embedded(case: &Case) {
+    if case.area == ROLES {
+        return embedded_with_roles(case);
+    }
     let steps = block_on(async { transcript(case, Target::embedded()).await.0 });
+    compare(case, "embedded", &steps);
+}
+
+/// The same on a server where roles decide, as they do on the real one.
+///
+/// # Panics
+/// If the transcript differs from the recording, or if there is no recording.
+pub fn embedded_with_roles(case: &Case) {
+    let steps = block_on(async { transcript(case, Target::embedded_with_roles()).await.0 });
     compare(case, "embedded", &steps);
 }
 

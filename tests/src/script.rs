@@ -13,7 +13,7 @@ use http_body_util::BodyExt as _;
 use kube::Client;
 use serde_json::{Value, json};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, is_protobuf};
 use crate::fixtures;
 use crate::request::Request;
 use crate::target::{Target, Who};
@@ -202,7 +202,8 @@ impl Script {
         };
         self.transcript.borrow_mut().watch_opened(self.watches, &request, &answer);
         let patience = self.target.patience();
-        Watching::new(self.watches, Rc::clone(&self.transcript), body, patience)
+        let framed = is_protobuf(&answer.headers);
+        Watching::new(self.watches, Rc::clone(&self.transcript), body, framed, patience)
     }
 
     /// Repeats a request, mostly just a path to read, until `condition` holds for the answer, and
@@ -308,7 +309,11 @@ impl Script {
     }
 
     /// Repeats a request until the condition holds or patience ends; returns which.
-    async fn poll(&mut self, request: &Request, holds: impl Fn(&Answer) -> bool) -> (Answer, bool) {
+    pub(crate) async fn poll(
+        &mut self,
+        request: &Request,
+        holds: impl Fn(&Answer) -> bool,
+    ) -> (Answer, bool) {
         let deadline = tokio::time::Instant::now() + self.target.patience();
         loop {
             let answer = self.exchange(request).await;

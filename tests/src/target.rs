@@ -16,7 +16,7 @@ use kube::config::AuthInfo;
 use serde_json::{Value, json};
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tower::ServiceExt as _;
-use windlass_apiserver::{ApiServer, Fault, FaultRule, Rule, User};
+use windlass_apiserver::{ApiServer, Authorization, Fault, FaultRule, Rule, User};
 use windlass_testkit::RealCluster;
 
 /// The token of a user who may do everything, on the embedded server.
@@ -90,6 +90,17 @@ impl Target {
             .rule(Rule::allow().user("bob").resource(reviews, "selfsubjectaccessreviews"))
             .rule(Rule::allow().user("bob").resource(reviews, "selfsubjectrulesreviews"))
             .rule(Rule::deny().user("bob"))
+            .build();
+        Self::Embedded(server)
+    }
+
+    /// The same where roles decide, as on the real server.
+    pub(crate) fn embedded_with_roles() -> Self {
+        let admin = User::named("windlass-admin").group("system:masters").uid("windlass-admin");
+        let server = ApiServer::builder()
+            .authorization(Authorization::Rbac)
+            .token(ADMIN_TOKEN, admin)
+            .token(BOB_TOKEN, User::named("bob").uid("bob"))
             .build();
         Self::Embedded(server)
     }

@@ -11,6 +11,7 @@ use http_body_util::BodyExt as _;
 use kube::client::Body;
 use serde_json::{Value, json};
 
+use crate::protobuf;
 use crate::transcript::Transcript;
 
 /// A watch that the server answered. Dropping it closes it.
@@ -19,7 +20,9 @@ pub(crate) struct Watching {
     transcript: Rc<RefCell<Transcript>>,
     state: State,
     patience: Duration,
-    /// What arrived and is not a whole line yet.
+    /// Whether events are protobuf behind their length, and not lines of JSON.
+    framed: bool,
+    /// What arrived and is not a whole event yet.
     buffer: Vec<u8>,
 }
 
@@ -42,10 +45,11 @@ impl Watching {
         number: usize,
         transcript: Rc<RefCell<Transcript>>,
         body: Option<Body>,
+        framed: bool,
         patience: Duration,
     ) -> Self {
         let state = body.map_or(State::Over, State::Open);
-        Self { number, transcript, state, patience, buffer: Vec::new() }
+        Self { number, transcript, state, patience, framed, buffer: Vec::new() }
     }
 
     /// Takes and records the next event that is no ordinary bookmark; returns its object.
@@ -88,13 +92,26 @@ impl Watching {
         }
     }
 
+    /// Takes an event that has arrived.
+    fn buffered(&mut self) -> Option<Value> {
+        if self.framed {
+            let (event, length) = protobuf::event(&self.buffer)?;
+            self.buffer.drain(..length);
+            return Some(event);
+        }
+        let end = self.buffer.iter().position(|&byte| byte == b'\n')?;
+        let line: Vec<u8> = self.buffer.drain(..=end).collect();
+        Some(
+            serde_json::from_slice(&line).unwrap_or_else(
+                |_| json!({"not JSON": String::from_utf8_lossy(&line).into_owned()}),
+            ),
+        )
+    }
+
     async fn read(&mut self) -> Input {
         loop {
-            if let Some(end) = self.buffer.iter().position(|&byte| byte == b'\n') {
-                let line: Vec<u8> = self.buffer.drain(..=end).collect();
-                return Input::Event(serde_json::from_slice(&line).unwrap_or_else(
-                    |_| json!({"not JSON": String::from_utf8_lossy(&line).into_owned()}),
-                ));
+            if let Some(event) = self.buffered() {
+                return Input::Event(event);
             }
             let State::Open(body) = &mut self.state else {
                 return Input::Nothing("the watch is over");
@@ -116,5 +133,9 @@ impl Watching {
 }
 
 fn ends_initial_events(event: &Value) -> bool {
-    !event["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"].is_null()
+    let object = &event["object"];
+    // In a table, the object comes with its row.
+    let objects = [object, &object["rows"][0]["object"]];
+    let mut annotations = objects.iter().map(|object| &object["metadata"]["annotations"]);
+    annotations.any(|annotations| !annotations["k8s.io/initial-events-end"].is_null())
 }

@@ -36,6 +36,14 @@ macro_rules! tests_on_the_real_server {
 for_each_case!(tests_on_the_embedded_server);
 for_each_case!(tests_on_the_real_server);
 
+/// The rules of the embedded server decide as roles do.
+#[test]
+fn cases_of_auth_hold_where_roles_decide() {
+    let cases: Vec<_> = cases::ALL.iter().filter(|case| case.area == "auth").collect();
+    assert!(!cases.is_empty());
+    cases.into_iter().for_each(runner::embedded_with_roles);
+}
+
 #[test]
 fn cases_and_recordings_belong_together() {
     runner::check_recordings();

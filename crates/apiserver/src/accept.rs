@@ -1,8 +1,10 @@
-//! Which representation an `Accept` header asks for, of those that this server has: JSON, whole or
-//! metadata only, and two forms of discovery.
+//! Which representation an `Accept` header asks for, of those that this server has: JSON, whole,
+//! metadata only or as a table, and two forms of discovery.
 
 use crate::failure::Failure;
 use crate::object::Form;
+use crate::protobuf;
+use crate::table::{Include, TableForm, TableVersion};
 
 /// The parameters of one media type that matter here.
 #[derive(Debug, Default, PartialEq)]
@@ -28,6 +30,9 @@ pub(crate) fn object_form(
     for media in accept.split(',').map(Media::parse) {
         match media.name {
             "application/json" | "*/*" => match media.metadata() {
+                None if let Some(version) = media.table() => {
+                    return Ok(Form::Table(TableForm { version, include: Include::default() }));
+                }
                 None if media.as_kind.is_empty() => return Ok(Form::Full),
                 Some(metadata) if metadata.of_list == list => return Ok(Form::Metadata),
                 Some(metadata) if metadata.of_list => {
@@ -36,7 +41,14 @@ pub(crate) fn object_form(
                 }
                 None | Some(_) => refusal = Refusal::Form,
             },
-            "application/yaml" | "application/vnd.kubernetes.protobuf" | "application/cbor" => {
+            protobuf::MEDIA_TYPE if protobuf_alone(Some(accept)).is_some() => {
+                match media.metadata() {
+                    None if media.as_kind.is_empty() && builtin => return Ok(Form::Full),
+                    Some(metadata) if metadata.of_list == list => return Ok(Form::Metadata),
+                    None | Some(_) => refusal = Refusal::Form,
+                }
+            }
+            "application/yaml" | protobuf::MEDIA_TYPE | "application/cbor" => {
                 refusal = Refusal::Missing;
             }
             _ => {}
@@ -47,6 +59,32 @@ pub(crate) fn object_form(
         Refusal::Unknown if builtin => Failure::not_acceptable(list),
         Refusal::Unknown | Refusal::Form => Failure::only_media_types(),
     })
+}
+
+/// What a client takes that takes protobuf and no JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProtobufAlone {
+    /// Everything that has a message.
+    Everything,
+    /// Only what it names, as in `as=PartialObjectMetadata`: refusals are JSON.
+    Named,
+}
+
+/// Whether the client takes protobuf and no JSON. A client that takes both gets JSON, which is what
+/// the server holds.
+pub(crate) fn protobuf_alone(accept: Option<&str>) -> Option<ProtobufAlone> {
+    let mut found = None;
+    for media in accept.unwrap_or_default().split(',').map(Media::parse) {
+        match media.name {
+            protobuf::MEDIA_TYPE if media.as_kind.is_empty() => {
+                found = Some(ProtobufAlone::Everything);
+            }
+            protobuf::MEDIA_TYPE => found = found.or(Some(ProtobufAlone::Named)),
+            "" | "application/json" | "application/*" | "*/*" => return None,
+            _ => {}
+        }
+    }
+    found
 }
 
 /// Why nothing in the header could be served.
@@ -95,6 +133,11 @@ impl<'a> Media<'a> {
         (self.group == "meta.k8s.io" && self.version == "v1").then_some(Metadata { of_list })
     }
 
+    fn table(&self) -> Option<TableVersion> {
+        let is_table = self.as_kind == "Table" && self.group == "meta.k8s.io";
+        TableVersion::of(self.version).filter(|_| is_table)
+    }
+
     fn parse(text: &'a str) -> Self {
         let mut parts = text.split(';').map(str::trim);
         let mut media = Media { name: parts.next().unwrap_or_default(), ..Media::default() };
@@ -120,8 +163,12 @@ mod tests {
 
     #[test]
     fn the_first_form_that_we_have_wins() {
+        let table = |version| Ok(Form::Table(TableForm { version, include: Include::Metadata }));
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
-        assert_eq!(form(kubectl), Ok(Form::Full));
+        assert_eq!(form(kubectl), table(TableVersion::V1));
+        let old = "application/json;as=Table;v=v2;g=meta.k8s.io,\
+                   application/json;as=Table;v=v1beta1;g=meta.k8s.io";
+        assert_eq!(form(old), table(TableVersion::V1Beta1));
         let metadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
         assert_eq!(form(metadata), Ok(Form::Metadata));
         assert_eq!(form("application/vnd.kubernetes.protobuf,application/json"), Ok(Form::Full));
@@ -129,10 +176,26 @@ mod tests {
     }
 
     #[test]
+    fn protobuf_is_for_those_who_take_no_json() {
+        let alone = |accept: &str| protobuf_alone(Some(accept));
+        let protobuf = "application/vnd.kubernetes.protobuf";
+        assert_eq!(alone(protobuf), Some(ProtobufAlone::Everything));
+        assert_eq!(alone(&format!("{protobuf};as=Table")), Some(ProtobufAlone::Named));
+        assert_eq!(
+            alone(&format!("{protobuf};as=Table,{protobuf}")),
+            Some(ProtobufAlone::Everything)
+        );
+        assert_eq!(alone(&format!("{protobuf},application/json;q=0.5")), None);
+        assert_eq!(alone(&format!("{protobuf}, */*")), None);
+        assert_eq!(protobuf_alone(None), None);
+        assert_eq!(form(protobuf), Ok(Form::Full));
+        assert_eq!(object_form(Some(protobuf), false, false), Err(Failure::only_media_types()));
+    }
+
+    #[test]
     fn what_we_do_not_have_is_refused() {
         assert_eq!(form("image/png"), Err(Failure::not_acceptable(false)));
-        assert_eq!(form("application/vnd.kubernetes.protobuf"), Err(Failure::only_json()));
-        let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+        let table = "application/json;as=Table;v=v2;g=meta.k8s.io";
         assert_eq!(form(table), Err(Failure::only_media_types()));
     }
 }

@@ -11,6 +11,7 @@ use http::{Method, Response, StatusCode};
 use serde_json::{Map, Value, json};
 
 use crate::accept;
+use crate::access::Access;
 use crate::auth::User;
 use crate::body::{self, Body};
 use crate::deprecation;
@@ -19,7 +20,7 @@ use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::fields::finalizers;
 use crate::kinds::{Registry, Verbs};
-use crate::object::Encoding;
+use crate::object::{Encoding, Form};
 use crate::openapi;
 use crate::query::Query;
 use crate::reply;
@@ -27,13 +28,15 @@ use crate::request::RequestInfo;
 use crate::route::{ResourcePath, Route};
 use crate::shared::Shared;
 use crate::state::State;
+use crate::table::{Include, TableWriter};
 use crate::target::Target;
 use crate::write::apply::tracking::{Tracking, Writer};
 use crate::write::apply::{self, Apply};
 use crate::write::decode::Decoder;
 use crate::write::delete::DeleteOptions;
 use crate::write::patch::{Patch, PatchType};
-use crate::write::{Written, decode, review};
+use crate::write::review::{self, Asked};
+use crate::write::{Answer, Written, decode};
 
 /// A request with everything that is known of it.
 pub(crate) struct Call<'a> {
@@ -55,17 +58,8 @@ const AGGREGATED_TYPE: HeaderValue = HeaderValue::from_static(
 );
 
 /// Subresources that real servers have and this one does not.
-const UNSUPPORTED_PARTS: [&str; 9] = [
-    "approval",
-    "attach",
-    "ephemeralcontainers",
-    "exec",
-    "log",
-    "portforward",
-    "proxy",
-    "resize",
-    "token",
-];
+const UNSUPPORTED_PARTS: [&str; 8] =
+    ["approval", "attach", "ephemeralcontainers", "exec", "log", "portforward", "proxy", "resize"];
 
 impl Call<'_> {
     /// The answer, with its warnings.
@@ -129,8 +123,12 @@ impl Call<'_> {
         let Some(target) = state.target(path) else {
             return nobody_serves(&state.registry, &path.group);
         };
+        if state.rbac.is_some() {
+            state.sender = Some(self.user.clone());
+        }
         self.warnings.borrow_mut().extend(deprecation::warning(&state, &target));
         let response = self.verb(&mut state, &target);
+        state.sender = None;
         state.settle();
         response
     }
@@ -180,6 +178,9 @@ impl Call<'_> {
             (&Method::POST, "eviction") if version.subresources.contains(&part) => {
                 self.evict(state, target)
             }
+            (&Method::POST, "token") if version.subresources.contains(&part) => {
+                self.token(state, target)
+            }
             _ if plain && !target.kind.is_builtin() => Err(self.no_such_verb(target)),
             _ if plain || version.subresources.contains(&part) => {
                 Err(Failure::method_not_allowed())
@@ -211,19 +212,23 @@ impl Call<'_> {
                 object.ok_or_else(|| Failure::not_found(&target.kind, &target.name))?
             }
         };
-        Ok(reply::written(&Written::object(StatusCode::OK, object), &encoding))
+        self.reply(&Written::object(StatusCode::OK, object), &encoding)
     }
 
     fn list(&self, state: &State, target: &Target) -> Result<Response<Body>, Failure> {
         let encoding = self.encoding(target)?;
         let filter = state.filter(target, &self.query)?;
+        let table = self.check_table(&encoding);
         let page = state.list(target, &self.query, &filter, encoding, self.stale())?;
+        table?;
         Ok(reply::json_body(body::stream(futures::stream::iter(page.map(Ok)))))
     }
 
     fn watch(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
         let encoding = self.encoding(target)?;
+        let table = self.check_table(&encoding);
         let watch = state.watch(self.shared, self.info.clone(), target, &self.query, encoding)?;
+        table?;
         Ok(reply::json_body(body::stream(watch.into_stream())))
     }
 
@@ -243,15 +248,21 @@ impl Call<'_> {
         }
         self.warn_of_finalizers(target, &object);
         let written = state.create(target, object, dry_run, Tracking::By(self.writer()))?;
-        Ok(reply::written(&written, &encoding))
+        self.reply(&written, &encoding)
     }
 
     fn update(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
         let encoding = self.encoding(target)?;
         let dry_run = self.query.check_write("UpdateOptions")?;
         let object = self.decode(state, target)?;
+        if target.kind.rules.create_on_update
+            && target.subresource.is_empty()
+            && state.existing(target).is_err()
+        {
+            self.may_create(state)?;
+        }
         let written = state.put_object(target, dry_run, Tracking::By(self.writer()), object)?;
-        Ok(reply::written(&written, &encoding))
+        self.reply(&written, &encoding)
     }
 
     fn patch(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
@@ -265,7 +276,7 @@ impl Call<'_> {
                 Patch::parse(patch_type, &self.body)?.apply(&self.decoder(target), object)
             })?
         };
-        Ok(reply::written(&written, &encoding))
+        self.reply(&written, &encoding)
     }
 
     /// Server-side apply. It may create the object, which its sender must be allowed to.
@@ -273,8 +284,7 @@ impl Call<'_> {
         let read = apply::parse(&self.body)?;
         self.decoder(target).duplicates(&read.duplicates)?;
         if target.subresource.is_empty() && state.existing(target).is_err() {
-            let create = RequestInfo { verb: "create", ..self.info.clone() };
-            self.shared.auth.authorize(&self.user, &create)?;
+            self.may_create(state)?;
         }
         let apply = Apply {
             config: read.value.as_object().cloned().unwrap_or_default(),
@@ -282,6 +292,16 @@ impl Call<'_> {
             force: self.query.force == Some(true),
         };
         state.apply(target, &self.decoder(target), apply, dry_run)
+    }
+
+    /// A 403 if the sender of a write that may create an object must not do that.
+    fn may_create(&self, state: &State) -> Result<(), Failure> {
+        let create = RequestInfo { verb: "create", ..self.info.clone() };
+        self.access(state).authorize(&self.user, &create.attributes(None))
+    }
+
+    fn access<'b>(&'b self, state: &'b State) -> Access<'b> {
+        Access { auth: &self.shared.auth, rbac: state.rbac.as_deref() }
     }
 
     /// Who writes, for the managed fields of objects.
@@ -292,7 +312,7 @@ impl Call<'_> {
     fn delete(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
         let encoding = self.encoding(target)?;
         let written = state.delete(target, &self.delete_options()?)?;
-        Ok(reply::written(&written, &encoding))
+        self.reply(&written, &encoding)
     }
 
     /// Answers with the objects as they were.
@@ -320,10 +340,10 @@ impl Call<'_> {
     fn scale(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
         let content_type = self.header(CONTENT_TYPE);
         let written = match self.parts.method {
-            Method::GET => return Ok(reply::json(StatusCode::OK, &state.get_scale(target)?)),
+            Method::GET => Written::value(StatusCode::OK, state.get_scale(target)?),
             Method::PUT => {
                 let dry_run = self.query.check_write("UpdateOptions")?;
-                let scale = self.value()?;
+                let scale = self.value(("autoscaling/v1", "Scale"))?;
                 state.update_scale(target, dry_run, self.writer(), |_| Ok(scale))?
             }
             Method::PATCH => {
@@ -337,12 +357,20 @@ impl Call<'_> {
             _ if target.kind.is_builtin() => return Err(Failure::method_not_allowed()),
             _ => return Err(self.no_such_verb(target)),
         };
-        Ok(reply::written(&written, &self.encoding(target)?))
+        let encoding = self.encoding(target)?;
+        match &written.answer {
+            Answer::Value(scale) if let Some(mut table) = encoding.table_of(scale) => {
+                self.check_table(&encoding)?;
+                table.push(b'\n');
+                Ok(reply::json_body(body::whole(table)))
+            }
+            _ => self.reply(&written, &encoding),
+        }
     }
 
     /// Puts a pod on a node, as a scheduler does.
     fn bind(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
-        let binding = self.value()?;
+        let binding = self.value(("v1", "Binding"))?;
         let dry_run = self.query.check_write("CreateOptions")?;
         state.bind(target, &binding, dry_run)?;
         Ok(reply::json(StatusCode::CREATED, &success()))
@@ -350,7 +378,7 @@ impl Call<'_> {
 
     /// Deletes a pod. Disruption budgets are not kept.
     fn evict(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
-        let eviction = self.value()?;
+        let eviction = self.value(("policy/v1", "Eviction"))?;
         let name = eviction["metadata"]["name"].as_str().unwrap_or_default();
         if !name.is_empty() && name != target.name {
             return Err(Failure::bad_request("name in URL does not match name in Eviction object"));
@@ -362,6 +390,15 @@ impl Call<'_> {
         Ok(reply::json(StatusCode::CREATED, &success()))
     }
 
+    /// Issues a token for a service account.
+    fn token(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
+        let request = self.value(("authentication.k8s.io/v1", "TokenRequest"))?;
+        let request = request.as_object().cloned().unwrap_or_default();
+        let dry_run = self.query.check_write("CreateOptions")?;
+        let answered = state.issue_token(target, request, dry_run)?;
+        Ok(reply::json(StatusCode::CREATED, &answered))
+    }
+
     fn review(&self, state: &State, target: &Target) -> Result<Response<Body>, Failure> {
         if !target.name.is_empty() {
             return Err(Failure::no_such_resource());
@@ -371,11 +408,8 @@ impl Call<'_> {
         }
         self.query.check_write("CreateOptions")?;
         let object = self.decode(state, target)?;
-        let kind = &target.kind.kind;
-        let mut answered = review::answer(kind, object, &self.shared.auth, &self.user);
-        answered.insert("kind".into(), kind.as_str().into());
-        answered
-            .insert("apiVersion".into(), target.kind.api_version(&target.version().name).into());
+        let asked = Asked { access: self.access(state), state, user: &self.user };
+        let answered = review::answer(target, object, &asked)?;
         Ok(reply::json(StatusCode::CREATED, &Value::Object(answered)))
     }
 
@@ -401,15 +435,9 @@ impl Call<'_> {
         }));
     }
 
-    /// A body that is not an object of the target's kind.
-    fn value(&self) -> Result<Value, Failure> {
-        let read = decode::parse(&self.body, self.header(CONTENT_TYPE));
-        read.map(|read| read.value).map_err(|error| match error {
-            decode::ParseError::Media(failure) => failure,
-            decode::ParseError::Syntax(why) => {
-                Failure::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
-            }
-        })
+    /// A body that is not an object of the target's kind, but of this version and kind.
+    fn value(&self, expected: (&str, &str)) -> Result<Value, Failure> {
+        decode::parse_as(&self.body, self.header(CONTENT_TYPE), expected)
     }
 
     fn delete_options(&self) -> Result<DeleteOptions, Failure> {
@@ -419,8 +447,25 @@ impl Call<'_> {
     fn encoding(&self, target: &Target) -> Result<Encoding, Failure> {
         let whole = target.name.is_empty() && self.parts.method != Method::POST;
         let list = whole && !self.query.watch;
-        let form = accept::object_form(self.header(ACCEPT), target.kind.is_builtin(), list)?;
-        Ok(Encoding::new(&target.kind, target.version(), form))
+        let (kind, version) = (&target.kind, target.version());
+        let mut form = accept::object_form(self.header(ACCEPT), kind.is_builtin(), list)?;
+        let Form::Table(table) = &mut form else { return Ok(Encoding::new(kind, version, form)) };
+        table.include = Include::parse(&self.query.include_object).unwrap_or_default();
+        let clock = self.shared.clock.clone();
+        let writer = TableWriter::new(table.version, clock, kind, version, &target.subresource);
+        Ok(Encoding::new(kind, version, form).with_table(writer))
+    }
+
+    /// Answers with an object, or with what a write gave instead.
+    fn reply(&self, written: &Written, encoding: &Encoding) -> Result<Response<Body>, Failure> {
+        self.check_table(encoding)?;
+        Ok(reply::written(written, encoding))
+    }
+
+    /// The options of a table are checked when there is something to show, even after a write.
+    fn check_table(&self, encoding: &Encoding) -> Result<(), Failure> {
+        let is_table = encoding.table().is_some();
+        if is_table { Include::parse(&self.query.include_object).map(drop) } else { Ok(()) }
     }
 
     fn header(&self, name: http::HeaderName) -> Option<&str> {

@@ -3,20 +3,40 @@
 //! Without tokens everyone may do everything. With tokens, a request with none is anonymous and may
 //! do nothing, a request with an unknown one is refused, and the rules decide about the others: the
 //! first that matches wins, and what no rule matches is allowed.
+//!
+//! With [`Authorization::Rbac`], what no rule matches is decided by the roles and bindings that are
+//! stored ([`crate::rbac`]). Tokens of service accounts are known in both modes
+//! ([`crate::accounts`]).
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::failure::Failure;
-use crate::request::RequestInfo;
+use crate::rbac::rule::{Attributes, On};
+use crate::rbac::{Decision, MASTERS, Rbac};
 
 /// Someone who sends requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
     /// As it appears in a 403.
     pub name: String,
-    /// Groups that rules may name.
+    /// Groups that rules and role bindings may name.
     pub groups: Vec<String>,
+    /// What tells this user from an earlier one of the same name; mostly empty.
+    pub uid: String,
+    /// What else is known, by name.
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+/// What decides about requests that no [`Rule`] matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Authorization {
+    /// Everyone who is known may do everything. Roles and bindings are stored and mean nothing.
+    #[default]
+    AlwaysAllow,
+    /// Roles and bindings decide, and the server starts with those that every cluster has. Members
+    /// of the group `system:masters` may do everything.
+    Rbac,
 }
 
 /// One line of the list: whom it is about, what, and whether that is allowed.
@@ -34,19 +54,64 @@ pub struct Rule {
 pub(crate) struct Auth {
     tokens: BTreeMap<String, User>,
     rules: Vec<Rule>,
+    pub(crate) mode: Authorization,
 }
 
 /// The user of requests without a token.
-const ANONYMOUS: &str = "system:anonymous";
+pub(crate) const ANONYMOUS: &str = "system:anonymous";
+
+/// The group of everyone who is not anonymous.
+pub(crate) const AUTHENTICATED: &str = "system:authenticated";
+
+/// The group of everyone who is.
+pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
 
 impl User {
     /// A user in no group but that of all who are known.
     pub fn named(name: impl Into<String>) -> Self {
-        Self { name: name.into(), groups: vec!["system:authenticated".to_owned()] }
+        Self::new(name.into(), vec![AUTHENTICATED.to_owned()])
+    }
+
+    /// The user that a service account logs in as.
+    pub fn service_account(namespace: &str, name: &str) -> Self {
+        let groups = vec![
+            "system:serviceaccounts".to_owned(),
+            format!("system:serviceaccounts:{namespace}"),
+            AUTHENTICATED.to_owned(),
+        ];
+        Self::new(Self::service_account_name(namespace, name), groups)
+    }
+
+    /// Puts the user into one more group.
+    #[must_use]
+    pub fn group(mut self, group: impl Into<String>) -> Self {
+        // As on a real server, the group of all comes last.
+        let end = self.groups.iter().position(|group| group == AUTHENTICATED);
+        self.groups.insert(end.unwrap_or(self.groups.len()), group.into());
+        self
+    }
+
+    /// Gives the user a uid.
+    #[must_use]
+    pub fn uid(mut self, uid: impl Into<String>) -> Self {
+        self.uid = uid.into();
+        self
+    }
+
+    pub(crate) fn new(name: String, groups: Vec<String>) -> Self {
+        Self { name, groups, uid: String::new(), extra: BTreeMap::new() }
+    }
+
+    pub(crate) fn service_account_name(namespace: &str, name: &str) -> String {
+        format!("system:serviceaccount:{namespace}:{name}")
+    }
+
+    pub(crate) fn is_anonymous(&self) -> bool {
+        self.name == ANONYMOUS
     }
 
     fn anonymous() -> Self {
-        Self { name: ANONYMOUS.to_owned(), groups: vec!["system:unauthenticated".to_owned()] }
+        Self::new(ANONYMOUS.to_owned(), vec![UNAUTHENTICATED.to_owned()])
     }
 }
 
@@ -97,16 +162,24 @@ impl Rule {
         self
     }
 
-    fn matches(&self, user: &User, request: &RequestInfo) -> bool {
+    fn matches(&self, user: &User, request: &Attributes<'_>) -> bool {
         let any = |list: &[String], wanted: &dyn Fn(&String) -> bool| {
             list.is_empty() || list.iter().any(wanted)
         };
-        let resource = full_resource(request);
+        let (group, resource, namespace) = match request.on {
+            On::Path(_) => ("", String::new(), ""),
+            On::Resource { group, resource, subresource: "", namespace, .. } => {
+                (group, resource.to_owned(), namespace)
+            }
+            On::Resource { group, resource, subresource, namespace, .. } => {
+                (group, format!("{resource}/{subresource}"), namespace)
+            }
+        };
         any(&self.users, &|name| *name == user.name || user.groups.contains(name))
             && any(&self.verbs, &|verb| verb == request.verb)
-            && any(&self.namespaces, &|namespace| *namespace == request.namespace)
+            && any(&self.namespaces, &|wanted| wanted == namespace)
             && (self.resources.is_empty()
-                || self.resources.iter().any(|(g, r)| *g == request.group && *r == resource))
+                || self.resources.iter().any(|(g, r)| *g == group && *r == resource))
     }
 }
 
@@ -123,69 +196,52 @@ impl Auth {
         self.tokens.get(token).cloned()
     }
 
-    /// Whom a token stands for. Without any tokens, everyone is everyone.
+    /// Whom a token stands for. Without any tokens, everyone is everyone, unless roles decide.
     pub(crate) fn review(&self, token: &str) -> Option<User> {
-        if self.tokens.is_empty() { Some(User::named("system:admin")) } else { self.user_of(token) }
+        if self.takes_all() { Some(self.owner()) } else { self.user_of(token) }
     }
 
-    /// From the `Authorization` header to a user, or to a 401.
-    pub(crate) fn authenticate(&self, header: Option<&str>) -> Result<User, Failure> {
-        if self.tokens.is_empty() {
-            return Ok(User::named("system:admin"));
-        }
-        let token = header.and_then(|header| header.strip_prefix("Bearer "));
+    /// From the token of a request, if it has one, to a user, or to a 401.
+    pub(crate) fn authenticate(&self, token: Option<&str>) -> Result<User, Failure> {
         match token {
+            _ if self.takes_all() => Ok(self.owner()),
+            // Somebody has to make the first role.
+            None if self.tokens.is_empty() => Ok(self.owner()),
             None => Ok(User::anonymous()),
-            Some(token) => self.user_of(token.trim()).ok_or_else(Failure::unauthorized),
+            Some(token) => self.user_of(token).ok_or_else(Failure::unauthorized),
         }
     }
 
-    pub(crate) fn allows(&self, user: &User, request: &RequestInfo) -> bool {
+    /// Who sends requests without a token to a server without tokens.
+    fn owner(&self) -> User {
+        let owner = User::named("system:admin");
+        if self.uses_roles() { owner.group(MASTERS) } else { owner }
+    }
+
+    /// Whether any token, and none, will do.
+    pub(crate) fn takes_all(&self) -> bool {
+        self.tokens.is_empty() && !self.uses_roles()
+    }
+
+    pub(crate) fn uses_roles(&self) -> bool {
+        self.mode == Authorization::Rbac
+    }
+
+    /// Whether a user may do something: the first rule that matches says so, then roles, if they
+    /// decide.
+    pub(crate) fn decide(
+        &self,
+        rbac: Option<&Rbac>,
+        user: &User,
+        request: &Attributes<'_>,
+    ) -> Decision {
         let rule = self.rules.iter().find(|rule| rule.matches(user, request));
-        rule.map_or(user.name != ANONYMOUS, |rule| rule.allow)
-    }
-
-    /// A 403 if the rules say so.
-    pub(crate) fn authorize(&self, user: &User, request: &RequestInfo) -> Result<(), Failure> {
-        if self.allows(user, request) {
-            return Ok(());
-        }
-        let scope = if request.namespace.is_empty() {
-            "at the cluster scope".to_owned()
-        } else {
-            format!("in the namespace {:?}", request.namespace)
+        let allowed = match (rule, rbac) {
+            (Some(rule), _) => rule.allow,
+            (None, Some(rbac)) => return rbac.decide(user, request),
+            (None, None) => !user.is_anonymous(),
         };
-        let why = format!(
-            "User {:?} cannot {} resource {:?} in API group {:?} {scope}",
-            user.name,
-            request.verb,
-            full_resource(request),
-            request.group
-        );
-        Err(Failure::forbidden(&request.group, &request.resource, &request.name, &why))
-    }
-
-    /// The same for a path that is not about a resource.
-    pub(crate) fn authorize_path(
-        &self,
-        user: &User,
-        request: &RequestInfo,
-        path: &str,
-    ) -> Result<(), Failure> {
-        if self.allows(user, request) {
-            return Ok(());
-        }
-        Err(Failure::forbidden_path(&user.name, request.verb, path))
-    }
-
-    /// Everyone who is known may see what there is.
-    pub(crate) fn authorize_discovery(
-        &self,
-        user: &User,
-        request: &RequestInfo,
-        path: &str,
-    ) -> Result<(), Failure> {
-        if user.name == ANONYMOUS { self.authorize_path(user, request, path) } else { Ok(()) }
+        Decision { allowed, reason: String::new() }
     }
 }
 
@@ -195,14 +251,7 @@ impl fmt::Debug for Auth {
         f.debug_struct("Auth")
             .field("tokens", &self.tokens.len())
             .field("rules", &self.rules)
+            .field("mode", &self.mode)
             .finish()
-    }
-}
-
-fn full_resource(request: &RequestInfo) -> String {
-    if request.subresource.is_empty() {
-        request.resource.clone()
-    } else {
-        format!("{}/{}", request.resource, request.subresource)
     }
 }

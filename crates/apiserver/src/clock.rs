@@ -34,9 +34,18 @@ impl WallClock {
         }))
     }
 
+    pub(crate) fn timestamp(&self) -> Timestamp {
+        self.0()
+    }
+
     /// Now, as Kubernetes writes it: whole seconds, in UTC.
     pub(crate) fn now(&self) -> String {
         self.after(0)
+    }
+
+    /// Now, in whole seconds since 1970.
+    pub(crate) fn seconds(&self) -> i64 {
+        self.0().as_second()
     }
 
     /// The moment that comes after so many seconds.

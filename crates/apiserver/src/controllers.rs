@@ -1,14 +1,17 @@
 //! What a cluster does by itself with objects, as far as it belongs to the API machinery: custom
-//! resource definitions become kinds, deleted namespaces are emptied, garbage is collected.
+//! resource definitions become kinds, deleted namespaces are emptied, garbage is collected; where
+//! roles decide, aggregated ones are filled, and every namespace has a service account.
 //!
 //! On a real cluster these run on their own and a little later. Here they run to the end after
 //! every request, under the same lock, one change at a time: whoever watches sees every step that a
 //! real cluster would show, and a test that reads next finds the cluster at rest.
 
+mod accounts;
 mod definitions;
 mod garbage;
 mod namespaces;
 pub(crate) mod owners;
+mod roles;
 
 use serde_json::{Map, Value};
 
@@ -21,6 +24,12 @@ use crate::state::State;
 impl State {
     /// Lets the built-in controllers do all that there is to do.
     pub(crate) fn settle(&mut self) {
+        self.settle_touched();
+        self.aggregate_roles();
+        self.settle_touched();
+    }
+
+    fn settle_touched(&mut self) {
         let mut steps = 0_u64;
         while let Some(touched) = self.touched.pop_front() {
             steps += 1;
@@ -30,6 +39,9 @@ impl State {
             if self.collects {
                 self.settle_namespace(&kind, &touched);
                 self.settle_garbage(&kind, &touched);
+            }
+            if self.rbac.is_some() {
+                self.settle_account(&kind, &touched);
             }
         }
     }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::kinds::{Kind, Origin, Rules, Scale, Version, by_preference};
 use crate::schema::Schema;
+use crate::table::CustomColumns;
 
 /// Fills in what a new definition leaves out.
 pub(crate) fn prepare_create(crd: &mut Map<String, Value>) {
@@ -86,6 +87,7 @@ fn version_of(version: &Value) -> Option<Version> {
         subresources: Vec::new(),
         schema: schema.and_then(|schema| Schema::parse(schema).ok()).map(Arc::new),
         selectable: selectable(version),
+        columns: Some(CustomColumns::of(version)),
         renames: &[],
     })
 }

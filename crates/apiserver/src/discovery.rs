@@ -238,6 +238,10 @@ pub(crate) fn subresources(kind: &Kind, version: &Version) -> Vec<Subresource> {
             let foreign = Some(("policy", "v1"));
             Subresource { name, kind: "Eviction".to_owned(), foreign, verbs: &["create"] }
         }
+        "token" => {
+            let foreign = Some(("authentication.k8s.io", "v1"));
+            Subresource { name, kind: "TokenRequest".to_owned(), foreign, verbs: &["create"] }
+        }
         "finalize" => own(name, &["update"]),
         _ => own(name, READ_AND_CHANGE),
     }));
@@ -272,6 +276,7 @@ mod tests {
             subresources: Vec::new(),
             schema: None,
             selectable: Vec::new(),
+            columns: None,
             renames: &[],
         };
         Kind {

@@ -70,8 +70,9 @@ impl Failure {
         .with_details(details(name, group, plural))
     }
 
-    pub(crate) fn forbidden_path(user: &str, verb: &str, path: &str) -> Self {
-        let message = format!("forbidden: User {user:?} cannot {verb} path {path:?}");
+    /// A path that is not about a resource.
+    pub(crate) fn forbidden_path(why: &str) -> Self {
+        let message = format!("forbidden: {why}");
         Self::new(StatusCode::FORBIDDEN, Some("Forbidden"), message).with_details(json!({}))
     }
 

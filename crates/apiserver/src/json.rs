@@ -46,7 +46,7 @@ pub(crate) fn make_whole(value: &mut Value) {
 }
 
 /// Numbers without a fraction become whole numbers, as Go writes them.
-fn number(float: f64) -> Value {
+pub(crate) fn number(float: f64) -> Value {
     /// Whole numbers up to here are exact.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if float.fract() == 0.0 && float.abs() <= EXACT {

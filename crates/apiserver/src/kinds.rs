@@ -28,10 +28,11 @@ pub(crate) use self::registry::{Group, KindId, Registered, Registry};
 pub(crate) use self::shape::{
     BuiltInPlace, PatchPlace, convert, convert_builtin, decode_builtin, prune_metadata,
 };
-pub(crate) use self::validate::validate_builtin;
+pub(crate) use self::validate::{validate_builtin, validate_builtin_update};
 pub(crate) use self::versions::by_preference;
 use crate::metadata::NameRule;
 use crate::schema::Schema;
+use crate::table::CustomColumns;
 
 /// One resource: a plural under a group, in one or more versions.
 #[derive(Clone, Debug)]
@@ -99,6 +100,8 @@ pub(crate) struct Version {
     /// The field labels that a field selector may use besides `metadata.name` and
     /// `metadata.namespace`.
     pub(crate) selectable: Vec<String>,
+    /// The columns of a custom kind; those of built-ins are part of the server.
+    pub(crate) columns: Option<CustomColumns>,
     /// Top-level fields that are stored under another name: (stored, in this version).
     pub(crate) renames: &'static [(&'static str, &'static str)],
 }

@@ -7,6 +7,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -28,7 +30,7 @@ impl Listening {
     /// If the file cannot be written. What is at the path already, be it a link, is neither
     /// overwritten nor followed: [`io::ErrorKind::AlreadyExists`].
     pub fn write_kubeconfig(&self, path: &Path, token: Option<&str>) -> io::Result<Kubeconfig> {
-        let text = text(&self.url(), token);
+        let text = text(&self.url(), self.authority(), token);
         create(path, &text)?;
         Ok(Kubeconfig { path: path.to_owned(), text, folder: None })
     }
@@ -69,13 +71,17 @@ impl Kubeconfig {
     }
 }
 
-fn text(url: &str, token: Option<&str>) -> String {
+fn text(url: &str, authority: Option<&str>, token: Option<&str>) -> String {
+    let mut cluster = json!({"server": url});
+    if let Some(authority) = authority {
+        cluster["certificate-authority-data"] = BASE64_STANDARD.encode(authority).into();
+    }
     let user = token.map_or_else(|| json!({}), |token| json!({"token": token}));
     // JSON is YAML.
     let config = json!({
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "windlass", "cluster": {"server": url}}],
+        "clusters": [{"name": "windlass", "cluster": cluster}],
         "users": [{"name": "windlass", "user": user}],
         "contexts": [{
             "name": "windlass",

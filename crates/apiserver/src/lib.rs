@@ -19,7 +19,7 @@
 //! # The way of a request
 //!
 //! [`ApiService`] receives it and lets faults strike; `route`, `query` and `accept` understand it;
-//! `auth` checks who sends it; `api` picks the verb. From there on everything is synchronous, under
+//! `access` checks who sends it and whether that one may; `api` picks the verb. From there on everything is synchronous, under
 //! the one lock of `shared`: `write` and `list` work on `state`, which holds the `store` (objects
 //! as bytes, one revision counter, a log of changes for each kind) and the `kinds` (built-ins as a
 //! table, custom ones from their definitions, the same from there on). After a write, `controllers`
@@ -35,6 +35,8 @@
 #![forbid(unsafe_code)]
 
 mod accept;
+mod access;
+mod accounts;
 mod api;
 mod auth;
 mod body;
@@ -49,6 +51,7 @@ mod field_error;
 mod fields;
 mod filter;
 mod ids;
+mod impersonate;
 mod json;
 mod kinds;
 mod kubeconfig;
@@ -58,7 +61,10 @@ mod metadata;
 mod object;
 mod openapi;
 mod place;
+pub mod program;
+mod protobuf;
 mod query;
+mod rbac;
 mod reply;
 mod request;
 mod route;
@@ -69,11 +75,13 @@ mod service;
 mod shared;
 mod state;
 mod store;
+mod table;
 mod target;
+mod tls;
 mod watch;
 mod write;
 
-pub use auth::{Rule, User};
+pub use auth::{Authorization, Rule, User};
 pub use body::{Body, BodyError};
 pub use clock::WallClock;
 pub use fault::{Fault, FaultId, FaultRule, Faults};
@@ -82,3 +90,4 @@ pub use listen::Listening;
 pub use request::RequestInfo;
 pub use server::{ApiServer, Builder, Snapshot};
 pub use service::{ApiService, Disconnected};
+pub use tls::{Tls, TlsError};

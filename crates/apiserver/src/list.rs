@@ -11,19 +11,22 @@ use serde_json::{Map, Value};
 use crate::failure::Failure;
 use crate::fields::text;
 use crate::filter::Filter;
-use crate::object::{Encoding, Key, Stored};
+use crate::object::{Encoding, Form, Key, Stored};
 use crate::query::{Query, VersionMatch, version_number};
 use crate::state::State;
 use crate::store::Range;
+use crate::table::TableWriter;
 use crate::target::Target;
 
 /// A page, ready to be written.
 #[derive(Debug)]
 pub(crate) struct Page {
-    /// `{"kind":"PodList",…,"items":[`
+    /// `{"kind":"PodList",…,"items":[`, or the same of a table.
     head: Bytes,
     items: std::vec::IntoIter<Arc<Stored>>,
     encoding: Encoding,
+    /// `]}`, mostly.
+    tail: &'static [u8],
     written: Progress,
 }
 
@@ -78,8 +81,14 @@ impl State {
             encode_token(i64::try_from(start_at.revision).unwrap_or(i64::MAX), &start)
         });
         let remaining = filter.selects_all().then_some(page.remaining).filter(|_| token.is_some());
-        let head = head(target, &encoding, start_at.revision, token.as_deref(), remaining);
-        Ok(Page { head, items: page.items.into_iter(), encoding, written: Progress::Nothing })
+        let mut head = head(target, &encoding, start_at.revision, token.as_deref(), remaining);
+        // The rows of some empty tables are null.
+        let null = encoding.table().is_some_and(TableWriter::is_null_if_empty);
+        let null = null && page.items.is_empty();
+        let (start, tail): (&[u8], &[u8]) = if null { (b"null", b"}\n") } else { (b"[", b"]}\n") };
+        head.extend_from_slice(start);
+        let (head, items) = (head.into(), page.items.into_iter());
+        Ok(Page { head, items, encoding, tail, written: Progress::Nothing })
     }
 
     /// Where to begin, and at which revision.
@@ -165,7 +174,7 @@ impl Iterator for Page {
         }
         while chunk.len() < CHUNK {
             let Some(item) = self.items.next() else {
-                chunk.extend_from_slice(b"]}\n");
+                chunk.extend_from_slice(self.tail);
                 self.written = Progress::Everything;
                 break;
             };
@@ -185,20 +194,12 @@ fn head(
     revision: u64,
     token: Option<&str>,
     remaining: Option<usize>,
-) -> Bytes {
-    let (kind, api_version) = match encoding.form {
-        crate::object::Form::Full => {
-            (target.kind.list_kind.clone(), target.kind.api_version(&target.version().name))
-        }
-        crate::object::Form::Metadata => {
-            ("PartialObjectMetadataList".to_owned(), "meta.k8s.io/v1".to_owned())
-        }
-    };
+) -> Vec<u8> {
     let mut metadata = Map::new();
     metadata.insert("resourceVersion".into(), revision.to_string().into());
     if let Some(token) = token {
         metadata.insert("continue".into(), token.into());
-    } else if !target.kind.is_builtin() && encoding.form == crate::object::Form::Full {
+    } else if !target.kind.is_builtin() && encoding.form == Form::Full {
         // Lists of custom resources have the field even when it is empty.
         metadata.insert("continue".into(), "".into());
     }
@@ -206,8 +207,19 @@ fn head(
         metadata.insert("remainingItemCount".into(), remaining.into());
     }
     let metadata = Value::Object(metadata);
+    if let Some(table) = encoding.table() {
+        let mut head = Vec::new();
+        table.write_head(&metadata, &mut head);
+        return head;
+    }
+    let (kind, api_version) = if encoding.form == Form::Metadata {
+        ("PartialObjectMetadataList", "meta.k8s.io/v1".to_owned())
+    } else {
+        let api_version = target.kind.api_version(&target.version().name);
+        (target.kind.list_kind.as_str(), api_version)
+    };
     format!(
-        "{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{metadata},\"items\":["
+        "{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{metadata},\"items\":"
     )
     .into()
 }

@@ -1,18 +1,24 @@
-//! The server over loopback HTTP/1.1, for kubectl and for programs of other languages.
+//! The server over loopback HTTP/1.1, with TLS or without, for kubectl and for programs of other
+//! languages.
 
 use std::net::SocketAddr;
 
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::TcpListener;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::server::ApiServer;
+use crate::tls::Tls;
 
 /// How long connections may take to end after the listener stopped.
 const GRACE: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// How long a client may take for the handshake of TLS.
+const HANDSHAKE: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// A port that is served for as long as this lives.
 #[derive(Debug)]
@@ -20,6 +26,8 @@ pub struct Listening {
     address: SocketAddr,
     stop: CancellationToken,
     accepting: JoinSet<()>,
+    /// The certificate of the authority that clients have to trust, if there is TLS.
+    authority: Option<String>,
 }
 
 impl ApiServer {
@@ -28,12 +36,29 @@ impl ApiServer {
     /// # Errors
     /// If the address cannot be bound.
     pub async fn listen(&self, address: SocketAddr) -> std::io::Result<Listening> {
+        self.listen_with(address, None).await
+    }
+
+    /// Like [`listen`](Self::listen), with TLS.
+    ///
+    /// # Errors
+    /// If the address cannot be bound.
+    pub async fn listen_tls(&self, address: SocketAddr, tls: &Tls) -> std::io::Result<Listening> {
+        self.listen_with(address, Some(tls.clone())).await
+    }
+
+    async fn listen_with(
+        &self,
+        address: SocketAddr,
+        tls: Option<Tls>,
+    ) -> std::io::Result<Listening> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let stop = CancellationToken::new();
         let mut accepting = JoinSet::new();
-        accepting.spawn(accept(listener, self.clone(), stop.clone()));
-        Ok(Listening { address, stop, accepting })
+        let authority = tls.as_ref().map(|tls| tls.authority().to_owned());
+        accepting.spawn(accept(listener, self.clone(), tls, stop.clone()));
+        Ok(Listening { address, stop, accepting, authority })
     }
 }
 
@@ -45,7 +70,13 @@ impl Listening {
 
     /// As clients write it.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        let scheme = if self.authority.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+
+    /// The certificate of the authority that clients have to trust, in PEM; `None` without TLS.
+    pub fn authority(&self) -> Option<&str> {
+        self.authority.as_deref()
     }
 
     /// Stops accepting, lets connections end for a moment, and breaks those that do not.
@@ -57,7 +88,12 @@ impl Listening {
     }
 }
 
-async fn accept(listener: TcpListener, server: ApiServer, stop: CancellationToken) {
+async fn accept(
+    listener: TcpListener,
+    server: ApiServer,
+    tls: Option<Tls>,
+    stop: CancellationToken,
+) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -65,7 +101,8 @@ async fn accept(listener: TcpListener, server: ApiServer, stop: CancellationToke
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
                     let _ = stream.set_nodelay(true);
-                    connections.spawn(serve(stream, server.clone(), stop.clone()));
+                    let (server, tls, stop) = (server.clone(), tls.clone(), stop.clone());
+                    connections.spawn(connect(stream, server, tls, stop));
                 }
                 // Too many open files, most likely: those that end make room.
                 Err(error) => {
@@ -79,7 +116,20 @@ async fn accept(listener: TcpListener, server: ApiServer, stop: CancellationToke
     while connections.join_next().await.is_some() {}
 }
 
-async fn serve(stream: tokio::net::TcpStream, server: ApiServer, stop: CancellationToken) {
+async fn connect(stream: TcpStream, server: ApiServer, tls: Option<Tls>, stop: CancellationToken) {
+    let Some(tls) = tls else { return serve(stream, server, stop).await };
+    let handshake = tokio::time::timeout(HANDSHAKE, tls.acceptor().accept(stream));
+    match stop.run_until_cancelled(handshake).await {
+        Some(Ok(Ok(stream))) => serve(stream, server, stop).await,
+        Some(Ok(Err(error))) => tracing::debug!(%error, "a handshake failed"),
+        Some(Err(_)) | None => {}
+    }
+}
+
+async fn serve<S>(stream: S, server: ApiServer, stop: CancellationToken)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let service = TowerToHyperService::new(server.service());
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new());

@@ -2,12 +2,11 @@
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Parser;
-use tracing_subscriber::EnvFilter;
-use windlass_apiserver::{ApiServer, Kubeconfig, Listening, User};
+use windlass_apiserver::Listening;
+use windlass_apiserver::program::{self, ServerOptions};
 
 /// A Kubernetes API server in memory, on loopback. Everything is gone when it ends.
 #[derive(Debug, Parser)]
@@ -16,41 +15,21 @@ struct Options {
     /// The port to listen on; 0 takes a free one.
     #[arg(long, default_value_t = 0)]
     port: u16,
-    /// Where to write the kubeconfig: to a new file, which is gone when this ends. What is there
-    /// already is not overwritten. Default: in a new folder in the temporary one.
-    #[arg(long)]
-    kubeconfig: Option<PathBuf>,
-    /// Ask for this bearer token; it goes into the kubeconfig.
-    #[arg(long)]
-    token: Option<String>,
-    /// Leave garbage and the content of deleted namespaces where they are.
-    #[arg(long)]
-    no_garbage_collection: bool,
-    /// Draw uids and generated names from this seed.
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
+    #[command(flatten)]
+    server: ServerOptions,
 }
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let options = Options::parse();
-    let filter = EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| EnvFilter::new("info,windlass_apiserver=debug"));
-    let log = tracing_subscriber::fmt().with_env_filter(filter);
-    log.with_target(false).with_level(false).without_time().init();
-
-    let mut builder =
-        ApiServer::builder().seed(options.seed).garbage_collection(!options.no_garbage_collection);
-    if let Some(token) = &options.token {
-        builder = builder.token(token, User::named("windlass"));
-    }
-    let server = builder.build();
+    program::start_log("info,windlass_apiserver=debug");
+    let server = options.server.builder().build();
     let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), options.port);
     let listening =
         server.listen(address).await.with_context(|| format!("cannot listen on {address}"))?;
     // Before there is a file that has to be removed.
-    let stop = stop_signal().context("cannot wait for signals")?;
-    let kubeconfig = write_kubeconfig(&listening, &options)?;
+    let stop = program::stop_signal().context("cannot wait for signals")?;
+    let kubeconfig = options.server.write_kubeconfig(&listening)?;
     greet(&listening, kubeconfig.path());
 
     stop.await;
@@ -64,36 +43,6 @@ async fn main() -> anyhow::Result<()> {
         server.revision()
     );
     Ok(())
-}
-
-fn write_kubeconfig(listening: &Listening, options: &Options) -> anyhow::Result<Kubeconfig> {
-    let token = options.token.as_deref();
-    match &options.kubeconfig {
-        None => listening.temporary_kubeconfig(token).context("cannot write a kubeconfig"),
-        Some(path) => listening
-            .write_kubeconfig(path, token)
-            .with_context(|| format!("cannot write the kubeconfig {}", path.display())),
-    }
-}
-
-/// Ctrl-C, or a polite request to end. Signals that come from now on count.
-#[cfg(unix)]
-fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut interrupted = signal(SignalKind::interrupt())?;
-    let mut terminated = signal(SignalKind::terminate())?;
-    Ok(async move {
-        tokio::select! {
-            _ = interrupted.recv() => {}
-            _ = terminated.recv() => {}
-        }
-    })
-}
-
-/// Ctrl-C. It counts from when it is awaited.
-#[cfg(not(unix))]
-fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
-    Ok(async { drop(tokio::signal::ctrl_c().await) })
 }
 
 fn greet(listening: &Listening, kubeconfig: &std::path::Path) {

@@ -11,9 +11,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::Deserialize as _;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::kinds::{Kind, Registered, Version};
+use crate::table::{Include, TableForm, TableWriter};
+
+/// The annotation of the bookmark that ends the initial events of a watch.
+pub(crate) const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 /// Where an object is: its namespace and name as one path, in the order in which etcd would list
 /// them.
@@ -77,6 +81,8 @@ pub(crate) enum Form {
     Full,
     /// `PartialObjectMetadata`.
     Metadata,
+    /// A row of a `Table`.
+    Table(TableForm),
 }
 
 /// How objects of one kind, version and form are written: their type meta, ready to be put in
@@ -90,6 +96,8 @@ pub(crate) struct Encoding {
     item_prefix: Bytes,
     version: Version,
     type_meta: (String, String),
+    /// Set if the form is that of a table.
+    table: Option<TableWriter>,
 }
 
 impl Stored {
@@ -145,9 +153,13 @@ impl Stored {
 
 impl Encoding {
     pub(crate) fn new(kind: &Kind, version: &Version, form: Form) -> Self {
+        let partial = |version: &str| ("PartialObjectMetadata".to_owned(), version.to_owned());
         let (kind_name, api_version) = match form {
-            Form::Full => (kind.kind.clone(), kind.api_version(&version.name)),
-            Form::Metadata => ("PartialObjectMetadata".to_owned(), "meta.k8s.io/v1".to_owned()),
+            Form::Full | Form::Table(TableForm { include: Include::Object, .. }) => {
+                (kind.kind.clone(), kind.api_version(&version.name))
+            }
+            Form::Metadata => partial("meta.k8s.io/v1"),
+            Form::Table(table) => partial(table.version.api_version()),
         };
         let prefix = format!("{{\"kind\":\"{kind_name}\",\"apiVersion\":\"{api_version}\",");
         let bare_items = form == Form::Full && kind.is_builtin();
@@ -158,7 +170,45 @@ impl Encoding {
             item_prefix: item_prefix.into(),
             version: version.clone(),
             type_meta: (kind_name, api_version),
+            table: None,
         }
+    }
+
+    /// The same encoding for rows that are written by `table`.
+    #[must_use]
+    pub(crate) fn with_table(mut self, table: TableWriter) -> Self {
+        self.table = Some(table);
+        self
+    }
+
+    /// What writes the rows, if the form is that of a table.
+    pub(crate) fn table(&self) -> Option<&TableWriter> {
+        self.table.as_ref()
+    }
+
+    /// From here on, tables do not say again what their columns are.
+    pub(crate) fn omit_columns(&mut self) {
+        if let Some(table) = &mut self.table {
+            table.omit_columns();
+        }
+    }
+
+    /// A value that is not stored, such as a scale, as a table; none if no table is asked for.
+    pub(crate) fn table_of(&self, object: &Value) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        self.table()?.write(object.clone(), &mut out, |out| {
+            let (kind, api_version) = self.type_meta();
+            let metadata = &object["metadata"];
+            // The end of the initial events is told whatever is to be included.
+            let ends_initial = !metadata["annotations"][INITIAL_EVENTS_END].is_null();
+            let included = match self.include() {
+                Include::Object => object.clone(),
+                Include::None if !ends_initial => Value::Null,
+                _ => json!({"kind": kind, "apiVersion": api_version, "metadata": metadata}),
+            };
+            out.extend_from_slice(included.to_string().as_bytes());
+        });
+        Some(out)
     }
 
     /// `kind` and `apiVersion` of what goes out.
@@ -168,29 +218,49 @@ impl Encoding {
 
     /// Appends the object as it stands alone or in an event.
     pub(crate) fn write(&self, object: &Stored, out: &mut Vec<u8>) {
+        if let Some(table) = &self.table {
+            let value = Value::Object(object.value());
+            return table.write(value, out, |out| self.write_included(object, out));
+        }
         out.extend_from_slice(&self.prefix);
         self.write_body(object, out);
     }
 
     /// Appends the object as an item of a list.
     pub(crate) fn write_item(&self, object: &Stored, out: &mut Vec<u8>) {
+        if let Some(table) = &self.table {
+            let value = Value::Object(object.value());
+            return table.write_row(value, out, |out| self.write_included(object, out));
+        }
         out.extend_from_slice(&self.item_prefix);
         self.write_body(object, out);
     }
 
+    /// Appends what comes with the row of an object.
+    fn write_included(&self, object: &Stored, out: &mut Vec<u8>) {
+        if self.include() == Include::None {
+            return out.extend_from_slice(b"null");
+        }
+        out.extend_from_slice(&self.prefix);
+        self.write_body(object, out);
+    }
+
+    fn include(&self) -> Include {
+        if let Form::Table(table) = self.form { table.include } else { Include::Object }
+    }
+
     fn write_body(&self, object: &Stored, out: &mut Vec<u8>) {
-        match self.form {
-            Form::Metadata => {
-                out.extend_from_slice(&object.body[..object.metadata_end]);
-                out.push(b'}');
-            }
-            Form::Full if self.version.renames.is_empty() => out.extend_from_slice(&object.body),
-            Form::Full => {
-                let mut value = Value::Object(object.value());
-                self.version.to_shown(&mut value);
-                let text = serde_json::to_vec(&value).expect("a JSON value must serialise");
-                out.extend_from_slice(&text[1..]);
-            }
+        let is_whole = self.form != Form::Metadata && self.include() == Include::Object;
+        if !is_whole {
+            out.extend_from_slice(&object.body[..object.metadata_end]);
+            out.push(b'}');
+        } else if self.version.renames.is_empty() {
+            out.extend_from_slice(&object.body);
+        } else {
+            let mut value = Value::Object(object.value());
+            self.version.to_shown(&mut value);
+            let text = serde_json::to_vec(&value).expect("a JSON value must serialise");
+            out.extend_from_slice(&text[1..]);
         }
     }
 }

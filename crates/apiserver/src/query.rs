@@ -19,6 +19,8 @@ pub(crate) struct Query {
     pub(crate) send_initial_events: Option<bool>,
     pub(crate) allow_bookmarks: bool,
     pub(crate) timeout: Option<Duration>,
+    /// How much of an object comes with the row of a table.
+    pub(crate) include_object: String,
     pub(crate) dry_run: Vec<String>,
     pub(crate) field_manager: String,
     pub(crate) field_validation: FieldValidation,
@@ -87,6 +89,7 @@ impl Query {
             "timeoutSeconds" => {
                 self.timeout = u64::try_from(integer(value)?).ok().map(Duration::from_secs);
             }
+            "includeObject" => self.include_object = text(),
             "dryRun" => self.dry_run.push(text()),
             "fieldManager" => self.field_manager = text(),
             "fieldValidation" => self.field_validation = field_validation(value),

@@ -4,6 +4,7 @@
 use http::Method;
 
 use crate::query::Query;
+use crate::rbac::rule::{Attributes, On};
 use crate::route::ResourcePath;
 
 /// Who does what to which resource. Texts are empty where they do not apply.
@@ -37,6 +38,20 @@ impl RequestInfo {
                 path.namespace.clone()
             },
             name: path.name.clone(),
+        }
+    }
+
+    /// The same for authorization. `selected` is the name of the one object of a list or watch.
+    pub(crate) fn attributes<'a>(&'a self, selected: Option<&'a str>) -> Attributes<'a> {
+        Attributes {
+            verb: self.verb,
+            on: On::Resource {
+                group: &self.group,
+                resource: &self.resource,
+                subresource: &self.subresource,
+                namespace: &self.namespace,
+                name: selected.unwrap_or(&self.name),
+            },
         }
     }
 

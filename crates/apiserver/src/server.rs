@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::auth::{Auth, Rule, User};
+use crate::accounts::Signer;
+use crate::auth::{Auth, Authorization, Rule, User};
 use crate::clock::WallClock;
 use crate::controllers::owners::Owners;
 use crate::fault::Faults;
 use crate::ids::Ids;
 use crate::kinds::Registry;
 use crate::object::Key;
+use crate::rbac::Rbac;
 use crate::service::ApiService;
 use crate::shared::Shared;
 use crate::state::State;
@@ -51,6 +53,7 @@ pub struct Snapshot {
     registry: Registry,
     served: std::collections::BTreeMap<String, serde_json::Value>,
     owners: Owners,
+    rbac: Option<Arc<Rbac>>,
 }
 
 /// Changes of a kind that can be watched from the past. The real server's window is of this order.
@@ -82,6 +85,14 @@ impl ApiServer {
         ApiService::new(self.shared.clone())
     }
 
+    /// The same for somebody with a bearer token: it goes with every request that has none.
+    ///
+    /// # Panics
+    /// If the token has characters that a header cannot have.
+    pub fn service_with_token(&self, token: &str) -> ApiService {
+        self.service().with_token(token)
+    }
+
     /// The fault rules.
     pub fn faults(&self) -> &Faults {
         &self.shared.faults
@@ -110,6 +121,7 @@ impl ApiServer {
             registry: state.registry.clone(),
             served: state.served.clone(),
             owners: state.owners.clone(),
+            rbac: state.rbac.clone(),
         }
     }
 
@@ -121,6 +133,7 @@ impl ApiServer {
         state.registry.go_back_to(&snapshot.registry);
         state.served = snapshot.served.clone();
         state.owners = snapshot.owners.clone();
+        state.rbac.clone_from(&snapshot.rbac);
     }
 }
 
@@ -171,6 +184,16 @@ impl Builder {
         self
     }
 
+    /// What decides about requests that no access rule matches. Default:
+    /// [`Authorization::AlwaysAllow`].
+    ///
+    /// With [`Authorization::Rbac`] and without tokens, requests without a token come from a member
+    /// of `system:masters`, who can make the first roles; so does everyone who reaches the server.
+    pub fn authorization(mut self, mode: Authorization) -> Self {
+        self.auth.mode = mode;
+        self
+    }
+
     /// Starts the server: it holds the namespaces that every cluster has.
     pub fn build(self) -> ApiServer {
         let mut state = State {
@@ -183,6 +206,9 @@ impl Builder {
             served: std::collections::BTreeMap::new(),
             openapi: crate::openapi::Cache::default(),
             collects: self.collects,
+            rbac: self.auth.uses_roles().then(Arc::default),
+            sender: None,
+            signer: Signer::from_seed(self.seed),
         };
         bootstrap(&mut state);
         let faults = Faults::from_seed(self.seed);
@@ -207,6 +233,9 @@ fn bootstrap(state: &mut State) {
             .create(&target, namespace, false, Tracking::By(Writer::default()))
             .expect("a namespace of a new server must be valid");
         debug_assert!(state.store.get(kind.storage, &Key::new("", name)).is_some());
+    }
+    if state.rbac.is_some() {
+        state.create_default_roles();
     }
     state.settle();
 }

@@ -7,16 +7,17 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::header::AUTHORIZATION;
-use http::request::Parts;
+use http::header::{ACCEPT, AUTHORIZATION, HeaderValue};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tracing::Instrument;
 
+use crate::accept;
 use crate::api::Call;
 use crate::body::{self, Body};
 use crate::failure::Failure;
 use crate::fault::Fault;
+use crate::protobuf;
 use crate::query::Query;
 use crate::reply;
 use crate::request::RequestInfo;
@@ -30,6 +31,8 @@ const BODY_MAX: usize = 3 * 1024 * 1024;
 #[derive(Debug, Clone)]
 pub struct ApiService {
     shared: Arc<Shared>,
+    /// The `Authorization` of requests that have none.
+    authorization: Option<HeaderValue>,
 }
 
 /// The connection broke before there was an answer: a fault did it.
@@ -39,14 +42,24 @@ pub struct Disconnected;
 
 impl ApiService {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+        Self { shared, authorization: None }
+    }
+
+    pub(crate) fn with_token(self, token: &str) -> Self {
+        let mut header = HeaderValue::try_from(format!("Bearer {token}"))
+            .expect("a token must be valid in a header");
+        header.set_sensitive(true);
+        Self { authorization: Some(header), ..self }
     }
 
     async fn answer<B>(self, request: Request<B>) -> Result<Response<Body>, Disconnected>
     where
         B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send,
     {
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        if let Some(authorization) = &self.authorization {
+            parts.headers.entry(AUTHORIZATION).or_insert_with(|| authorization.clone());
+        }
         let route = Route::parse(parts.uri.path());
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let info = match (&route, &query) {
@@ -60,36 +73,26 @@ impl ApiService {
         if let Some(refused) = strike_before(&faults).await? {
             return strike_after(&faults, refused);
         }
-        let result = match (query, read_body(body).await) {
-            (Ok(query), Ok(body)) => self.handle(&parts, body, &route, info, query, &faults),
-            (Err(failure), _) | (_, Err(failure)) => Err(failure),
+        let watch = query.as_ref().is_ok_and(|query| query.watch);
+        let result = match self.shared.admit(&parts, &route, &info, query.as_ref().ok()) {
+            Err(failure) => Err(failure),
+            Ok(user) => match (query, read_body(body).await) {
+                (Ok(query), Ok(body)) => {
+                    let warnings = RefCell::default();
+                    let shared = &self.shared;
+                    let (parts, faults) = (&parts, &faults);
+                    let call = Call { shared, parts, body, user, info, query, faults, warnings };
+                    Ok(call.answer(&route))
+                }
+                (Err(failure), _) | (_, Err(failure)) => Err(failure),
+            },
         };
-        let response = result.unwrap_or_else(|failure| reply::failure(&failure));
-        strike_after(&faults, response)
-    }
-
-    fn handle(
-        &self,
-        parts: &Parts,
-        body: Bytes,
-        route: &Route,
-        info: RequestInfo,
-        query: Query,
-        faults: &[Fault],
-    ) -> Result<Response<Body>, Failure> {
-        let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let user = self.shared.auth.authenticate(header)?;
-        match route {
-            Route::Resource(_) => self.shared.auth.authorize(&user, &info)?,
-            Route::Health | Route::Version => {}
-            Route::Unknown | Route::LegacyWatch => {
-                self.shared.auth.authorize_path(&user, &info, parts.uri.path())?;
-            }
-            _ => self.shared.auth.authorize_discovery(&user, &info, parts.uri.path())?,
+        let mut response = result.unwrap_or_else(|failure| reply::failure(&failure));
+        let accept = parts.headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+        if let Some(taken) = accept::protobuf_alone(accept) {
+            response = protobuf::answer::turned(response, taken, watch);
         }
-        let warnings = RefCell::default();
-        let call = Call { shared: &self.shared, parts, body, user, info, query, faults, warnings };
-        Ok(call.answer(route))
+        strike_after(&faults, response)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::auth::Auth;
+use crate::clock::WallClock;
 use crate::fault::Faults;
 use crate::state::State;
 
@@ -16,11 +17,14 @@ pub(crate) struct Shared {
     state: Mutex<State>,
     pub(crate) auth: Auth,
     pub(crate) faults: Faults,
+    /// What the ages in tables are counted by.
+    pub(crate) clock: WallClock,
 }
 
 impl Shared {
     pub(crate) fn new(state: State, auth: Auth, faults: Faults) -> Self {
-        Self { state: Mutex::new(state), auth, faults }
+        let clock = state.clock.clone();
+        Self { state: Mutex::new(state), auth, faults, clock }
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {

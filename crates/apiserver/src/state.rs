@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::accounts::Signer;
+use crate::auth::User;
 use crate::clock::WallClock;
 use crate::controllers::owners::Owners;
 use crate::failure::Failure;
@@ -19,6 +21,8 @@ use crate::kinds::{KindId, Registered, Registry};
 use crate::object::{Key, Stored};
 use crate::openapi;
 use crate::query::Query;
+use crate::rbac::Rbac;
+use crate::rbac::index::GROUP;
 use crate::route::ResourcePath;
 use crate::store::Store;
 use crate::target::Target;
@@ -40,6 +44,12 @@ pub(crate) struct State {
     pub(crate) openapi: openapi::Cache,
     /// Whether garbage is collected and namespaces are emptied.
     pub(crate) collects: bool,
+    /// Who holds which rights, if roles decide about that. It is shared with requests that ask.
+    pub(crate) rbac: Option<Arc<Rbac>>,
+    /// Who sends the request that is being handled, if roles decide; nobody while controllers work.
+    pub(crate) sender: Option<User>,
+    /// Signs the tokens of service accounts.
+    pub(crate) signer: Signer,
 }
 
 /// A change that may give a built-in controller something to do.
@@ -100,8 +110,31 @@ impl State {
         object: Map<String, Value>,
     ) -> Arc<Stored> {
         self.owners.note(kind.storage, key, &object);
+        if let Some(rbac) = self.rbac_of(kind) {
+            rbac.note(kind, key, &object);
+        }
         self.touched.push_back(Touched { kind: kind.storage, key: key.clone(), removed: None });
         self.store.put(&self.storing(kind), key, object)
+    }
+
+    /// The rights that follow the objects of a kind, if there are any.
+    fn rbac_of(&mut self, kind: &Registered) -> Option<&mut Rbac> {
+        let rbac = self.rbac.as_mut().filter(|_| kind.group == GROUP)?;
+        Some(Arc::make_mut(rbac))
+    }
+
+    /// A 403 if the sender of the request may not write this role or binding. `old` is what was
+    /// there.
+    pub(crate) fn check_escalation(
+        &self,
+        target: &Target,
+        old: Option<&Map<String, Value>>,
+        new: &Map<String, Value>,
+    ) -> Result<(), Failure> {
+        match (&self.rbac, &self.sender) {
+            (Some(rbac), Some(sender)) => rbac.check_escalation(sender, target, old, new),
+            _ => Ok(()),
+        }
     }
 
     /// The kind that holds the objects of a kind: itself, except for events of `events.k8s.io`.
@@ -112,6 +145,9 @@ impl State {
     /// Removes an object for good.
     pub(crate) fn remove(&mut self, kind: &Registered, key: &Key) -> Option<Arc<Stored>> {
         let last = self.store.remove(&self.storing(kind), key)?;
+        if let Some(rbac) = self.rbac_of(kind) {
+            rbac.forget(kind, key);
+        }
         let uid = text(&last.value(), "uid").to_owned();
         let owners = self.owners.forget(kind.storage, key, &uid);
         let removed = Some(Removed { uid, owners });

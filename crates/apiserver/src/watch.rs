@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::filter::Filter;
 use crate::kinds::KindId;
-use crate::object::{Encoding, Key, Stored};
+use crate::object::{Encoding, INITIAL_EVENTS_END, Key, Stored};
 use crate::query::{Query, version_number};
 use crate::request::RequestInfo;
 use crate::shared::Shared;
@@ -54,8 +54,8 @@ pub(crate) struct Watch {
     filter: Filter,
     /// Objects that still go out as initial events.
     initial: std::vec::IntoIter<Arc<Stored>>,
-    /// The bookmark that ends the initial events, if it was asked for.
-    initial_end: Option<Bytes>,
+    /// The version of the bookmark that ends the initial events, if it was asked for.
+    initial_end: Option<u64>,
     /// Whether the first bookmark also says that the initial events are over: it does so for
     /// watches that begin with what is there without having been asked to say when.
     marks_first: bool,
@@ -103,7 +103,7 @@ impl State {
             shared: shared.clone(),
             request,
             kind: target.kind.clone(),
-            initial_end: marks_end.then(|| bookmark(&encoding, now, true)),
+            initial_end: marks_end.then_some(now),
             marks_first: query.resource_version.is_none() && query.send_initial_events.is_none(),
             encoding,
             filter,
@@ -201,8 +201,16 @@ impl Watch {
         while chunk.len() < CHUNK {
             let Some(object) = self.initial.next() else { break };
             chunk.extend_from_slice(&encode_line("ADDED", &object, &self.encoding));
+            self.encoding.omit_columns();
         }
-        if chunk.is_empty() { self.initial_end.take() } else { Some(chunk.into()) }
+        if !chunk.is_empty() {
+            return Some(chunk.into());
+        }
+        let end = self.initial_end.take().map(|now| bookmark(&self.encoding, now, true));
+        if end.is_some() {
+            self.encoding.omit_columns();
+        }
+        end
     }
 
     /// Takes what is new in the log; tells whether there was anything to do.
@@ -255,6 +263,7 @@ impl Watch {
     /// Queues the line of an event, with the faults that strike at it.
     async fn deliver(&mut self, event: &Event) {
         let Some(line) = self.line(event) else { return };
+        self.encoding.omit_columns();
         let mut copies = 1;
         for fault in self.shared.faults.at_event(&self.request) {
             match fault {
@@ -287,6 +296,7 @@ impl Watch {
         self.next_bookmark = next_bookmark(Instant::now(), self.end);
         let ends_initial = std::mem::take(&mut self.marks_first);
         self.pending.push_back(bookmark(&self.encoding, self.cursor, ends_initial));
+        self.encoding.omit_columns();
     }
 
     fn fail(&mut self, failure: &Failure) {
@@ -306,9 +316,15 @@ fn bookmark(encoding: &Encoding, revision: u64, ends_initial: bool) -> Bytes {
     let (kind, api_version) = encoding.type_meta();
     let mut metadata = json!({"resourceVersion": revision.to_string()});
     if ends_initial {
-        metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        metadata["annotations"] = json!({INITIAL_EVENTS_END: "true"});
     }
-    event_line("BOOKMARK", &json!({"kind": kind, "apiVersion": api_version, "metadata": metadata}))
+    let object = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
+    match encoding.table_of(&object) {
+        Some(table) => {
+            [br#"{"type":"BOOKMARK","object":"#.as_slice(), &table, b"}\n"].concat().into()
+        }
+        None => event_line("BOOKMARK", &object),
+    }
 }
 
 fn event_line(event_type: &str, object: &Value) -> Bytes {

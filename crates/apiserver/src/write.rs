@@ -13,6 +13,7 @@ pub(crate) mod delete;
 pub(crate) mod patch;
 pub(crate) mod review;
 pub(crate) mod scale;
+mod service;
 pub(crate) mod update;
 
 use std::sync::Arc;

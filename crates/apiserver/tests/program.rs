@@ -3,7 +3,7 @@
 #![cfg(unix)]
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -144,4 +144,37 @@ fn what_is_there_already_is_neither_overwritten_nor_followed() {
         assert_eq!(fs::read_to_string(path).expect("it is there"), "mine");
     }
     assert!(!folder.path().join("nowhere").exists());
+}
+
+/// Asks the program for a path on behalf of somebody, and gives the status line.
+fn ask_for(program: &Program, path: &str, user: &str) -> String {
+    let config: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(&program.kubeconfig).expect("it is there"))
+            .expect("JSON");
+    let url = config["clusters"][0]["cluster"]["server"].as_str().expect("an address").to_owned();
+    let host = url.trim_start_matches("http://");
+    let mut connection = std::net::TcpStream::connect(host).expect("it listens");
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\nImpersonate-User: {user}\r\nConnection: close\r\n\r\n"
+    );
+    connection.write_all(request.as_bytes()).expect("sent");
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).expect("an answer");
+    answer.lines().next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn authorization_mode_is_that_of_kube_apiserver() {
+    let temporary = folder();
+    let path = "/api/v1/namespaces/default/pods";
+    for (arguments, status) in [
+        (&[][..], "HTTP/1.1 200 OK"),
+        (&["--authorization-mode=AlwaysAllow"][..], "HTTP/1.1 200 OK"),
+        (&["--authorization-mode=RBAC"][..], "HTTP/1.1 403 Forbidden"),
+    ] {
+        let program = Program::start(temporary.path(), arguments);
+        assert_eq!(ask_for(&program, path, "alice"), status, "{arguments:?}");
+    }
+    let told = refused(temporary.path(), &["--authorization-mode=Node"]);
+    assert!(told.contains("AlwaysAllow, RBAC"), "{told}");
 }

@@ -5,44 +5,21 @@ mod support;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use futures::FutureExt as _;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
-use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use kube::api::{Api, DeleteParams, PostParams};
+use serde_json::json;
+use tokio::time::sleep;
 use tokio_util::task::TaskTracker;
-use windlass_manager::{Elector, Ended, Fence, Leadership};
+use windlass_manager::{Elector, Ended, Leadership};
 use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule};
 use windlass_testkit::on_each_cluster;
 
-use support::{FAILS, HANGS, NAME, QUICK, Replica, WORKS, holder, leases};
+use support::{FAILS, HANGS, NAME, QUICK, Replica, WORKS, holder, leases, led_on, let_pass, patch};
 
 /// Longer than a standby may need to take over from a leader that is silent: the lease duration,
 /// and a try.
 const TAKEOVER: Duration = Duration::from_secs(20);
-
-/// Lets time pass, and checks all the while that at most one replica may write.
-async fn watch(fences: &[&Fence], time: Duration) {
-    let end = Instant::now() + time;
-    while Instant::now() < end {
-        let open = fences.iter().filter(|fence| fence.is_open()).count();
-        assert!(open <= 1, "{open} replicas may write");
-        sleep(Duration::from_millis(50)).await;
-    }
-}
-
-async fn patch(leases: &Api<Lease>, patch: Value) {
-    let patch = Patch::Merge(patch);
-    leases.patch(NAME, &PatchParams::default(), &patch).await.expect("it is patched");
-}
-
-/// Whether a replica has led without a break since this was last called.
-fn led_on(replica: &mut Replica) -> bool {
-    let changed = replica.leadership.changed().now_or_never();
-    replica.leadership.mark_unchanged();
-    changed.is_none() && replica.leadership.borrow().is_leading()
-}
 
 #[tokio::test(start_paused = true)]
 async fn leader_that_was_paused_past_its_lease_goes_on_as_one_that_lost_it() {
@@ -74,9 +51,9 @@ async fn leader_that_is_paused_for_less_than_the_renew_deadline_leads_on() {
     first.leadership.mark_unchanged();
     for _ in 0..5 {
         first.set_paused(true);
-        watch(&[&first.fence, &second.fence], Duration::from_secs(7)).await;
+        let_pass(&[&first.fence, &second.fence], Duration::from_secs(7)).await;
         first.set_paused(false);
-        watch(&[&first.fence, &second.fence], Duration::from_secs(3)).await;
+        let_pass(&[&first.fence, &second.fence], Duration::from_secs(3)).await;
         assert!(led_on(&mut first));
     }
 }
@@ -96,10 +73,10 @@ async fn standby_that_comes_back_does_not_take_over_from_a_leader_that_renews() 
         } else {
             second.set_line(HANGS);
         }
-        watch(&[&first.fence, &second.fence], Duration::from_mins(1)).await;
+        let_pass(&[&first.fence, &second.fence], Duration::from_mins(1)).await;
         second.set_paused(false);
         second.set_line(WORKS);
-        watch(&[&first.fence, &second.fence], Duration::from_mins(1)).await;
+        let_pass(&[&first.fence, &second.fence], Duration::from_mins(1)).await;
         assert!(led_on(&mut first));
     }
 }
@@ -115,7 +92,7 @@ async fn of_two_standbys_one_takes_over() {
     third.wait_for_leader("first").await;
     first.set_line(FAILS);
     let fences = [&first.fence, &second.fence, &third.fence];
-    watch(&fences, TAKEOVER + Duration::from_mins(1)).await;
+    let_pass(&fences, TAKEOVER + Duration::from_mins(1)).await;
     let states = [&second, &third].map(|one| one.leadership.borrow().clone());
     let leader = holder(&leases(&server)).await;
     let standby = Leadership::Standby { leader: Some(leader.clone()) };
@@ -134,7 +111,7 @@ async fn slow_server_does_not_end_the_leadership() {
     let second = Replica::start(&tasks, &server, "second");
     first.leadership.mark_unchanged();
     server.faults().add(FaultRule::new(Fault::Delay(Duration::from_secs(4))).resource("leases"));
-    watch(&[&first.fence, &second.fence], Duration::from_mins(3)).await;
+    let_pass(&[&first.fence, &second.fence], Duration::from_mins(3)).await;
     assert!(led_on(&mut first));
 }
 
@@ -148,7 +125,7 @@ async fn server_that_is_too_slow_has_no_leader_until_it_is_quicker() {
     // Half of the renew deadline is the most that a request may take.
     let slow = FaultRule::new(Fault::Delay(Duration::from_secs(6))).resource("leases");
     server.faults().add(slow);
-    watch(&[&first.fence, &second.fence], Duration::from_mins(2)).await;
+    let_pass(&[&first.fence, &second.fence], Duration::from_mins(2)).await;
     assert_eq!(first.run.await.expect("no panic"), Ended::Lost);
     assert!(!second.leadership.borrow().is_leading());
     server.faults().clear();
@@ -175,11 +152,11 @@ async fn wall_clocks_that_are_wrong_and_jump_change_nothing() {
     let mut second = Replica::start_with(&tasks, &server, "second", |one| one.clock(jumping));
     second.wait_for_leader("first").await;
     first.leadership.mark_unchanged();
-    watch(&[&first.fence, &second.fence], Duration::from_mins(5)).await;
+    let_pass(&[&first.fence, &second.fence], Duration::from_mins(5)).await;
     assert!(led_on(&mut first));
 
     first.set_line(FAILS);
-    watch(&[&first.fence, &second.fence], TAKEOVER).await;
+    let_pass(&[&first.fence, &second.fence], TAKEOVER).await;
     assert!(second.leadership.borrow().is_leading(), "it takes over as with right clocks");
 }
 
@@ -192,7 +169,7 @@ async fn label_that_somebody_sets_on_the_lease_stays_and_the_leader_leads_on() {
     first.leadership.mark_unchanged();
     for step in 0..20 {
         patch(&leases(&server), json!({"metadata": {"labels": {"step": step.to_string()}}})).await;
-        watch(&[&first.fence, &second.fence], Duration::from_millis(700)).await;
+        let_pass(&[&first.fence, &second.fence], Duration::from_millis(700)).await;
     }
     assert!(led_on(&mut first));
     let labels = leases(&server).get(NAME).await.expect("a Lease").metadata.labels;
@@ -210,7 +187,7 @@ async fn lease_whose_holder_is_emptied_by_hand_has_one_leader_after_a_retry_peri
     // Longer than the retry period, after which the first one looks at the Lease.
     sleep(Duration::from_millis(2_500)).await;
     let leader = holder(&leases(&server)).await;
-    watch(&[&first.fence, &second.fence], Duration::from_mins(1)).await;
+    let_pass(&[&first.fence, &second.fence], Duration::from_mins(1)).await;
     let leads = [&first, &second].map(|one| one.leadership.borrow().is_leading());
     assert_eq!(leads, [leader == "first", leader == "second"]);
 }
@@ -227,7 +204,7 @@ async fn lease_that_is_deleted_is_made_again_by_its_holder_and_not_taken_by_a_st
         first.leadership.mark_unchanged();
         sleep(Duration::from_millis(200) * step).await;
         leases(&server).delete(NAME, &DeleteParams::default()).await.expect("it is deleted");
-        watch(&[&first.fence, &second.fence], Duration::from_secs(30)).await;
+        let_pass(&[&first.fence, &second.fence], Duration::from_secs(30)).await;
         assert!(led_on(&mut first), "step {step}");
     }
 }
@@ -241,7 +218,7 @@ async fn lease_that_is_deleted_when_its_holder_is_dead_is_made_by_a_standby() {
     second.wait_for_leader("first").await;
     first.set_line(FAILS);
     leases(&server).delete(NAME, &DeleteParams::default()).await.expect("it is deleted");
-    watch(&[&first.fence, &second.fence], TAKEOVER).await;
+    let_pass(&[&first.fence, &second.fence], TAKEOVER).await;
     assert!(second.leadership.borrow().is_leading());
 }
 
@@ -255,7 +232,7 @@ async fn server_that_is_restored_to_a_time_without_the_lease_keeps_its_leader() 
     second.wait_for_leader("first").await;
     first.leadership.mark_unchanged();
     server.restore(&backup);
-    watch(&[&first.fence, &second.fence], Duration::from_mins(1)).await;
+    let_pass(&[&first.fence, &second.fence], Duration::from_mins(1)).await;
     assert!(led_on(&mut first));
     assert_eq!(holder(&leases(&server)).await, "first");
 }
@@ -274,7 +251,7 @@ async fn server_that_is_restored_to_a_time_of_another_holder_has_one_leader_in_t
 
     server.restore(&backup);
     let fences = [&old.fence, &first.fence, &second.fence];
-    watch(&fences, TAKEOVER + Duration::from_secs(10)).await;
+    let_pass(&fences, TAKEOVER + Duration::from_secs(10)).await;
     // For the server another replica holds the Lease, so the leader stops. That one is dead.
     assert_eq!(first.run.await.expect("no panic"), Ended::Lost);
     assert!(second.leadership.borrow().is_leading());

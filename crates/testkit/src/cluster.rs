@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::Request;
 use serde_json::{Value, json};
-use windlass_apiserver::ApiServer;
+use windlass_apiserver::{ApiServer, Authorization};
 
 use crate::{Error, RealCluster};
 
@@ -40,6 +40,12 @@ impl TestCluster {
         Self::on(ApiServer::new())
     }
 
+    /// The same where roles decide, as on the real cluster: [accounts](Self::account) have the
+    /// rights that they are given, and no others.
+    pub fn embedded_with_roles() -> Self {
+        Self::on(ApiServer::builder().authorization(Authorization::Rbac).build())
+    }
+
     /// An embedded API server that was built otherwise, with tokens or a seed.
     pub fn on(server: ApiServer) -> Self {
         Self { servers: Servers::Embedded(server) }
@@ -52,6 +58,11 @@ impl TestCluster {
     /// [`Error::Unavailable`] if its programs are not on this machine; others if it does not start.
     pub async fn real() -> Result<Self, Error> {
         Ok(Self { servers: Servers::Real(RealCluster::shared().await?) })
+    }
+
+    /// A real control plane of one's own, for tests that hurt it.
+    pub fn on_control_plane(cluster: RealCluster) -> Self {
+        Self { servers: Servers::Real(Arc::new(cluster)) }
     }
 
     /// A new client with all rights. It belongs to the runtime that this is called in.
@@ -139,7 +150,19 @@ pub fn real_tier_is_on() -> bool {
 /// # Panics
 /// If the test does, or if the real cluster was asked for and does not start.
 pub async fn on_each_cluster(test: impl AsyncFn(TestCluster)) {
-    test(TestCluster::embedded()).await;
+    run_on(TestCluster::embedded(), test).await;
+}
+
+/// The same with an embedded cluster where roles decide, as they do on the real one.
+///
+/// # Panics
+/// As [`on_each_cluster`].
+pub async fn on_each_cluster_with_roles(test: impl AsyncFn(TestCluster)) {
+    run_on(TestCluster::embedded_with_roles(), test).await;
+}
+
+async fn run_on(embedded: TestCluster, test: impl AsyncFn(TestCluster)) {
+    test(embedded).await;
     if !real_tier_is_on() {
         println!("skipped on a real kube-apiserver: run `cargo xtask test --real`");
         return;

@@ -62,6 +62,14 @@ pub enum Error {
         /// The last lines that it wrote.
         log: String,
     },
+    /// The server does not see the rights that a user was given.
+    #[error("{user} did not get its rights within {waited:?}")]
+    NoRights {
+        /// The user's name.
+        user: String,
+        /// How long it had.
+        waited: Duration,
+    },
     /// The server does not run, so nothing can be done to it.
     #[error("{server} is not running")]
     NotRunning {

@@ -31,13 +31,17 @@
 //! # runtime.block_on(test()).unwrap();
 //! ```
 //!
+//! Code that will run with a Role can be tested with it: [`TestCluster::account`] makes a service
+//! account that has the rights it is given, and no others.
+//!
 //! A binary or test that uses this crate chooses the version of Kubernetes' types, by a feature of
 //! `k8s-openapi` such as `latest`; libraries choose none.
 //!
-//! Reading order: [`mod@cluster`], then `real` and what is below it.
+//! Reading order: [`mod@cluster`], `account`, then `real` and what is below it.
 
 #![forbid(unsafe_code)]
 
+mod account;
 pub mod cluster;
 mod error;
 mod real;
@@ -45,7 +49,8 @@ mod real;
 /// The embedded API server: its builder, its faults, its rules.
 pub use windlass_apiserver as apiserver;
 
-pub use cluster::{TestCluster, on_each_cluster};
+pub use account::Account;
+pub use cluster::{TestCluster, on_each_cluster, on_each_cluster_with_roles};
 pub use error::Error;
 pub use real::{
     AuditRecord, AuditStage, CLEANUP_CONTROLLERS, ETCD_VERSION, KUBERNETES_VERSION, Pids,

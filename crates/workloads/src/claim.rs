@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
 use kube::ResourceExt as _;
+use kube::api::{Api, ListParams};
 use kube::core::{Selector, SelectorExt as _};
 use windlass::indexer::{Cached, Head, Index, Lister, ObjectKey, Uid};
 use windlass::reconciler::{Error, RunContext, owner_reference};
@@ -113,6 +114,29 @@ pub(crate) fn candidates<O: Managed, K: Managed>(
     held.chain(&orphans).map(|object| Ok(object.get()?)).collect()
 }
 
+/// Like [`candidates`], for objects with generated names, which nothing but counting keeps from
+/// being made twice: read live if the cache may lack what was written.
+///
+/// # Errors
+/// If one does not decode, or the server does not answer.
+pub(crate) async fn trusted_candidates<O: Managed, K: Managed>(
+    cx: &RunContext,
+    owner: &O,
+    objects: &Lister<K>,
+) -> Result<Vec<Arc<K>>, Error> {
+    // Of a run that failed nobody knows what it has written: the answer may have been lost.
+    if !cx.cache_behind() && cx.attempt() == 1 {
+        return candidates(cx, owner, objects);
+    }
+    let objects: Api<K> =
+        Api::namespaced(cx.client().clone(), cx.key().namespace().unwrap_or_default());
+    let live = objects.list(&ListParams::default()).await?;
+    let uid = owner.meta().uid.as_ref();
+    let is_candidate =
+        |object: &K| controller(object.meta()).is_none_or(|owner| Some(&owner.uid) == uid);
+    Ok(live.items.into_iter().filter(is_candidate).map(Arc::new).collect())
+}
+
 /// Those of `objects` that belong to `owner`, after adopting and releasing what is to be.
 ///
 /// # Errors
@@ -122,6 +146,20 @@ pub(crate) async fn claim_all<O: Managed, K: Managed>(
     owner: &O,
     selector: &Selector,
     objects: Vec<Arc<K>>,
+) -> Result<Vec<Arc<K>>, Error> {
+    claim_all_with(cx, owner, selector, objects, |_| {}).await
+}
+
+/// Like [`claim_all`]; what is adopted is changed by `adopt` in the same write.
+///
+/// # Errors
+/// As for [`claim_all`].
+pub(crate) async fn claim_all_with<O: Managed, K: Managed>(
+    cx: &RunContext,
+    owner: &O,
+    selector: &Selector,
+    objects: Vec<Arc<K>>,
+    adopt: fn(&mut K),
 ) -> Result<Vec<Arc<K>>, Error> {
     let mut ours = Vec::with_capacity(objects.len());
     let mut may_adopt = None;
@@ -147,6 +185,7 @@ pub(crate) async fn claim_all<O: Managed, K: Managed>(
                 }
                 let mut adopted = K::clone(&object);
                 adopted.owner_references_mut().push(owner_reference(owner)?);
+                adopt(&mut adopted);
                 ours.push(Arc::new(cx.live().update(&*object, &adopted).await?));
             }
         }

@@ -1,35 +1,60 @@
-//! The controller of pods, which stands for the scheduler and all nodes: pods are bound, run, and
-//! go when they are told to.
+//! The controller of pods, which stands for the kubelets of all nodes: pods on nodes start, may
+//! end, and go when they are told to.
+//!
+//! What comes next in a pod's life is [`life`]'s to say, and when: this file only waits, and writes
+//! the statuses that [`running`] and [`ended`] make.
 
+mod ended;
+mod life;
 mod running;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use kube::ResourceExt as _;
-use kube::api::{Api, DeleteParams, ObjectMeta, PostParams, Preconditions};
-use serde_json::json;
+use kube::api::{DeleteParams, Preconditions};
 use tokio::time::Instant;
-use windlass::indexer::ObjectKey;
+use windlass::indexer::{Lister, ObjectKey};
 use windlass::informer::SharedInformerFactory;
 use windlass::reconciler::{Action, BuildError, Controller, Error, Reconcile, RunContext, Watch};
 
+use crate::addresses::{Addresses, Network};
 use crate::clock::Clock;
-use crate::objects::{Binding, Pod};
-use crate::pod::{PENDING, is_deleted, is_finished, node, phase};
+use crate::objects::{Node, Pod};
+use crate::pod::{is_deleted, is_finished, node};
+use life::{KILLED, Next};
 
-/// The node of all pods. There is no such object.
-const NODE: &str = "windlass-node";
+/// How long pods take for what they do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// Until they run.
+    pub(crate) start_delay: Duration,
+    /// Until they end, if they do.
+    pub(crate) run_time: Duration,
+}
 
 /// Runs pods, in a manner of speaking.
 pub(crate) struct Kubelet {
-    start_delay: Duration,
+    pace: Pace,
     clock: Clock,
-    /// When pods that do not run yet will, by key, for the pod of that uid. Stored times are too
-    /// coarse for this.
-    starting: Mutex<HashMap<ObjectKey, (Option<String>, Instant)>>,
+    pods: Lister<Pod>,
+    /// `None` if all pods are on a node that does not exist.
+    nodes: Option<Lister<Node>>,
+    /// When what comes next comes, by key, for the pod of that uid. Stored times are too coarse for
+    /// this.
+    timers: Mutex<HashMap<ObjectKey, Timer>>,
+    addresses: Mutex<Addresses>,
+    /// Whether the addresses of pods that were there before are noted.
+    noted: OnceLock<()>,
+}
+
+/// When a pod goes on.
+struct Timer {
+    uid: Option<String>,
+    what: Next,
+    at: Instant,
 }
 
 /// The controller, with informers from `factory`.
@@ -40,42 +65,55 @@ pub(crate) fn build(
     factory: &SharedInformerFactory,
     workers: usize,
     clock: Clock,
-    start_delay: Duration,
+    pace: Pace,
+    has_nodes: bool,
 ) -> Result<Controller<Pod>, BuildError> {
-    Controller::of(Watch::<Pod>::new())
-        .name("kubelet")
-        .workers(workers)
-        .build(factory, Kubelet { start_delay, clock, starting: Mutex::default() })
+    const NAME: &str = "kubelet";
+    let failed = |error| BuildError::Informer { controller: NAME.to_owned(), error };
+    let pods = factory.lister::<Pod>().map_err(failed)?;
+    let nodes = has_nodes.then(|| factory.lister::<Node>()).transpose().map_err(failed)?;
+    let mut builder = Controller::of(Watch::<Pod>::new()).name(NAME).workers(workers);
+    if has_nodes {
+        builder = builder.reads(Watch::<Node>::new());
+    }
+    let kubelet = Kubelet {
+        pace,
+        clock,
+        pods,
+        nodes,
+        timers: Mutex::default(),
+        addresses: Mutex::default(),
+        noted: OnceLock::new(),
+    };
+    builder.build(factory, kubelet)
 }
 
 impl Reconcile<Pod> for Kubelet {
     async fn reconcile(&self, pod: Arc<Pod>, cx: &RunContext) -> Result<Action, Error> {
         if is_deleted(&pod) {
             self.forget(cx.key());
-            // Nothing runs that would have to end first. Finalizers still hold it.
-            let uid = Preconditions { uid: pod.uid(), resource_version: None };
-            let at_once = DeleteParams::default().grace_period(0).preconditions(uid);
-            cx.live().delete_with(&*pod, &at_once).await?;
-            return Ok(Action::Done);
+            return end_deleted(&pod, self.clock, cx).await;
         }
-        if is_finished(&pod) || phase(&pod) != PENDING {
-            return Ok(Action::Done);
+        if is_finished(&pod) {
+            self.forget(cx.key());
         }
-        if node(&pod).is_none() {
-            if !is_gated(&pod) {
-                bind(&pod, cx).await?;
-            }
-            // The event of the binding is the next run.
-            return Ok(Action::Done);
-        }
-        let left = self.starts_at(&pod, cx.key()).duration_since(Instant::now());
+        let Some((next, wait)) = life::next(&pod, self.pace) else { return Ok(Action::Done) };
+        let left = self.due(&pod, cx.key(), next, wait).duration_since(Instant::now());
         if !left.is_zero() {
             return Ok(Action::RequeueAfter(left));
         }
-        let mut started = Pod::clone(&pod);
-        started.status = running::status(&pod, self.clock.now());
-        cx.live().update_status(&*pod, &started).await?;
-        self.forget(cx.key());
+        let now = self.clock.now();
+        let mut changed = Pod::clone(&pod);
+        changed.status = match next {
+            Next::Start => {
+                let (host, address) = self.address(&pod, cx.key())?;
+                running::status(&pod, host, address, now)
+            }
+            Next::Restart => running::restarted(&pod, now),
+            Next::End => ended::status(&pod, &life::ending(&pod), now),
+        };
+        cx.live().update_status(&*pod, &changed).await?;
+        self.timers.lock().unwrap_or_else(PoisonError::into_inner).remove(cx.key());
         Ok(Action::Done)
     }
 
@@ -86,42 +124,62 @@ impl Reconcile<Pod> for Kubelet {
 }
 
 impl Kubelet {
-    /// When the pod starts: some time after it was first seen on its node.
-    fn starts_at(&self, pod: &Pod, key: &ObjectKey) -> Instant {
-        let begin = || (pod.uid(), Instant::now() + self.start_delay);
-        let mut starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = starting.entry(key.clone()).or_insert_with(begin);
-        if entry.0 != pod.uid() {
-            *entry = begin();
+    /// When this comes for the pod: some time after it was first seen like this.
+    fn due(&self, pod: &Pod, key: &ObjectKey, what: Next, wait: Duration) -> Instant {
+        let begin = || Timer { uid: pod.uid(), what, at: Instant::now() + wait };
+        let mut timers = self.timers.lock().unwrap_or_else(PoisonError::into_inner);
+        let timer = timers.entry(key.clone()).or_insert_with(begin);
+        if timer.uid != pod.uid() || timer.what != what {
+            *timer = begin();
         }
-        entry.1
+        timer.at
     }
 
+    /// The addresses of the pod's node, and of the pod.
+    fn address(&self, pod: &Pod, key: &ObjectKey) -> Result<(Ipv4Addr, Option<Ipv4Addr>), Error> {
+        let node = match (&self.nodes, node(pod)) {
+            (Some(nodes), Some(node)) => nodes.get(&ObjectKey::cluster(node))?,
+            _ => None,
+        };
+        let network = node.map_or_else(|| Network::numbered(0), |node| Network::of(&node));
+        if pod.spec["hostNetwork"] == true {
+            return Ok((network.host, Some(network.host)));
+        }
+        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.noted.set(()).is_ok() {
+            for pod in &self.pods.list() {
+                let known = pod.get()?;
+                if let Some(address) = known.status.pod_ip.as_ref().filter(|_| !is_finished(&known))
+                {
+                    addresses.note(pod.key(), known.metadata.uid.as_deref(), address);
+                }
+            }
+        }
+        Ok((network.host, addresses.take(key, pod.metadata.uid.as_deref(), network)))
+    }
+
+    /// The pod runs no more.
     fn forget(&self, key: &ObjectKey) {
-        self.starting.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.timers.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.addresses.lock().unwrap_or_else(PoisonError::into_inner).release(key);
     }
 }
 
-/// Whether somebody wants the pod not to be scheduled yet.
-fn is_gated(pod: &Pod) -> bool {
-    pod.spec["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty())
-}
-
-/// Assigns the pod to the node.
-async fn bind(pod: &Pod, cx: &RunContext) -> Result<(), Error> {
-    let name = pod.name_any();
-    let binding = Binding {
-        metadata: ObjectMeta { name: Some(name.clone()), uid: pod.uid(), ..ObjectMeta::default() },
-        target: json!({"kind": "Node", "name": NODE}),
-    };
-    let pods: Api<Pod> =
-        Api::namespaced(cx.client().clone(), cx.key().namespace().unwrap_or_default());
-    let bound: Result<Status, _> =
-        pods.create_subresource("binding", &name, &PostParams::default(), &binding).await;
-    match bound {
-        Ok(_) => Ok(()),
-        // It is gone, is being deleted, or somebody else was faster: an event will tell.
-        Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => Ok(()),
-        Err(error) => Err(error.into()),
+/// Ends a pod whose deletion was asked for. Nothing runs that would have to end first, but
+/// finalizers still hold it: who has set them wants to see that it has ended.
+async fn end_deleted(pod: &Pod, clock: Clock, cx: &RunContext) -> Result<Action, Error> {
+    if !is_finished(pod) && !pod.finalizers().is_empty() && node(pod).is_some() {
+        let uid = pod.uid();
+        cx.live::<Pod>()
+            .modify_status(cx.key(), |live| {
+                if live.uid() == uid && !is_finished(live) {
+                    live.status = ended::status(live, &Ok(KILLED), clock.now());
+                }
+            })
+            .await?;
     }
+    let uid = Preconditions { uid: pod.uid(), resource_version: None };
+    let at_once = DeleteParams::default().grace_period(0).preconditions(uid);
+    cx.live().delete_with(pod, &at_once).await?;
+    Ok(Action::Done)
 }

@@ -1,11 +1,11 @@
-//! Deployments make replica sets, replica sets make pods, and pods become ready: what
-//! kube-controller-manager, the scheduler and the nodes do on a real cluster, for one that has none
-//! of them.
+//! Deployments make replica sets, replica sets, stateful sets and jobs make pods, pods become ready,
+//! and services know where they are: what kube-controller-manager, the scheduler and the nodes do on
+//! a real cluster, for one that has none of them.
 //!
 //! It is for the embedded API server of Windlass, which stores workloads and does nothing with
-//! them: for demos, and for tests of controllers that own a Deployment or wait for pods. The three
+//! them: for demos, and for tests of controllers that own a Deployment or wait for pods. The
 //! controllers are written on Windlass, and share the informers of one factory with whoever else
-//! uses it.
+//! uses it. `windlass-cluster` has both in one process.
 //!
 //! ```
 //! use std::time::Duration;
@@ -27,8 +27,20 @@
 //!   conditions.
 //! - Replica sets: as many pods as asked for, adoption and release by selector, the order of
 //!   deletion that upstream has, `minReadySeconds`, status.
-//! - Pods: bound to a node that does not exist, `Running` and ready after a delay, and gone as soon
-//!   as their deletion was asked for.
+//! - Stateful sets: pods with stable names, in order or in parallel, from any ordinal on; rolling
+//!   updates with a partition, `OnDelete`, revisions with upstream's names and a bounded history;
+//!   claims from templates, and their retention.
+//! - Jobs: completions, parallelism, indexes, retries with a growing delay up to `backoffLimit`,
+//!   `suspend`, `activeDeadlineSeconds`, `ttlSecondsAfterFinished`; every pod counted once, by
+//!   upstream's finalizer.
+//! - Pods: put on the node with the fewest pods that fits (cordons, taints, `nodeSelector`, required
+//!   node affinity), running and ready after a delay, with an address of their own, and gone as soon
+//!   as their deletion was asked for. Those that are not to run for ever end after a while, and
+//!   succeed; annotations on them say otherwise, see [`Workloads::run_time`].
+//! - Nodes, if [asked for](Workloads::nodes): objects that say that they are ready, and can be
+//!   cordoned and drained.
+//! - Services with a selector: endpoint slices, with ports by name and number, conditions, nodes
+//!   and zones.
 //!
 //! Names, labels, annotations, owner references and statuses end as those of
 //! kube-controller-manager do, which the tests compare. Only the hash in the name of a replica set
@@ -36,27 +48,37 @@
 //!
 //! # What it does not
 //!
-//! No scheduling: every pod gets the same node, whatever it asks for, except those with scheduling
-//! gates. No probes, init containers, volumes, images or IPs, and no container that ends, so that
-//! pods of jobs run for ever. No grace period on deletion. No jobs, stateful sets or daemon sets.
-//! On a real cluster it would fight with the controllers there, so do not run it on one; the pods
-//! alone, on a control plane without nodes, are what [`Workloads::pods_only`] is for.
+//! Nodes hold any number of pods, whatever those ask for; other kinds of affinity, spread
+//! constraints, priorities and preemption are ignored, and a node that is deleted keeps its pods.
+//! No probes, init containers, volumes or images, and no grace period on deletion. Claims stay
+//! pending. Of jobs, `podFailurePolicy`, `successPolicy` and `backoffLimitPerIndex` are ignored,
+//! with an event that says so; of stateful sets, `maxUnavailable`, as by default upstream. No daemon
+//! sets, cron jobs, Endpoints (only slices of them) or hints for routing. On a real cluster it would
+//! fight with the controllers there, so do not run it on one; the pods alone, on a control plane
+//! without nodes, are what [`Workloads::pods_only`] is for.
 //!
 //! # Reading order of the source
 //!
 //! `workloads` (the face), `objects` (what is read and written), `deployment`, `replica_set`,
-//! `kubelet` (one controller each, decisions in files of their own below them), `claim` (whose
-//! object is it), `pod`, `clock` (what they share).
+//! `stateful_set`, `job`, `endpoint_slice`, `scheduler`, `kubelet` (one controller each, decisions in
+//! files of their own below them), `nodes`, `addresses` (what is made up), `claim` (whose object is
+//! it), `pod`, `clock` (what they share).
 
 #![forbid(unsafe_code)]
 
+mod addresses;
 mod claim;
 mod clock;
 mod deployment;
+mod endpoint_slice;
+mod job;
 mod kubelet;
+mod nodes;
 mod objects;
 mod pod;
 mod replica_set;
+mod scheduler;
+mod stateful_set;
 mod workloads;
 
-pub use workloads::{START_DELAY, Workloads, WorkloadsError};
+pub use workloads::{RUN_TIME, START_DELAY, Workloads, WorkloadsError};

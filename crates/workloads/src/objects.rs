@@ -1,4 +1,5 @@
-//! Deployments, replica sets and pods, with the fields that the controllers read or write.
+//! Deployments, replica sets and pods, with the fields that the controllers read or write; below
+//! them stateful sets, jobs, nodes and services.
 //!
 //! The types of `k8s-openapi` have all fields, but other ones in each version of Kubernetes, and
 //! which version that is, is for the program to choose. These are the same for all. Templates and
@@ -6,7 +7,12 @@
 //! does not have is not touched: writes are patches of what was changed, and reads through these
 //! types share the informers of those who read whole objects.
 
-use std::borrow::Cow;
+mod job;
+mod node;
+mod resource;
+mod service;
+mod stateful_set;
+
 use std::fmt::Debug;
 
 use k8s_openapi::NamespaceResourceScope;
@@ -16,6 +22,14 @@ use kube::api::ObjectMeta;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+#[cfg(test)]
+pub(crate) use job::Uncounted;
+pub(crate) use job::{Job, JobStatus};
+pub(crate) use node::{Node, Taint};
+use resource::resource;
+pub(crate) use service::{Conditions, Endpoint, EndpointPort, EndpointSlice, Service};
+pub(crate) use stateful_set::{Claim, ControllerRevision, StatefulSet, StatefulSetStatus};
 
 /// What is common to the objects of the controllers.
 pub(crate) trait Managed:
@@ -33,6 +47,12 @@ pub(crate) trait Managed:
 impl Managed for Deployment {}
 impl Managed for ReplicaSet {}
 impl Managed for Pod {}
+impl Managed for StatefulSet {}
+impl Managed for ControllerRevision {}
+impl Managed for Claim {}
+impl Managed for Job {}
+impl Managed for Service {}
+impl Managed for EndpointSlice {}
 
 /// A Deployment.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -112,7 +132,7 @@ pub(crate) struct DeploymentStatus {
     pub(crate) conditions: Vec<Condition>,
 }
 
-/// A condition of a deployment or a pod.
+/// A condition of a deployment, a job, a node or a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Condition {
@@ -123,6 +143,8 @@ pub(crate) struct Condition {
     pub(crate) reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) last_probe_time: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last_update_time: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -193,6 +215,20 @@ pub(crate) struct PodStatus {
     pub(crate) conditions: Vec<Condition>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) container_statuses: Vec<Value>,
+    #[serde(rename = "hostIP", skip_serializing_if = "Option::is_none")]
+    pub(crate) host_ip: Option<String>,
+    #[serde(rename = "hostIPs", default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) host_ips: Vec<Address>,
+    #[serde(rename = "podIP", skip_serializing_if = "Option::is_none")]
+    pub(crate) pod_ip: Option<String>,
+    #[serde(rename = "podIPs", default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) pod_ips: Vec<Address>,
+}
+
+/// An address in a list of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) struct Address {
+    pub(crate) ip: String,
 }
 
 /// Puts a pod on a node.
@@ -202,42 +238,9 @@ pub(crate) struct Binding {
     pub(crate) target: Value,
 }
 
-macro_rules! resource {
-    ($type:ty, $group:literal, $version:literal, $kind:literal, $plural:literal) => {
-        impl Resource for $type {
-            type DynamicType = ();
-            type Scope = NamespaceResourceScope;
-
-            fn kind((): &()) -> Cow<'_, str> {
-                $kind.into()
-            }
-
-            fn group((): &()) -> Cow<'_, str> {
-                $group.into()
-            }
-
-            fn version((): &()) -> Cow<'_, str> {
-                $version.into()
-            }
-
-            fn plural((): &()) -> Cow<'_, str> {
-                $plural.into()
-            }
-
-            fn meta(&self) -> &ObjectMeta {
-                &self.metadata
-            }
-
-            fn meta_mut(&mut self) -> &mut ObjectMeta {
-                &mut self.metadata
-            }
-        }
-    };
-}
-
-resource!(Deployment, "apps", "v1", "Deployment", "deployments");
-resource!(ReplicaSet, "apps", "v1", "ReplicaSet", "replicasets");
-resource!(Pod, "", "v1", "Pod", "pods");
+resource!(Deployment, NamespaceResourceScope, "apps", "v1", "Deployment", "deployments");
+resource!(ReplicaSet, NamespaceResourceScope, "apps", "v1", "ReplicaSet", "replicasets");
+resource!(Pod, NamespaceResourceScope, "", "v1", "Pod", "pods");
 
 impl Deployment {
     /// Whether old pods go before new ones come.
@@ -278,5 +281,13 @@ mod tests {
         assert_eq!((set.replicas(), set.available()), (1, 0));
         let _: Deployment = serde_json::from_value(json!({"metadata": {}})).expect("a deployment");
         let _: Pod = serde_json::from_value(json!({"metadata": {}})).expect("a pod");
+        let _: Node = serde_json::from_value(json!({"metadata": {}})).expect("a node");
+        let _: Service = serde_json::from_value(json!({"metadata": {}})).expect("a service");
+        let slice = json!({"metadata": {}, "endpoints": null, "ports": null});
+        let _: EndpointSlice = serde_json::from_value(slice).expect("a slice");
+        let job: Job = serde_json::from_value(json!({"metadata": {}})).expect("a job");
+        assert_eq!((job.parallelism(), job.is_indexed(), job.is_suspended()), (1, false, false));
+        let set: StatefulSet = serde_json::from_value(json!({"metadata": {}})).expect("a set");
+        assert_eq!((set.replicas(), set.start(), set.partition()), (1, 0, 0));
     }
 }

@@ -1,17 +1,21 @@
-//! What can be told of a pod from its status, as upstream tells it.
+//! What can be told of a pod from its status, as upstream tells it; and pods from templates.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt as _;
+use kube::api::ObjectMeta;
+use serde_json::Value;
+use windlass::reconciler::{Error, owner_reference};
 
 use crate::clock::until;
-use crate::objects::{Condition, Pod};
+use crate::objects::{Condition, Managed, Pod, PodStatus};
 
 pub(crate) const PENDING: &str = "Pending";
 pub(crate) const RUNNING: &str = "Running";
-const SUCCEEDED: &str = "Succeeded";
-const FAILED: &str = "Failed";
+pub(crate) const SUCCEEDED: &str = "Succeeded";
+pub(crate) const FAILED: &str = "Failed";
 
 /// The phase; a pod without one is pending.
 pub(crate) fn phase(pod: &Pod) -> &str {
@@ -59,6 +63,30 @@ pub(crate) fn available_in(pod: &Pod, min_ready: i32, now: Timestamp) -> Option<
         return Some(Duration::ZERO);
     }
     condition.last_transition_time.as_ref().map(|since| until(now, since, min_ready))
+}
+
+/// A pod of a template, without a name of its own, that belongs to `owner`.
+///
+/// # Errors
+/// If the template has no metadata that can be read, or the owner was not read from a server.
+pub(crate) fn from_template<O: Managed>(template: &Value, owner: &O) -> Result<Pod, Error> {
+    let metadata: ObjectMeta = match &template["metadata"] {
+        Value::Null => ObjectMeta::default(),
+        metadata => serde_json::from_value(metadata.clone())?,
+    };
+    Ok(Pod {
+        metadata: ObjectMeta {
+            generate_name: Some(format!("{}-", owner.name_any())),
+            namespace: owner.namespace(),
+            labels: metadata.labels,
+            annotations: metadata.annotations,
+            finalizers: metadata.finalizers,
+            owner_references: Some(vec![owner_reference(owner)?]),
+            ..ObjectMeta::default()
+        },
+        spec: template["spec"].clone(),
+        status: PodStatus::default(),
+    })
 }
 
 fn ready_condition(pod: &Pod) -> Option<&Condition> {

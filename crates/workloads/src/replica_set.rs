@@ -7,25 +7,21 @@
 //! cache that is behind counts wrong. So a run believes the cache only if it shows what the run
 //! before has written; otherwise it asks the server.
 
-mod ranking;
+pub(crate) mod ranking;
 mod status;
 
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::ResourceExt as _;
-use kube::api::{Api, ListParams, ObjectMeta};
-use serde_json::Value;
 use windlass::indexer::{ByOwner, Lister};
 use windlass::informer::{InformerOptions, SharedInformerFactory};
-use windlass::reconciler::{
-    Action, BuildError, Controller, Error, Reconcile, RunContext, Watch, owner_reference,
-};
+use windlass::reconciler::{Action, BuildError, Controller, Error, Reconcile, RunContext, Watch};
 
-use crate::claim::{Orphans, adopters, candidates, claim_all, controller, selector};
+use crate::claim::{Orphans, adopters, claim_all, selector, trusted_candidates};
 use crate::clock::Clock;
-use crate::objects::{Pod, PodStatus, ReplicaSet};
-use crate::pod::is_active;
+use crate::objects::{Pod, ReplicaSet};
+use crate::pod::{from_template, is_active};
 
 /// Pods that one run makes or deletes at most, so that others get their turn: as upstream.
 const BURST: usize = 500;
@@ -69,7 +65,7 @@ fn selector_of(set: &ReplicaSet) -> &LabelSelector {
 impl Reconcile<ReplicaSet> for ReplicaSets {
     async fn reconcile(&self, set: Arc<ReplicaSet>, cx: &RunContext) -> Result<Action, Error> {
         let Some(selector) = selector(&set.spec.selector)? else { return Ok(Action::Done) };
-        let candidates = self.candidates(&set, cx).await?;
+        let candidates = trusted_candidates(cx, &*set, &self.pods).await?;
         let pods = claim_all(cx, &*set, &selector, candidates).await?;
         let managed = if set.metadata.deletion_timestamp.is_none() {
             Self::manage(&set, &pods, cx).await
@@ -87,29 +83,13 @@ impl Reconcile<ReplicaSet> for ReplicaSets {
 }
 
 impl ReplicaSets {
-    /// The pods that belong to the set, or may come to: from the cache, or live if that may lack
-    /// what was written.
-    async fn candidates(&self, set: &ReplicaSet, cx: &RunContext) -> Result<Vec<Arc<Pod>>, Error> {
-        // Of a run that failed nobody knows what it has written: the answer may have been lost.
-        if !cx.cache_behind() && cx.attempt() == 1 {
-            return candidates(cx, set, &self.pods);
-        }
-        let pods: Api<Pod> =
-            Api::namespaced(cx.client().clone(), cx.key().namespace().unwrap_or_default());
-        let live = pods.list(&ListParams::default()).await?;
-        let uid = set.metadata.uid.as_ref();
-        let is_candidate =
-            |pod: &Pod| controller(&pod.metadata).is_none_or(|owner| Some(&owner.uid) == uid);
-        Ok(live.items.into_iter().filter(is_candidate).map(Arc::new).collect())
-    }
-
     /// Makes the pods that are missing, or deletes those that are too many.
     async fn manage(set: &ReplicaSet, pods: &[Arc<Pod>], cx: &RunContext) -> Result<(), Error> {
         let wanted = usize::try_from(set.replicas()).unwrap_or(0);
         let active: Vec<_> = pods.iter().filter(|pod| is_active(pod)).cloned().collect();
         for _ in active.len()..wanted.min(active.len() + BURST) {
             // One after the other: if the server refuses one, it would refuse the others, too.
-            let pod = cx.live().create(&new_pod(set)?).await?;
+            let pod = cx.live().create(&from_template(&set.spec.template, set)?).await?;
             cx.event(set).normal("SuccessfulCreate", format!("Created pod: {}", pod.name_any()));
         }
         let excess = active.len().saturating_sub(wanted).min(BURST);
@@ -119,26 +99,4 @@ impl ReplicaSets {
         }
         Ok(())
     }
-}
-
-/// A pod of the set's template, without a name of its own.
-fn new_pod(set: &ReplicaSet) -> Result<Pod, Error> {
-    let template = &set.spec.template;
-    let metadata: ObjectMeta = match &template["metadata"] {
-        Value::Null => ObjectMeta::default(),
-        metadata => serde_json::from_value(metadata.clone())?,
-    };
-    Ok(Pod {
-        metadata: ObjectMeta {
-            generate_name: Some(format!("{}-", set.name_any())),
-            namespace: set.namespace(),
-            labels: metadata.labels,
-            annotations: metadata.annotations,
-            finalizers: metadata.finalizers,
-            owner_references: Some(vec![owner_reference(set)?]),
-            ..ObjectMeta::default()
-        },
-        spec: template["spec"].clone(),
-        status: PodStatus::default(),
-    })
 }

@@ -1,5 +1,6 @@
-//! The face of the crate: the three controllers, put together and run.
+//! The face of the crate: the controllers, put together and run.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -7,12 +8,19 @@ use tokio_util::sync::CancellationToken;
 use windlass::informer::SharedInformerFactory;
 use windlass::reconciler::{BuildError, Controller, RunError};
 
+use crate::addresses::NODES_MAX;
 use crate::clock::Clock;
-use crate::{deployment, kubelet, replica_set};
+use crate::kubelet::Pace;
+use crate::{
+    deployment, endpoint_slice, job, kubelet, nodes, replica_set, scheduler, stateful_set,
+};
 
 /// How long a pod takes to become ready, unless it is said otherwise: short, but long enough that a
 /// rollout can be seen.
 pub const START_DELAY: Duration = Duration::from_millis(100);
+
+/// How long a pod runs that is to end, such as one of a job, unless it is said otherwise.
+pub const RUN_TIME: Duration = Duration::from_millis(100);
 
 /// The controllers that bring workloads to life; see the [crate's documentation](crate) for what
 /// they do.
@@ -40,7 +48,8 @@ pub const START_DELAY: Duration = Duration::from_millis(100);
 #[must_use]
 pub struct Workloads {
     factory: SharedInformerFactory,
-    start_delay: Duration,
+    pace: Pace,
+    nodes: u32,
     workers: usize,
     wall_time: Option<Timestamp>,
     pods_only: bool,
@@ -57,6 +66,18 @@ pub enum WorkloadsError {
     /// A controller cannot begin, because a cache is not complete in time.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// More nodes than there are ranges of addresses for.
+    #[error("there can be {NODES_MAX} nodes, not {0}")]
+    TooManyNodes(u32),
+    /// A node cannot be created.
+    #[error("node {name} cannot be created")]
+    Node {
+        /// Its name.
+        name: String,
+        /// What the server says.
+        #[source]
+        error: Arc<kube::Error>,
+    },
 }
 
 impl Workloads {
@@ -64,7 +85,8 @@ impl Workloads {
     pub fn new(factory: &SharedInformerFactory) -> Self {
         Self {
             factory: factory.clone(),
-            start_delay: START_DELAY,
+            pace: Pace { start_delay: START_DELAY, run_time: RUN_TIME },
+            nodes: 0,
             workers: 2,
             wall_time: None,
             pods_only: false,
@@ -73,7 +95,25 @@ impl Workloads {
 
     /// How long a pod takes to become ready. Default: [`START_DELAY`], 100 ms.
     pub fn start_delay(self, start_delay: Duration) -> Self {
-        Self { start_delay, ..self }
+        Self { pace: Pace { start_delay, ..self.pace }, ..self }
+    }
+
+    /// How long a pod runs that is to end: one whose `restartPolicy` is not `Always`. Default:
+    /// [`RUN_TIME`], 100 ms.
+    ///
+    /// A pod may say otherwise by annotations: `workloads.windlass.rs/run-seconds`, a number or
+    /// `forever`, and `workloads.windlass.rs/exit-code`, which makes it fail if it is not `0`.
+    pub fn run_time(self, run_time: Duration) -> Self {
+        Self { pace: Pace { run_time, ..self.pace }, ..self }
+    }
+
+    /// How many nodes there are: objects that say that they are ready, called `node-1` and so on,
+    /// over which pods are spread. Default: 0, and every pod is put on a node that has no object.
+    ///
+    /// With nodes, the factory's client must be allowed to create, list and watch them. There can be
+    /// 2,048.
+    pub fn nodes(self, nodes: u32) -> Self {
+        Self { nodes, ..self }
     }
 
     /// How many keys each of the controllers works on at once. Default: 2.
@@ -87,11 +127,23 @@ impl Workloads {
         Self { wall_time: Some(now), ..self }
     }
 
-    /// Only the part of the scheduler and the nodes: pods become ready, and go. For a control plane
-    /// that has kube-controller-manager, but no nodes. Default: deployments and replica sets as
-    /// well.
+    /// Only the part of the scheduler and the nodes: pods become ready, end, and go. For a control
+    /// plane that has kube-controller-manager, but no nodes. Default: everything.
     pub fn pods_only(self) -> Self {
         Self { pods_only: true, ..self }
+    }
+
+    /// Creates the [nodes](Self::nodes) that are not there yet. [`run`](Self::run) does it, too; this
+    /// is for those who want to see them before.
+    ///
+    /// # Errors
+    /// If one cannot be created, or there are too many.
+    pub async fn register_nodes(&self) -> Result<(), WorkloadsError> {
+        if self.nodes > NODES_MAX {
+            return Err(WorkloadsError::TooManyNodes(self.nodes));
+        }
+        let now = self.wall_time.unwrap_or_else(Timestamp::now);
+        nodes::register(self.factory.client(), self.nodes, now).await
     }
 
     /// Runs the controllers until `stop` is cancelled; what they are at is finished. If one cannot
@@ -103,20 +155,34 @@ impl Workloads {
     /// # Errors
     /// If the controllers cannot be put together, or a cache is not complete in time.
     pub async fn run(self, stop: CancellationToken) -> Result<(), WorkloadsError> {
+        self.register_nodes().await?;
         let clock = Clock::new(self.wall_time.unwrap_or_else(Timestamp::now));
-        let pods = kubelet::build(&self.factory, self.workers, clock, self.start_delay)?;
-        if self.pods_only {
-            return Ok(pods.run(stop).await?);
-        }
-        let sets = replica_set::build(&self.factory, self.workers, clock)?;
-        let deployments = deployment::build(&self.factory, self.workers, clock)?;
+        let (factory, workers, has_nodes) = (&self.factory, self.workers, self.nodes > 0);
+        let scheduler = scheduler::build(factory, clock, has_nodes)?;
+        let kubelet = kubelet::build(factory, workers, clock, self.pace, has_nodes)?;
         let stop = stop.child_token();
-        let (pods, sets, deployments) = tokio::join!(
-            run_or_stop_all(&pods, &stop),
+        let pods = async {
+            let ran =
+                tokio::join!(run_or_stop_all(&scheduler, &stop), run_or_stop_all(&kubelet, &stop));
+            ran.0.and(ran.1)
+        };
+        if self.pods_only {
+            return Ok(pods.await?);
+        }
+        let sets = replica_set::build(factory, workers, clock)?;
+        let deployments = deployment::build(factory, workers, clock)?;
+        let stateful_sets = stateful_set::build(factory, workers, clock)?;
+        let jobs = job::build(factory, workers, clock)?;
+        let slices = endpoint_slice::build(factory, workers, has_nodes)?;
+        let (pods, sets, deployments, stateful_sets, jobs, slices) = tokio::join!(
+            pods,
             run_or_stop_all(&sets, &stop),
             run_or_stop_all(&deployments, &stop),
+            run_or_stop_all(&stateful_sets, &stop),
+            run_or_stop_all(&jobs, &stop),
+            run_or_stop_all(&slices, &stop),
         );
-        pods.and(sets).and(deployments)?;
+        pods.and(sets).and(deployments).and(stateful_sets).and(jobs).and(slices)?;
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! The operator as it is deployed: on a real kube-apiserver, with the manifests of `deploy/`, as
-//! its own `ServiceAccount` with its own Roles. The same steps run on the embedded API server, too.
+//! its own `ServiceAccount` with its own Roles. The same steps run on the embedded API server, too,
+//! with all rights and with these.
 
 mod common;
 
@@ -15,9 +16,11 @@ use serde_json::json;
 use website_operator::{Website, WebsiteSpec};
 use windlass::informer::ClientStack;
 use windlass::reconciler::install_crd;
-use windlass_apiserver::ApiServer;
+use windlass_apiserver::{ApiServer, Authorization};
 use windlass_testkit::cluster::{REAL_TIER, real_tier_is_on};
-use windlass_testkit::{CLEANUP_CONTROLLERS, RealCluster, RealOptions, WORKLOAD_CONTROLLERS};
+use windlass_testkit::{
+    CLEANUP_CONTROLLERS, RealCluster, RealOptions, TestCluster, WORKLOAD_CONTROLLERS,
+};
 
 /// The namespace and the name of the operator in its manifests.
 const OPERATOR: &str = "website-operator";
@@ -58,6 +61,21 @@ async fn operator_does_its_work_on_the_embedded_server() {
     install_crd(&client, &Website::crd()).await.expect("the definition is accepted");
     let connect = move |stack: ClientStack| stack.around(server.service(), "default");
     play(Stage::start(connect, client, Made::ByWorkloads, ["default", "kube-public"])).await;
+}
+
+/// The same manifests and rights as on a real server, so that a missing verb fails in seconds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn operator_does_its_work_with_its_own_rights_on_the_embedded_server() {
+    let server = ApiServer::builder().authorization(Authorization::Rbac).build();
+    let admin = ClientStack::new().around(server.service(), "default");
+    manifests::apply(&admin).await;
+    install_crd(&admin, &Website::crd()).await.expect("the definition is served");
+    let operator = TestCluster::on(server.clone()).account(OPERATOR, OPERATOR).await;
+    let token = operator.expect("an account").token().to_owned();
+    let connect =
+        move |stack: ClientStack| stack.around(server.service_with_token(&token), "default");
+    secure_metrics_can_ask(connect(ClientStack::new())).await;
+    play(Stage::start(connect, admin, Made::ByWorkloads, ["default", OPERATOR])).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

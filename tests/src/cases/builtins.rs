@@ -60,6 +60,36 @@ pub(super) async fn pod_is_bound_to_a_node(t: &mut Script) {
     t.post(format!("{path}/binding"), binding).await;
 }
 
+pub(super) async fn bound_pod_has_the_place_of_its_node(t: &mut Script) {
+    let node = format!("{}-node", t.ns());
+    let labels = json!({
+        "topology.kubernetes.io/zone": "a", "topology.kubernetes.io/region": "b", "other": "c",
+    });
+    let object = json!({
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": node, "labels": labels},
+    });
+    t.given("/api/v1/nodes", object).await;
+    let mut gated = pod("gated");
+    gated["spec"]["schedulingGates"] = json!([{"name": "example.dev/wait"}]);
+    let mut elsewhere = pod("elsewhere");
+    elsewhere["metadata"]["labels"] = json!({"topology.kubernetes.io/zone": "z", "app": "a"});
+    for object in [gated, elsewhere] {
+        t.given(t.pods(), object).await;
+    }
+    for name in ["gated", "elsewhere"] {
+        let binding = json!({
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": name},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        });
+        let path = format!("{}/{name}", t.pods());
+        t.post(format!("{path}/binding"), binding).await;
+        let scheduled = ["/status/conditions/0/type", "/status/conditions/0/status"];
+        t.pick(Request::get(&path), &["/metadata/labels", scheduled[0], scheduled[1]]).await;
+    }
+}
+
 pub(super) async fn event_is_one_object_in_two_groups(t: &mut Script) {
     let event = json!({
         "apiVersion": "v1",

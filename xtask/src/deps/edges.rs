@@ -55,6 +55,11 @@ const LAYERS: &[Layer] = &[
     Layer { name: "windlass-testkit", uses: &["windlass-apiserver"], never: &[] },
     Layer { name: "windlass-workloads", uses: &["windlass"], never: &[] },
     Layer {
+        name: "windlass-cluster",
+        uses: &["windlass-apiserver", "windlass-workloads", "windlass"],
+        never: &[],
+    },
+    Layer {
         name: "windlass-sim",
         uses: &["windlass-testkit", "windlass", "windlass-workloads"],
         never: &[],

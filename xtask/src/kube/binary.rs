@@ -18,6 +18,8 @@ pub(super) enum Binary {
     KubeApiserver,
     /// Namespace deletion, garbage collection, workloads.
     KubeControllerManager,
+    /// The command line client, for tests that type what people type.
+    Kubectl,
 }
 
 impl Binary {
@@ -27,6 +29,7 @@ impl Binary {
             Self::Etcd => "etcd",
             Self::KubeApiserver => "kube-apiserver",
             Self::KubeControllerManager => "kube-controller-manager",
+            Self::Kubectl => "kubectl",
         }
     }
 
@@ -36,6 +39,15 @@ impl Binary {
             Self::Etcd => "about 40 s",
             Self::KubeApiserver => "about 6 min",
             Self::KubeControllerManager => "about 2.5 min",
+            Self::Kubectl => "about 1 min",
+        }
+    }
+
+    /// What asks it for its version.
+    pub(super) fn version_arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Etcd | Self::KubeApiserver | Self::KubeControllerManager => &["--version"],
+            Self::Kubectl => &["version", "--client"],
         }
     }
 
@@ -46,6 +58,7 @@ impl Binary {
             Self::KubeApiserver | Self::KubeControllerManager => {
                 format!("Kubernetes v{}", release.kubernetes)
             }
+            Self::Kubectl => format!("Client Version: v{}", release.kubernetes),
         }
     }
 
@@ -69,7 +82,9 @@ impl Binary {
     fn folder(self, release: &Release) -> &str {
         match self {
             Self::Etcd => "xtask/kube/etcd",
-            Self::KubeApiserver | Self::KubeControllerManager => &release.control_plane,
+            Self::KubeApiserver | Self::KubeControllerManager | Self::Kubectl => {
+                &release.control_plane
+            }
         }
     }
 
@@ -78,6 +93,7 @@ impl Binary {
             Self::Etcd => "go.etcd.io/etcd/server/v3",
             Self::KubeApiserver => "k8s.io/kubernetes/cmd/kube-apiserver",
             Self::KubeControllerManager => "k8s.io/kubernetes/cmd/kube-controller-manager",
+            Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
         }
     }
 

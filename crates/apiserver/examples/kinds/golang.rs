@@ -42,6 +42,20 @@ struct Field {
     json: Option<String>,
     /// When it is left out of JSON.
     omitted: Omitted,
+    /// Its number in protobuf, if it has one.
+    number: Option<u32>,
+}
+
+/// A field of a struct that protobuf has.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Numbered {
+    pub(super) number: u32,
+    /// Its name in Go, as in `ObjectMeta`.
+    pub(super) go_name: String,
+    /// Its name in JSON; none if its own fields stand in its place.
+    pub(super) json: Option<String>,
+    pub(super) is_pointer: bool,
+    pub(super) omitted: Omitted,
 }
 
 /// When a field of a struct is left out of JSON.
@@ -96,6 +110,25 @@ impl Sources {
     pub(super) fn definition(&mut self, go_type: &str) -> Result<Option<String>> {
         let Some((path, name)) = split(go_type) else { return Ok(None) };
         Ok(self.package(path)?.named.get(name).cloned())
+    }
+
+    /// The fields of a struct that protobuf has; none if the type is no struct.
+    ///
+    /// # Errors
+    /// If its package cannot be read.
+    pub(super) fn numbered(&mut self, go_type: &str) -> Result<Option<Vec<Numbered>>> {
+        let Some((path, name)) = split(go_type) else { return Ok(None) };
+        let Some(fields) = self.package(path)?.structs.get(name) else { return Ok(None) };
+        let numbered = fields.iter().filter_map(|field| {
+            Some(Numbered {
+                number: field.number?,
+                go_name: field.go_name.clone(),
+                json: field.json.clone(),
+                is_pointer: field.go_type.starts_with('*'),
+                omitted: field.omitted,
+            })
+        });
+        Ok(Some(numbered.collect()))
     }
 
     fn find(&mut self, go_type: &str, json: &str) -> Result<Option<Found>> {
@@ -180,6 +213,9 @@ impl Scope<'_> {
             return None;
         }
         let (declaration, tag) = line.split_once('`')?;
+        let number = tag
+            .split_once("protobuf:\"")
+            .and_then(|(_, rest)| rest.split(',').nth(1)?.parse().ok());
         let (_, tag) = tag.split_once("json:\"")?;
         let (tag, _) = tag.split_once('"')?;
         let (json, options) = tag.split_once(',').unwrap_or((tag, ""));
@@ -196,7 +232,8 @@ impl Scope<'_> {
             (embedded, None) => (embedded.rsplit('.').next()?, embedded),
         };
         let json = (!json.is_empty()).then(|| json.to_owned());
-        Some(Field { go_name: name.to_owned(), go_type: self.resolved(go_type), json, omitted })
+        let go_type = self.resolved(go_type);
+        Some(Field { go_name: name.to_owned(), go_type, json, omitted, number })
     }
 
     /// A type with the paths of packages in place of their names.
@@ -258,7 +295,7 @@ fn files(folder: &Path) -> Result<BTreeSet<PathBuf>> {
 }
 
 /// The folder of a package of one of Kubernetes' modules, as in `k8s.io/api/core/v1`.
-fn folder(path: &str) -> Result<PathBuf> {
+pub(super) fn folder(path: &str) -> Result<PathBuf> {
     let mut parts = path.splitn(3, '/');
     let (Some(host), Some(module), Some(rest)) = (parts.next(), parts.next(), parts.next()) else {
         bail!("it is not in a module of Kubernetes");
@@ -327,6 +364,15 @@ type VolumeSource struct {
         assert_eq!(found.inline, "VolumeSource");
         assert_eq!(found.omitted, Omitted::Empty);
         assert_eq!(found.go_type, "*x/v1.EmptyDir");
+    }
+
+    #[test]
+    fn fields_have_their_numbers_in_protobuf() {
+        let fields = sources().numbered("x/v1.Volume").expect("the package is there");
+        let fields = fields.expect("it is a struct");
+        let numbers: Vec<(u32, Option<&str>)> =
+            fields.iter().map(|field| (field.number, field.json.as_deref())).collect();
+        assert_eq!(numbers, [(1, Some("name")), (2, None)]);
     }
 
     #[test]

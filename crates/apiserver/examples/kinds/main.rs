@@ -7,11 +7,16 @@
 //! contain the Go names of types. `OpenAPI` lacks these names, so they come from the sources of the
 //! same release ([`golang`]). [`schemas`] writes the second file, `src/openapi/schemas.txt`.
 //!
+//! `src/protobuf/messages.txt` says how the same kinds look in protobuf ([`messages`]). It needs no
+//! cluster, and is looked at each time.
+//!
 //! To add a kind, add a line `kind apps/v1 Deployment` to the first file and run
 //! `cargo run -p windlass-apiserver --example kinds -- --kubeconfig FILE --record`. Without
-//! `--record`, the program only compares the files. It needs kubectl and Go.
+//! `--record`, the program only compares the files. It needs kubectl and Go. Without `--kubeconfig`,
+//! only the messages are recorded or compared.
 
 mod golang;
+mod messages;
 mod openapi;
 mod schemas;
 
@@ -35,12 +40,15 @@ const SHAPES: &str = "src/kinds/shape/shapes.txt";
 /// The file with the schemas.
 const SCHEMAS: &str = "src/openapi/schemas.txt";
 
+/// The file with the messages of protobuf.
+const MESSAGES: &str = "src/protobuf/messages.txt";
+
 /// Compare the shapes of the built-in kinds with a running cluster, or record them from it.
 #[derive(Debug, Parser)]
 struct Options {
     /// A kubeconfig of a running cluster of the release that `cargo xtask kube` builds.
     #[arg(long, value_name = "FILE")]
-    kubeconfig: PathBuf,
+    kubeconfig: Option<PathBuf>,
     /// Write the file instead of comparing it.
     #[arg(long)]
     record: bool,
@@ -48,18 +56,13 @@ struct Options {
 
 fn main() -> Result<()> {
     let options = Options::parse();
-    let old = read(SHAPES)?;
-    let sources = Sources::open()?;
-    let release = options.get("/version")?["gitVersion"].as_str().unwrap_or_default().to_owned();
-    ensure!(
-        release == sources.release(),
-        "the cluster has release {release}, but the sources have {}",
-        sources.release()
-    );
-    let kinds: BTreeSet<(&str, &str)> = old.lines().filter_map(kind).collect();
-    let documents = options.documents(&kinds)?;
-    options.settle(SHAPES, &shapes(&old, &kinds, &documents, sources)?)?;
-    options.settle(SCHEMAS, &schemas(&kinds, &documents)?)
+    if let Some(kubeconfig) = &options.kubeconfig {
+        options.settle_from(&Cluster { kubeconfig })?;
+    }
+    let shapes = read(SHAPES)?;
+    let kinds = shapes.lines().filter_map(kind_and_type).collect();
+    let messages = messages::table(&mut Sources::open()?, &kinds)?;
+    options.settle(MESSAGES, &(comments(&read(MESSAGES)?) + &messages))
 }
 
 /// The whole new file of shapes: its comments, its kinds, and the types that these reach.
@@ -102,6 +105,23 @@ fn read(file: &str) -> Result<String> {
 }
 
 impl Options {
+    /// Writes the files that a cluster knows, or compares them.
+    fn settle_from(&self, cluster: &Cluster<'_>) -> Result<()> {
+        let old = read(SHAPES)?;
+        let sources = Sources::open()?;
+        let version = cluster.get("/version")?;
+        let release = version["gitVersion"].as_str().unwrap_or_default();
+        ensure!(
+            release == sources.release(),
+            "the cluster has release {release}, but the sources have {}",
+            sources.release()
+        );
+        let kinds: BTreeSet<(&str, &str)> = old.lines().filter_map(kind).collect();
+        let documents = cluster.documents(&kinds)?;
+        self.settle(SHAPES, &shapes(&old, &kinds, &documents, sources)?)?;
+        self.settle(SCHEMAS, &schemas(&kinds, &documents)?)
+    }
+
     /// Writes a file, or makes sure that it is as it should be.
     fn settle(&self, file: &str, new: &str) -> Result<()> {
         if self.record {
@@ -110,14 +130,18 @@ impl Options {
             println!("==> {file}: {} bytes", new.len());
             return Ok(());
         }
-        ensure!(
-            read(file)? == new,
-            "{file} differs from the cluster: run this again with --record"
-        );
-        println!("==> {file} agrees with the cluster");
+        ensure!(read(file)? == new, "{file} is out of date: run this again with --record");
+        println!("==> {file} is up to date");
         Ok(())
     }
+}
 
+/// A running cluster.
+struct Cluster<'a> {
+    kubeconfig: &'a Path,
+}
+
+impl Cluster<'_> {
     /// The `OpenAPI` documents of the versions of these kinds.
     fn documents(&self, kinds: &BTreeSet<(&str, &str)>) -> Result<Vec<Value>> {
         let versions: BTreeSet<&str> = kinds.iter().map(|(version, _)| *version).collect();
@@ -131,7 +155,7 @@ impl Options {
     /// The cluster's answer to a GET of `path`.
     fn get(&self, path: &str) -> Result<Value> {
         let mut kubectl = Command::new("kubectl");
-        kubectl.arg("--kubeconfig").arg(&self.kubeconfig).args(["get", "--raw", path]);
+        kubectl.arg("--kubeconfig").arg(self.kubeconfig).args(["get", "--raw", path]);
         serde_json::from_str(&output_of(&mut kubectl)?)
             .with_context(|| format!("the answer at {path} is not JSON"))
     }
@@ -157,6 +181,12 @@ fn output_of(command: &mut Command) -> Result<String> {
 fn kind(line: &str) -> Option<(&str, &str)> {
     let mut words = line.strip_prefix("kind ")?.split(' ');
     Some((words.next()?, words.next()?))
+}
+
+/// The version, kind and type of a line that names a kind.
+fn kind_and_type(line: &str) -> Option<(&str, &str, &str)> {
+    let (version, kind) = kind(line)?;
+    Some((version, kind, line.split(' ').nth(3)?))
 }
 
 #[cfg(test)]

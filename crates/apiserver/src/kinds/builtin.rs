@@ -2,7 +2,7 @@
 //!
 //! Every row says what kube-apiserver v1.36.3 says in discovery and does in its strategies
 //! (generation, updates without a version, creation by PUT, the answer to DELETE, names).
-//! Subresources that this server does not have (`pods/log`, `pods/exec`, `serviceaccounts/token`,
+//! Subresources that this server does not have (`pods/log`, `pods/exec`,
 //! …), kinds that make no sense without their controller (admission, API services, certificates,
 //! priority and fairness, device claims) and `autoscaling/v1` are left out of the table, and so of
 //! discovery: a client gets 404 instead of a wrong success.
@@ -256,7 +256,10 @@ const CORE: &[Row] = &[
         .generation(Generation::Content),
     namespaced("resourcequotas", "ResourceQuota").short(&["quota"]).status().returns_deleted(),
     namespaced("secrets", "Secret").selectable(&["type"]),
-    namespaced("serviceaccounts", "ServiceAccount").short(&["sa"]).returns_deleted(),
+    namespaced("serviceaccounts", "ServiceAccount")
+        .short(&["sa"])
+        .subresources(&["token"])
+        .returns_deleted(),
     // Since 1.36 the name of a service may start with a digit.
     namespaced("services", "Service")
         .short(&["svc"])

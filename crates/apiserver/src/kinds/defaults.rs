@@ -7,12 +7,11 @@
 //! small named function here and in the files below. Fields that the real server always writes
 //! (`status: {}`, `rules: null`) count as defaults, too.
 //!
-//! Not done, because it needs what this server does not have: no cluster IP or node port is
-//! allocated; a priority class other than the two of the system is not looked up; requests of a
-//! whole pod are not summed up; quantities keep their spelling (the real server writes `1000m` as
-//! `1`); and what an admission plugin adds for a controller to take away again (the protection
-//! finalizers of volumes and claims, the not-ready taint of a new node) is left out, because nobody
-//! would take it away.
+//! Not done, because it needs what this server does not have: no node port is allocated; a priority
+//! class other than the two of the system is not looked up; requests of a whole pod are not summed
+//! up; quantities keep their spelling (the real server writes `1000m` as `1`); and what an admission
+//! plugin adds for a controller to take away again (the protection finalizers of volumes and claims,
+//! the not-ready taint of a new node) is left out, because nobody would take it away.
 
 mod pod;
 mod quantity;
@@ -62,7 +61,7 @@ pub(crate) fn default_builtin(kind: &Kind, object: &mut Value, create: bool) {
             .for_each(|condition| always(condition, condition_times(&kind.plural)));
     });
     match kind.plural.as_str() {
-        "clusterroles" | "roles" => always(object, &["rules"]),
+        "clusterroles" | "roles" => rules(object),
         "clusterrolebindings" | "rolebindings" => subjects(object),
         "customresourcedefinitions" => definition(object),
         "daemonsets" => workload::daemon_set(object, create),
@@ -279,8 +278,32 @@ fn limit_range_item(item: &mut Value) {
     }
 }
 
+/// A role without rules has null for them; in a rule, an empty list is none.
+fn rules(object: &mut Value) {
+    drop_empty_list(object, "rules");
+    for rule in items(object, "rules") {
+        for list in ["apiGroups", "resources", "resourceNames", "nonResourceURLs"] {
+            drop_empty_list(rule, list);
+        }
+    }
+    always(object, &["rules"]);
+}
+
+/// Objects lose their empty lists on the way into the real server's storage.
+fn drop_empty_list(value: &mut Value, field: &str) {
+    if value.get(field).and_then(Value::as_array).is_some_and(Vec::is_empty) {
+        remove(value, field);
+    }
+}
+
 /// Users and groups are of the group of rbac, service accounts of the core group.
 fn subjects(object: &mut Value) {
+    drop_empty_list(object, "subjects");
+    on(object, "roleRef", |role| {
+        if text(role, "apiGroup").is_none() {
+            set(role, "apiGroup", json!("rbac.authorization.k8s.io"));
+        }
+    });
     for subject in items(object, "subjects") {
         if matches!(text(subject, "kind"), Some("User" | "Group")) {
             fill(subject, "apiGroup", json!("rbac.authorization.k8s.io"));

@@ -241,6 +241,7 @@ mod tests {
             subresources: Vec::new(),
             schema: None,
             selectable: vec!["spec.size".to_owned()],
+            columns: None,
             renames: &[],
         };
         Kind {

@@ -2,17 +2,19 @@
 //!
 //! The real server has thousands; these are the ones that a wrong selector, a forgotten image or a
 //! negative number meets, with the words and in the order of the real server. What is not checked
-//! here is accepted. Whether a field may change in an update is not this file's concern, nor is the
-//! metadata.
+//! here is accepted. Whether a field may change in an update is checked only where roles are bound;
+//! the metadata is not this file's concern.
 
 mod event;
 mod pod;
+mod rbac;
 mod workload;
 
 use serde_json::{Map, Value, json};
 
 use super::{Kind, Origin};
 use crate::field_error::FieldError;
+use crate::rbac::index::GROUP;
 
 /// What a config key must look like.
 const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. \
@@ -33,13 +35,25 @@ pub(crate) fn validate_builtin(kind: &Kind, object: &Value) -> Vec<FieldError> {
         "leases" => lease(&object["spec"], &mut errors),
         "services" => service(&object["spec"], &mut errors),
         "persistentvolumeclaims" => claim(&object["spec"], &mut errors),
-        "rolebindings" => role_ref(&object["roleRef"], &["Role", "ClusterRole"], &mut errors),
-        "clusterrolebindings" => role_ref(&object["roleRef"], &["ClusterRole"], &mut errors),
+        "roles" | "clusterroles" => rbac::role(object, kind.namespaced, &mut errors),
+        "rolebindings" | "clusterrolebindings" => {
+            rbac::binding(object, kind.namespaced, &mut errors);
+        }
         "events" => event::event(kind, object, &mut errors),
         "pods" => pod::pod_spec(&object["spec"], "spec", &mut errors),
         _ => workload::workload(&kind.plural, object, &mut errors),
     }
     errors
+}
+
+/// What is wrong with a change of an object of a built-in kind, whose new form is valid.
+pub(crate) fn validate_builtin_update(kind: &Kind, old: &Value, new: &Value) -> Vec<FieldError> {
+    match (kind.group.as_str(), kind.plural.as_str()) {
+        (GROUP, "rolebindings" | "clusterrolebindings") => {
+            rbac::binding_update(old, new).into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// A text field that must not be empty.
@@ -188,15 +202,6 @@ fn claim(spec: &Value, errors: &mut Vec<FieldError>) {
     if spec["resources"]["requests"].get("storage").is_none() {
         errors.push(FieldError::required("spec.resources[storage]", ""));
     }
-}
-
-/// A binding names a role.
-fn role_ref(reference: &Value, kinds: &[&str], errors: &mut Vec<FieldError>) {
-    let kind = text(reference, "kind").unwrap_or_default();
-    if !kinds.contains(&kind) {
-        errors.push(FieldError::not_supported("roleRef.kind", &json!(kind), kinds));
-    }
-    require(reference, "name", "roleRef", errors);
 }
 
 #[cfg(test)]

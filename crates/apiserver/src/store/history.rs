@@ -69,7 +69,11 @@ impl Event {
     }
 
     /// The line of a watch stream, encoded once for all who want it alike.
+    /// Rows of tables have ages, which are of the moment.
     pub(crate) fn line(&self, event_type: &'static str, encoding: &Encoding) -> Bytes {
+        if encoding.table().is_some() {
+            return encode_line(event_type, &self.object, encoding);
+        }
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = |(line, _): &&(Line, Bytes)| {
             line.0 == event_type && line.2 == encoding.form && line.1 == encoding.type_meta().1

@@ -1,12 +1,16 @@
-//! `pods/binding`: a scheduler's decision.
+//! `pods/binding`: a scheduler's decision. The pod learns where that is.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
 use crate::field_error::FieldError;
-use crate::fields::{is_terminating, text};
+use crate::fields::{is_terminating, metadata_mut, text};
+use crate::object::Key;
 use crate::state::State;
 use crate::target::Target;
+
+/// Labels of a node that its pods get as well.
+const TOPOLOGY: [&str; 2] = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
 
 impl State {
     /// Puts a pod on a node; one that is on a node already stays there. The generation stays, too.
@@ -41,12 +45,48 @@ impl State {
         if let Some(held) = held.filter(|held| !held.is_empty()) {
             return refuse(&format!("pod {} is already assigned to node {held:?}", target.name));
         }
+        let gates = pod.get("spec").and_then(|spec| spec["schedulingGates"].as_array());
+        if gates.is_some_and(|gates| !gates.is_empty()) {
+            return refuse(&format!("pod {} has non-empty .spec.schedulingGates", target.name));
+        }
         if !dry_run {
             let mut pod = pod;
             let spec = pod.entry("spec").or_insert_with(|| Value::Object(Map::new()));
             spec["nodeName"] = node.into();
+            self.tell_place(&mut pod, node);
+            set_scheduled(&mut pod, &self.clock.now());
             self.put(&target.kind, &target.key(), pod);
         }
         Ok(())
+    }
+
+    /// Gives the pod the region and the zone of its node, whatever it says of them itself.
+    fn tell_place(&self, pod: &mut Map<String, Value>, node: &str) {
+        let Some(nodes) = self.registry.resource("", "v1", "nodes") else { return };
+        let Some(node) = self.store.get(nodes.entry.storage, &Key::new("", node)) else { return };
+        let node = node.value();
+        let labels = node.get("metadata").and_then(|metadata| metadata.get("labels"));
+        for label in TOPOLOGY {
+            let Some(value) = labels.and_then(|labels| labels.get(label)) else { continue };
+            let labels = metadata_mut(pod).entry("labels").or_insert_with(|| json!({}));
+            labels[label] = value.clone();
+        }
+    }
+}
+
+/// The condition that says that the pod has a node. If it said so already, it stays as it is.
+fn set_scheduled(pod: &mut Map<String, Value>, now: &str) {
+    let status = pod.entry("status").or_insert_with(|| json!({}));
+    if !status["conditions"].is_array() {
+        status["conditions"] = json!([]);
+    }
+    let Some(conditions) = status["conditions"].as_array_mut() else { return };
+    let scheduled = json!({
+        "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now,
+    });
+    match conditions.iter_mut().find(|condition| condition["type"] == "PodScheduled") {
+        Some(held) if held["status"] == "True" => {}
+        Some(held) => *held = scheduled,
+        None => conditions.push(scheduled),
     }
 }

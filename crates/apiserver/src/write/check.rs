@@ -7,7 +7,7 @@ use crate::crd;
 use crate::failure::Failure;
 use crate::field_error::FieldError;
 use crate::fields::{finalizers, text};
-use crate::kinds::validate_builtin;
+use crate::kinds::{validate_builtin, validate_builtin_update};
 use crate::metadata;
 use crate::target::Target;
 
@@ -49,6 +49,7 @@ pub(super) fn update(
     }
     if kind.is_builtin() {
         errors.extend(validate_builtin(kind, &new));
+        errors.extend(validate_builtin_update(kind, &old, &new));
     } else if let Some(schema) = &target.version().schema {
         errors.extend(match target.subresource.as_str() {
             "status" => schema.validate_status_update(&new, &old),

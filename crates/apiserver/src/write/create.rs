@@ -6,7 +6,7 @@ use http::StatusCode;
 use serde_json::{Map, Value};
 
 use super::apply::tracking::{self, Tracking};
-use super::{Written, apply_defaults, check};
+use super::{Written, apply_defaults, check, service};
 use crate::failure::Failure;
 use crate::fields::{is_terminating, metadata_mut, text};
 use crate::object::{Key, Stored};
@@ -35,11 +35,15 @@ impl State {
         let kind = target.kind.clone();
         fit_namespace(target, &mut object)?;
         self.admit_into_namespace(target, &object)?;
+        self.check_escalation(target, None, &object)?;
         let key = self.complete_metadata(target, &mut object);
         if target.version().status && !kind.rules.keeps_status_on_create {
             clear_status(target, &mut object);
         }
         apply_defaults(target, &mut object, true);
+        if kind.is("", "services") {
+            service::assign_address(&mut object, self.store.revision() + 1);
+        }
         tracking::created(target, &mut object, tracking, &self.clock);
         let name = text(&object, "name").to_owned();
         if kind.is_crd() {
@@ -116,7 +120,7 @@ impl State {
 }
 
 /// The object goes where the path says; an object that says otherwise is refused.
-pub(super) fn fit_namespace(
+pub(crate) fn fit_namespace(
     target: &Target,
     object: &mut Map<String, Value>,
 ) -> Result<(), Failure> {

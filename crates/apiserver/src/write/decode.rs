@@ -12,11 +12,16 @@ use crate::fields::text;
 use crate::json;
 use crate::kinds::{Registry, convert_builtin, decode_builtin, prune_metadata};
 use crate::metadata;
+use crate::protobuf;
 use crate::query::FieldValidation;
 use crate::target::Target;
 
 /// Media types that bodies may have, as the real server lists them.
 const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
+/// Media types that bodies of custom resources may have. The real server does not answer protobuf
+/// there at all: it panics, and closes the connection.
+const ACCEPTED_FOR_CUSTOM: &str = "application/json, application/yaml";
 
 /// Unknown fields that are told of.
 const COMPLAINTS_MAX: usize = 100;
@@ -43,11 +48,18 @@ impl Decoder<'_> {
         body: &[u8],
         content_type: Option<&str>,
     ) -> Result<Map<String, Value>, Failure> {
-        let read = parse(body, content_type).map_err(|error| match error {
-            ParseError::Media(failure) => failure,
-            ParseError::Syntax(why) => self.unrecognized(&why, body),
-        })?;
         let builtin = self.target.kind.is_builtin();
+        let read = if is_protobuf(content_type) {
+            if !builtin {
+                return Err(Failure::unsupported_media_type(ACCEPTED_FOR_CUSTOM));
+            }
+            json::Read { value: self.protobuf(body)?, duplicates: Vec::new() }
+        } else {
+            parse(body, content_type).map_err(|error| match error {
+                ParseError::Media(failure) => failure,
+                ParseError::Syntax(why) => self.unrecognized(&why, body),
+            })?
+        };
         let object = match read.value {
             Value::Object(object) => object,
             Value::Null if builtin => Map::new(),
@@ -82,6 +94,26 @@ impl Decoder<'_> {
             self.check_custom_kind(&object)?;
         }
         Ok(self.stored(object))
+    }
+
+    /// Reads a body in protobuf. One of another kind is refused later, as in JSON.
+    fn protobuf(&self, body: &[u8]) -> Result<Value, Failure> {
+        let kind = &self.target.kind;
+        let expected = protobuf::TypeMeta {
+            api_version: kind.api_version(&self.target.version().name),
+            kind: kind.kind.clone(),
+        };
+        protobuf::read(body, &expected).map_err(|refused| match refused.type_meta {
+            None => self.unrecognized_object(&refused.why, body),
+            Some(given) => {
+                let (_, version) =
+                    given.api_version.split_once('/').unwrap_or(("", &given.api_version));
+                Failure::bad_request(format!(
+                    "{} in version {version:?} cannot be handled as a {}: {}",
+                    given.kind, kind.kind, refused.why
+                ))
+            }
+        })
     }
 
     /// What becomes of fields that a configuration to apply holds twice.
@@ -288,6 +320,31 @@ impl Decoder<'_> {
     }
 }
 
+/// Whether a body says that it is protobuf.
+pub(crate) fn is_protobuf(content_type: Option<&str>) -> bool {
+    let media = content_type.unwrap_or_default().split(';').next().unwrap_or_default();
+    media.trim() == protobuf::MEDIA_TYPE
+}
+
+/// Reads a body that is not an object of the target's kind.
+pub(crate) fn parse_as(
+    body: &[u8],
+    content_type: Option<&str>,
+    expected: (&str, &str),
+) -> Result<Value, Failure> {
+    if is_protobuf(content_type) {
+        let (api_version, kind) = (expected.0.to_owned(), expected.1.to_owned());
+        return protobuf::read(body, &protobuf::TypeMeta { api_version, kind })
+            .map_err(|refused| Failure::bad_request(refused.why));
+    }
+    parse(body, content_type).map(|read| read.value).map_err(|error| match error {
+        ParseError::Media(failure) => failure,
+        ParseError::Syntax(why) => {
+            Failure::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
+        }
+    })
+}
+
 /// Reads JSON or YAML.
 pub(crate) fn parse(body: &[u8], content_type: Option<&str>) -> Result<json::Read, ParseError> {
     let media = content_type.unwrap_or_default();
@@ -300,10 +357,6 @@ pub(crate) fn parse(body: &[u8], content_type: Option<&str>) -> Result<json::Rea
             .and_then(|text| serde_saphyr::from_str(text).map_err(|error| error.to_string()))
             .map(|value| json::Read { value, duplicates: Vec::new() })
             .map_err(ParseError::Syntax),
-        "application/vnd.kubernetes.protobuf" => Err(ParseError::Media(Failure::unsupported_body(
-            "protobuf bodies",
-            "send application/json (kubectl does so for `apply -f` and `create -f`, not for `create KIND`)",
-        ))),
         _ => Err(ParseError::Media(Failure::unsupported_media_type(ACCEPTED))),
     }
 }

@@ -6,7 +6,7 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::decode::{ParseError, not_registered};
+use super::decode::not_registered;
 use super::{Answer, Written};
 use crate::failure::{Failure, details};
 use crate::field_error::FieldError;
@@ -71,13 +71,7 @@ impl DeleteOptions {
                 ..Self::default()
             });
         }
-        let value = super::decode::parse(body, content_type).map_err(|error| match error {
-            ParseError::Media(failure) => failure,
-            ParseError::Syntax(why) => {
-                Failure::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
-            }
-        })?;
-        let value = value.value;
+        let value = super::decode::parse_as(body, content_type, ("v1", "DeleteOptions"))?;
         let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default();
         if !matches!(text("kind"), "" | "DeleteOptions") {
             return Err(Failure::bad_request(not_registered(text("kind"), text("apiVersion"))));

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::apply::tracking::{self, Tracking};
 use super::create::fit_namespace;
-use super::{Written, apply_defaults, check};
+use super::{Written, apply_defaults, check, service};
 use crate::failure::Failure;
 use crate::field_error::FieldError;
 use crate::fields::{is_terminating, metadata_mut, nothing_holds, text};
@@ -40,11 +40,11 @@ impl State {
         tracking: Tracking<'_>,
         object: Map<String, Value>,
     ) -> Result<Written, Failure> {
+        check_name(target, &object)?;
         let held = self.store.get(target.kind.storage, &target.key());
         let unversioned = matches!(text(&object, "resourceVersion"), "" | "0");
         let creates = target.kind.rules.create_on_update && target.subresource.is_empty();
         if held.is_none() && unversioned && creates {
-            check_name(target, &object)?;
             return self.create(target, object, dry_run, tracking);
         }
         if let Some(held) = held {
@@ -63,6 +63,7 @@ impl State {
         tracking: Tracking<'_>,
     ) -> Result<Written, Failure> {
         let old = stored.value();
+        self.check_escalation(target, Some(&old), &new)?;
         let managers = tracking::take(&mut new);
         check_name(target, &new)?;
         fit_namespace(target, &mut new)?;
@@ -71,6 +72,9 @@ impl State {
         keep_server_set(&old, &mut new);
         tracking::take(&mut new);
         apply_defaults(target, &mut new, false);
+        if target.kind.is("", "services") {
+            service::keep_address(&old, &mut new);
+        }
         tracking::updated(target, &old, &mut new, managers.as_ref(), tracking, &self.clock);
         let (before, after) = (Value::Object(old.clone()), Value::Object(new.clone()));
         // Annotations that are written with a status do not count, not even where they count

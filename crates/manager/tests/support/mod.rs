@@ -8,20 +8,24 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::Api;
+use kube::api::{Api, Patch, PatchParams};
 use kube::client::Body;
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::layer::layer_fn;
 use tower::{BoxError, Service};
 use windlass_informer::{ClientStack, HttpService, ResponseBody};
 use windlass_manager::{Elector, ElectorBuilder, Ended, Fence, Leadership, Timing};
+use windlass_testkit::TestCluster;
 use windlass_testkit::apiserver::ApiServer;
 
 /// The Lease.
@@ -32,6 +36,14 @@ pub(crate) const QUICK: Timing = Timing {
     lease_duration: Duration::from_secs(3),
     renew_deadline: Duration::from_secs(2),
     retry_period: Duration::from_millis(300),
+};
+
+/// For cases in which a leader must be able to renew: a machine that is busy must not look like a
+/// fault.
+pub(crate) const REAL: Timing = Timing {
+    lease_duration: Duration::from_secs(6),
+    renew_deadline: Duration::from_secs(4),
+    retry_period: Duration::from_millis(500),
 };
 
 /// One replica: an elector that runs, and the way to the server.
@@ -48,6 +60,11 @@ pub(crate) struct Replica {
 pub(crate) const WORKS: u8 = 0;
 pub(crate) const FAILS: u8 = 1;
 pub(crate) const HANGS: u8 = 2;
+/// Every request takes [`SLOWNESS`] longer.
+pub(crate) const IS_SLOW: u8 = 3;
+
+/// Less than half of the renew deadline of [`REAL`], which is the most that a request may take.
+pub(crate) const SLOWNESS: Duration = Duration::from_millis(500);
 
 /// The way to the server.
 struct Line {
@@ -68,6 +85,13 @@ impl Service<Request<Body>> for Line {
         match self.state.load(Ordering::Relaxed) {
             WORKS => Box::pin(self.inner.call(request)),
             FAILS => Box::pin(async { Err("no route to the server".into()) }),
+            IS_SLOW => {
+                let answer = self.inner.call(request);
+                Box::pin(async {
+                    sleep(SLOWNESS).await;
+                    answer.await
+                })
+            }
             _ => Box::pin(std::future::pending()),
         }
     }
@@ -84,12 +108,38 @@ impl Replica {
         identity: &str,
         change: impl FnOnce(ElectorBuilder) -> ElectorBuilder,
     ) -> Self {
+        let connect = |stack: ClientStack| stack.around(server.service(), "default");
+        Self::connected(tasks, connect, "default", |builder| change(builder.identity(identity)))
+    }
+
+    /// On either cluster, in this namespace, with the timing [`REAL`].
+    pub(crate) fn on(
+        tasks: &TaskTracker,
+        cluster: &TestCluster,
+        namespace: &str,
+        change: impl FnOnce(ElectorBuilder) -> ElectorBuilder,
+    ) -> Self {
+        let connect = |stack: ClientStack| match (cluster.server(), cluster.control_plane()) {
+            (Some(server), _) => stack.around(server.service(), namespace),
+            (None, Some(real)) => stack.connect(real.config()).expect("a client"),
+            (None, None) => unreachable!("a cluster is one of the two"),
+        };
+        Self::connected(tasks, connect, namespace, |builder| change(builder.timing(REAL)))
+    }
+
+    /// Runs an elector whose way to the server can be [cut](Self::set_line).
+    fn connected(
+        tasks: &TaskTracker,
+        connect: impl FnOnce(ClientStack) -> kube::Client,
+        namespace: &str,
+        change: impl FnOnce(ElectorBuilder) -> ElectorBuilder,
+    ) -> Self {
         let line = Arc::new(AtomicU8::new(WORKS));
         let state = Arc::clone(&line);
         let layer = layer_fn(move |inner| Line { state: Arc::clone(&state), inner });
-        let client = ClientStack::new().layer(layer).around(server.service(), "default");
-        let builder = Elector::builder(client, "default", NAME).identity(identity);
-        Self { line, ..Self::run(tasks, change(builder)) }
+        let client = connect(ClientStack::new().layer(layer));
+        let builder = change(Elector::builder(client, namespace, NAME));
+        Self { line, ..Self::run(tasks, builder) }
     }
 
     /// Runs an elector whose way to the server always works.
@@ -130,6 +180,28 @@ impl Replica {
         self.stop.cancel();
         self.run.await.expect("the elector must not panic")
     }
+}
+
+/// Lets time pass, and checks all the while that at most one replica may write.
+pub(crate) async fn let_pass(fences: &[&Fence], time: Duration) {
+    let end = Instant::now() + time;
+    while Instant::now() < end {
+        let open = fences.iter().filter(|fence| fence.is_open()).count();
+        assert!(open <= 1, "{open} replicas may write");
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Whether a replica has led without a break since its leadership was last marked unchanged.
+pub(crate) fn led_on(replica: &mut Replica) -> bool {
+    let changed = replica.leadership.changed().now_or_never();
+    replica.leadership.mark_unchanged();
+    changed.is_none() && replica.leadership.borrow().is_leading()
+}
+
+pub(crate) async fn patch(leases: &Api<Lease>, patch: Value) {
+    let patch = Patch::Merge(patch);
+    leases.patch(NAME, &PatchParams::default(), &patch).await.expect("it is patched");
 }
 
 /// Polls a future, except while it is paused.

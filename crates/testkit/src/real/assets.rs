@@ -32,7 +32,7 @@ pub fn go_program(name: &str) -> Result<PathBuf, Error> {
     path.ok_or_else(|| Error::NoGoProgram { program: name.to_owned() })
 }
 
-/// The path of the kubectl that `cargo xtask kube` builds.
+/// The path of the kubectl that `cargo xtask kube` builds, of the same version as the server.
 ///
 /// # Errors
 /// [`Error::Unavailable`] if it is not on this machine.

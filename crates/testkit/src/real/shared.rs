@@ -15,7 +15,8 @@ static SHARED: OnceCell<Arc<RealCluster>> = OnceCell::const_new();
 impl RealCluster {
     /// The cluster that the tests of this process share, started by the first that asks for it.
     ///
-    /// It runs the controllers that end deletions ([`CLEANUP_CONTROLLERS`]) and no others. It is
+    /// It runs the controllers that end deletions ([`CLEANUP_CONTROLLERS`]) and the one that fills
+    /// aggregated cluster roles, and no others. It is
     /// for tests that keep to a namespace of their own, and do not hurt it. Every test has to ask
     /// for a client of its own: a client ends with the runtime that it was made in.
     ///
@@ -25,7 +26,9 @@ impl RealCluster {
     /// As of [`start`](Self::start).
     pub async fn shared() -> Result<Arc<Self>, Error> {
         let start = || async {
-            let options = RealOptions::new().controllers(CLEANUP_CONTROLLERS);
+            let options = RealOptions::new()
+                .controllers(CLEANUP_CONTROLLERS)
+                .controllers(["clusterrole-aggregation-controller"]);
             Self::start(options).await.map(Arc::new)
         };
         SHARED.get_or_try_init(start).await.cloned()

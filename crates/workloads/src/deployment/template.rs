@@ -14,7 +14,7 @@ use crate::objects::{Deployment, ReplicaSet, ReplicaSetSpec, ReplicaSetStatus};
 pub(crate) const HASH_LABEL: &str = "pod-template-hash";
 
 /// Without vowels, and without what looks like one: so that no name becomes a word.
-const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+pub(crate) const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// How long a hash is.
 const HASH_LENGTH: usize = 10;

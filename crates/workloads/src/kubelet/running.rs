@@ -1,41 +1,81 @@
 //! The status of a pod whose containers are said to run.
 
+use std::net::Ipv4Addr;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::clock::stored;
-use crate::objects::{Condition, Pod, PodStatus};
+use crate::objects::{Address, Condition, Pod, PodStatus};
 use crate::pod::RUNNING;
 
 /// The conditions that a kubelet sets, in its order; the scheduler's is the last.
 const CONDITIONS: [&str; 4] = ["Initialized", "Ready", "ContainersReady", "PodScheduled"];
 
-/// The pod's status when it runs and is ready since `now`. What it says otherwise stays, such as
-/// conditions of others.
-pub(super) fn status(pod: &Pod, now: Timestamp) -> PodStatus {
+/// The pod's status when it runs on the node with the address `host`, and is ready since `now`.
+/// What it says otherwise stays, such as conditions of others.
+pub(super) fn status(
+    pod: &Pod,
+    host: Ipv4Addr,
+    address: Option<Ipv4Addr>,
+    now: Timestamp,
+) -> PodStatus {
     let known = pod.status.clone();
     let containers = pod.spec["containers"].as_array().into_iter().flatten();
-    let mut conditions = known.conditions;
-    for kind in CONDITIONS {
-        make_true(&mut conditions, kind, now);
-    }
+    let text = |address: Ipv4Addr| address.to_string();
+    let list = |address: Option<Ipv4Addr>| {
+        address.into_iter().map(|address| Address { ip: text(address) }).collect()
+    };
     PodStatus {
         phase: Some(RUNNING.to_owned()),
         start_time: known.start_time.or_else(|| Some(stored(now))),
-        conditions,
+        conditions: all_true(known.conditions, now),
         container_statuses: containers.map(|container| running(container, now)).collect(),
+        host_ip: Some(text(host)),
+        host_ips: list(Some(host)),
+        pod_ip: address.map(text),
+        pod_ips: list(address),
     }
 }
 
-/// A condition that is true already keeps its time.
-fn make_true(conditions: &mut Vec<Condition>, kind: &str, now: Timestamp) {
+/// The pod's status when its containers were started again.
+pub(super) fn restarted(pod: &Pod, now: Timestamp) -> PodStatus {
+    let mut status = pod.status.clone();
+    status.conditions = all_true(status.conditions, now);
+    for container in &mut status.container_statuses {
+        container["ready"] = true.into();
+        container["started"] = true.into();
+        container["restartCount"] = (container["restartCount"].as_u64().unwrap_or(0) + 1).into();
+        container["state"] = json!({"running": {"startedAt": stored(now)}});
+    }
+    status
+}
+
+fn all_true(mut conditions: Vec<Condition>, now: Timestamp) -> Vec<Condition> {
+    for kind in CONDITIONS {
+        set_condition(&mut conditions, kind, "True", None, now);
+    }
+    conditions
+}
+
+/// A condition that has this status already keeps its time.
+pub(super) fn set_condition(
+    conditions: &mut Vec<Condition>,
+    kind: &str,
+    status: &str,
+    reason: Option<&str>,
+    now: Timestamp,
+) {
     let held = conditions.iter().position(|condition| condition.kind == kind);
-    if held.is_some_and(|at| conditions[at].status == "True") {
+    if held.is_some_and(|at| {
+        conditions[at].status == status && conditions[at].reason.as_deref() == reason
+    }) {
         return;
     }
     let condition = Condition {
         kind: kind.to_owned(),
-        status: "True".to_owned(),
+        status: status.to_owned(),
+        reason: reason.map(str::to_owned),
         last_transition_time: Some(stored(now)),
         ..Condition::default()
     };
@@ -74,14 +114,19 @@ mod tests {
         }))
         .expect("a pod");
         let now = "2026-01-01T00:01:00Z".parse().expect("a time");
-        let status = status(&pod, now);
+        let (host, address) = ([172, 16, 0, 1].into(), [10, 128, 0, 1].into());
+        let status = status(&pod, host, Some(address), now);
         let conditions = &status.conditions;
         assert_eq!(conditions.len(), 5);
         assert_ne!(conditions[0].last_transition_time, Some(stored(now)));
         assert_eq!(conditions[1].status, "False");
         assert_eq!(conditions[2].last_transition_time, Some(stored(now)));
         assert_eq!(status.container_statuses.len(), 1);
+        assert_eq!(status.host_ip.as_deref(), Some("172.16.0.1"));
+        assert_eq!(status.pod_ips, [Address { ip: "10.128.0.1".to_owned() }]);
         pod.status = status;
         assert!(is_ready(&pod));
+        let again = restarted(&pod, now);
+        assert_eq!(again.container_statuses[0]["restartCount"], 1);
     }
 }

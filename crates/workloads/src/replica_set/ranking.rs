@@ -18,7 +18,7 @@ use crate::pod::{PENDING, RUNNING, is_ready, node, phase, ready_since};
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
 /// The first `excess` pods to delete.
-pub(super) fn to_delete(mut pods: Vec<Arc<Pod>>, excess: usize) -> Vec<Arc<Pod>> {
+pub(crate) fn to_delete(mut pods: Vec<Arc<Pod>>, excess: usize) -> Vec<Arc<Pod>> {
     let mut on_node: BTreeMap<String, usize> = BTreeMap::new();
     for node in pods.iter().filter_map(|pod| node(pod)) {
         *on_node.entry(node.to_owned()).or_default() += 1;

@@ -13,12 +13,20 @@ use windlass_testkit::{CLEANUP_CONTROLLERS, RealCluster, RealOptions, WORKLOAD_C
 
 use crate::support::{Stage, cases};
 
+/// Controllers that we have as well, besides those that make pods.
+const MORE_CONTROLLERS: [&str; 3] = [
+    "endpointslice-controller",
+    "persistentvolumeclaim-protection-controller",
+    "ttl-after-finished-controller",
+];
+
 /// One real cluster for all cases; it ends with the process.
 static REAL: OnceCell<Arc<RealCluster>> = OnceCell::const_new();
 
 async fn real() -> Stage {
     let start = || async {
         let controllers = CLEANUP_CONTROLLERS.into_iter().chain(WORKLOAD_CONTROLLERS);
+        let controllers = controllers.chain(MORE_CONTROLLERS);
         RealCluster::start(RealOptions::new().controllers(controllers)).await.map(Arc::new)
     };
     let cluster = REAL.get_or_try_init(start).await;
@@ -49,22 +57,4 @@ macro_rules! same_on_both {
     )*};
 }
 
-same_on_both! {
-    created_becomes_ready,
-    scaled_up_and_down,
-    rolled_by_percent,
-    rolled_with_surge_only,
-    rolled_without_surge,
-    recreated,
-    rolled_back,
-    history_is_bounded,
-    deletion_cascades,
-    deleted_pod_is_replaced,
-    orphan_is_adopted,
-    pod_that_does_not_match_any_more_is_released,
-    paused_deployment_scales_but_does_not_roll,
-    rollout_that_hangs_exceeds_its_deadline,
-    pods_are_available_after_their_minimum,
-    scaled_in_the_middle_of_a_rollout,
-    taken_name_leads_to_another,
-}
+with_all_cases!(same_on_both);

@@ -26,25 +26,7 @@ macro_rules! embedded {
     )*};
 }
 
-embedded! {
-    created_becomes_ready,
-    scaled_up_and_down,
-    rolled_by_percent,
-    rolled_with_surge_only,
-    rolled_without_surge,
-    recreated,
-    rolled_back,
-    history_is_bounded,
-    deletion_cascades,
-    deleted_pod_is_replaced,
-    orphan_is_adopted,
-    pod_that_does_not_match_any_more_is_released,
-    paused_deployment_scales_but_does_not_roll,
-    rollout_that_hangs_exceeds_its_deadline,
-    pods_are_available_after_their_minimum,
-    scaled_in_the_middle_of_a_rollout,
-    taken_name_leads_to_another,
-}
+with_all_cases!(embedded);
 
 /// Three replicas of something, and all pods that were ever made for it.
 async fn pods_made(cluster: &TestCluster) -> usize {
@@ -112,6 +94,37 @@ async fn writes_that_fail_at_random_lead_to_the_same_end() {
     }
 }
 
+/// The same for jobs, whose pods are counted once, and for stateful sets.
+#[tokio::test(start_paused = true)]
+async fn jobs_and_stateful_sets_bear_writes_that_fail_at_random() {
+    let expected = counted_and_ordered(&TestCluster::embedded()).await;
+    for seed in 0..5 {
+        println!("seed {seed}");
+        let server = ApiServer::builder().seed(seed).build();
+        for fault in [Fault::LoseAnswer, Fault::Fail { code: 500, retry_after: None }] {
+            // Not those of the test itself, which writes jobs and sets.
+            let rule = FaultRule::new(fault).resource("pods").resource("controllerrevisions");
+            let rule = rule.verb("create").verb("patch").verb("delete").chance(0.15);
+            server.faults().add(rule);
+        }
+        assert_eq!(counted_and_ordered(&TestCluster::on(server)).await, expected);
+    }
+}
+
+/// What a job and a rollout of a stateful set lead to.
+async fn counted_and_ordered(cluster: &TestCluster) -> [Value; 3] {
+    let stages = [Stage::on(cluster).await, Stage::on(cluster).await, Stage::on(cluster).await];
+    cases::stateful_set_rolls_from_the_last_to_the_first(&stages[0]).await;
+    cases::indexed_job_completes(&stages[1]).await;
+    cases::job_has_fewer_pods_when_told_to(&stages[2]).await;
+    let pictures = [&stages[0], &stages[1], &stages[2]].map(Stage::picture);
+    let pictures = futures::future::join_all(pictures).await;
+    for stage in stages {
+        stage.end().await;
+    }
+    pictures.try_into().expect("one for each")
+}
+
 /// What a rollout and scaling lead to.
 async fn rolled_and_scaled(cluster: &TestCluster) -> Value {
     let stage = Stage::on(cluster).await;
@@ -134,7 +147,7 @@ async fn informers_are_those_of_everybody() {
     let meanwhile = async {
         pods.wait_for_sync().await.expect("synced");
         let watched = factory.status().into_iter().map(|informer| informer.resource.to_string());
-        assert_eq!(watched.count(), 3);
+        assert_eq!(watched.count(), 9);
         stop.cancel();
     };
     let (ran, ()) = tokio::join!(Workloads::new(&factory).run(stop.clone()), meanwhile);

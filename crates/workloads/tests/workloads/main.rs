@@ -1,5 +1,7 @@
 //! What workloads do, and that they do it as those of a real control plane.
 
+#[macro_use]
+mod support;
+
 mod both_clusters;
 mod embedded;
-mod support;

@@ -173,6 +173,7 @@ impl Row {
                 subresources: self.subresources.to_vec(),
                 schema: None,
                 selectable: owned(self.selectable),
+                columns: None,
                 renames: self.renames,
             }],
             rules: self.rules,

@@ -1,5 +1,4 @@
-//! Defaults of services. No address is allocated: a service has the cluster IP that its author
-//! gives it, or none.
+//! Defaults of services, but for their address: that is for `write/service.rs`.
 
 use serde_json::{Value, json};
 

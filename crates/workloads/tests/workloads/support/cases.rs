@@ -1,12 +1,19 @@
 //! What workloads do, told once for both clusters: each case plays in a namespace of its own, and
 //! ends at rest.
 
+mod jobs;
+mod services;
+mod stateful_sets;
+
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
 use super::watcher::{Watcher, is_active, is_available};
 use super::{DEPLOYMENTS, PODS, REPLICA_SETS, Stage};
+pub(crate) use jobs::*;
+pub(crate) use services::*;
+pub(crate) use stateful_sets::*;
 
 /// A deployment `web` with one container of this image, and more in its spec.
 fn deployment(replicas: i64, image: &str, more: &Value) -> Value {

@@ -1,5 +1,7 @@
 //! A cluster with workloads that live, and what can be seen there.
 
+#[macro_use]
+mod all;
 pub(crate) mod cases;
 pub(crate) mod picture;
 pub(crate) mod watcher;
@@ -37,19 +39,27 @@ pub(crate) struct Stage {
 impl Stage {
     /// On an embedded server, with all of our controllers.
     pub(crate) async fn embedded() -> Self {
-        Self::on(&TestCluster::embedded()).await
+        Self::on_with(&TestCluster::embedded(), |workloads| workloads.nodes(1)).await
     }
 
     /// On this embedded server.
     pub(crate) async fn on(cluster: &TestCluster) -> Self {
+        Self::on_with(cluster, |workloads| workloads).await
+    }
+
+    /// On this embedded server, with these settings.
+    pub(crate) async fn on_with(
+        cluster: &TestCluster,
+        change: impl FnOnce(Workloads) -> Workloads,
+    ) -> Self {
         let namespace = cluster.namespace("workloads").await.expect("a namespace");
         let client = cluster.client().expect("a client");
-        Self::begin(client, namespace, true, |workloads| workloads)
+        Self::begin(client, namespace, true, change)
     }
 
     /// In a namespace of a real server whose controllers make the pods; ours only let them run.
     pub(crate) fn real(client: Client, namespace: String) -> Self {
-        Self::begin(client, namespace, false, Workloads::pods_only)
+        Self::begin(client, namespace, false, |workloads| workloads.nodes(1).pods_only())
     }
 
     fn begin(
@@ -138,6 +148,52 @@ impl Stage {
         self.until(DEPLOYMENTS, "still", is_still).await;
     }
 
+    /// Waits until the stateful set has what it asks for, and nothing is going any more.
+    pub(crate) async fn until_set_ready(&self, name: &str) {
+        self.until(STATEFUL_SETS, "ready", |all| all.iter().any(|one| is_set_ready(one, name)))
+            .await;
+        self.until(PODS, "without pods that go", |pods| {
+            pods.iter().all(|pod| pod["metadata"]["deletionTimestamp"].is_null())
+        })
+        .await;
+    }
+
+    /// Waits until the stateful set is ready, and all of its pods are of the newest template.
+    pub(crate) async fn until_updated(&self, name: &str) {
+        let is_updated = |set: &Value| {
+            let status = &set["status"];
+            is_set_ready(set, name)
+                && status["updatedReplicas"] == set["spec"]["replicas"]
+                && status["currentRevision"] == status["updateRevision"]
+        };
+        self.until(STATEFUL_SETS, "updated", |all| all.iter().any(is_updated)).await;
+        self.until_set_ready(name).await;
+    }
+
+    /// Waits until a condition of the job is true, and its pods are counted.
+    pub(crate) async fn until_job(&self, name: &str, condition: &str) {
+        let has_condition = |job: &Value| {
+            let conditions = job["status"]["conditions"].as_array().into_iter().flatten();
+            let mut true_ones = conditions.filter(|one| one["status"] == "True");
+            job["metadata"]["name"] == name && true_ones.any(|one| one["type"] == condition)
+        };
+        self.until(JOBS, condition, |jobs| jobs.iter().any(has_condition)).await;
+        self.until(PODS, "at rest", |pods| {
+            pods.iter().all(|pod| pod["metadata"]["deletionTimestamp"].is_null())
+        })
+        .await;
+    }
+
+    /// Waits until a job has these numbers in its status; absent ones are zero.
+    pub(crate) async fn until_counts(&self, name: &str, counts: &[(&str, i64)]) {
+        let has_counts = |job: &Value| {
+            let count = |field: &str| job["status"][field].as_i64().unwrap_or(0);
+            job["metadata"]["name"] == name
+                && counts.iter().all(|(field, number)| count(field) == *number)
+        };
+        self.until(JOBS, "counted", |jobs| jobs.iter().any(has_counts)).await;
+    }
+
     /// Stops the controllers, which must have run until now.
     pub(crate) async fn end(mut self) {
         self.stop.cancel();
@@ -160,6 +216,15 @@ fn is_complete(deployment: &Value, name: &str) -> bool {
         && progressing.any(|condition| condition["reason"] == "NewReplicaSetAvailable")
 }
 
+/// Whether a stateful set has what it asks for.
+fn is_set_ready(set: &Value, name: &str) -> bool {
+    let (spec, status) = (&set["spec"], &set["status"]);
+    let is_wanted = |count: &str| status[count].as_i64().unwrap_or(0) == spec["replicas"];
+    set["metadata"]["name"] == name
+        && status["observedGeneration"] == set["metadata"]["generation"]
+        && ["replicas", "readyReplicas", "availableReplicas"].into_iter().all(is_wanted)
+}
+
 /// A kind of objects.
 pub(crate) struct Kind {
     group: &'static str,
@@ -171,6 +236,16 @@ pub(crate) const DEPLOYMENTS: &Kind =
     &Kind { group: "apps", name: "Deployment", plural: "deployments" };
 pub(crate) const REPLICA_SETS: &Kind =
     &Kind { group: "apps", name: "ReplicaSet", plural: "replicasets" };
+pub(crate) const STATEFUL_SETS: &Kind =
+    &Kind { group: "apps", name: "StatefulSet", plural: "statefulsets" };
+pub(crate) const REVISIONS: &Kind =
+    &Kind { group: "apps", name: "ControllerRevision", plural: "controllerrevisions" };
+pub(crate) const CLAIMS: &Kind =
+    &Kind { group: "", name: "PersistentVolumeClaim", plural: "persistentvolumeclaims" };
+pub(crate) const JOBS: &Kind = &Kind { group: "batch", name: "Job", plural: "jobs" };
+pub(crate) const SERVICES: &Kind = &Kind { group: "", name: "Service", plural: "services" };
+pub(crate) const SLICES: &Kind =
+    &Kind { group: "discovery.k8s.io", name: "EndpointSlice", plural: "endpointslices" };
 pub(crate) const PODS: &Kind = &Kind { group: "", name: "Pod", plural: "pods" };
 
 impl Kind {

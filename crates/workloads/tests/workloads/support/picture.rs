@@ -4,9 +4,19 @@
 //! What hashes and uids stand for is checked on the way: that they are the same where they have to
 //! be.
 
+mod job;
+mod slice;
+mod stateful_set;
+
 use serde_json::{Map, Value, json};
 
-use super::{DEPLOYMENTS, PODS, REPLICA_SETS, Stage};
+use super::{
+    CLAIMS, DEPLOYMENTS, JOBS, PODS, REPLICA_SETS, REVISIONS, SERVICES, SLICES, STATEFUL_SETS,
+    Stage,
+};
+use job::job_picture;
+use slice::slice_picture;
+use stateful_set::{claim_picture, revision_picture, set_picture as stateful_picture};
 
 const HASH: &str = "pod-template-hash";
 const NOTES: &str = "deployment.kubernetes.io/";
@@ -16,18 +26,32 @@ impl Stage {
     pub(crate) async fn picture(&self) -> Value {
         let deployments = self.list(DEPLOYMENTS).await;
         let sets = self.list(REPLICA_SETS).await;
+        let stateful = self.list(STATEFUL_SETS).await;
+        let jobs = self.list(JOBS).await;
         let pods = self.list(PODS).await;
-        let mut pictures: Vec<Value> = pods.iter().map(|pod| pod_picture(pod, &sets)).collect();
-        pictures.sort_by_key(Value::to_string);
-        let mut set_pictures: Vec<Value> =
-            sets.iter().map(|set| set_picture(set, &deployments)).collect();
-        set_pictures.sort_by_key(Value::to_string);
+        let services = self.list(SERVICES).await;
+        let (revisions, claims) = (self.list(REVISIONS).await, self.list(CLAIMS).await);
+        let slices = self.list(SLICES).await;
+        let owners = [&sets[..], &stateful[..], &jobs[..]].concat();
+        let claim_owners = [&stateful[..], &pods[..]].concat();
         json!({
-            "deployments": deployments.iter().map(deployment_picture).collect::<Vec<_>>(),
-            "replicaSets": set_pictures,
-            "pods": pictures,
+            "deployments": sorted(&deployments, deployment_picture),
+            "replicaSets": sorted(&sets, |set| set_picture(set, &deployments)),
+            "statefulSets": sorted(&stateful, stateful_picture),
+            "revisions": sorted(&revisions, |one| revision_picture(one, &stateful)),
+            "claims": sorted(&claims, |claim| claim_picture(claim, &claim_owners)),
+            "jobs": sorted(&jobs, job_picture),
+            "slices": sorted(&slices, |slice| slice_picture(slice, &services, &pods)),
+            "pods": sorted(&pods, |pod| pod_picture(pod, &owners)),
         })
     }
+}
+
+/// Pictures of all objects of a kind, in an order that does not depend on generated names.
+fn sorted(objects: &[Value], picture: impl Fn(&Value) -> Value) -> Vec<Value> {
+    let mut pictures: Vec<Value> = objects.iter().map(picture).collect();
+    pictures.sort_by_key(Value::to_string);
+    pictures
 }
 
 fn deployment_picture(deployment: &Value) -> Value {
@@ -73,29 +97,75 @@ fn set_picture(set: &Value, deployments: &[Value]) -> Value {
     })
 }
 
-fn pod_picture(pod: &Value, sets: &[Value]) -> Value {
-    let metadata = &pod["metadata"];
-    let owner = owner(metadata, sets);
-    let set = sets.iter().find(|set| owner == reference("ReplicaSet", set));
+fn pod_picture(pod: &Value, owners: &[Value]) -> Value {
+    let (metadata, spec) = (&pod["metadata"], &pod["spec"]);
+    let found = owner_object(metadata, owners);
+    let owner = owner(metadata, owners);
     let name = metadata["name"].as_str().unwrap_or_default();
-    if let (Some(set), Some(prefix)) = (set, metadata["generateName"].as_str()) {
-        assert_eq!(prefix, format!("{}-", set["metadata"]["name"].as_str().unwrap_or_default()));
-        assert!(name.starts_with(prefix), "{name}");
+    let is_stateful = owner.as_str().is_some_and(|owner| owner.starts_with("StatefulSet "));
+    if let (Some(set), Some(prefix)) = (found, metadata["generateName"].as_str()) {
+        let start = format!("{}-", set["metadata"]["name"].as_str().unwrap_or_default());
+        assert!(prefix.starts_with(&start) && name.starts_with(prefix), "{name}");
         assert_eq!(metadata["labels"][HASH], set["metadata"]["labels"][HASH]);
     }
+    let revision = |set: &Value| set["metadata"]["annotations"][format!("{NOTES}revision")].clone();
     let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
     let mut ready = conditions.filter(|condition| condition["type"] == "Ready");
+    let variables = spec["containers"][0]["env"].as_array().into_iter().flatten();
+    let variables: Vec<&Value> = variables.collect();
+    let volumes = spec["volumes"].as_array().into_iter().flatten();
+    let claims: Vec<&Value> =
+        volumes.map(|one| &one["persistentVolumeClaim"]["claimName"]).collect();
     json!({
+        "name": if is_stateful { metadata["name"].clone() } else { Value::Null },
         "hasGeneratedName": metadata["generateName"].is_string(),
-        "labels": plain_labels(metadata),
-        "ownerRevision": set.map(|set| set["metadata"]["annotations"][format!("{NOTES}revision")].clone()),
-        "isOwned": !owner.is_null(),
-        "image": pod["spec"]["containers"][0]["image"],
+        "labels": pod_labels(metadata, found),
+        "index": metadata["annotations"]["batch.kubernetes.io/job-completion-index"],
+        "finalizers": metadata["finalizers"],
+        "ownerRevision": found.map(revision),
+        "owner": owner.as_str().and_then(|owner| owner.split(' ').next()),
+        "image": spec["containers"][0]["image"],
+        "variables": variables,
+        // A service account's token is mounted where there are service accounts.
+        "claims": claims.into_iter().filter(|claim| claim.is_string()).collect::<Vec<_>>(),
+        "hostname": spec["hostname"],
+        "subdomain": spec["subdomain"],
         "phase": pod["status"]["phase"],
         "isReady": ready.any(|condition| condition["status"] == "True"),
-        "isOnNode": pod["spec"]["nodeName"].is_string(),
+        "isOnNode": spec["nodeName"].is_string(),
         "isDeleted": metadata["deletionTimestamp"].is_string(),
     })
+}
+
+/// Labels without a hash, and without the uid of a job, which must be that of its owner.
+fn pod_labels(metadata: &Value, owner: Option<&Value>) -> Value {
+    let mut labels = plain_labels(metadata);
+    for label in ["controller-uid", "batch.kubernetes.io/controller-uid"] {
+        let Some(uid) = labels.as_object_mut().and_then(|labels| labels.remove(label)) else {
+            continue;
+        };
+        assert_eq!(Some(&uid), owner.map(|owner| &owner["metadata"]["uid"]), "{metadata}");
+    }
+    labels
+}
+
+/// The controller of an object, if it is one of `owners`, by uid.
+fn owner_object<'a>(metadata: &Value, owners: &'a [Value]) -> Option<&'a Value> {
+    let mut references = metadata["ownerReferences"].as_array().into_iter().flatten();
+    let controller = references.find(|reference| reference["controller"] == true)?;
+    owners.iter().find(|owner| owner["metadata"]["uid"] == controller["uid"])
+}
+
+/// All owners of an object, which must be among `owners`, by uid.
+fn references(metadata: &Value, owners: &[Value]) -> Value {
+    let references = metadata["ownerReferences"].as_array().into_iter().flatten();
+    let told = references.map(|reference| {
+        let owner = owners.iter().find(|owner| owner["metadata"]["uid"] == reference["uid"]);
+        let name = owner.map_or(&Value::Null, |owner| &owner["metadata"]["name"]);
+        let (kind, version) = (&reference["kind"], &reference["apiVersion"]);
+        format!("{version} {kind} {name} {}", reference["controller"])
+    });
+    told.collect::<Vec<_>>().into()
 }
 
 /// The controller of an object, which must be one of `owners`, by uid.

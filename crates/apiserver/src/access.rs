@@ -1,0 +1,146 @@
+//! May this request be handled, and on whose behalf? It is asked before anything of its body is
+//! looked at.
+//!
+//! As on the real server: who sends it (401), whom the sender acts for, if for somebody else (403),
+//! and whether that one may do it (403). Nothing here changes anything.
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use http::request::Parts;
+
+use crate::accounts::{self, ISSUER};
+use crate::auth::{Auth, User};
+use crate::failure::Failure;
+use crate::metadata::NameRule;
+use crate::query::Query;
+use crate::rbac::Rbac;
+use crate::rbac::rule::{Attributes, On};
+use crate::request::RequestInfo;
+use crate::route::Route;
+use crate::selector::field::{FieldOp, FieldSelector};
+use crate::shared::Shared;
+
+/// Who decides: the rules of the server, then roles if it has them.
+#[derive(Clone, Copy)]
+pub(crate) struct Access<'a> {
+    pub(crate) auth: &'a Auth,
+    pub(crate) rbac: Option<&'a Rbac>,
+}
+
+impl Shared {
+    /// On whose behalf a request is handled, or why it is not. `query` is missing if it could not
+    /// be read.
+    pub(crate) fn admit(
+        &self,
+        parts: &Parts,
+        route: &Route,
+        info: &RequestInfo,
+        query: Option<&Query>,
+    ) -> Result<User, Failure> {
+        let sender = self.authenticate(&parts.headers)?;
+        let rbac = self.rbac();
+        let access = Access { auth: &self.auth, rbac: rbac.as_deref() };
+        let name = query.and_then(|query| selected_name(info, query));
+        let method = parts.method.as_str().to_lowercase();
+        let request = match route {
+            Route::Resource(_) => info.attributes(name.as_deref()),
+            _ => Attributes { verb: &method, on: On::Path(parts.uri.path()) },
+        };
+        let user = access.impersonate(sender, &parts.headers, &request)?;
+        match route {
+            Route::Health | Route::Version if rbac.is_none() => {}
+            Route::Resource(_) | Route::Unknown | Route::LegacyWatch => {
+                access.authorize(&user, &request)?;
+            }
+            // Without roles, everyone who is known may see what there is.
+            _ if rbac.is_none() && !user.is_anonymous() => {}
+            _ => access.authorize(&user, &request)?,
+        }
+        Ok(user)
+    }
+
+    /// From the `Authorization` header to a user, or to a 401.
+    fn authenticate(&self, headers: &HeaderMap) -> Result<User, Failure> {
+        let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let token = header.and_then(bearer_token);
+        if let Some(token) = token.filter(|token| accounts::is_ours(token)) {
+            let state = self.state();
+            // A server that takes every token takes those of other clusters, too.
+            if !self.auth.takes_all() || state.signer.signed(token) {
+                let found = state.account_of(token, &[ISSUER.to_owned()]);
+                return found.map(|found| found.user).map_err(|_| Failure::unauthorized());
+            }
+        }
+        self.auth.authenticate(token)
+    }
+
+    /// Roles and bindings as they are now, if they decide.
+    fn rbac(&self) -> Option<Arc<Rbac>> {
+        if self.auth.uses_roles() { self.state().rbac.clone() } else { None }
+    }
+}
+
+impl Access<'_> {
+    /// A 403 if a user may not do something.
+    pub(crate) fn authorize(&self, user: &User, request: &Attributes<'_>) -> Result<(), Failure> {
+        let decision = self.auth.decide(self.rbac, user, request);
+        if decision.allowed { Ok(()) } else { Err(forbidden(user, request, &decision.reason)) }
+    }
+}
+
+/// The token of an `Authorization` header that has one.
+fn bearer_token(header: &str) -> Option<&str> {
+    let mut parts = header.trim().splitn(3, ' ');
+    let scheme = parts.next()?;
+    let token = parts.next()?;
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+/// The refusal, with the reason if there is one.
+pub(crate) fn forbidden(user: &User, request: &Attributes<'_>, reason: &str) -> Failure {
+    let verb = request.verb;
+    let with_reason =
+        |why: String| if reason.is_empty() { why } else { format!("{why}: {reason}") };
+    match request.on {
+        On::Path(path) => {
+            let why = format!("User {:?} cannot {verb} path {path:?}", user.name);
+            Failure::forbidden_path(&with_reason(harmless(&why)))
+        }
+        On::Resource { group, resource, subresource, namespace, name } => {
+            let scope = if namespace.is_empty() {
+                "at the cluster scope".to_owned()
+            } else {
+                format!("in the namespace {namespace:?}")
+            };
+            let slash = if subresource.is_empty() { "" } else { "/" };
+            let full = format!("{resource}{slash}{subresource}");
+            let why = format!(
+                "User {:?} cannot {verb} resource {full:?} in API group {group:?} {scope}",
+                user.name
+            );
+            Failure::forbidden(group, resource, name, &with_reason(harmless(&why)))
+        }
+    }
+}
+
+/// A browser must not take a message for HTML.
+fn harmless(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// A list or watch of the one object that a field selector names is about that object: roles can
+/// allow it by name.
+fn selected_name(info: &RequestInfo, query: &Query) -> Option<String> {
+    if !info.name.is_empty() || !matches!(info.verb, "list" | "watch") {
+        return None;
+    }
+    if query.field_selector.is_empty() {
+        return None;
+    }
+    let selector = FieldSelector::parse(&query.field_selector).ok()?;
+    let mut terms = selector.terms.iter();
+    let term = terms.find(|term| &*term.path == "metadata.name" && term.op == FieldOp::Equals)?;
+    NameRule::Path.check(&term.value).is_empty().then(|| term.value.to_string())
+}

@@ -1,0 +1,154 @@
+//! Service accounts as users: tokens are issued for them, and requests that carry one are theirs.
+//!
+//! A token is a JSON Web Token with the claims that kube-apiserver writes, signed with Ed25519. The
+//! key comes from the seed of the server, so that the same requests get the same tokens. A token
+//! counts as long as its account, and the object that it is bound to, are there.
+
+mod claims;
+mod jwt;
+mod request;
+
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+pub(crate) use self::claims::{Claims, Reference};
+use self::jwt::Key as SigningKey;
+use crate::auth::User;
+use crate::fields::{is_terminating, text};
+use crate::object::Key;
+use crate::state::State;
+
+/// Who issues tokens, and whom they are for unless they say otherwise: this server.
+pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
+
+/// How far the clocks of issuer and reader may be apart, in seconds.
+const LEEWAY: i64 = 60;
+
+/// The key of a server, made when it is needed first.
+#[derive(Debug)]
+pub(crate) struct Signer {
+    seed: u64,
+    key: OnceLock<SigningKey>,
+}
+
+/// A user who showed a token, and which of the audiences that were asked for it is meant for.
+#[derive(Debug)]
+pub(crate) struct Authenticated {
+    pub(crate) user: User,
+    pub(crate) audiences: Vec<String>,
+}
+
+impl Signer {
+    pub(crate) fn from_seed(seed: u64) -> Self {
+        Self { seed, key: OnceLock::new() }
+    }
+
+    /// Whether the server signed a token, be it still good or not.
+    pub(crate) fn signed(&self, token: &str) -> bool {
+        self.key().open(token).is_ok()
+    }
+
+    fn key(&self) -> &SigningKey {
+        self.key.get_or_init(|| SigningKey::from_seed(self.seed))
+    }
+}
+
+/// Whether a text is a token that this server may have issued: nothing in it is proven yet.
+pub(crate) fn is_ours(token: &str) -> bool {
+    jwt::payload(token).is_some_and(|payload| payload["iss"] == ISSUER)
+}
+
+impl State {
+    /// Whom a token of this server stands for, or what is wrong with it.
+    pub(crate) fn account_of(
+        &self,
+        token: &str,
+        audiences: &[String],
+    ) -> Result<Authenticated, String> {
+        let payload = self.signer.key().open(token)?;
+        let claims = Claims::read(&payload);
+        let shared: Vec<String> =
+            claims.audiences.iter().filter(|one| audiences.contains(one)).cloned().collect();
+        if shared.is_empty() {
+            return Err(format!(
+                "token audiences {} is invalid for the target audiences {}",
+                crate::rbac::rule::quoted_list(&claims.audiences),
+                crate::rbac::rule::quoted_list(audiences),
+            ));
+        }
+        self.check_time(&claims)?;
+        self.check_account(&claims)?;
+        for (kind, plural, reference) in claims.bound() {
+            self.check_bound(&claims.namespace, kind, plural, reference)?;
+        }
+        Ok(Authenticated { user: claims.user(), audiences: shared })
+    }
+
+    fn check_time(&self, claims: &Claims) -> Result<(), String> {
+        let now = self.clock.seconds();
+        if now + LEEWAY < claims.not_before {
+            return Err("service account token is not valid yet".to_owned());
+        }
+        if now - LEEWAY > claims.expires {
+            return Err("service account token has expired".to_owned());
+        }
+        if now + LEEWAY < claims.issued {
+            return Err("service account token is issued in the future".to_owned());
+        }
+        Ok(())
+    }
+
+    fn check_account(&self, claims: &Claims) -> Result<(), String> {
+        let Reference { name, uid } = &claims.account;
+        let found = self.held("serviceaccounts", &claims.namespace, name);
+        let Some((held, deleted)) = found else {
+            return Err(format!("serviceaccounts {name:?} not found"));
+        };
+        if held != *uid {
+            return Err(format!("service account UID ({held}) does not match claim ({uid})"));
+        }
+        if deleted {
+            return Err(format!("service account {}/{name} has been deleted", claims.namespace));
+        }
+        Ok(())
+    }
+
+    /// A token that is bound to an object ends with it.
+    fn check_bound(
+        &self,
+        namespace: &str,
+        kind: &str,
+        plural: &str,
+        bound: &Reference,
+    ) -> Result<(), String> {
+        let gone = || "service account token has been invalidated".to_owned();
+        let namespace = if plural == "nodes" { "" } else { namespace };
+        let (held, deleted) = self.held(plural, namespace, &bound.name).ok_or_else(gone)?;
+        if held != bound.uid {
+            return Err(format!(
+                "{} UID ({held}) does not match service account {} ref claim ({})",
+                kind,
+                kind.to_lowercase(),
+                bound.uid
+            ));
+        }
+        if deleted { Err(gone()) } else { Ok(()) }
+    }
+
+    /// The uid of an object of the core group, and whether it was deleted some time ago and is held
+    /// by something.
+    fn held(&self, plural: &str, namespace: &str, name: &str) -> Option<(String, bool)> {
+        let kind = self.registry.by_plural("", plural)?;
+        let object = self.store.get(kind.storage, &Key::new(namespace, name))?.value();
+        let deleted = is_terminating(&object)
+            && text(&object, "deletionTimestamp") < self.clock.after(-LEEWAY).as_str();
+        Some((text(&object, "uid").to_owned(), deleted))
+    }
+}
+
+/// The texts of a list.
+fn texts(list: &Value) -> Vec<String> {
+    let list = list.as_array().into_iter().flatten();
+    list.filter_map(Value::as_str).map(str::to_owned).collect()
+}

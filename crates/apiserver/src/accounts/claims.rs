@@ -1,0 +1,129 @@
+//! What a service account token says.
+
+use serde_json::{Map, Value, json};
+
+use super::{ISSUER, texts};
+use crate::auth::User;
+
+/// The claims of a token.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Claims {
+    pub(crate) audiences: Vec<String>,
+    /// Seconds since 1970, as all times here.
+    pub(crate) issued: i64,
+    pub(crate) not_before: i64,
+    pub(crate) expires: i64,
+    /// When clients that still use the token should be told.
+    pub(crate) warn_after: Option<i64>,
+    pub(crate) id: String,
+    pub(crate) namespace: String,
+    pub(crate) account: Reference,
+    pub(crate) pod: Option<Reference>,
+    pub(crate) secret: Option<Reference>,
+    /// What the token is bound to, or where its pod runs.
+    pub(crate) node: Option<Reference>,
+}
+
+/// An object, by name and uid.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Reference {
+    pub(crate) name: String,
+    pub(crate) uid: String,
+}
+
+impl Claims {
+    /// The payload of the token, in the order of the names of its fields.
+    pub(crate) fn payload(&self) -> Value {
+        let mut kubernetes = Map::new();
+        kubernetes.insert("namespace".into(), self.namespace.as_str().into());
+        let references =
+            [("node", &self.node), ("pod", &self.pod), ("secret", &self.secret)].into_iter();
+        for (name, reference) in references {
+            if let Some(reference) = reference {
+                kubernetes.insert(name.into(), reference.value());
+            }
+        }
+        kubernetes.insert("serviceaccount".into(), self.account.value());
+        if let Some(warn_after) = self.warn_after {
+            kubernetes.insert("warnafter".into(), warn_after.into());
+        }
+        json!({
+            "aud": self.audiences,
+            "exp": self.expires,
+            "iat": self.issued,
+            "iss": ISSUER,
+            "jti": self.id,
+            "kubernetes.io": kubernetes,
+            "nbf": self.not_before,
+            "sub": User::service_account_name(&self.namespace, &self.account.name),
+        })
+    }
+
+    /// The claims of a payload that this server signed.
+    pub(crate) fn read(payload: &Value) -> Self {
+        let number = |field: &str| payload[field].as_i64().unwrap_or_default();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let kubernetes = &payload["kubernetes.io"];
+        let reference = |field: &str| kubernetes.get(field).map(Reference::read);
+        Self {
+            audiences: texts(&payload["aud"]),
+            issued: number("iat"),
+            not_before: number("nbf"),
+            expires: number("exp"),
+            warn_after: kubernetes["warnafter"].as_i64(),
+            id: text(&payload["jti"]),
+            namespace: text(&kubernetes["namespace"]),
+            account: reference("serviceaccount").unwrap_or_default(),
+            pod: reference("pod"),
+            secret: reference("secret"),
+            node: reference("node"),
+        }
+    }
+
+    /// What the token ends with: the word for it in messages, the plural, and which one.
+    pub(super) fn bound(&self) -> impl Iterator<Item = (&'static str, &'static str, &Reference)> {
+        // The node of a pod is only told of.
+        let node = self.node.as_ref().filter(|_| self.pod.is_none());
+        [
+            ("secret", "secrets", self.secret.as_ref()),
+            ("pod", "pods", self.pod.as_ref()),
+            ("node", "nodes", node),
+        ]
+        .into_iter()
+        .filter_map(|(kind, plural, reference)| Some((kind, plural, reference?)))
+    }
+
+    /// The user that the token stands for.
+    pub(crate) fn user(&self) -> User {
+        let mut user = User::service_account(&self.namespace, &self.account.name);
+        user.uid.clone_from(&self.account.uid);
+        let mut add = |field: &str, value: &str| {
+            if !value.is_empty() {
+                let name = format!("authentication.kubernetes.io/{field}");
+                user.extra.insert(name, vec![value.to_owned()]);
+            }
+        };
+        add("credential-id", &format!("JTI={}", self.id));
+        for (kind, reference) in [("pod", &self.pod), ("node", &self.node)] {
+            if let Some(Reference { name, uid }) = reference {
+                add(&format!("{kind}-name"), name);
+                add(&format!("{kind}-uid"), uid);
+            }
+        }
+        user
+    }
+}
+
+impl Reference {
+    fn value(&self) -> Value {
+        if self.uid.is_empty() {
+            return json!({"name": self.name});
+        }
+        json!({"name": self.name, "uid": self.uid})
+    }
+
+    fn read(value: &Value) -> Self {
+        let text = |field: &str| value[field].as_str().unwrap_or_default().to_owned();
+        Self { name: text("name"), uid: text("uid") }
+    }
+}

@@ -1,0 +1,110 @@
+//! What programs around a server share: flags, logs, the kubeconfig, and the signal that ends them.
+//! They are `windlass-apiserver` itself, and `windlass-cluster`.
+
+use std::io;
+use std::path::PathBuf;
+
+use tracing_subscriber::EnvFilter;
+
+use crate::auth::{Authorization, User};
+use crate::kubeconfig::Kubeconfig;
+use crate::listen::Listening;
+use crate::server::{ApiServer, Builder};
+
+/// Flags of every program that runs a server.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ServerOptions {
+    /// Where to write the kubeconfig: to a new file, which is gone when this ends. What is there
+    /// already is not overwritten. Default: in a new folder in the temporary one.
+    #[arg(long)]
+    pub kubeconfig: Option<PathBuf>,
+    /// Ask for this bearer token; it goes into the kubeconfig.
+    #[arg(long)]
+    pub token: Option<String>,
+    /// Whether everyone may do everything, or roles and bindings decide. With RBAC, requests
+    /// without a token come from a member of `system:masters`, unless `--token` asks for one.
+    #[arg(long, value_enum, ignore_case = true, default_value_t = Mode::AlwaysAllow)]
+    pub authorization_mode: Mode,
+    /// Leave garbage and the content of deleted namespaces where they are.
+    #[arg(long)]
+    pub no_garbage_collection: bool,
+    /// Draw uids and generated names from this seed.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+}
+
+/// What decides about requests, in the words of kube-apiserver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Mode {
+    /// Nothing: everyone may do everything.
+    #[value(name = "AlwaysAllow")]
+    AlwaysAllow,
+    /// Roles and their bindings.
+    #[value(name = "RBAC")]
+    Rbac,
+}
+
+impl ServerOptions {
+    /// A server as the flags ask for it.
+    pub fn builder(&self) -> Builder {
+        let mut builder =
+            ApiServer::builder().seed(self.seed).garbage_collection(!self.no_garbage_collection);
+        let mut owner = User::named("windlass");
+        if self.authorization_mode == Mode::Rbac {
+            builder = builder.authorization(Authorization::Rbac);
+            owner = owner.group("system:masters");
+        }
+        match &self.token {
+            Some(token) => builder.token(token, owner),
+            None => builder,
+        }
+    }
+
+    /// Writes the kubeconfig to where the flags say.
+    ///
+    /// # Errors
+    /// If it cannot be written, or if something is there already. The error names the path.
+    pub fn write_kubeconfig(&self, listening: &Listening) -> io::Result<Kubeconfig> {
+        let token = self.token.as_deref();
+        let (written, place) = match &self.kubeconfig {
+            None => (listening.temporary_kubeconfig(token), String::new()),
+            Some(path) => (listening.write_kubeconfig(path, token), format!(" {}", path.display())),
+        };
+        written.map_err(|error| {
+            io::Error::new(error.kind(), format!("cannot write the kubeconfig{place}: {error}"))
+        })
+    }
+}
+
+/// Logs to the standard output, by `RUST_LOG`, or else by this filter.
+pub fn start_log(filter: &str) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(filter));
+    let log = tracing_subscriber::fmt().with_env_filter(filter);
+    log.with_target(false).with_level(false).without_time().init();
+}
+
+/// Ctrl-C, or a polite request to end. Signals that come from now on count.
+///
+/// # Errors
+/// If signals cannot be received.
+#[cfg(unix)]
+pub fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut interrupted = signal(SignalKind::interrupt())?;
+    let mut terminated = signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupted.recv() => {}
+            _ = terminated.recv() => {}
+        }
+    })
+}
+
+/// Ctrl-C. It counts from when it is awaited.
+///
+/// # Errors
+/// None, on this platform.
+#[cfg(not(unix))]
+pub fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
+    Ok(async { drop(tokio::signal::ctrl_c().await) })
+}

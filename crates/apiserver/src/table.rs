@@ -1,0 +1,218 @@
+//! Tables: objects as rows of cells, which is what `kubectl get` asks for and prints.
+//!
+//! A client asks for the form `as=Table` in its `Accept` header ([`crate::accept`]), and by the
+//! query parameter `includeObject` for how much of an object goes along with its row. The rest is a
+//! form like others: [`crate::object::Encoding`] writes objects through a [`TableWriter`], alone,
+//! in lists and in watches. What the columns are is known by a [`Printer`]: [`builtin`] kinds have
+//! theirs in this crate, [`custom`] ones in their definition. Ages are counted from the server's
+//! clock at the moment a row is written.
+//!
+//! Invariant: a row has as many cells as the table has columns, whatever the object lacks.
+
+mod age;
+mod builtin;
+mod cells;
+mod column;
+mod custom;
+mod jsonpath;
+
+use serde_json::{Value, json};
+
+use self::age::Now;
+use self::builtin::BuiltIn;
+pub(crate) use self::custom::CustomColumns;
+use crate::clock::WallClock;
+use crate::failure::Failure;
+use crate::kinds::{Kind, Version};
+
+/// Which table is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct TableForm {
+    pub(crate) version: TableVersion,
+    pub(crate) include: Include,
+}
+
+/// The versions that tables have. They look the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum TableVersion {
+    V1,
+    V1Beta1,
+}
+
+/// `includeObject`: what comes with a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) enum Include {
+    None,
+    #[default]
+    Metadata,
+    Object,
+}
+
+/// Where the rows of a kind come from.
+#[derive(Debug, Clone)]
+enum Printer {
+    BuiltIn(&'static BuiltIn),
+    Custom(CustomColumns),
+}
+
+/// Writes tables of the objects of one kind.
+#[derive(Debug, Clone)]
+pub(crate) struct TableWriter {
+    version: TableVersion,
+    printer: Printer,
+    clock: WallClock,
+    /// `kind` and `apiVersion` of the objects, which are stored without. Only columns of custom
+    /// kinds can show them.
+    type_meta: Option<(String, String)>,
+    /// Whether the next table says what its columns are: in a watch only the first one does.
+    with_columns: bool,
+}
+
+impl TableVersion {
+    pub(crate) fn of(version: &str) -> Option<Self> {
+        match version {
+            "v1" => Some(Self::V1),
+            "v1beta1" => Some(Self::V1Beta1),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn api_version(self) -> &'static str {
+        match self {
+            Self::V1 => "meta.k8s.io/v1",
+            Self::V1Beta1 => "meta.k8s.io/v1beta1",
+        }
+    }
+}
+
+impl Include {
+    /// Reads the parameter; nothing means metadata.
+    pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
+        match text {
+            "None" => Ok(Self::None),
+            "" | "Metadata" => Ok(Self::Metadata),
+            "Object" => Ok(Self::Object),
+            other => Err(Failure::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: \
+                 must be 'Metadata', 'Object', 'None', or empty"
+            ))),
+        }
+    }
+}
+
+impl Printer {
+    fn of(kind: &Kind, version: &Version) -> Self {
+        match &version.columns {
+            Some(columns) => Self::Custom(columns.clone()),
+            None => Self::BuiltIn(builtin::of(&kind.group, &kind.plural)),
+        }
+    }
+
+    fn of_scale(kind: &Kind) -> Self {
+        if kind.is_builtin() {
+            Self::BuiltIn(&builtin::SCALE)
+        } else {
+            Self::Custom(CustomColumns::of_scale())
+        }
+    }
+
+    fn definitions(&self) -> Value {
+        match self {
+            Self::BuiltIn(builtin) => {
+                builtin.columns.iter().map(|column| column.definition()).collect()
+            }
+            Self::Custom(columns) => columns.definitions().into(),
+        }
+    }
+
+    fn cells(&self, object: &Value, now: Now) -> Value {
+        match self {
+            Self::BuiltIn(builtin) => (builtin.cells)(object, now),
+            Self::Custom(columns) => columns.cells(object, now),
+        }
+    }
+
+    /// What else a row says; null if nothing.
+    fn conditions(&self, object: &Value) -> Value {
+        match self {
+            Self::BuiltIn(builtin) => (builtin.conditions)(object),
+            Self::Custom(_) => Value::Null,
+        }
+    }
+}
+
+impl TableWriter {
+    pub(crate) fn new(
+        version: TableVersion,
+        clock: WallClock,
+        kind: &Kind,
+        of: &Version,
+        subresource: &str,
+    ) -> Self {
+        let is_scale = subresource == "scale";
+        let printer = if is_scale { Printer::of_scale(kind) } else { Printer::of(kind, of) };
+        let shows_type_meta = !is_scale && !kind.is_builtin();
+        let type_meta = shows_type_meta.then(|| (kind.kind.clone(), kind.api_version(&of.name)));
+        Self { version, printer, clock, type_meta, with_columns: true }
+    }
+
+    /// From here on, tables do not say again what their columns are.
+    pub(crate) fn omit_columns(&mut self) {
+        self.with_columns = false;
+    }
+
+    /// Appends everything before the rows.
+    pub(crate) fn write_head(&self, metadata: &Value, out: &mut Vec<u8>) {
+        let api_version = self.version.api_version();
+        let columns = if self.with_columns { self.printer.definitions() } else { Value::Null };
+        let head = format!(
+            "{{\"kind\":\"Table\",\"apiVersion\":\"{api_version}\",\"metadata\":{metadata},\
+             \"columnDefinitions\":{columns},\"rows\":"
+        );
+        out.extend_from_slice(head.as_bytes());
+    }
+
+    /// Whether a list without items has null for its rows.
+    pub(crate) fn is_null_if_empty(&self) -> bool {
+        matches!(&self.printer, Printer::BuiltIn(builtin) if builtin.null_if_empty)
+    }
+
+    /// Appends the row of an object; `write_object` appends what comes with it.
+    pub(crate) fn write_row(
+        &self,
+        mut object: Value,
+        out: &mut Vec<u8>,
+        write_object: impl FnOnce(&mut Vec<u8>),
+    ) {
+        if let Some((kind, api_version)) = &self.type_meta {
+            object["kind"] = kind.as_str().into();
+            object["apiVersion"] = api_version.as_str().into();
+        }
+        let cells = self.printer.cells(&object, Now(self.clock.timestamp()));
+        out.extend_from_slice(b"{\"cells\":");
+        out.extend_from_slice(cells.to_string().as_bytes());
+        let conditions = self.printer.conditions(&object);
+        if !conditions.is_null() {
+            out.extend_from_slice(format!(",\"conditions\":{conditions}").as_bytes());
+        }
+        out.extend_from_slice(b",\"object\":");
+        write_object(out);
+        out.push(b'}');
+    }
+
+    /// Appends a table with one row.
+    pub(crate) fn write(
+        &self,
+        object: Value,
+        out: &mut Vec<u8>,
+        write_object: impl FnOnce(&mut Vec<u8>),
+    ) {
+        let version = &object["metadata"]["resourceVersion"];
+        let metadata =
+            if version.is_null() { json!({}) } else { json!({ "resourceVersion": version }) };
+        self.write_head(&metadata, out);
+        out.push(b'[');
+        self.write_row(object, out, write_object);
+        out.extend_from_slice(b"]}");
+    }
+}

@@ -1,0 +1,48 @@
+//! `TokenReview`: whom a token stands for.
+
+use serde_json::{Value, json};
+
+use super::{Asked, Object, user_info};
+use crate::accounts::{self, Authenticated, ISSUER};
+use crate::failure::Failure;
+
+/// What every token is called that stands for nobody.
+const INVALID: &str = "invalid bearer token";
+
+pub(super) fn answer(mut review: Object, asked: &Asked<'_>) -> Result<Object, Failure> {
+    let spec = review.get("spec").cloned().unwrap_or_default();
+    let token = spec["token"].as_str().unwrap_or_default();
+    if token.is_empty() {
+        return Err(Failure::bad_request("token is required for TokenReview in authentication"));
+    }
+    let audiences = spec["audiences"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let mut audiences: Vec<String> = audiences.map(str::to_owned).collect();
+    if audiences.is_empty() {
+        audiences.push(ISSUER.to_owned());
+    }
+    let status = match review_token(token, audiences, asked) {
+        Ok(found) => json!({
+            "authenticated": true,
+            "user": user_info(&found.user),
+            "audiences": found.audiences,
+        }),
+        Err(why) => json!({"user": {}, "error": why}),
+    };
+    review.insert("status".into(), status);
+    Ok(review)
+}
+
+fn review_token(
+    token: &str,
+    audiences: Vec<String>,
+    asked: &Asked<'_>,
+) -> Result<Authenticated, String> {
+    let auth = asked.access.auth;
+    if accounts::is_ours(token) && (!auth.takes_all() || asked.state.signer.signed(token)) {
+        let found = asked.state.account_of(token, &audiences);
+        return found.map_err(|why| format!("[{INVALID}, {why}]"));
+    }
+    // The tokens of the server itself are good for every audience.
+    let user = auth.review(token).ok_or_else(|| INVALID.to_owned())?;
+    Ok(Authenticated { user, audiences })
+}

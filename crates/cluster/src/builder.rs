@@ -1,0 +1,140 @@
+//! Settings of a cluster, and its start.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use windlass::informer::SharedInformerFactory;
+use windlass_apiserver::{ApiServer, Kubeconfig, Listening, Tls};
+use windlass_workloads::{RUN_TIME, START_DELAY, Workloads};
+
+use crate::cluster::{Cluster, ClusterError};
+use crate::credentials::client;
+
+/// Settings of a [`Cluster`].
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Builder {
+    server: windlass_apiserver::Builder,
+    token: Option<String>,
+    nodes: u32,
+    start_delay: Duration,
+    run_time: Duration,
+    address: Option<SocketAddr>,
+    has_tls: bool,
+    kubeconfig: Option<PathBuf>,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            server: ApiServer::builder(),
+            token: None,
+            nodes: 1,
+            start_delay: START_DELAY,
+            run_time: RUN_TIME,
+            address: None,
+            has_tls: false,
+            kubeconfig: None,
+        }
+    }
+}
+
+impl Builder {
+    /// The API server, as its own builder makes it: a seed, a clock, tokens, access rules. Default:
+    /// [`ApiServer::builder`].
+    pub fn server(self, server: windlass_apiserver::Builder) -> Self {
+        Self { server, ..self }
+    }
+
+    /// The bearer token that the controllers, [`Cluster::client`] and the kubeconfig show. The
+    /// [server](Self::server) has to know it, and to allow its user everything. Default: none, which
+    /// is enough for a server without tokens.
+    pub fn token(self, token: impl Into<String>) -> Self {
+        Self { token: Some(token.into()), ..self }
+    }
+
+    /// How many nodes there are, `node-1` and so on. Default: 1. With 0, every pod is on a node
+    /// that has no object.
+    pub fn nodes(self, nodes: u32) -> Self {
+        Self { nodes, ..self }
+    }
+
+    /// How long a pod takes to become ready. Default: 100 ms.
+    pub fn start_delay(self, start_delay: Duration) -> Self {
+        Self { start_delay, ..self }
+    }
+
+    /// How long a pod runs that is to end, such as one of a Job. Default: 100 ms.
+    pub fn run_time(self, run_time: Duration) -> Self {
+        Self { run_time, ..self }
+    }
+
+    /// Serves at this address as well; port 0 takes a free one. Default: no socket. Without
+    /// [`tls`](Self::tls), give a loopback address.
+    pub fn listen(self, address: SocketAddr) -> Self {
+        Self { address: Some(address), ..self }
+    }
+
+    /// Serves with TLS, by a certificate that is made for it; the kubeconfig has the certificate of
+    /// the authority that signed it. Default: no. Without [`listen`](Self::listen), it serves at a
+    /// free port of 127.0.0.1.
+    pub fn tls(self) -> Self {
+        Self { has_tls: true, ..self }
+    }
+
+    /// Where to write the kubeconfig: to a new file, which is gone when the cluster ends. What is
+    /// there already is not overwritten. Default: in a new folder in the temporary one.
+    pub fn kubeconfig(self, path: impl Into<PathBuf>) -> Self {
+        Self { kubeconfig: Some(path.into()), ..self }
+    }
+
+    /// Starts the cluster, and returns when its nodes are there. It belongs to the runtime that
+    /// this is called in.
+    ///
+    /// Cancel safety: dropped half-way, everything stops at once.
+    ///
+    /// # Errors
+    /// If the address cannot be listened on, the kubeconfig cannot be written, or there are too
+    /// many nodes.
+    pub async fn start(self) -> Result<Cluster, ClusterError> {
+        let server = self.server.clone().build();
+        let listening = self.serve(&server).await?;
+        let kubeconfig = listening.as_ref().map(|listening| self.write_kubeconfig(listening));
+        let kubeconfig = kubeconfig.transpose()?;
+
+        let factory = SharedInformerFactory::new(client(&server, self.token.as_deref()));
+        let workloads = Workloads::new(&factory)
+            .nodes(self.nodes)
+            .start_delay(self.start_delay)
+            .run_time(self.run_time);
+        workloads.register_nodes().await?;
+        let stop = CancellationToken::new();
+        let mut running = JoinSet::new();
+        running.spawn(workloads.run(stop.clone()));
+        Ok(Cluster { server, token: self.token, listening, kubeconfig, stop, running })
+    }
+
+    async fn serve(&self, server: &ApiServer) -> Result<Option<Listening>, ClusterError> {
+        let address = self.address.or_else(|| self.has_tls.then(|| ([127, 0, 0, 1], 0).into()));
+        let Some(address) = address else { return Ok(None) };
+        let listening = if self.has_tls {
+            server.listen_tls(address, &Tls::generate(address.ip())?).await
+        } else {
+            server.listen(address).await
+        };
+        listening.map(Some).map_err(|error| ClusterError::Listen { address, error })
+    }
+
+    fn write_kubeconfig(&self, listening: &Listening) -> Result<Kubeconfig, ClusterError> {
+        let token = self.token.as_deref();
+        let written = match &self.kubeconfig {
+            Some(path) => listening.write_kubeconfig(path, token),
+            None => listening.temporary_kubeconfig(token),
+        };
+        let path = self.kubeconfig.clone().unwrap_or_default();
+        written.map_err(|error| ClusterError::Kubeconfig { path, error })
+    }
+}

@@ -1,0 +1,120 @@
+//! The handle of a cluster that runs.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use kube::Client;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use windlass_apiserver::{ApiServer, Kubeconfig, Listening, TlsError};
+use windlass_workloads::WorkloadsError;
+
+use crate::builder::Builder;
+use crate::credentials::client;
+
+/// A cluster in this process. Dropping it ends it at once.
+#[derive(Debug)]
+#[must_use]
+pub struct Cluster {
+    pub(crate) server: ApiServer,
+    /// What the server asks for, if it asks for something.
+    pub(crate) token: Option<String>,
+    pub(crate) listening: Option<Listening>,
+    pub(crate) kubeconfig: Option<Kubeconfig>,
+    pub(crate) stop: CancellationToken,
+    /// The controllers.
+    pub(crate) running: JoinSet<Result<(), WorkloadsError>>,
+}
+
+/// Why a cluster does not start, or has stopped.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClusterError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address.
+        address: std::net::SocketAddr,
+        /// What the machine says.
+        #[source]
+        error: io::Error,
+    },
+    /// There is no certificate.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The kubeconfig cannot be written, or not be removed.
+    #[error("the kubeconfig {} cannot be written or removed", path.display())]
+    Kubeconfig {
+        /// Where it is, or was to be: empty, if that is a temporary folder.
+        path: PathBuf,
+        /// What the machine says.
+        #[source]
+        error: io::Error,
+    },
+    /// The controllers do not run.
+    #[error(transparent)]
+    Workloads(#[from] WorkloadsError),
+    /// The controllers have panicked.
+    #[error("the controllers have panicked")]
+    Panicked,
+}
+
+impl Cluster {
+    /// Settings for a cluster.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// A client with all rights, in process: no socket is involved. Each call gives one of its own.
+    pub fn client(&self) -> Client {
+        client(&self.server, self.token.as_deref())
+    }
+
+    /// The API server, for faults, snapshots and compaction.
+    pub fn server(&self) -> &ApiServer {
+        &self.server
+    }
+
+    /// Where the API server listens, as clients write it; `None` without
+    /// [`listen`](Builder::listen).
+    pub fn url(&self) -> Option<String> {
+        self.listening.as_ref().map(Listening::url)
+    }
+
+    /// A file that leads clients here, for kubectl and `KUBECONFIG`; it is gone with the cluster.
+    /// `None` without [`listen`](Builder::listen).
+    pub fn kubeconfig(&self) -> Option<&Path> {
+        self.kubeconfig.as_ref().map(Kubeconfig::path)
+    }
+
+    /// Waits until the controllers end, which they do not do by themselves. Returns why.
+    ///
+    /// Cancel safety: dropped half-way, nothing is lost.
+    ///
+    /// # Errors
+    /// The failure of the controllers.
+    pub async fn wait_for_end(&mut self) -> Result<(), ClusterError> {
+        let Some(ended) = self.running.join_next().await else { return Ok(()) };
+        Ok(ended.map_err(|_| ClusterError::Panicked)??)
+    }
+
+    /// Stops everything: the controllers finish what they are at, connections are ended, and the
+    /// kubeconfig is removed.
+    ///
+    /// Cancel safety: dropped half-way, everything stops at once.
+    ///
+    /// # Errors
+    /// If the controllers have failed meanwhile, or the kubeconfig cannot be removed.
+    pub async fn stop(mut self) -> Result<(), ClusterError> {
+        self.stop.cancel();
+        let ended = self.wait_for_end().await;
+        if let Some(listening) = self.listening.take() {
+            listening.stop().await;
+        }
+        if let Some(kubeconfig) = self.kubeconfig.take() {
+            let path = kubeconfig.path().to_owned();
+            kubeconfig.remove().map_err(|error| ClusterError::Kubeconfig { path, error })?;
+        }
+        ended
+    }
+}

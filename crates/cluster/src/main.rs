@@ -1,0 +1,110 @@
+//! A cluster as a program: to look at it with kubectl, and to run operators against it.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Parser;
+use windlass_apiserver::program::{self, ServerOptions};
+use windlass_cluster::Cluster;
+
+/// A Kubernetes cluster in memory: an API server, nodes that are made up, and workloads that come
+/// to life. Everything is gone when it ends.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Options {
+    /// The address to listen on; port 0 takes a free one.
+    #[arg(long, default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+    /// How many nodes there are.
+    #[arg(long, default_value_t = 3)]
+    nodes: u32,
+    /// Serve with TLS, by a certificate that is made for it.
+    #[arg(long)]
+    tls: bool,
+    /// How many milliseconds a pod takes to become ready.
+    #[arg(long, default_value_t = 1000, value_name = "MILLISECONDS")]
+    start_delay: u64,
+    /// How many milliseconds a pod of a job runs.
+    #[arg(long, default_value_t = 3000, value_name = "MILLISECONDS")]
+    run_time: u64,
+    #[command(flatten)]
+    server: ServerOptions,
+}
+
+impl Options {
+    async fn start(&self) -> anyhow::Result<Cluster> {
+        let mut builder = Cluster::builder()
+            .server(self.server.builder())
+            .nodes(self.nodes)
+            .start_delay(Duration::from_millis(self.start_delay))
+            .run_time(Duration::from_millis(self.run_time))
+            .listen(self.listen);
+        if self.tls {
+            builder = builder.tls();
+        }
+        if let Some(token) = &self.server.token {
+            builder = builder.token(token);
+        }
+        if let Some(path) = &self.server.kubeconfig {
+            builder = builder.kubeconfig(path);
+        }
+        builder.start().await.context("the cluster does not start")
+    }
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let options = Options::parse();
+    program::start_log("info,windlass_apiserver=warn,windlass=warn");
+    // Before there is a file that has to be removed.
+    let stop = program::stop_signal().context("cannot wait for signals")?;
+    let mut cluster = options.start().await?;
+    greet(&cluster, options.nodes);
+
+    let ended = tokio::select! {
+        () = stop => None,
+        ended = cluster.wait_for_end() => Some(ended),
+    };
+    let (objects, bytes) = cluster.server().size();
+    let revision = cluster.server().revision();
+    cluster.stop().await.context("the cluster does not stop in order")?;
+    ended.unwrap_or(Ok(())).context("the controllers have ended")?;
+    let _ = writeln!(
+        std::io::stdout(),
+        "\nStopped at version {revision}, with {objects} objects, {bytes} bytes."
+    );
+    Ok(())
+}
+
+fn greet(cluster: &Cluster, nodes: u32) {
+    let url = cluster.url().unwrap_or_default();
+    let kubeconfig = cluster.kubeconfig().unwrap_or(Path::new("")).display();
+    // Nobody may be listening, as behind `| head -1`; that is no reason to stop.
+    let _ = writeln!(
+        std::io::stdout(),
+        "A Kubernetes cluster is at {url}, with {nodes} nodes on which nothing really runs.\n\
+         Its kubeconfig: {kubeconfig}\n\n\
+         Try, in another terminal:\n\
+         \x20 export KUBECONFIG={kubeconfig}\n\
+         \x20 kubectl get nodes\n\
+         \x20 echo '{DEPLOYMENT}' | kubectl apply --validate=false -f -\n\
+         \x20 kubectl rollout status deployment web\n\
+         \x20 kubectl scale deployment web --replicas=6\n\
+         \x20 kubectl get pods -o wide --watch &\n\
+         \x20 kubectl drain node-1\n\
+         \x20 kubectl uncordon node-1\n\
+         \x20 kubectl delete deployment web\n\n\
+         Ctrl-C ends it, and everything in it.\n",
+    );
+}
+
+/// What the greeting creates.
+const DEPLOYMENT: &str = concat!(
+    r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"#,
+    r#""replicas":3,"selector":{"matchLabels":{"app":"web"}},"template":{"#,
+    r#""metadata":{"labels":{"app":"web"}},"#,
+    r#""spec":{"containers":[{"name":"web","image":"web:1"}]}}}}"#,
+);

@@ -1,0 +1,160 @@
+//! The controller of jobs: pods that run until so many of them have succeeded, or too many failed.
+//!
+//! Every pod that has ended is counted once, whatever gets lost on the way: it has a finalizer
+//! until its uid is in the status as one to be counted, and is counted once the finalizer is gone.
+//!
+//! Reading order: [`indexes`], [`tally`] (what the pods say), [`verdict`] (whether it is over),
+//! [`backoff`], [`demand`] (how many pods are missing), [`pods`] (what is made), [`count`] (who is
+//! counted), [`condition`], [`run`] (the run that puts them together).
+//!
+//! Not done: `podFailurePolicy`, `successPolicy` and `backoffLimitPerIndex`; a job that has one gets
+//! an event that says so.
+
+mod backoff;
+mod condition;
+mod count;
+mod demand;
+mod indexes;
+mod pods;
+mod run;
+mod tally;
+mod verdict;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::ResourceExt as _;
+use kube::api::DeleteParams;
+use windlass::indexer::{Lister, ObjectKey};
+use windlass::informer::SharedInformerFactory;
+use windlass::reconciler::{Action, BuildError, Controller, Error, Reconcile, RunContext, Watch};
+
+use crate::claim::{adopters, claim_all_with, controller, selector, trusted_candidates};
+use crate::clock::{Clock, until};
+use crate::objects::{Job, Pod};
+use crate::replica_set::indexed;
+use backoff::Backoff;
+use pods::{is_tracked, track, untrack};
+use run::Run;
+use verdict::{COMPLETE, FAILED};
+
+/// The controller that a job names if it is to be run by kube-controller-manager.
+const MANAGED_BY: &str = "kubernetes.io/job-controller";
+
+/// Makes jobs true.
+pub(crate) struct Jobs {
+    pods: Lister<Pod>,
+    clock: Clock,
+    /// How often pods of a job failed in a row, by key and uid. As upstream, this is not stored.
+    backoffs: Mutex<HashMap<ObjectKey, (Option<String>, Backoff)>>,
+}
+
+/// The controller, with informers from `factory`.
+///
+/// # Errors
+/// If it does not fit what others ask of the informers.
+pub(crate) fn build(
+    factory: &SharedInformerFactory,
+    workers: usize,
+    clock: Clock,
+) -> Result<Controller<Job>, BuildError> {
+    const NAME: &str = "job";
+    let failed = |error| BuildError::Informer { controller: NAME.to_owned(), error };
+    let pods = factory.informer_with::<Pod>(indexed).map_err(failed)?.lister().clone();
+    let jobs = factory.lister::<Job>().map_err(failed)?;
+    Controller::of(Watch::<Job>::new())
+        .name(NAME)
+        .workers(workers)
+        .owns(Watch::<Pod>::new())
+        .watches(Watch::<Pod>::new(), move |pod| adopters(&jobs, pod, selector_of))
+        .build(factory, Jobs { pods, clock, backoffs: Mutex::default() })
+}
+
+fn selector_of(job: &Job) -> &LabelSelector {
+    &job.spec.selector
+}
+
+impl Reconcile<Job> for Jobs {
+    async fn reconcile(&self, job: Arc<Job>, cx: &RunContext) -> Result<Action, Error> {
+        if job.spec.managed_by.as_deref().is_some_and(|by| by != MANAGED_BY) {
+            return Ok(Action::Done);
+        }
+        if job.condition(COMPLETE).or_else(|| job.condition(FAILED)).is_some() {
+            self.forget(cx.key());
+            self.release(cx, None).await?;
+            return self.expire(&job, cx).await;
+        }
+        let Some(selector) = selector(&job.spec.selector)? else { return Ok(Action::Done) };
+        self.release(cx, job.metadata.uid.as_deref()).await?;
+        let found = trusted_candidates(cx, &*job, &self.pods).await?;
+        let pods = claim_all_with(cx, &*job, &selector, found, track).await?;
+        let backoff = self.backoff(&job, cx.key());
+        let run = Run::new(cx, &job, pods, backoff, self.clock.now());
+        let (backoff, action) = run.advance().await?;
+        self.note_backoff(&job, cx.key(), backoff);
+        Ok(action)
+    }
+
+    async fn absent(&self, key: &ObjectKey, cx: &RunContext) -> Result<Action, Error> {
+        self.forget(key);
+        self.release(cx, None).await?;
+        Ok(Action::Done)
+    }
+}
+
+impl Jobs {
+    /// Deletes a job that is over for as long as it says, with its pods.
+    async fn expire(&self, job: &Job, cx: &RunContext) -> Result<Action, Error> {
+        let Some(ttl) = job.spec.ttl_seconds_after_finished else { return Ok(Action::Done) };
+        let over = job.condition(COMPLETE).or_else(|| job.condition(FAILED));
+        let since = over.and_then(|over| over.last_transition_time.as_ref());
+        let Some(since) = since.filter(|_| job.metadata.deletion_timestamp.is_none()) else {
+            return Ok(Action::Done);
+        };
+        let left = until(self.clock.now(), since, ttl);
+        if !left.is_zero() {
+            return Ok(Action::RequeueAfter(left));
+        }
+        let parameters = DeleteParams::foreground().preconditions(kube::api::Preconditions {
+            uid: job.uid(),
+            resource_version: job.resource_version(),
+        });
+        cx.live().delete_with(job, &parameters).await?;
+        Ok(Action::Done)
+    }
+
+    /// Lets pods go that a job of this name holds, although nobody will count them any more: all of
+    /// them, or all but those of the job with the uid `kept`.
+    async fn release(&self, cx: &RunContext, kept: Option<&str>) -> Result<(), Error> {
+        let (namespace, name) = (cx.key().namespace().unwrap_or_default(), cx.key().name());
+        for pod in &self.pods.in_namespace(namespace) {
+            let owner = pod.head().controller();
+            let is_ours = owner.is_some_and(|owner| owner.kind == "Job" && owner.name == name);
+            if !is_ours {
+                continue;
+            }
+            let pod = pod.get()?;
+            let owner = controller(&pod.metadata).map(|owner| owner.uid.as_str());
+            if is_tracked(&pod) && (kept.is_none() || owner != kept) {
+                untrack(cx, &pod).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn backoff(&self, job: &Job, key: &ObjectKey) -> Backoff {
+        let backoffs = self.backoffs.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = backoffs.get(key).filter(|(uid, _)| *uid == job.uid());
+        known.map_or_else(Backoff::default, |(_, backoff)| *backoff)
+    }
+
+    fn note_backoff(&self, job: &Job, key: &ObjectKey, backoff: Backoff) {
+        let mut backoffs = self.backoffs.lock().unwrap_or_else(PoisonError::into_inner);
+        backoffs.insert(key.clone(), (job.uid(), backoff));
+    }
+
+    fn forget(&self, key: &ObjectKey) {
+        self.backoffs.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+}

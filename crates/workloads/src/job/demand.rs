@@ -1,0 +1,197 @@
+//! How many pods a job should have, and which are too many.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::backoff::Backoff;
+use super::pods::index;
+use super::tally::{Tally, count};
+use crate::objects::{Job, Pod};
+use crate::replica_set::ranking::to_delete;
+
+/// Pods that one run makes or deletes at most, so that others get their turn: as upstream.
+const BURST: usize = 500;
+
+/// What to do about the number of pods.
+#[derive(Clone, Debug)]
+pub(super) enum Demand {
+    /// It is right.
+    Met,
+    /// These are too many. They do not count as failed.
+    Less(Vec<Arc<Pod>>),
+    /// So many are missing; of an indexed job, one for each of these indexes.
+    More(Vec<Option<i32>>),
+    /// Some are missing, but the last ones failed: it is too early for new ones.
+    Later(Duration),
+}
+
+pub(super) fn of(job: &Job, tally: &Tally, backoff: Backoff, now: Timestamp) -> Demand {
+    let active = count(tally.active.len());
+    let wanted = wanted(job, tally);
+    let excess = usize::try_from(active - wanted).unwrap_or(0);
+    let surplus = surplus(job, &tally.active, excess);
+    if !surplus.is_empty() {
+        return Demand::Less(surplus);
+    }
+    let held = if job.waits_for_end() { count(tally.terminating.len()) } else { 0 };
+    let missing = usize::try_from(wanted - active - held).unwrap_or(0);
+    if missing == 0 {
+        return Demand::Met;
+    }
+    let left = backoff.left(now);
+    if !left.is_zero() {
+        return Demand::Later(left);
+    }
+    Demand::More(new_pods(job, tally, missing.min(BURST)))
+}
+
+/// How many pods should be active.
+fn wanted(job: &Job, tally: &Tally) -> i32 {
+    if job.is_suspended() {
+        return 0;
+    }
+    match job.spec.completions {
+        Some(completions) => (completions - tally.succeeded).clamp(0, job.parallelism()),
+        // Once one has succeeded, those that run may end, and no others come.
+        None if tally.succeeded > 0 => count(tally.active.len()),
+        None => job.parallelism(),
+    }
+}
+
+/// At least `excess` pods, and of an indexed job those whose index is not theirs alone.
+fn surplus(job: &Job, active: &[Arc<Pod>], excess: usize) -> Vec<Arc<Pod>> {
+    let mut surplus = Vec::new();
+    let mut rest = active.to_vec();
+    if job.is_indexed() && !job.is_suspended() {
+        let mut taken = std::collections::BTreeSet::new();
+        // The last of the ranking is the one that is missed most.
+        let mut ranked = to_delete(rest, active.len());
+        ranked.reverse();
+        rest = Vec::new();
+        for pod in ranked {
+            match index(job, &pod) {
+                Some(index) if taken.insert(index) => rest.push(pod),
+                _ => surplus.push(pod),
+            }
+        }
+    }
+    let more = excess.saturating_sub(surplus.len());
+    surplus.extend(to_delete(rest, more));
+    surplus.truncate(BURST);
+    surplus
+}
+
+/// The lowest indexes that neither succeeded nor have a pod, or pods without one.
+fn new_pods(job: &Job, tally: &Tally, missing: usize) -> Vec<Option<i32>> {
+    if !job.is_indexed() {
+        return vec![None; missing];
+    }
+    let mut taken = tally.done.clone();
+    let held: &[Arc<Pod>] = if job.waits_for_end() { &tally.terminating } else { &[] };
+    for index in tally.active.iter().chain(held).filter_map(|pod| index(job, pod)) {
+        taken.add(index);
+    }
+    let free = taken.first_missing(missing, job.spec.completions.unwrap_or(0));
+    free.into_iter().map(Some).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::ResourceExt as _;
+    use serde_json::{Value, json};
+
+    use super::super::indexes::Indexes;
+    use super::*;
+
+    fn job(spec: &Value) -> Job {
+        serde_json::from_value(json!({"metadata": {"name": "sum"}, "spec": spec})).expect("a job")
+    }
+
+    fn pod(name: &str, index: i32, phase: &str) -> Arc<Pod> {
+        let annotations = json!({"batch.kubernetes.io/job-completion-index": index.to_string()});
+        Arc::new(
+            serde_json::from_value(json!({
+                "metadata": {"name": name, "annotations": annotations},
+                "spec": {"nodeName": "a"},
+                "status": {"phase": phase},
+            }))
+            .expect("a pod"),
+        )
+    }
+
+    fn pods(count: usize) -> Vec<Arc<Pod>> {
+        (0..count).map(|at| pod(&format!("p{at}"), 0, "Running")).collect()
+    }
+
+    /// `+2` for two pods that are missing, `-p1` for one that is too many, `0` for neither.
+    fn demand(job: &Job, tally: &Tally) -> String {
+        let now = "2026-01-01T00:00:00Z".parse().expect("a time");
+        match of(job, tally, Backoff::default(), now) {
+            Demand::Met => "0".to_owned(),
+            Demand::Less(pods) => {
+                let names: Vec<String> = pods.iter().map(|pod| pod.name_any()).collect();
+                format!("-{}", names.join("-"))
+            }
+            Demand::More(new) => match new.iter().flatten().count() {
+                0 => format!("+{}", new.len()),
+                _ => format!("+{:?}", new.into_iter().flatten().collect::<Vec<_>>()),
+            },
+            Demand::Later(wait) => format!("in {wait:?}"),
+        }
+    }
+
+    #[test]
+    fn pods_are_as_many_as_may_run_and_are_left() {
+        let job = job(&json!({"completions": 5, "parallelism": 2}));
+        let tally =
+            |active, succeeded| Tally { active: pods(active), succeeded, ..Tally::default() };
+        assert_eq!(demand(&job, &tally(0, 0)), "+2");
+        assert_eq!(demand(&job, &tally(1, 0)), "+1");
+        assert_eq!(demand(&job, &tally(2, 3)), "0");
+        assert_eq!(demand(&job, &tally(2, 4)), "-p0");
+        assert_eq!(demand(&job, &tally(0, 5)), "0");
+    }
+
+    #[test]
+    fn without_completions_no_pods_come_after_the_first_success() {
+        let job = job(&json!({"parallelism": 3}));
+        let tally =
+            |active, succeeded| Tally { active: pods(active), succeeded, ..Tally::default() };
+        assert_eq!(demand(&job, &tally(1, 0)), "+2");
+        assert_eq!(demand(&job, &tally(2, 1)), "0");
+    }
+
+    #[test]
+    fn suspended_job_has_no_pods() {
+        let job = job(&json!({"completions": 5, "parallelism": 2, "suspend": true}));
+        let tally = Tally { active: pods(2), ..Tally::default() };
+        assert_eq!(demand(&job, &tally), "-p0-p1");
+    }
+
+    #[test]
+    fn lowest_free_indexes_come_and_doubled_ones_go() {
+        let job = job(&json!({
+            "completionMode": "Indexed", "completions": 6, "parallelism": 3,
+        }));
+        let tally = Tally {
+            active: vec![pod("two", 2, "Running")],
+            done: Indexes::parse("0", 6),
+            succeeded: 1,
+            ..Tally::default()
+        };
+        assert_eq!(demand(&job, &tally), "+[1, 3]");
+        let active = vec![pod("a", 2, "Pending"), pod("b", 2, "Running"), pod("c", 9, "Running")];
+        let doubled = demand(&job, &Tally { active, ..tally });
+        assert!(doubled.contains("-a") && doubled.contains("-c") && !doubled.contains("-b"));
+    }
+
+    #[test]
+    fn pod_that_ends_holds_its_place_if_the_job_waits_for_it() {
+        let tally = Tally { terminating: pods(1), ..Tally::default() };
+        let patient = json!({"completions": 1, "podReplacementPolicy": "Failed"});
+        assert_eq!(demand(&job(&patient), &tally), "0");
+        assert_eq!(demand(&job(&json!({"completions": 1})), &tally), "+1");
+    }
+}

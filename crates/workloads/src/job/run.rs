@@ -1,0 +1,212 @@
+//! One run for one job: what the pure files decide, carried out.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::ResourceExt as _;
+use windlass::reconciler::{Action, Error, RunContext};
+
+use super::backoff::Backoff;
+use super::condition::{self, SUSPENDED};
+use super::count::{is_settled, note, settle, some};
+use super::demand::{self, Demand};
+use super::pods::{is_tracked, new_pod, untrack};
+use super::tally::{Tally, count, sort};
+use super::verdict::{self, Verdict, deadline_in, success};
+use crate::clock::stored;
+use crate::objects::{Job, JobStatus, Pod};
+use crate::pod::is_ready;
+
+/// A job in the middle of a run.
+pub(super) struct Run<'a> {
+    cx: &'a RunContext,
+    /// As it is at the server.
+    job: Job,
+    pods: Vec<Arc<Pod>>,
+    backoff: Backoff,
+    now: Timestamp,
+    /// The status as it is to be.
+    status: JobStatus,
+    /// When to look again.
+    again: Option<Duration>,
+}
+
+/// How many pods there are, once the run has made and deleted some.
+struct Counts {
+    active: i32,
+    ready: i32,
+    terminating: i32,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(
+        cx: &'a RunContext,
+        job: &Job,
+        mut pods: Vec<Arc<Pod>>,
+        backoff: Backoff,
+        now: Timestamp,
+    ) -> Self {
+        sort(job, &mut pods);
+        Self { cx, job: job.clone(), pods, backoff, now, status: job.status.clone(), again: None }
+    }
+
+    /// Makes and deletes pods, counts those that have ended, and says in the status where that
+    /// leads. Returns what is known of failures by then.
+    pub(super) async fn advance(mut self) -> Result<(Backoff, Action), Error> {
+        let tally = Tally::of(&self.job, &self.pods);
+        if self.status.start_time.is_none() && !self.job.is_suspended() {
+            self.status.start_time = Some(stored(self.now));
+        }
+        self.warn_of_what_is_missing();
+        self.backoff = self.backoff.after(&tally.newly_succeeded, &tally.newly_failed);
+        let started = self.status.start_time.as_ref();
+        let mut verdict = verdict::of(&self.job, started, &tally, &self.pods, self.now);
+        let mut counts = Counts {
+            active: count(tally.active.len()),
+            ready: tally.ready,
+            terminating: count(tally.terminating.len()),
+        };
+        if verdict.is_some() {
+            for pod in &tally.active {
+                self.delete(pod, &mut counts).await?;
+            }
+        } else {
+            self.again = deadline_in(&self.job, started, self.now);
+            self.manage(&tally, &mut counts).await?;
+            verdict = success(&self.job, tally.succeeded, counts.active);
+            if verdict.is_none() && self.job.metadata.deletion_timestamp.is_none() {
+                self.note_suspension();
+            }
+        }
+        self.status.active = some(counts.active);
+        self.status.ready = Some(counts.ready);
+        self.status.terminating = Some(counts.terminating);
+        self.account(verdict.as_ref()).await?;
+        Ok((self.backoff, self.again.map_or(Action::Done, Action::RequeueAfter)))
+    }
+
+    /// Brings the number of pods to what it should be.
+    async fn manage(&mut self, tally: &Tally, counts: &mut Counts) -> Result<(), Error> {
+        if self.job.metadata.deletion_timestamp.is_some() {
+            return Ok(());
+        }
+        match demand::of(&self.job, tally, self.backoff, self.now) {
+            Demand::Met => {}
+            Demand::Later(wait) => self.again = self.again.into_iter().chain([wait]).min(),
+            Demand::Less(pods) => {
+                for pod in pods {
+                    // So that it is not counted.
+                    untrack(self.cx, &pod).await?;
+                    self.delete(&pod, counts).await?;
+                }
+            }
+            Demand::More(new) => {
+                for index in new {
+                    let pod = self.cx.live().create(&new_pod(&self.job, index)?).await?;
+                    counts.active += 1;
+                    let note = format!("Created pod: {}", pod.name_any());
+                    self.cx.event(&self.job).normal("SuccessfulCreate", note);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn delete(&self, pod: &Pod, counts: &mut Counts) -> Result<(), Error> {
+        self.cx.live().delete(pod).await?;
+        let note = format!("Deleted pod: {}", pod.name_any());
+        self.cx.event(&self.job).normal("SuccessfulDelete", note);
+        counts.active -= 1;
+        counts.terminating += 1;
+        counts.ready -= i32::from(is_ready(pod));
+        Ok(())
+    }
+
+    fn note_suspension(&mut self) {
+        let conditions = &mut self.status.conditions;
+        if self.job.is_suspended() {
+            let (reason, message) = ("JobSuspended", "Job suspended");
+            if condition::set(conditions, SUSPENDED, true, reason, message, self.now) {
+                self.status.start_time = None;
+                self.cx.event(&self.job).normal("Suspended", message);
+            }
+        } else {
+            let (reason, message) = ("JobResumed", "Job resumed");
+            if condition::set(conditions, SUSPENDED, false, reason, message, self.now) {
+                // The deadline counts from now on.
+                self.status.start_time = Some(stored(self.now));
+                self.cx.event(&self.job).normal("Resumed", message);
+            }
+        }
+    }
+
+    /// Counts the pods that have ended, and ends the job if it is over and all are counted.
+    async fn account(&mut self, verdict: Option<&Verdict>) -> Result<(), Error> {
+        let held = self.pods.iter().filter(|pod| is_tracked(pod));
+        let mut held: BTreeSet<String> = held.filter_map(|pod| pod.metadata.uid.clone()).collect();
+        settle(&mut self.status, &held);
+        let released = note(&self.job, &mut self.status, &self.pods, verdict);
+        if let Some(verdict) = verdict {
+            let (interim, _) = verdict.conditions();
+            self.set_condition(interim, verdict);
+        }
+        self.write().await?;
+        for pod in &released {
+            untrack(self.cx, pod).await?;
+            held.remove(pod.metadata.uid.as_deref().unwrap_or_default());
+        }
+        settle(&mut self.status, &held);
+        // Those beyond the bound of one run are counted by the next.
+        if let Some(verdict) = verdict.filter(|_| held.is_empty()) {
+            self.finish(verdict);
+        }
+        self.write().await
+    }
+
+    /// Says that the job is over, unless pods are still going or have to be counted.
+    fn finish(&mut self, verdict: &Verdict) {
+        if !is_settled(&self.status) || self.status.terminating.unwrap_or(0) > 0 {
+            return;
+        }
+        let (_, last) = verdict.conditions();
+        self.set_condition(last, verdict);
+        let event = self.cx.event(&self.job);
+        if verdict.is_success {
+            self.status.completion_time = Some(stored(self.now));
+            event.normal("Completed", "Job completed");
+        } else {
+            event.warning(&verdict.reason, verdict.message.clone());
+        }
+    }
+
+    fn set_condition(&mut self, kind: &str, verdict: &Verdict) {
+        let Verdict { reason, message, .. } = verdict;
+        condition::set(&mut self.status.conditions, kind, true, reason, message, self.now);
+    }
+
+    async fn write(&mut self) -> Result<(), Error> {
+        let mut observed = self.job.clone();
+        observed.status = self.status.clone();
+        self.job = self.cx.live().update_status(&self.job, &observed).await?;
+        Ok(())
+    }
+
+    /// Says what of the job is not done here, once.
+    fn warn_of_what_is_missing(&self) {
+        if self.job.status.start_time.is_some() || self.status.start_time.is_none() {
+            return;
+        }
+        let spec = &self.job.spec;
+        let missing = [
+            (spec.pod_failure_policy.is_some(), "podFailurePolicy"),
+            (spec.success_policy.is_some(), "successPolicy"),
+            (spec.backoff_limit_per_index.is_some(), "backoffLimitPerIndex"),
+        ];
+        for (_, field) in missing.into_iter().filter(|(is_there, _)| *is_there) {
+            let note = format!("spec.{field} is ignored: windlass-workloads does not support it");
+            self.cx.event(&self.job).warning("Unsupported", note);
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! One run for one stateful set: what the pure files decide, carried out.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::ResourceExt as _;
+use windlass::indexer::{Lister, ObjectKey};
+use windlass::reconciler::{Action, Class, Error, RunContext};
+
+use super::claims::{claims_of, is_left_over, owners_of};
+use super::members::{Members, ordinal, pod_name};
+use super::plan::{Step, plan};
+use super::pods::{new_pod, revision_of, set_identity};
+use super::revision::{data, new_revision, next, sort, surplus};
+use super::status::{self, Names};
+use crate::objects::{Claim, ControllerRevision, Pod, StatefulSet};
+use crate::pod::{PENDING, is_deleted, phase};
+
+/// How long to wait for a claim that is on its way out: nobody tells us when it is gone.
+const CLAIM_WAIT: Duration = Duration::from_millis(200);
+
+/// A stateful set in the middle of a run.
+pub(super) struct Update<'a> {
+    cx: &'a RunContext,
+    set: &'a StatefulSet,
+    members: Members,
+    /// From the oldest to the newest.
+    revisions: Vec<ControllerRevision>,
+    now: Timestamp,
+    /// Whether a pod cannot be made because of a claim that is going.
+    is_held_up: bool,
+}
+
+/// The revisions that pods can have, by what they are for.
+struct InUse {
+    /// The one of the template.
+    update: ControllerRevision,
+    /// The one that all pods had when the last update was complete.
+    current: ControllerRevision,
+    collisions: i32,
+}
+
+impl<'a> Update<'a> {
+    pub(super) fn new(
+        cx: &'a RunContext,
+        set: &'a StatefulSet,
+        mut revisions: Vec<ControllerRevision>,
+        pods: &[Arc<Pod>],
+        now: Timestamp,
+    ) -> Self {
+        sort(&mut revisions);
+        let members = Members::of(set, pods);
+        Self { cx, set, members, revisions, now, is_held_up: false }
+    }
+
+    /// Takes the steps that can be taken, and says in the status where that leads.
+    pub(super) async fn advance(mut self, claims: &Lister<Claim>) -> Result<Action, Error> {
+        let in_use = self.find_revisions().await?;
+        let mut replaced = 0;
+        let mut stepped = Ok(());
+        if self.set.metadata.deletion_timestamp.is_none() {
+            self.settle_claims(claims).await?;
+            for step in plan(self.set, &self.members, &in_use.update.name_any(), self.now) {
+                let is_current = matches!(&step, Step::Replace(pod)
+                    if revision_of(pod) == in_use.current.metadata.name.as_deref());
+                stepped = self.take(step, &in_use, claims).await;
+                if stepped.is_err() {
+                    break;
+                }
+                replaced += i32::from(is_current);
+            }
+        }
+        // The status is worth writing even if a pod could not be.
+        let again = self.write_status(&in_use, replaced).await?;
+        stepped?;
+        self.clean_up(&in_use).await?;
+        Ok(again.map_or(Action::Done, Action::RequeueAfter))
+    }
+
+    /// Finds the revision of the template among those that there are, or makes it.
+    async fn find_revisions(&mut self) -> Result<InUse, Error> {
+        let collisions = self.set.status.collision_count.unwrap_or(0);
+        let wanted = data(self.set);
+        let found = self.revisions.iter().rposition(|revision| revision.data == wanted);
+        let (update, collisions) = match found {
+            Some(at) if at + 1 == self.revisions.len() => (self.revisions[at].clone(), collisions),
+            Some(at) => {
+                // A template that comes back is the newest again.
+                let old = self.revisions.remove(at);
+                let mut newest = old.clone();
+                newest.revision = next(&self.revisions);
+                let newest = self.cx.live().update(&old, &newest).await?;
+                self.revisions.push(newest.clone());
+                (newest, collisions)
+            }
+            None => {
+                let (made, collisions) = self.create_revision(collisions).await?;
+                self.revisions.push(made.clone());
+                (made, collisions)
+            }
+        };
+        let current = self.set.status.current_revision.as_ref();
+        let mut revisions = self.revisions.iter();
+        let current = revisions.find(|one| one.metadata.name.as_ref() == current).cloned();
+        Ok(InUse { current: current.unwrap_or_else(|| update.clone()), update, collisions })
+    }
+
+    /// Makes the revision of the template, under another name for as long as names are taken.
+    async fn create_revision(
+        &self,
+        mut collisions: i32,
+    ) -> Result<(ControllerRevision, i32), Error> {
+        loop {
+            let revision = new_revision(self.set, &self.revisions, collisions)?;
+            let refused = match self.cx.live().create(&revision).await {
+                Ok(made) => return Ok((made, collisions)),
+                Err(error) if error.class() == Class::Conflict => error,
+                Err(error) => return Err(error),
+            };
+            let namespace = self.cx.key().namespace().unwrap_or_default();
+            let key = ObjectKey::namespaced(namespace, &revision.name_any());
+            match self.cx.live::<ControllerRevision>().get(&key).await? {
+                // The cache does not show it yet.
+                Some(present) if present.data == revision.data => return Ok((present, collisions)),
+                Some(_) => collisions = collisions.wrapping_add(1),
+                None => return Err(refused),
+            }
+        }
+    }
+
+    /// Makes claims that pending pods lack, and gives all claims the owners that they are to have.
+    async fn settle_claims(&self, claims: &Lister<Claim>) -> Result<(), Error> {
+        if self.set.spec.volume_claim_templates.is_empty() {
+            return Ok(());
+        }
+        for (pod, is_surplus) in self.by_need() {
+            let Some(ordinal) = ordinal(self.set, pod) else { continue };
+            for wanted in claims_of(self.set, ordinal)? {
+                let Some(claim) = claims.get((self.namespace(), &*wanted.name_any()))? else {
+                    if phase(pod) == PENDING && !is_deleted(pod) && !is_surplus {
+                        self.create_claim(&wanted, &pod.name_any()).await?;
+                    }
+                    continue;
+                };
+                if let Some(owners) = owners_of(&claim, self.set, pod, is_surplus)? {
+                    let mut owned = Claim::clone(&claim);
+                    owned.metadata.owner_references = Some(owners);
+                    self.cx.live().update(&*claim, &owned).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// All pods, and whether they are too many.
+    fn by_need(&self) -> impl Iterator<Item = (&Arc<Pod>, bool)> {
+        let wanted = self.members.wanted.iter().flatten().map(|pod| (pod, false));
+        wanted.chain(self.members.surplus.iter().map(|pod| (pod, true)))
+    }
+
+    async fn take(
+        &mut self,
+        step: Step,
+        in_use: &InUse,
+        claims: &Lister<Claim>,
+    ) -> Result<(), Error> {
+        tracing::debug!(step = step.describe(), "stateful set");
+        match step {
+            Step::Create(ordinal) => self.create_pod(ordinal, in_use, claims).await,
+            Step::Delete(pod) | Step::Replace(pod) => {
+                self.cx.live().delete(&*pod).await?;
+                self.tell("SuccessfulDelete", "Delete Pod", &pod.name_any());
+                Ok(())
+            }
+            Step::Label(pod) => {
+                let Some(ordinal) = ordinal(self.set, &pod) else { return Ok(()) };
+                let mut labelled = Pod::clone(&pod);
+                set_identity(&mut labelled, ordinal);
+                self.cx.live().update(&*pod, &labelled).await?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Makes a pod, after its claims; not while one of them is going.
+    async fn create_pod(
+        &mut self,
+        ordinal: i32,
+        in_use: &InUse,
+        claims: &Lister<Claim>,
+    ) -> Result<(), Error> {
+        let name = pod_name(self.set, ordinal);
+        for wanted in claims_of(self.set, ordinal)? {
+            match claims.get((self.namespace(), &*wanted.name_any()))? {
+                None => self.create_claim(&wanted, &name).await?,
+                Some(claim) if is_held_up(&claim, self.set, &name) => {
+                    self.is_held_up = true;
+                    return Ok(());
+                }
+                Some(_) => {}
+            }
+        }
+        let keeps_current = ordinal < self.set.start().saturating_add(self.set.partition());
+        let revision = if keeps_current { &in_use.current } else { &in_use.update };
+        self.cx.live().create(&new_pod(self.set, revision, ordinal)?).await?;
+        self.tell("SuccessfulCreate", "Create Pod", &name);
+        Ok(())
+    }
+
+    async fn create_claim(&self, claim: &Claim, pod: &str) -> Result<(), Error> {
+        let mut made = claim.clone();
+        // It may be that no pod of this name is there yet, so this cannot be the pod's.
+        if self.set.spec.persistent_volume_claim_retention_policy.deletes_with_set() {
+            made.metadata.owner_references =
+                Some(vec![windlass::reconciler::owner_reference(self.set)?]);
+        }
+        self.cx.live().create(&made).await?;
+        let note = format!(
+            "Create Claim {} Pod {pod} in StatefulSet {} success",
+            claim.name_any(),
+            self.set.name_any()
+        );
+        self.cx.event(self.set).normal("SuccessfulCreate", note);
+        Ok(())
+    }
+
+    fn tell(&self, reason: &str, what: &str, pod: &str) {
+        let note = format!("{what} {pod} in StatefulSet {} successful", self.set.name_any());
+        self.cx.event(self.set).normal(reason, note);
+    }
+
+    fn namespace(&self) -> &str {
+        self.cx.key().namespace().unwrap_or_default()
+    }
+
+    /// Writes the status, and says when to look again.
+    async fn write_status(&self, in_use: &InUse, replaced: i32) -> Result<Option<Duration>, Error> {
+        let names = Names {
+            current: in_use.current.name_any(),
+            update: in_use.update.name_any(),
+            collisions: in_use.collisions,
+        };
+        let (status, later) = status::of(self.set, &self.members, &names, replaced, self.now);
+        let mut observed = self.set.clone();
+        observed.status = status;
+        self.cx.live().update_status(self.set, &observed).await?;
+        let held_up = self.is_held_up.then_some(CLAIM_WAIT);
+        Ok(later.into_iter().chain(held_up).min())
+    }
+
+    /// Deletes revisions beyond the limit of the history.
+    async fn clean_up(&self, in_use: &InUse) -> Result<(), Error> {
+        let of_pods = self.members.all().filter_map(|pod| revision_of(pod).map(str::to_owned));
+        let of_status = [in_use.current.name_any(), in_use.update.name_any()];
+        let names: BTreeSet<String> = of_pods.chain(of_status).collect();
+        for revision in surplus(self.set, &self.revisions, &names) {
+            self.cx.live().delete(revision).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a pod of this name has to wait for the claim to go.
+fn is_held_up(claim: &Claim, set: &StatefulSet, pod_name: &str) -> bool {
+    claim.metadata.deletion_timestamp.is_some() || is_left_over(claim, set, pod_name)
+}

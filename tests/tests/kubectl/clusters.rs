@@ -1,0 +1,74 @@
+//! The two clusters: each has a kubeconfig, and pods that become ready.
+
+use std::path::Path;
+
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use windlass::informer::SharedInformerFactory;
+use windlass_apiserver::{ApiServer, Authorization, User};
+use windlass_testkit::{CLEANUP_CONTROLLERS, RealCluster, RealOptions, WORKLOAD_CONTROLLERS};
+use windlass_workloads::{Workloads, WorkloadsError};
+
+/// As many as the drained one needs others.
+const NODES: u32 = 3;
+
+/// The user of the kubeconfig, who is called as that of the real cluster.
+const ADMIN: &str = "windlass-admin";
+
+/// Controllers of kube-controller-manager that the embedded API server has in it.
+const ACCESS_CONTROLLERS: [&str; 2] =
+    ["clusterrole-aggregation-controller", "serviceaccount-controller"];
+
+pub(crate) enum Cluster {
+    Embedded(windlass_cluster::Cluster),
+    Real(Box<Real>),
+}
+
+/// A real control plane, and nodes that are made up.
+pub(crate) struct Real {
+    server: RealCluster,
+    stop: CancellationToken,
+    pods: JoinHandle<Result<(), WorkloadsError>>,
+}
+
+impl Cluster {
+    pub(crate) async fn embedded() -> Self {
+        let admin = User::named(ADMIN).uid(ADMIN).group("system:masters");
+        let server = ApiServer::builder().authorization(Authorization::Rbac);
+        let cluster = windlass_cluster::Cluster::builder()
+            .server(server.token(ADMIN, admin))
+            .token(ADMIN)
+            .nodes(NODES)
+            .tls();
+        Self::Embedded(cluster.start().await.expect("a cluster"))
+    }
+
+    pub(crate) async fn real() -> Self {
+        let controllers = CLEANUP_CONTROLLERS.into_iter().chain(WORKLOAD_CONTROLLERS);
+        let options = RealOptions::new().controllers(controllers).controllers(ACCESS_CONTROLLERS);
+        let server = RealCluster::start(options).await.expect("a control plane");
+        let factory = SharedInformerFactory::new(server.client().expect("a client"));
+        let stop = CancellationToken::new();
+        let workloads = Workloads::new(&factory).nodes(NODES).pods_only();
+        let pods = tokio::spawn(workloads.run(stop.clone()));
+        Self::Real(Box::new(Real { server, stop, pods }))
+    }
+
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        match self {
+            Self::Embedded(cluster) => cluster.kubeconfig().expect("it listens"),
+            Self::Real(real) => real.server.kubeconfig_path(),
+        }
+    }
+
+    /// Stops the controllers, which must have run until now, and the server.
+    pub(crate) async fn stop(self) {
+        match self {
+            Self::Embedded(cluster) => cluster.stop().await.expect("it has run"),
+            Self::Real(real) => {
+                real.stop.cancel();
+                real.pods.await.expect("no panic").expect("the controllers run");
+            }
+        }
+    }
+}

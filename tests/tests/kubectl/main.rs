@@ -1,0 +1,90 @@
+//! kubectl, unmodified, types the same lines at the embedded cluster and at a real one, and prints
+//! the same.
+//!
+//! The lines are shell scripts in the folder `scripts`; what they apply is in `files`. A step of a
+//! script is a block of lines up to the next empty one. Both clusters run all steps, and what each
+//! prints is compared after [`normalise`] has replaced what differs between any two clusters.
+//!
+//! The real cluster is a kube-apiserver with the controllers of kube-controller-manager; the
+//! embedded one has those of `windlass-workloads`. Pods run on neither: on both, `Workloads` marks
+//! them as running.
+
+mod clusters;
+mod normalise;
+mod script;
+
+use clusters::Cluster;
+use script::{Script, Shell};
+use windlass_testkit::cluster::real_tier_is_on;
+
+macro_rules! scripts {
+    ($($name:ident),* $(,)?) => {
+        const SCRIPTS: &[Script] = &[$(
+            Script::new(stringify!($name), include_str!(concat!("scripts/", stringify!($name), ".sh")))
+        ),*];
+    };
+}
+
+// In this order, one after the other: some of them list what belongs to the whole cluster.
+scripts! {
+    create,
+    apply,
+    get,
+    access,
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kubectl_of_the_same_version_prints_the_same_on_both_clusters() {
+    if is_skipped() {
+        return;
+    }
+    compare(&windlass_testkit::kubectl().expect("kubectl")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kubectl_of_this_machine_prints_the_same_on_both_clusters() {
+    if is_skipped() {
+        return;
+    }
+    let Some(kubectl) = script::find_program("kubectl") else {
+        println!("skipped: there is no kubectl on this machine");
+        return;
+    };
+    compare(&kubectl).await;
+}
+
+fn is_skipped() -> bool {
+    let is_skipped = !real_tier_is_on();
+    if is_skipped {
+        println!("skipped: needs a real control plane, run `cargo xtask test --real`");
+    }
+    is_skipped
+}
+
+/// Runs all scripts on both clusters, and fails with all differences.
+async fn compare(kubectl: &std::path::Path) {
+    let (real, embedded) = (Cluster::real().await, Cluster::embedded().await);
+    let wanted = std::env::var("WINDLASS_KUBECTL_SCRIPT").unwrap_or_default();
+    let (mut steps, mut differences) = (0, Vec::new());
+    for script in SCRIPTS.iter().filter(|script| script.name.contains(&wanted)) {
+        let on = |cluster: &Cluster| Shell::new(kubectl, cluster.kubeconfig(), script.name);
+        let (real, embedded) = (on(&real), on(&embedded));
+        for step in script.steps() {
+            let (expected, got) = tokio::join!(real.run(step), embedded.run(step));
+            steps += 1;
+            if expected != got {
+                let diff = windlass_tests::diff::lines(&expected, &got);
+                differences.push(format!("{}:\n$ {step}\n{diff}\n", script.name));
+            }
+        }
+    }
+    println!("{steps} steps with {}", kubectl.display());
+    real.stop().await;
+    embedded.stop().await;
+    assert!(
+        differences.is_empty(),
+        "{} of {steps} steps differ (- real, + embedded):\n\n{}",
+        differences.len(),
+        differences.join("\n")
+    );
+}
