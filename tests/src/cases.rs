@@ -237,6 +237,8 @@ macro_rules! for_each_case {
                 strategic_patch_reorders_by_directive,
                 strategic_patch_puts_new_items_in_the_order_of_the_patch,
                 strategic_patch_deletes_items,
+                strategic_patch_renames_an_item,
+                strategic_patch_of_data_without_a_type,
                 strategic_patch_replaces_a_list,
                 strategic_patch_replaces_lists_that_do_not_merge,
                 strategic_patch_replaces_or_empties_a_map,

@@ -114,6 +114,41 @@ pub(super) async fn strategic_patch_deletes_items(t: &mut Script) {
     patch(t, &path, of_pod(side), &[CONTAINERS]).await;
 }
 
+pub(super) async fn strategic_patch_renames_an_item(t: &mut Script) {
+    let path = given_deployment(t).await;
+    let env = json!({
+        "containers": [{
+            "name": "main",
+            "$setElementOrder/env": [{"name": "D"}, {"name": "C"}],
+            "env": [{"$patch": "delete", "name": "B"}, {"name": "D", "value": "4"}],
+        }],
+    });
+    patch(t, &path, of_pod(env), &[CONTAINERS]).await;
+    let containers = json!({
+        "$setElementOrder/containers": [{"name": "first"}, {"name": "side"}],
+        "containers": [{"name": "first", "image": "first:1"}, {"$patch": "delete", "name": "main"}],
+    });
+    patch(t, &path, of_pod(containers), &[CONTAINERS]).await;
+}
+
+pub(super) async fn strategic_patch_of_data_without_a_type(t: &mut Script) {
+    let revision = json!({
+        "apiVersion": "apps/v1",
+        "kind": "ControllerRevision",
+        "metadata": {"name": "a"},
+        "revision": 1,
+        "data": {"a": {"b": 1}, "list": [1], "text": "x"},
+    });
+    let path = format!("/apis/apps/v1/namespaces/{}/controllerrevisions", t.ns());
+    t.given(&path, revision).await;
+    let path = format!("{path}/a");
+    let shown = ["/data", "/revision"];
+    patch(t, &path, json!({"revision": 2}), &shown).await;
+    for data in [json!({"a": {"c": 2}}), json!({"list": [2]})] {
+        patch(t, &path, json!({ "data": data }), &shown).await;
+    }
+}
+
 pub(super) async fn strategic_patch_replaces_a_list(t: &mut Script) {
     let path = given_deployment(t).await;
     let containers = json!([{"$patch": "replace"}, {"name": "only", "image": "only:1"}]);
@@ -304,7 +339,10 @@ pub(super) async fn strategic_patch_of_the_scale(t: &mut Script) {
     for change in [json!({"spec": {"replicas": 3}}), json!({"spec": null}), json!({})] {
         t.send(Request::patch(&path, STRATEGIC_PATCH, change)).await;
     }
-    t.send(Request::patch(&path, STRATEGIC_PATCH, json!({"spec": {"replicas": -1}}))).await;
+    for replicas in [json!(-1), json!("two"), json!([])] {
+        let change = json!({"spec": {"replicas": replicas}});
+        t.send(Request::patch(&path, STRATEGIC_PATCH, change)).await;
+    }
 }
 
 pub(super) async fn strategic_patch_counts_an_event(t: &mut Script) {

@@ -59,7 +59,19 @@ pub(crate) fn convert_builtin(
     version: &str,
     object: &mut Value,
 ) -> Result<Vec<String>, String> {
-    match TABLE.kind(&kind.api_version(version), &kind.kind) {
+    convert(&kind.api_version(version), &kind.kind, object)
+}
+
+/// The same by names, as in `autoscaling/v1` and `Scale`.
+///
+/// # Errors
+/// What Go's converter says about the first value of a wrong type.
+pub(crate) fn convert(
+    version: &str,
+    kind: &str,
+    object: &mut Value,
+) -> Result<Vec<String>, String> {
+    match TABLE.kind(version, kind) {
         Some(name) => {
             let mut unknown = Walk::converting(&TABLE).run(name, object)?;
             unknown.sort();

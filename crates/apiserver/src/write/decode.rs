@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
+use super::patch::misfit;
 use crate::failure::Failure;
 use crate::field_error::{FieldError, go_quote};
 use crate::fields::text;
@@ -159,9 +160,7 @@ impl Decoder<'_> {
         duplicates: &[String],
     ) -> Result<Map<String, Value>, Failure> {
         let kind = &self.target.kind;
-        let refused = |why: &str| {
-            Failure::invalid("", "", "", &[FieldError::invalid_str("patch", shown, why)])
-        };
+        let refused = |why: &str| misfit(shown, why);
         let mut value = Value::Object(object);
         let unknown = convert_builtin(kind, &self.target.version().name, &mut value);
         let unknown = unknown.map_err(|why| refused(&why))?;

@@ -7,8 +7,9 @@ use serde_json::{Map, Value};
 
 use super::decode::{Decoder, go_syntax, go_type};
 use crate::failure::Failure;
+use crate::field_error::FieldError;
 use crate::json;
-use crate::kinds::PatchPlace;
+use crate::kinds::{PatchPlace, convert};
 use crate::target::Target;
 use operations::Operation;
 
@@ -109,11 +110,19 @@ impl Patch {
                 let place = PatchPlace::of("autoscaling/v1", "Scale");
                 let place = place.ok_or_else(Failure::unsupported_patch_type)?;
                 let Value::Object(scale) = value else { return Err(Failure::rejected_patch()) };
-                value = Value::Object(strategic::merge(scale, &mut patch.clone(), place)?);
+                let mut patch = patch.clone();
+                value = Value::Object(strategic::merge(scale, &mut patch, place)?);
+                convert("autoscaling/v1", "Scale", &mut value)
+                    .map_err(|why| misfit(&strategic::golang::shown_map(&patch), &why))?;
             }
         }
         Ok(value)
     }
+}
+
+/// What a strategic merge patch makes is of a wrong type; `patch` is what is left of it.
+pub(super) fn misfit(patch: &str, why: &str) -> Failure {
+    Failure::invalid("", "", "", &[FieldError::invalid_str("patch", patch, why)])
 }
 
 /// RFC 7386: members replace members, null removes them.

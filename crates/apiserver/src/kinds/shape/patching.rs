@@ -60,8 +60,9 @@ impl PatchPlace {
     fn field(self, name: &str) -> Result<&'static Field, String> {
         let of = match self.0 {
             Of::Type(of) => of,
-            // Values of any kind are structs that have no fields in JSON.
-            Of::Shape(Shape::Any) => return Err(not_found("JSON", name)),
+            // Values of any kind are structs that have no fields in JSON. Of those, a patch can get
+            // into the data of a controller revision only.
+            Of::Shape(Shape::Any) => return Err(not_found("RawExtension", name)),
             Of::Shape(shape) => {
                 return Err(format!(
                     "merging an object in json but data type is not struct, instead is: {}",
