@@ -286,152 +286,51 @@ proptest! {
     }
 }
 
-/// Pieces that expressions are put together from, right and wrong.
+/// Pieces that expressions are put together from, right and wrong, between semicolons.
+const LEAVES: &str = r#"self; oldSelf; self.n; self.t; self.l; self.m; self.o.x; self.none; 1; -1; 0;
+    1.5; 2u; 'a'; "b"; r'[a-z]+'; '''c'''; b'\xff'; true; false; null; []; {}; [1, 2]; {'a': 1}; 'ä';
+    9223372036854775807; int; x; duration('1h'); timestamp('2024-01-01T00:00:00Z');
+    quantity('1Gi'); optional.none(); lists.range(50)"#;
+const OPERATORS: &str = "+; -; *; /; %; ==; !=; <; <=; >; >=; &&; ||; in; .";
+const METHODS: &str = "size; contains; startsWith; matches; split; join; replace; format; sum; min;
+    max; isSorted; indexOf; substring; upperAscii; trim; find; findAll; flatten; distinct; slice; sort;
+    reverse; first; hasValue; value; orValue; isGreaterThan; add; getHours; charAt; lastIndexOf";
+const FUNCTIONS: &str = "size; int; uint; double; string; bytes; bool; type; dyn; has; duration;
+    timestamp; quantity; isQuantity; ip; isIP; cidr; url; isURL; semver; lists.range; sets.contains;
+    optional.of; matches; strings.quote; sign";
+const MACROS: &str = "all; exists; exists_one; map; filter; sortBy; optMap; optFlatMap";
+const MACROS_OF_TWO: &str =
+    "all; exists; existsOne; transformList; transformMap; transformMapEntry";
+
+fn one_of(pieces: &'static str) -> impl Strategy<Value = String> + Clone {
+    let pieces: Vec<String> = pieces.split(';').map(|piece| piece.trim().to_owned()).collect();
+    prop::sample::select(pieces)
+}
+
 fn expression() -> impl Strategy<Value = String> {
-    let leaf = prop::sample::select(vec![
-        "self",
-        "oldSelf",
-        "self.n",
-        "self.t",
-        "self.l",
-        "self.m",
-        "self.o.x",
-        "self.none",
-        "1",
-        "-1",
-        "0",
-        "1.5",
-        "2u",
-        "'a'",
-        "\"b\"",
-        "r'[a-z]+'",
-        "'''c'''",
-        "b'\\xff'",
-        "true",
-        "false",
-        "null",
-        "[]",
-        "{}",
-        "[1, 2]",
-        "{'a': 1}",
-        "'ä'",
-        "9223372036854775807",
-        "int",
-        "x",
-        "duration('1h')",
-        "timestamp('2024-01-01T00:00:00Z')",
-        "quantity('1Gi')",
-        "optional.none()",
-        "lists.range(50)",
-    ])
-    .prop_map(str::to_owned);
-    // What is dynamic passes the checker, so that functions meet values of types that they do not take.
-    let leaf = (leaf, any::<bool>()).prop_map(|(leaf, dynamic)| match dynamic {
-        true => format!("dyn({leaf})"),
-        false => leaf,
-    });
+    // What is dynamic passes the checker, so that functions meet values of types that they do not
+    // take.
+    let leaf = (one_of(LEAVES), any::<bool>())
+        .prop_map(|(leaf, dynamic)| if dynamic { format!("dyn({leaf})") } else { leaf });
     leaf.prop_recursive(5, 40, 3, |inner| {
-        let operator = prop::sample::select(vec![
-            "+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "&&", "||", "in", ".",
-        ]);
-        let method = prop::sample::select(vec![
-            "size",
-            "contains",
-            "startsWith",
-            "matches",
-            "split",
-            "join",
-            "replace",
-            "format",
-            "sum",
-            "min",
-            "max",
-            "isSorted",
-            "indexOf",
-            "substring",
-            "upperAscii",
-            "trim",
-            "find",
-            "findAll",
-            "flatten",
-            "distinct",
-            "slice",
-            "sort",
-            "reverse",
-            "first",
-            "hasValue",
-            "value",
-            "orValue",
-            "isGreaterThan",
-            "add",
-            "getHours",
-            "charAt",
-            "lastIndexOf",
-        ]);
-        let function = prop::sample::select(vec![
-            "size",
-            "int",
-            "uint",
-            "double",
-            "string",
-            "bytes",
-            "bool",
-            "type",
-            "dyn",
-            "has",
-            "duration",
-            "timestamp",
-            "quantity",
-            "isQuantity",
-            "ip",
-            "isIP",
-            "cidr",
-            "url",
-            "isURL",
-            "semver",
-            "lists.range",
-            "sets.contains",
-            "optional.of",
-            "matches",
-            "strings.quote",
-            "sign",
-        ]);
-        let fold = prop::sample::select(vec![
-            "all",
-            "exists",
-            "exists_one",
-            "map",
-            "filter",
-            "sortBy",
-            "optMap",
-            "optFlatMap",
-        ]);
-        let fold_two = prop::sample::select(vec![
-            "all",
-            "exists",
-            "existsOne",
-            "transformList",
-            "transformMap",
-            "transformMapEntry",
-        ]);
         let args = prop::collection::vec(inner.clone(), 0..3);
+        let (one, two) = (inner.clone(), (inner.clone(), inner.clone()));
         prop_oneof![
-            (inner.clone(), operator, inner.clone())
-                .prop_map(|(a, op, b)| format!("({a} {op} {b})")),
-            (inner.clone(), method, args.clone())
+            (two.clone(), one_of(OPERATORS)).prop_map(|((a, b), op)| format!("({a} {op} {b})")),
+            (one.clone(), one_of(METHODS), args.clone())
                 .prop_map(|(a, f, args)| format!("{a}.{f}({})", args.join(", "))),
-            (function, args.clone()).prop_map(|(f, args)| format!("{f}({})", args.join(", "))),
-            (inner.clone(), fold, inner.clone()).prop_map(|(a, f, b)| format!("{a}.{f}(x, {b})")),
-            (inner.clone(), fold_two, inner.clone())
-                .prop_map(|(a, f, b)| format!("{a}.{f}(i, x, {b})")),
-            (inner.clone(), inner.clone(), inner.clone())
-                .prop_map(|(a, b, c)| format!("({a} ? {b} : {c})")),
-            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("{a}[{b}]")),
-            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("{a}[?{b}]")),
+            (one_of(FUNCTIONS), args.clone())
+                .prop_map(|(f, args)| format!("{f}({})", args.join(", "))),
+            (two.clone(), one_of(MACROS)).prop_map(|((a, b), f)| format!("{a}.{f}(x, {b})")),
+            (two.clone(), one_of(MACROS_OF_TWO))
+                .prop_map(|((a, b), f)| format!("{a}.{f}(i, x, {b})")),
+            (two.clone(), one.clone()).prop_map(|((a, b), c)| format!("({a} ? {b} : {c})")),
+            two.clone().prop_map(|(a, b)| format!("{a}[{b}]")),
+            two.prop_map(|(a, b)| format!("{a}[?{b}]")),
             args.prop_map(|args| format!("[{}]", args.join(", "))),
-            inner.clone().prop_map(|a| format!("!!{a}")),
-            inner.clone().prop_map(|a| format!("--{a}")),
-            inner.prop_map(|a| format!("{a}.?x")),
+            one.clone().prop_map(|a| format!("!!{a}")),
+            one.clone().prop_map(|a| format!("--{a}")),
+            one.prop_map(|a| format!("{a}.?x")),
         ]
     })
 }
