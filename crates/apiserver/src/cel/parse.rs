@@ -24,8 +24,8 @@ use super::value::Val;
 const DEPTH_MAX: u16 = 250;
 /// The longest expression. cel-go takes ten times as much.
 const LENGTH_MAX: usize = 10_000;
-/// For a parser without limit to the operators in a row: the longest expression needs a quarter of
-/// it in a debug build.
+/// For a parser without limit to the operators in a row. It is address space, of which only what is
+/// used is taken.
 const STACK: usize = 512 << 20;
 
 /// Names that the language keeps for itself.
