@@ -51,7 +51,7 @@ pub struct Case {
 }
 
 /// How many cases there have to be.
-pub(crate) const AT_LEAST: usize = 110;
+pub(crate) const AT_LEAST: usize = 560;
 
 /// Hands the areas and their cases to the macro `$then`.
 #[macro_export]
@@ -208,6 +208,7 @@ macro_rules! for_each_case {
                 merge_patch_cannot_change_the_identity,
                 merge_patch_with_the_right_version_succeeds,
                 merge_patch_with_an_unknown_field,
+                patch_with_a_value_of_a_wrong_type,
                 json_patch_knows_all_operations,
                 json_patch_test_that_fails,
                 json_patch_of_a_path_that_does_not_exist,
@@ -549,7 +550,7 @@ macro_rules! for_each_case {
                 update_of_a_definition_brings_its_rules,
             ]
             subresources: [
-                scale_of_a_custom_resource,
+                scale_with_paths_of_its_own,
                 scale_is_held_to_the_schema,
                 scale_of_an_object_without_replicas,
                 scale_of_a_custom_resource_cannot_be_applied,

@@ -54,12 +54,15 @@ fn greet(listening: &Listening, kubeconfig: &std::path::Path) {
          Its kubeconfig: {kubeconfig}\n\n\
          Try, in another terminal:\n\
          \x20 export KUBECONFIG={kubeconfig}\n\
-         \x20 kubectl get --raw /api/v1/namespaces\n\
-         \x20 echo '{{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{{\"name\":\"hello\"}},\"data\":{{\"a\":\"1\"}}}}' | \
-         kubectl apply -f -\n\
-         \x20 kubectl get configmaps --watch --output-watch-events &\n\
-         \x20 kubectl patch configmap hello --type=merge -p '{{\"data\":{{\"a\":\"2\"}}}}'\n\
-         \x20 kubectl delete configmap hello\n\n\
+         \x20 kubectl create configmap hello --from-literal=colour=green\n\
+         \x20 kubectl get configmaps --watch &\n\
+         \x20 kubectl patch configmap hello -p '{{\"data\":{{\"colour\":\"blue\"}}}}'\n\
+         \x20 kubectl create deployment web --image=web:1\n\
+         \x20 kubectl set image deployment web web=web:2\n\
+         \x20 kubectl get all,configmaps\n\
+         \x20 kubectl explain deployment.spec.strategy\n\
+         \x20 kubectl delete deployment/web configmap/hello\n\n\
+         Deployments have no pods here: `cargo run -p windlass-cluster` has controllers, too.\n\
          Requests are logged below. Ctrl-C ends it, and everything in it.\n",
         url = listening.url(),
     );

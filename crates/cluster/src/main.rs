@@ -85,12 +85,12 @@ fn greet(cluster: &Cluster, nodes: u32) {
     // Nobody may be listening, as behind `| head -1`; that is no reason to stop.
     let _ = writeln!(
         std::io::stdout(),
-        "A Kubernetes cluster is at {url}, with {nodes} nodes on which nothing really runs.\n\
+        "A Kubernetes cluster is at {url}. It has {nodes} made-up {}, on which nothing really runs.\n\
          Its kubeconfig: {kubeconfig}\n\n\
          Try, in another terminal:\n\
          \x20 export KUBECONFIG={kubeconfig}\n\
          \x20 kubectl get nodes\n\
-         \x20 echo '{DEPLOYMENT}' | kubectl apply -f -\n\
+         \x20 kubectl create deployment web --image=web:1 --replicas=3\n\
          \x20 kubectl rollout status deployment web\n\
          \x20 kubectl expose deployment web --port=80\n\
          \x20 kubectl get services,endpointslices\n\
@@ -100,13 +100,6 @@ fn greet(cluster: &Cluster, nodes: u32) {
          \x20 kubectl uncordon node-1\n\
          \x20 kubectl delete deployment,service web\n\n\
          Ctrl-C ends it, and everything in it.\n",
+        if nodes == 1 { "node" } else { "nodes" },
     );
 }
-
-/// What the greeting creates.
-const DEPLOYMENT: &str = concat!(
-    r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"#,
-    r#""replicas":3,"selector":{"matchLabels":{"app":"web"}},"template":{"#,
-    r#""metadata":{"labels":{"app":"web"}},"#,
-    r#""spec":{"containers":[{"name":"web","image":"web:1"}]}}}}"#,
-);

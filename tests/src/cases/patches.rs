@@ -79,6 +79,16 @@ pub(super) async fn merge_patch_with_an_unknown_field(t: &mut Script) {
     t.note("quotes the unknown field", &json!(message.contains(r#"\"bogus\":1"#)));
 }
 
+pub(super) async fn patch_with_a_value_of_a_wrong_type(t: &mut Script) {
+    t.given(t.configmaps(), configmap("a")).await;
+    // The message quotes the whole patched object, with its managed fields.
+    let parts = ["/reason", "/code", "/details/causes/0/field", "/details/causes/0/reason"];
+    let merge = json!({"data": {"a": 1}});
+    t.pick(Request::patch(t.configmap("a"), MERGE_PATCH, merge), &parts).await;
+    let json = json!([{"op": "add", "path": "/metadata/labels", "value": ["a"]}]);
+    t.pick(Request::patch(t.configmap("a"), JSON_PATCH, json), &parts).await;
+}
+
 pub(super) async fn json_patch_knows_all_operations(t: &mut Script) {
     given_widget(t).await;
     try_json_patches(

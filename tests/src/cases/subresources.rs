@@ -38,7 +38,7 @@ fn scale(replicas: i64) -> Value {
     json!({"apiVersion": SCALE, "kind": "Scale", "metadata": {"name": "a"}, "spec": {"replicas": replicas}})
 }
 
-pub(super) async fn scale_of_a_custom_resource(t: &mut Script) {
+pub(super) async fn scale_with_paths_of_its_own(t: &mut Script) {
     let thing = scalable(t, json!(2)).await;
     let path = format!("{thing}/scale");
     t.merge_patch(

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass::informer::SharedInformerFactory;
 use windlass_apiserver::{ApiServer, Authorization, User};
@@ -15,9 +15,9 @@ const NODES: u32 = 3;
 /// The user of the kubeconfig, who is called as that of the real cluster.
 const ADMIN: &str = "windlass-admin";
 
-/// Controllers of kube-controller-manager that the embedded API server has in it.
-const ACCESS_CONTROLLERS: [&str; 2] =
-    ["clusterrole-aggregation-controller", "serviceaccount-controller"];
+/// More controllers of kube-controller-manager that the embedded cluster has.
+const OTHER_CONTROLLERS: [&str; 3] =
+    ["clusterrole-aggregation-controller", "endpointslice-controller", "serviceaccount-controller"];
 
 pub(crate) enum Cluster {
     Embedded(windlass_cluster::Cluster),
@@ -28,7 +28,7 @@ pub(crate) enum Cluster {
 pub(crate) struct Real {
     server: RealCluster,
     stop: CancellationToken,
-    pods: JoinHandle<Result<(), WorkloadsError>>,
+    pods: JoinSet<Result<(), WorkloadsError>>,
 }
 
 impl Cluster {
@@ -45,12 +45,13 @@ impl Cluster {
 
     pub(crate) async fn real() -> Self {
         let controllers = CLEANUP_CONTROLLERS.into_iter().chain(WORKLOAD_CONTROLLERS);
-        let options = RealOptions::new().controllers(controllers).controllers(ACCESS_CONTROLLERS);
+        let options = RealOptions::new().controllers(controllers).controllers(OTHER_CONTROLLERS);
         let server = RealCluster::start(options).await.expect("a control plane");
         let factory = SharedInformerFactory::new(server.client().expect("a client"));
         let stop = CancellationToken::new();
         let workloads = Workloads::new(&factory).nodes(NODES).pods_only();
-        let pods = tokio::spawn(workloads.run(stop.clone()));
+        let mut pods = JoinSet::new();
+        pods.spawn(workloads.run(stop.clone()));
         Self::Real(Box::new(Real { server, stop, pods }))
     }
 
@@ -65,9 +66,11 @@ impl Cluster {
     pub(crate) async fn stop(self) {
         match self {
             Self::Embedded(cluster) => cluster.stop().await.expect("it has run"),
-            Self::Real(real) => {
+            Self::Real(mut real) => {
                 real.stop.cancel();
-                real.pods.await.expect("no panic").expect("the controllers run");
+                while let Some(ran) = real.pods.join_next().await {
+                    ran.expect("no panic").expect("the controllers run");
+                }
             }
         }
     }

@@ -18,6 +18,7 @@ static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         // As `kubectl describe` writes times.
         (r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}", "<time>"),
         (r#"(resourceVersion"?: )"\d+""#, "$1<version>"),
+        (r"(Resource Version: +)\d+", "$1<version>"),
         (r"https?://(127\.0\.0\.1|localhost):\d+", "<server>"),
         // The hash of a pod template, and behind it the end of the name of a pod.
         (r"-[bcdf-hj-np-tv-xz2456789]{8,10}-[bcdf-hj-np-tv-xz2456789]{5}\b", "-<hash>-<end>"),

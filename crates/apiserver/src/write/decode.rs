@@ -85,7 +85,7 @@ impl Decoder<'_> {
             .iter()
             .map(|path| format!("duplicate field {}", go_quote(path)))
             .collect();
-        let object = self.fit(object, &mut complaints)?;
+        let object = self.fit(object, &mut complaints).map_err(|why| self.misfit(&why))?;
         if *self.validation == FieldValidation::Strict && !complaints.is_empty() {
             return Err(self.misfit(&format!("strict decoding error: {}", complaints.join(", "))));
         }
@@ -135,14 +135,20 @@ impl Decoder<'_> {
     ) -> Result<Map<String, Value>, Failure> {
         let mut complaints = Vec::new();
         let is_strict = *self.validation == FieldValidation::Strict;
-        // The refusal quotes the object with the fields that it is refused for.
-        let text = is_strict.then(|| Value::Object(object.clone()).to_string());
-        let object = self.fit(object, &mut complaints)?;
+        // A refusal quotes the object with what it is refused for.
+        let before = object.clone();
+        let refused = |why: &str| {
+            let text = Value::Object(before).to_string();
+            let error = FieldError::invalid("patch", &text.into(), why);
+            Failure::invalid("", "", "", &[error])
+        };
+        let object = match self.fit(object, &mut complaints) {
+            Ok(object) => object,
+            Err(why) if self.target.kind.is_builtin() => return Err(refused(&why)),
+            Err(why) => return Err(self.misfit(&why)),
+        };
         if is_strict && !complaints.is_empty() {
-            let why = format!("strict decoding error: {}", complaints.join(", "));
-            let text = text.unwrap_or_default();
-            let error = FieldError::invalid("patch", &text.into(), &why);
-            return Err(Failure::invalid("", "", "", &[error]));
+            return Err(refused(&format!("strict decoding error: {}", complaints.join(", "))));
         }
         self.warn(complaints);
         if !self.target.kind.is_builtin() {
@@ -177,19 +183,20 @@ impl Decoder<'_> {
         }
     }
 
-    /// Checks the types and takes out what the kind does not know; `complaints` tells of it.
+    /// Checks the types and takes out what the kind does not know; `complaints` tells of it. An
+    /// error is what Go's decoder says about the first value of a wrong type.
     fn fit(
         &self,
         object: Map<String, Value>,
         complaints: &mut Vec<String>,
-    ) -> Result<Map<String, Value>, Failure> {
+    ) -> Result<Map<String, Value>, String> {
         let mut value = Value::Object(object);
         let kind = &self.target.kind;
         let version = self.target.version();
         let unknown = if kind.is_builtin() {
-            decode_builtin(kind, &version.name, &mut value).map_err(|why| self.misfit(&why))?
+            decode_builtin(kind, &version.name, &mut value)?
         } else {
-            let misfit = |why: String| self.misfit(&custom_metadata_error(&why, &kind.kind));
+            let misfit = |why: String| custom_metadata_error(&why, &kind.kind);
             metadata::check_types(&value).map_err(misfit)?;
             let mut unknown = prune_metadata(&mut value);
             unknown.extend(

@@ -6,6 +6,8 @@
 
 use jiff::Timestamp;
 use kube::ResourceExt as _;
+use kube::api::{Api, Patch, PatchParams};
+use serde_json::json;
 use windlass::indexer::{Lister, ObjectKey, Uid};
 use windlass::reconciler::{Action, Class, Error, RunContext};
 
@@ -249,12 +251,24 @@ impl<'a> Rollout<'a> {
         note_new_set(&self.deployment, &mut self.conditions, &name, is_created, self.now);
     }
 
-    /// The deployment has the revision of its newest replica set.
+    /// The deployment has the revision of its newest replica set. It is written with the status, as
+    /// upstream does: a change of the annotations alone would be a new generation.
     async fn note_revision(&mut self) -> Result<(), Error> {
         let Some(new) = self.sets.newest() else { return Ok(()) };
-        let mut noted = self.deployment.clone();
-        noted.annotations_mut().insert(REVISION.to_owned(), revision(new).to_string());
-        self.deployment = self.cx.live().update(&self.deployment, &noted).await?;
+        let revision = revision(new).to_string();
+        if self.deployment.annotations().get(REVISION) == Some(&revision) {
+            return Ok(());
+        }
+        let metadata = &self.deployment.metadata;
+        let patch = json!({ "metadata": {
+            "resourceVersion": metadata.resource_version,
+            "annotations": { REVISION: revision },
+        }});
+        let namespace = metadata.namespace.as_deref().unwrap_or_default();
+        let deployments = Api::namespaced(self.cx.client().clone(), namespace);
+        let (name, parameters) = (self.deployment.name_any(), PatchParams::default());
+        self.deployment =
+            deployments.patch_status(&name, &parameters, &Patch::Merge(patch)).await?;
         Ok(())
     }
 

@@ -41,8 +41,6 @@ kubectl scale deployment/shop --replicas=1 && kubectl wait deployment/shop --for
 
 kubectl scale deployment/shop --current-replicas=5 --replicas=2
 
-kubectl autoscale deployment shop --min=1 --max=3 --cpu-percent=80
-
 kubectl label deployment shop tier=front
 
 kubectl label deployment shop tier=back
@@ -53,9 +51,12 @@ kubectl annotate deployment shop note='by hand'
 
 kubectl patch deployment shop -p '{"spec":{"template":{"spec":{"containers":[{"name":"web","env":[{"name":"COLOUR","value":"red"}]}]}}}}'
 
+kubectl rollout status deployment/shop --timeout=60s
+
 kubectl patch deployment shop --type=json -p '[{"op":"replace","path":"/spec/replicas","value":1}]'
 
-kubectl patch deployment shop --type=merge -p '{"spec":{"replicas":"many"}}'
+# The refusal quotes the whole object.
+kubectl patch deployment shop --type=merge -p '{"spec":{"replicas":"many"}}' 2>&1 | sed 's/"{.*}"/"{}"/'
 
 kubectl get deployment shop -o jsonpath='{.spec.template.spec.containers[0].env}'
 

@@ -16,7 +16,7 @@ kubectl get deploy shop -o wide
 
 kubectl get pods --sort-by=.metadata.name
 
-kubectl get pods -o wide | sed 's/ [0-9.]* / IP /'
+kubectl get pods -o wide --sort-by=.spec.nodeName
 
 kubectl get rs -o wide
 
@@ -78,13 +78,16 @@ kubectl describe pods | grep -E '^(Namespace|Labels|Status|Controlled By|Contain
 
 kubectl describe namespace get
 
-kubectl describe service shop
+kubectl describe service shop | grep -v '^Endpoints:'
+
+kubectl get endpointslices -l kubernetes.io/service-name=shop -o jsonpath='{.items[*].ports}{.items[*].endpoints[*].conditions}'
 
 kubectl events --for deployment/shop | wc -l
 
 kubectl wait pods -l app=shop --for=condition=Ready --timeout=60s
 
-kubectl wait deployment/shop --for=delete --timeout=1s
+# kubectl may say that its watch was short.
+kubectl wait deployment/shop --for=delete --timeout=1s 2>&1 | grep -v reflector
 
 kubectl wait deployment/shop --for=condition=Nonsense --timeout=1s
 
@@ -105,7 +108,7 @@ kubectl auth can-i create pods
 
 kubectl auth can-i create pods --as=nobody
 
-kubectl version -o json | grep gitVersion | tail -1
+kubectl version -o json | grep minor | tail -1
 
 kubectl logs deployment/shop 2>&1 | wc -l
 
