@@ -15,6 +15,9 @@ use crate::process::{CommandLine, Stopwatch};
 /// How many inputs the random tests draw; `cargo test` is content with some hundred.
 const CASES: u32 = 5_000;
 
+/// How many protobuf bodies, patches and CEL rules the API server is sent, and other bodies.
+const BODIES: u32 = 1_000_000;
+
 /// How many inputs may be unfit for their test, as some random schemas are: most of those of
 /// `defaulting_again_changes_nothing`.
 const REJECTS: u32 = 20 * CASES;
@@ -108,6 +111,7 @@ fn all_steps(seed: u32) -> Result<Vec<Step>> {
     let mut steps = vec![
         Step::new("promtool", "alert rules and dashboard", [xtask(&["promtool"])]),
         Step::new("random", "random tests and simulations with many inputs", [random(seed)]),
+        Step::new("bodies", "what the API server does with random bodies and rules", [bodies()]),
         Step::new(
             "failovers",
             "the leader of three replicas is killed or paused, many times",
@@ -140,6 +144,15 @@ fn all_steps(seed: u32) -> Result<Vec<Step>> {
 
 fn xtask(arguments: &[&str]) -> CommandLine {
     CommandLine::new("cargo", &[&["xtask"], arguments].concat())
+}
+
+/// The tests that send the API server what nobody would send; optimized, as there are so many.
+fn bodies() -> CommandLine {
+    let tests =
+        ["fuzz", "fuzz_protobuf", "strategic"].into_iter().flat_map(|test| ["--test", test]);
+    let arguments = ["test", "--release", "--no-fail-fast", "--package", "windlass-apiserver"];
+    let arguments: Vec<_> = arguments.into_iter().chain(tests).collect();
+    CommandLine::new("cargo", &arguments).env("PROPTEST_CASES", &BODIES.to_string())
 }
 
 /// The packages whose tests draw their inputs, with all variables that say how many.
@@ -220,7 +233,7 @@ mod tests {
 
     #[test]
     fn steps_are_chosen_by_how_their_names_begin() {
-        assert_eq!(names(&[]).len(), 10);
+        assert_eq!(names(&[]).len(), 11);
         assert_eq!(names(&["kube"]), ["kube-1.35", "kube-1.34", "kube-1.33"]);
         assert_eq!(names(&["random", "promtool"]), ["promtool", "random"]);
     }
