@@ -1,5 +1,5 @@
-//! Which representation an `Accept` header asks for, of those that this server has: JSON, whole,
-//! metadata only or as a table, and two forms of discovery.
+//! Which representation an `Accept` header asks for, of those that this server has: objects as JSON
+//! or protobuf, whole or metadata only; tables as JSON; and two forms of discovery.
 
 use crate::failure::Failure;
 use crate::object::Form;

@@ -1,8 +1,7 @@
-//! May this request be handled, and on whose behalf? It is asked before anything of its body is
-//! looked at.
+//! Authenticates and authorizes a request, before its body is read.
 //!
-//! As on the real server: who sends it (401), whom the sender acts for, if for somebody else (403),
-//! and whether that one may do it (403). Nothing here changes anything.
+//! The order is that of the real server: authentication of the sender (401), impersonation (403),
+//! authorization of the resulting user (403). Nothing here changes the state.
 
 use std::sync::Arc;
 

@@ -136,8 +136,8 @@ impl State {
         if deleted { Err(gone()) } else { Ok(()) }
     }
 
-    /// The uid of an object of the core group, and whether it was deleted some time ago and is held
-    /// by something.
+    /// The uid of an object of the core group, and whether its deletion timestamp is more than
+    /// [`LEEWAY`] in the past (a finalizer still keeps the object).
     fn held(&self, plural: &str, namespace: &str, name: &str) -> Option<(String, bool)> {
         let kind = self.registry.by_plural("", plural)?;
         let object = self.store.get(kind.storage, &Key::new(namespace, name))?.value();

@@ -344,6 +344,7 @@ impl Call<'_> {
 
     fn scale(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
         let content_type = self.header(CONTENT_TYPE);
+        let encoding = self.encoding(target)?;
         let written = match self.parts.method {
             Method::GET => Written::value(StatusCode::OK, state.get_scale(target)?),
             Method::PUT => {
@@ -358,7 +359,7 @@ impl Call<'_> {
                     let apply = self.configuration(target)?;
                     let written =
                         state.apply_scale(target, &self.decoder(target), apply, dry_run)?;
-                    return Ok(reply::written(&written, &self.encoding(target)?));
+                    return Ok(reply::written(&written, &encoding));
                 }
                 let patch = Patch::parse(patch_type, &self.body)?;
                 state.update_scale(target, dry_run, self.writer(), |scale| {
@@ -368,7 +369,6 @@ impl Call<'_> {
             _ if target.kind.is_builtin() => return Err(Failure::method_not_allowed()),
             _ => return Err(self.no_such_verb(target)),
         };
-        let encoding = self.encoding(target)?;
         match &written.answer {
             Answer::Value(scale) if let Some(mut table) = encoding.table_of(scale) => {
                 self.check_table(&encoding)?;

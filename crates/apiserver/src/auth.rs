@@ -196,7 +196,8 @@ impl Auth {
         self.tokens.get(token).cloned()
     }
 
-    /// Whom a token stands for. Without any tokens, everyone is everyone, unless roles decide.
+    /// The user of a token. A server without tokens and without RBAC accepts every token, for the
+    /// owner.
     pub(crate) fn review(&self, token: &str) -> Option<User> {
         if self.takes_all() { Some(self.owner()) } else { self.user_of(token) }
     }
@@ -218,7 +219,7 @@ impl Auth {
         if self.uses_roles() { owner.group(MASTERS) } else { owner }
     }
 
-    /// Whether any token, and none, will do.
+    /// Whether requests are accepted with any token, or without one.
     pub(crate) fn takes_all(&self) -> bool {
         self.tokens.is_empty() && !self.uses_roles()
     }
@@ -239,7 +240,9 @@ impl Auth {
         let allowed = match (rule, rbac) {
             (Some(rule), _) => rule.allow,
             (None, Some(rbac)) => return rbac.decide(user, request),
-            (None, None) => !user.is_anonymous(),
+            // A server with roles has lost them if it was restored from one without: nobody may do
+            // anything then.
+            (None, None) => !user.is_anonymous() && !self.uses_roles(),
         };
         Decision { allowed, reason: String::new() }
     }

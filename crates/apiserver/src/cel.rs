@@ -103,12 +103,12 @@ impl Rules {
     }
 }
 
-/// What stood at a place, for the question whether it has changed.
+/// The old value at a path, for ratcheting: an unchanged value that breaks a rule is a warning.
 #[derive(Clone, Copy, Default)]
 struct Ratchet<'a> {
-    /// None at a place of which nobody knows what it was before.
+    /// The old value; `None` if the value is new, or cannot be correlated with an old one.
     current: Option<Before<'a>>,
-    /// The nearest place further up of which one knows, with what stands there now.
+    /// The nearest ancestor with a known old value: its old and its new value.
     parent: Option<(Before<'a>, &'a Json)>,
 }
 

@@ -1,9 +1,10 @@
-//! Acting for somebody else: the `Impersonate-*` headers, `kubectl --as`.
+//! Impersonation: the `Impersonate-*` headers, as `kubectl --as` sends them.
 //!
-//! Whoever may `impersonate` the user, and each group, uid and extra value, may act for them in
-//! everything: the old way. Since 1.36 there is a constrained way as well, and the real server asks
-//! for it first, so its refusals speak of it: `impersonate-on:MODE:VERB` must be allowed on what
-//! the request is about, and `impersonate:MODE` on the user.
+//! With legacy impersonation, a sender who has the verb `impersonate` on a user, and on each of the
+//! groups, the uid and the extra values, can make any request as that user. With constrained
+//! impersonation (since 1.36), the sender needs the verb `impersonate-on:MODE:VERB` on
+//! the resource of the request, and the verb `impersonate:MODE` on the user. The real server tries
+//! the constrained modes first, so the message of a 403 is about the first of them that applies.
 
 use std::collections::BTreeMap;
 
@@ -37,10 +38,10 @@ struct Wanted {
     extra: BTreeMap<String, Vec<String>>,
 }
 
-/// A way to be allowed to.
+/// A mode of impersonation. Each needs other rights of the sender.
 #[derive(Debug, Clone, Copy)]
 enum Mode {
-    /// The node that the sender, a pod's service account, runs on.
+    /// The sender is the service account of a pod, and impersonates the node of that pod.
     AssociatedNode,
     ArbitraryNode,
     ServiceAccount,

@@ -3,6 +3,7 @@
 //! A kubeconfig may hold a token. So it is created anew, never written over something else or
 //! through a link, and can be read by its owner only.
 
+use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -15,12 +16,18 @@ use tempfile::TempDir;
 use crate::listen::Listening;
 
 /// A kubeconfig that was written.
-#[derive(Debug)]
 pub struct Kubeconfig {
     path: PathBuf,
     text: String,
     /// The folder that was made for it, and goes with it.
     folder: Option<TempDir>,
+}
+
+/// The text holds a token: only the path shows.
+impl fmt::Debug for Kubeconfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kubeconfig").field("path", &self.path).finish_non_exhaustive()
+    }
 }
 
 impl Listening {

@@ -18,13 +18,14 @@
 //!
 //! # The way of a request
 //!
-//! [`ApiService`] receives it and lets faults strike; `route`, `query` and `accept` understand it;
-//! `access` checks who sends it and whether that one may; `api` picks the verb. From there on everything is synchronous, under
-//! the one lock of `shared`: `write` and `list` work on `state`, which holds the `store` (objects
-//! as bytes, one revision counter, a log of changes for each kind) and the `kinds` (built-ins as a
-//! table, custom ones from their definitions, the same from there on). After a write, `controllers`
-//! bring the state to rest: definitions become kinds, namespaces are emptied, garbage is collected.
-//! A `watch` reads from the log at its own pace.
+//! [`ApiService`] receives a request and injects faults. `route`, `query` and `accept` parse it.
+//! `access` authenticates the sender and authorizes the request. `api` dispatches on the verb. From
+//! there on everything is synchronous, under the one lock of `shared`: `write` and `list` work on
+//! `state`, which holds the `store` (objects as bytes, one revision counter, a log of changes for
+//! each kind) and the `kinds` (built-in ones from a table, custom ones from their definitions; both
+//! have the same type). After a write, `controllers` run until nothing changes any more:
+//! definitions become kinds, namespaces are emptied, garbage is collected, aggregated roles are
+//! filled. A `watch` reads from the log at its own pace.
 //!
 //! # Determinism
 //!

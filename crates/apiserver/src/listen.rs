@@ -1,7 +1,7 @@
 //! The server over loopback HTTP/1.1, with TLS or without, for kubectl and for programs of other
 //! languages.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -71,7 +71,12 @@ impl Listening {
     /// As clients write it.
     pub fn url(&self) -> String {
         let scheme = if self.authority.is_some() { "https" } else { "http" };
-        format!("{scheme}://{}", self.address)
+        let mut address = self.address;
+        if address.ip().is_unspecified() {
+            // What listens everywhere is reached, and has its certificate, here.
+            address.set_ip(Ipv4Addr::LOCALHOST.into());
+        }
+        format!("{scheme}://{address}")
     }
 
     /// The certificate of the authority that clients have to trust, in PEM; `None` without TLS.

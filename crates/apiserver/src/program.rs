@@ -1,9 +1,11 @@
 //! What programs around a server share: flags, logs, the kubeconfig, and the signal that ends them.
 //! They are `windlass-apiserver` itself, and `windlass-cluster`.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use ring::rand;
 use tracing_subscriber::EnvFilter;
 
 use crate::auth::{Authorization, User};
@@ -12,7 +14,7 @@ use crate::listen::Listening;
 use crate::server::{ApiServer, Builder};
 
 /// Flags of every program that runs a server.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Clone, clap::Args)]
 pub struct ServerOptions {
     /// Where to write the kubeconfig: to a new file, which is gone when this ends. What is there
     /// already is not overwritten. Default: in a new folder in the temporary one.
@@ -28,9 +30,10 @@ pub struct ServerOptions {
     /// Leave garbage and the content of deleted namespaces where they are.
     #[arg(long)]
     pub no_garbage_collection: bool,
-    /// Draw uids and generated names from this seed.
-    #[arg(long, default_value_t = 0)]
-    pub seed: u64,
+    /// Draw uids, generated names and the key that signs service account tokens from this seed.
+    /// Whoever knows it can make such tokens. Default: a random one.
+    #[arg(long)]
+    pub seed: Option<u64>,
 }
 
 /// What decides about requests, in the words of kube-apiserver.
@@ -44,11 +47,23 @@ pub enum Mode {
     Rbac,
 }
 
+/// The token is a secret: only whether there is one shows.
+impl fmt::Debug for ServerOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerOptions")
+            .field("kubeconfig", &self.kubeconfig)
+            .field("has_token", &self.token.is_some())
+            .field("authorization_mode", &self.authorization_mode)
+            .finish_non_exhaustive()
+    }
+}
+
 impl ServerOptions {
     /// A server as the flags ask for it.
     pub fn builder(&self) -> Builder {
-        let mut builder =
-            ApiServer::builder().seed(self.seed).garbage_collection(!self.no_garbage_collection);
+        let mut builder = ApiServer::builder()
+            .seed(self.seed.unwrap_or_else(random_seed))
+            .garbage_collection(!self.no_garbage_collection);
         let mut owner = User::named("windlass");
         if self.authorization_mode == Mode::Rbac {
             builder = builder.authorization(Authorization::Rbac);
@@ -74,6 +89,12 @@ impl ServerOptions {
             io::Error::new(error.kind(), format!("cannot write the kubeconfig{place}: {error}"))
         })
     }
+}
+
+/// Without randomness there are no secrets either, so the machine's lack of it is not an error here.
+fn random_seed() -> u64 {
+    let random: Result<rand::Random<[u8; 8]>, _> = rand::generate(&rand::SystemRandom::new());
+    random.map_or(0, |random| u64::from_be_bytes(random.expose()))
 }
 
 /// Logs to the standard output, by `RUST_LOG`, or else by this filter.

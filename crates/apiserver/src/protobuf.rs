@@ -9,7 +9,8 @@
 //!
 //! [`table`] reads the file, [`wire`] the bytes, [`decode`] and [`encode`] go along the table,
 //! [`special`] knows the types that JSON has in another form (times, quantities, schemas),
-//! [`envelope`] is what stands around every object, and [`answer`] turns answers over.
+//! [`envelope`] reads and writes the wrapper of every object (`runtime.Unknown`), and [`answer`]
+//! converts JSON responses to protobuf.
 //!
 //! Invariants: whatever the bytes are, decoding ends with an error or with an object, nested at
 //! most [`DEPTH_MAX`](crate::json::DEPTH_MAX) levels and made of at most

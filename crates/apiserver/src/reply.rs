@@ -1,5 +1,7 @@
 //! Answers as HTTP: status, headers, body.
 
+use std::collections::BTreeSet;
+
 use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING, X_CONTENT_TYPE_OPTIONS};
 use http::{Response, StatusCode};
 use serde_json::Value;
@@ -77,13 +79,59 @@ pub(crate) fn written(written: &Written, encoding: &Encoding) -> Response<Body> 
     }
 }
 
-/// The same answer with warnings in its header.
+/// How many characters of warnings there are before each is cut to [`WARNING_MAX`], and at most; as
+/// upstream. Clients refuse an answer whose header is too large.
+const WARNINGS_MAX: usize = 4_096;
+
+/// See [`WARNINGS_MAX`].
+const WARNING_MAX: usize = 256;
+
+/// The same answer with warnings in its header, each once.
 pub(crate) fn warned(mut response: Response<Body>, warnings: &[String]) -> Response<Body> {
+    let mut seen = BTreeSet::new();
+    let warnings: Vec<&String> = warnings.iter().filter(|warning| seen.insert(*warning)).collect();
+    let total: usize = warnings.iter().map(|warning| warning.chars().count()).sum();
+    let mut left = WARNINGS_MAX;
     for warning in warnings {
-        let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
-        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
+        let cut: String = if total > WARNINGS_MAX {
+            warning.chars().take(WARNING_MAX.min(left)).collect()
+        } else {
+            warning.clone()
+        };
+        left = left.saturating_sub(cut.chars().count());
+        let quoted = cut.replace('\\', "\\\\").replace('"', "\\\"");
+        let text = format!("299 - \"{quoted}\"");
+        if let Ok(value) = HeaderValue::from_bytes(text.as_bytes()) {
             response.headers_mut().append(WARNING, value);
+        }
+        if left == 0 {
+            break;
         }
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn warnings(warnings: &[String]) -> Vec<String> {
+        let response = warned(text(StatusCode::OK, ""), warnings);
+        let values = response.headers().get_all(WARNING).iter();
+        values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect()
+    }
+
+    #[test]
+    fn warning_is_sent_once() {
+        let twice = ["an \"ä\"".to_owned(), "an \"ä\"".to_owned()];
+        assert_eq!(warnings(&twice), ["299 - \"an \\\"ä\\\"\""]);
+    }
+
+    #[test]
+    fn many_warnings_are_cut() {
+        let many: Vec<String> = (0..150).map(|n| format!("{n} {}", "x".repeat(500))).collect();
+        let sent = warnings(&many);
+        assert_eq!(sent.len(), WARNINGS_MAX / WARNING_MAX);
+        assert!(sent.iter().all(|warning| warning.len() < 300));
+    }
 }

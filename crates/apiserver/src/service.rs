@@ -73,7 +73,7 @@ impl ApiService {
         if let Some(refused) = strike_before(&faults).await? {
             return strike_after(&faults, refused);
         }
-        let watch = query.as_ref().is_ok_and(|query| query.watch);
+        let watch = info.verb == "watch";
         let result = match self.shared.admit(&parts, &route, &info, query.as_ref().ok()) {
             Err(failure) => Err(failure),
             Ok(user) => match (query, read_body(body).await) {

@@ -64,7 +64,7 @@ impl Tls {
             .with_no_client_auth()
             .with_single_cert(vec![certificate.der().clone()], key)
             .map_err(refused)?;
-        // Said, so that clients do not try HTTP/2.
+        // ALPN offers only HTTP/1.1, so that clients do not try HTTP/2.
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self {
             acceptor: TlsAcceptor::from(Arc::new(config)),

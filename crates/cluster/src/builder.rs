@@ -1,5 +1,6 @@
 //! Settings of a cluster, and its start.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::cluster::{Cluster, ClusterError};
 use crate::credentials::client;
 
 /// Settings of a [`Cluster`].
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[must_use]
 pub struct Builder {
     server: windlass_apiserver::Builder,
@@ -25,6 +26,17 @@ pub struct Builder {
     address: Option<SocketAddr>,
     has_tls: bool,
     kubeconfig: Option<PathBuf>,
+}
+
+/// The token is a secret, and does not show.
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("nodes", &self.nodes)
+            .field("address", &self.address)
+            .field("has_tls", &self.has_tls)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Default for Builder {
@@ -107,15 +119,15 @@ impl Builder {
         }
         let server = self.server.clone().build();
         let listening = self.serve(&server).await?;
-        let kubeconfig = listening.as_ref().map(|listening| self.write_kubeconfig(listening));
-        let kubeconfig = kubeconfig.transpose()?;
-
         let factory = SharedInformerFactory::new(client(&server, self.token.as_deref()));
         let workloads = Workloads::new(&factory)
             .nodes(self.nodes)
             .start_delay(self.start_delay)
             .run_time(self.run_time);
         workloads.register_nodes().await?;
+        // Last of what may fail: nobody would remove it.
+        let kubeconfig = listening.as_ref().map(|listening| self.write_kubeconfig(listening));
+        let kubeconfig = kubeconfig.transpose()?;
         let stop = CancellationToken::new();
         let mut running = JoinSet::new();
         running.spawn(workloads.run(stop.clone()));

@@ -1,5 +1,6 @@
 //! The handle of a cluster that runs.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,6 @@ use crate::builder::Builder;
 use crate::credentials::client;
 
 /// A cluster in this process. Dropping it ends it at once.
-#[derive(Debug)]
 #[must_use]
 pub struct Cluster {
     pub(crate) server: ApiServer,
@@ -24,6 +24,16 @@ pub struct Cluster {
     pub(crate) stop: CancellationToken,
     /// The controllers.
     pub(crate) running: JoinSet<Result<(), WorkloadsError>>,
+}
+
+/// The token is a secret, and does not show.
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cluster")
+            .field("url", &self.url())
+            .field("kubeconfig", &self.kubeconfig)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Why a cluster does not start, or has stopped.

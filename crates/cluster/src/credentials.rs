@@ -1,4 +1,5 @@
-//! Who the controllers are to the server: whoever has the token, if there is one.
+//! The in-process client of the controllers: it sends the bearer token of the cluster, if there is
+//! one.
 
 use http::header::{AUTHORIZATION, HeaderValue};
 use kube::Client;

@@ -85,7 +85,7 @@ fn greet(cluster: &Cluster, nodes: u32) {
     // Nobody may be listening, as behind `| head -1`; that is no reason to stop.
     let _ = writeln!(
         std::io::stdout(),
-        "A Kubernetes cluster is at {url}. It has {nodes} made-up {}, on which nothing really runs.\n\
+        "A Kubernetes cluster is at {url}, with {nodes} made-up {}, on which nothing really runs.\n\
          Its kubeconfig: {kubeconfig}\n\n\
          Try, in another terminal:\n\
          \x20 export KUBECONFIG={kubeconfig}\n\

@@ -76,7 +76,7 @@ impl Drop for Program {
 fn program_serves_nodes_until_it_is_told_to_end() {
     let temporary = tempfile::tempdir().expect("a folder");
     let program = Program::start(temporary.path(), &["--nodes", "2"]);
-    assert!(program.greeting.contains("with 2 nodes"), "{}", program.greeting);
+    assert!(program.greeting.contains("with 2 made-up nodes"), "{}", program.greeting);
     assert!(program.kubeconfig().exists());
     let nodes = program.get("/api/v1/nodes");
     assert!(nodes.contains("\"node-2\"") && !nodes.contains("\"node-3\""), "{nodes}");

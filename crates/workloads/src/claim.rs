@@ -92,7 +92,7 @@ pub(crate) fn adopters<O: Managed, K>(
         matches!(selector, Ok(Some(selector)) if selector.matches(&labels))
     };
     let owners = owners.in_namespace(head.namespace().unwrap_or_default());
-    // One that does not decode is told of by its own runs.
+    // An object that does not decode is reported by its own runs.
     let wanting = owners.iter().filter(|owner| owner.get().is_ok_and(|owner| is_match(&owner)));
     wanting.map(|owner| owner.key().clone()).collect()
 }

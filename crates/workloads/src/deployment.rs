@@ -30,7 +30,7 @@ use crate::objects::{Deployment, Pod, ReplicaSet};
 use crate::replica_set::indexed;
 use rollout::Rollout;
 
-/// Makes deployments true.
+/// Reconciles deployments.
 pub(crate) struct Deployments {
     sets: Lister<ReplicaSet>,
     pods: Lister<Pod>,

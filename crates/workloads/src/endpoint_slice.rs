@@ -59,7 +59,7 @@ pub(crate) fn build(
 /// The services that select a pod.
 fn services_of(services: &Lister<Service>, pod: &Cached<Pod>) -> Vec<ObjectKey> {
     let services = services.in_namespace(pod.head().namespace().unwrap_or_default());
-    // One that does not decode is told of by its own runs.
+    // A service that does not decode is reported by its own runs.
     let selecting =
         services.iter().filter(|one| one.get().is_ok_and(|service| selects(&service, pod)));
     selecting.map(|service| service.key().clone()).collect()

@@ -42,7 +42,7 @@ use verdict::{COMPLETE, FAILED};
 /// The controller that a job names if it is to be run by kube-controller-manager.
 const MANAGED_BY: &str = "kubernetes.io/job-controller";
 
-/// Makes jobs true.
+/// Reconciles jobs.
 pub(crate) struct Jobs {
     pods: Lister<Pod>,
     clock: Clock,

@@ -41,6 +41,7 @@
 //!   cordoned and drained.
 //! - Services with a selector: endpoint slices, with ports by name and number, conditions, nodes
 //!   and zones.
+//! - Disruption budgets: how many of their pods may be evicted, so that `kubectl drain` waits.
 //!
 //! Names, labels, annotations, owner references and statuses end as those of
 //! kube-controller-manager do, which the tests compare. Only the hash in the name of a replica set
@@ -60,7 +61,7 @@
 //! # Reading order of the source
 //!
 //! `workloads` (the face), `objects` (what is read and written), `deployment`, `replica_set`,
-//! `stateful_set`, `job`, `endpoint_slice`, `scheduler`, `kubelet` (one controller each, decisions in
+//! `stateful_set`, `job`, `endpoint_slice`, `disruption`, `scheduler`, `kubelet` (one controller each, decisions in
 //! files of their own below them), `nodes`, `addresses` (what is made up), `claim` (whose object is
 //! it), `pod`, `clock` (what they share).
 
@@ -70,6 +71,7 @@ mod addresses;
 mod claim;
 mod clock;
 mod deployment;
+mod disruption;
 mod endpoint_slice;
 mod job;
 mod kubelet;

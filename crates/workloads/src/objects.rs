@@ -1,5 +1,5 @@
 //! Deployments, replica sets and pods, with the fields that the controllers read or write; below
-//! them stateful sets, jobs, nodes and services.
+//! them stateful sets, jobs, nodes, services and disruption budgets.
 //!
 //! The types of `k8s-openapi` have all fields, but other ones in each version of Kubernetes, and
 //! which version that is, is for the program to choose. These are the same for all. Templates and
@@ -7,6 +7,7 @@
 //! does not have is not touched: writes are patches of what was changed, and reads through these
 //! types share the informers of those who read whole objects.
 
+mod disruption;
 mod job;
 mod node;
 mod resource;
@@ -23,6 +24,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub(crate) use disruption::{DisruptionBudget, DisruptionBudgetSpec, DisruptionBudgetStatus};
 #[cfg(test)]
 pub(crate) use job::Uncounted;
 pub(crate) use job::{Job, JobStatus};
@@ -236,6 +238,31 @@ pub(crate) struct Address {
 pub(crate) struct Binding {
     pub(crate) metadata: ObjectMeta,
     pub(crate) target: Value,
+}
+
+/// Which way a share of pods is rounded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Round {
+    Up,
+    Down,
+}
+
+impl Amount {
+    /// How many of `total` pods it is. A text that is not a percentage is none.
+    pub(crate) fn of(&self, total: i32, round: Round) -> i32 {
+        let text = match self {
+            Self::Number(number) => return (*number).max(0),
+            Self::Text(text) => text,
+        };
+        let percent: i32 =
+            text.strip_suffix('%').and_then(|number| number.parse().ok()).unwrap_or(0);
+        let hundredfold = i64::from(total) * i64::from(percent.max(0));
+        let part = match round {
+            Round::Up => (hundredfold + 99) / 100,
+            Round::Down => hundredfold / 100,
+        };
+        i32::try_from(part).unwrap_or(i32::MAX)
+    }
 }
 
 resource!(Deployment, NamespaceResourceScope, "apps", "v1", "Deployment", "deployments");

@@ -26,7 +26,7 @@ use crate::pod::{from_template, is_active};
 /// Pods that one run makes or deletes at most, so that others get their turn: as upstream.
 const BURST: usize = 500;
 
-/// Makes replica sets true.
+/// Reconciles replica sets.
 pub(crate) struct ReplicaSets {
     pods: Lister<Pod>,
     clock: Clock,

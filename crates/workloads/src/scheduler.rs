@@ -64,7 +64,7 @@ pub(crate) fn build(
 /// Pods without a node: a change of a node may be what they wait for.
 fn waiting_pods(pods: &Lister<Pod>) -> Vec<ObjectKey> {
     let pods = pods.list();
-    // One that does not decode is told of by its own runs.
+    // A pod that does not decode is reported by its own runs.
     let waiting = pods.iter().filter(|pod| pod.get().is_ok_and(|pod| node(&pod).is_none()));
     waiting.map(|pod| pod.key().clone()).collect()
 }

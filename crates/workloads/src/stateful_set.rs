@@ -32,7 +32,7 @@ use crate::replica_set::indexed;
 use members::is_member;
 use update::Update;
 
-/// Makes stateful sets true.
+/// Reconciles stateful sets.
 pub(crate) struct StatefulSets {
     pods: Lister<Pod>,
     revisions: Lister<ControllerRevision>,

@@ -12,7 +12,8 @@ use crate::addresses::NODES_MAX;
 use crate::clock::Clock;
 use crate::kubelet::Pace;
 use crate::{
-    deployment, endpoint_slice, job, kubelet, nodes, replica_set, scheduler, stateful_set,
+    deployment, disruption, endpoint_slice, job, kubelet, nodes, replica_set, scheduler,
+    stateful_set,
 };
 
 /// How long a pod takes to become ready, unless it is said otherwise: short, but long enough that a
@@ -174,15 +175,17 @@ impl Workloads {
         let stateful_sets = stateful_set::build(factory, workers, clock)?;
         let jobs = job::build(factory, workers, clock)?;
         let slices = endpoint_slice::build(factory, workers, has_nodes)?;
-        let (pods, sets, deployments, stateful_sets, jobs, slices) = tokio::join!(
+        let budgets = disruption::build(factory, workers, clock)?;
+        let (pods, sets, deployments, stateful_sets, jobs, slices, budgets) = tokio::join!(
             pods,
             run_or_stop_all(&sets, &stop),
             run_or_stop_all(&deployments, &stop),
             run_or_stop_all(&stateful_sets, &stop),
             run_or_stop_all(&jobs, &stop),
             run_or_stop_all(&slices, &stop),
+            run_or_stop_all(&budgets, &stop),
         );
-        pods.and(sets).and(deployments).and(stateful_sets).and(jobs).and(slices)?;
+        pods.and(sets).and(deployments).and(stateful_sets).and(jobs).and(slices).and(budgets)?;
         Ok(())
     }
 }

@@ -114,8 +114,10 @@ async fn play(stage: Stage) {
     assert_eq!(available(&blog), Some(3));
 
     // Somebody deletes the Service, and scales the Deployment.
+    let deleted = stage.get::<Service>("blog").await;
     stage.delete::<Service>("blog").await;
-    stage.until::<Service>("blog", "the Service is back", |_| true).await;
+    let is_another = |made: &Service| made.metadata.uid != deleted.metadata.uid;
+    stage.until("blog", "the Service is back", is_another).await;
     let by_hand: Deployment = stage.patch("blog", json!({"spec": {"replicas": 5}})).await;
     let is_repaired = |made: &Deployment| {
         made.metadata.generation > by_hand.metadata.generation && common::replicas(made) == Some(3)

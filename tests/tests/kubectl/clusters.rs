@@ -9,10 +9,10 @@ use windlass_apiserver::{ApiServer, Authorization, User};
 use windlass_testkit::{CLEANUP_CONTROLLERS, RealCluster, RealOptions, WORKLOAD_CONTROLLERS};
 use windlass_workloads::{Workloads, WorkloadsError};
 
-/// As many as the drained one needs others.
+/// Enough nodes that the pods of a drained one find room on the others.
 const NODES: u32 = 3;
 
-/// The user of the kubeconfig, who is called as that of the real cluster.
+/// The user of the kubeconfig, with the same name as on the real cluster.
 const ADMIN: &str = "windlass-admin";
 
 /// More controllers of kube-controller-manager that the embedded cluster has.

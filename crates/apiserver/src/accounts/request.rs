@@ -19,8 +19,9 @@ const SECONDS_MIN: i64 = 10 * 60;
 const SECONDS_MAX: i64 = 1 << 32;
 const SECONDS_DEFAULT: i64 = 60 * 60;
 
-/// A pod's token for so many seconds is one that the kubelet mounts. It lasts a year, and only who
-/// still uses it after the time that was asked for is noted: old clients never read it again.
+/// The kubelet asks for this lifetime when it mounts a token into a pod. As upstream, such a token
+/// is valid for a year, because old clients never read the file again; the claim `warnafter` has
+/// the end of the requested lifetime.
 const MOUNTED_SECONDS: i64 = 60 * 60 + 7;
 const MOUNTED_SECONDS_EXTENDED: i64 = 365 * 24 * 60 * 60;
 

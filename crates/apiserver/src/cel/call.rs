@@ -297,13 +297,25 @@ fn expression(
     })
 }
 
+/// What it costs to compile a pattern, besides its length.
+const COMPILE_COST: u64 = 1_000;
+
+/// How large a compiled pattern may be.
+const PATTERN_BYTES_MAX: usize = 1 << 20;
+
+/// How many compiled patterns are kept during an evaluation.
+const PATTERNS_MAX: usize = 16;
+
 fn compiled(run: &mut Evaluation, pattern: &Arc<str>) -> Result<Arc<Pattern>, Stop> {
     if let Some(compiled) = run.patterns.get(pattern) {
         return Ok(compiled.clone());
     }
-    // Compiling takes far longer than matching.
-    run.charge(pattern.len() as u64)?;
-    let compiled = Pattern::new(pattern)
+    // Compiling takes far longer than matching, and a rule can make up any number of patterns.
+    run.charge(COMPILE_COST + pattern.len() as u64)?;
+    if run.patterns.len() >= PATTERNS_MAX {
+        run.patterns.clear();
+    }
+    let compiled = Pattern::with_limit(pattern, PATTERN_BYTES_MAX)
         .map_err(|why| Stop::error(format!("error parsing regexp: {why}: `{pattern}`")))?;
     let compiled = Arc::new(compiled);
     run.patterns.insert(pattern.clone(), compiled.clone());

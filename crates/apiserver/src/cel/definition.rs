@@ -31,7 +31,8 @@ struct Place<'a> {
     path: &'a str,
     /// Whether values here are resources.
     root: bool,
-    /// The list further up whose items have no past.
+    /// The path of the nearest enclosing list whose items cannot be correlated with old ones (it is
+    /// not of the type `map`), so that rules below it cannot use `oldSelf`.
     uncorrelated: Option<&'a str>,
 }
 

@@ -1,7 +1,7 @@
-//! The functions of `kube-cel` and `cel`, called with values that are there already.
+//! Calls the functions of `kube-cel` and `cel` with values that are evaluated already.
 //!
-//! Both crates take arguments as expressions and look them up in a context, so that a call is an
-//! expression of variables, made for it.
+//! Both crates take arguments as expressions. So a call binds each value to a variable, and
+//! evaluates a call expression whose arguments are these variables.
 
 use std::sync::LazyLock;
 

@@ -1,11 +1,14 @@
 //! From the text of an expression to its tree, by the parser of the `cel` crate.
 //!
-//! Around that parser stand a few guards. It recurses once for each operator, so it runs on a stack
-//! of its own, and what comes out deeper than [`DEPTH_MAX`] is refused. It visits what stands
-//! behind `!!` and `--` twice (and negates it), so that [`Source`] has blanks for such pairs, and
-//! marks for texts that it would not understand.
-//! It keeps the places of nodes only for sources that do not parse, so that [`places`] appends a
-//! character that no token has and reads them from the error.
+//! The parser has limitations that this file works around:
+//!
+//! - It recurses once for each operator, so it runs on a thread with a large stack. Trees that are
+//!   deeper than [`DEPTH_MAX`] are refused.
+//! - It visits the operand of `!!` and `--` twice, and negates it. [`Source`] replaces such pairs
+//!   by blanks.
+//! - It does not understand all string literals. [`Source`] replaces those by placeholders.
+//! - It returns the positions of nodes only with an error. [`places`] appends an invalid character
+//!   to the source, and reads the positions from the error.
 
 use std::sync::Arc;
 
@@ -24,8 +27,8 @@ use super::value::Val;
 const DEPTH_MAX: u16 = 250;
 /// The longest expression. cel-go takes ten times as much.
 const LENGTH_MAX: usize = 10_000;
-/// For a parser without limit to the operators in a row. It is address space, of which only what is
-/// used is taken.
+/// The stack of the parser thread. It is large because the parser recurses once for each operator
+/// of an expression. It is address space: only the pages that are used take memory.
 const STACK: usize = 512 << 20;
 
 /// Names that the language keeps for itself.

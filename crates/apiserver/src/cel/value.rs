@@ -93,6 +93,10 @@ impl Key {
     }
 }
 
+/// Where counting the weight of a value ends: beyond what an expression may cost, as a tenth of the
+/// weight is charged.
+const WEIGHT_MAX: u64 = 20_000_000;
+
 impl Val {
     pub(super) fn text(text: &str) -> Self {
         Self::String(text.into())
@@ -116,20 +120,37 @@ impl Val {
         size as u64
     }
 
-    /// The same with everything inside, as a measure of what looking at it costs.
+    /// The same with everything inside, as a measure of what looking at it costs: at most
+    /// [`WEIGHT_MAX`]. Values share their parts, so a small one may weigh more than can be counted.
     pub(super) fn weight(&self) -> u64 {
-        match self {
-            Self::List(list) => list.items.iter().map(Self::weight).sum::<u64>() + 1,
-            Self::Map(map) => {
-                map.iter().map(|(k, v)| k.value().weight() + v.weight()).sum::<u64>() + 1
-            }
+        let mut left = WEIGHT_MAX;
+        self.weigh(&mut left);
+        WEIGHT_MAX - left
+    }
+
+    /// Takes the weight from what is `left`, and stops when nothing is.
+    fn weigh(&self, left: &mut u64) {
+        if *left == 0 {
+            return;
+        }
+        let own = match self {
+            Self::List(_) | Self::Map(_) | Self::Optional(Some(_)) => 1,
             Self::Object(object) => {
-                object.fields.iter().map(|(k, v)| k.len() as u64 + v.weight()).sum::<u64>()
-                    + object.hidden.len() as u64
-                    + 1
+                let names: usize = object.fields.keys().map(|name| name.len()).sum();
+                (names + object.hidden.len() + 1) as u64
             }
-            Self::Optional(Some(value)) => value.weight() + 1,
             other => other.size() + 1,
+        };
+        *left = left.saturating_sub(own);
+        match self {
+            Self::List(list) => list.items.iter().for_each(|item| item.weigh(left)),
+            Self::Map(map) => map.iter().for_each(|(key, value)| {
+                key.value().weigh(left);
+                value.weigh(left);
+            }),
+            Self::Object(object) => object.fields.iter().for_each(|(_, value)| value.weigh(left)),
+            Self::Optional(Some(value)) => value.weigh(left),
+            _ => {}
         }
     }
 

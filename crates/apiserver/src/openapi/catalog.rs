@@ -57,7 +57,7 @@ impl Catalog {
         Some(schema)
     }
 
-    /// A parameter by its name; that of patches is another one in one case.
+    /// A query or path parameter, by its name in the file.
     pub(super) fn parameter(&self, name: &str) -> Value {
         value(self.parameters.get(name).expect("a parameter of an operation must be in the file"))
     }

@@ -1,6 +1,6 @@
 //! Answers in protobuf, for clients that ask for nothing else.
 //!
-//! Handlers answer in JSON, and the last step on the way out turns that over: an object, a list or
+//! Handlers answer in JSON. This last step converts the response to protobuf: an object, a list or
 //! a Status as a whole, a watch event by event.
 
 use bytes::Bytes;
@@ -20,7 +20,8 @@ use crate::reply;
 /// The media type of a watch.
 const STREAM_TYPE: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 
-/// The same answer in protobuf, if it is JSON and what it says has a message.
+/// Converts a response to protobuf. Responses that are not JSON, or whose kind has no protobuf
+/// message, are returned unchanged.
 pub(crate) fn turned(
     response: Response<Body>,
     taken: ProtobufAlone,

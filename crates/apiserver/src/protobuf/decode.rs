@@ -261,8 +261,7 @@ impl<'a> Decoding<'a> {
     }
 }
 
-/// Whether JSON leaves it out if it is told to leave out what is empty. Go takes no struct for
-/// empty.
+/// Whether `omitempty` drops the value from Go's JSON. A struct is never empty in this sense.
 fn is_zero(value: &Value) -> bool {
     match value {
         Value::Bool(set) => !set,

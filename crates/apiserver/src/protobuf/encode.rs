@@ -1,5 +1,6 @@
-//! From JSON to a message, byte by byte as Go writes the same struct: fields in the order of their
-//! numbers, keys in theirs, and what is no pointer also where it is empty.
+//! Encodes JSON as a message, byte for byte as Go encodes the same struct: fields are in the order
+//! of their numbers, map keys are sorted, and fields that are not pointers are written even if they
+//! are empty.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;

@@ -113,7 +113,7 @@ impl<'a> Unknown<'a> {
 const UNKNOWN_FIELDS: &[&str] = &["TypeMeta", "Raw", "ContentEncoding", "ContentType"];
 
 impl TypeMeta {
-    /// This, with what is empty taken from another one. A version is never of another kind's group.
+    /// Fills empty fields from `expected`.
     fn or(mut self, expected: &Self) -> Self {
         if self.kind.is_empty() {
             self.kind.clone_from(&expected.kind);

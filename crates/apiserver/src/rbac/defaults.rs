@@ -14,8 +14,8 @@ use crate::state::State;
 const DEFAULTS: &str = include_str!("defaults.jsonl");
 
 impl State {
-    /// Stores the default roles and bindings. They are valid and complete but for what `mark` adds,
-    /// so they take the short way.
+    /// Stores the default roles and bindings. They are valid and complete, except for what
+    /// `mark` adds, so they are stored without admission and validation.
     pub(crate) fn create_default_roles(&mut self) {
         let now = self.clock.now();
         for (plural, mut object) in recorded() {

@@ -5,7 +5,10 @@
 //! character, and a class knows no operators. What is still not understood is an error, never a
 //! pattern that matches something else.
 
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
+
+/// How large a compiled pattern may be: the default of the `regex` crate.
+const SIZE_MAX: usize = 10 * (1 << 20);
 
 /// A compiled pattern and the text it came from, which stands in messages.
 #[derive(Debug)]
@@ -17,7 +20,12 @@ pub(crate) struct Pattern {
 impl Pattern {
     /// Compiles; the error is one line.
     pub(crate) fn new(text: &str) -> Result<Self, String> {
-        match Regex::new(&translate(text)) {
+        Self::with_limit(text, SIZE_MAX)
+    }
+
+    /// The same, for a pattern that may take so many bytes when it is compiled.
+    pub(crate) fn with_limit(text: &str, bytes: usize) -> Result<Self, String> {
+        match RegexBuilder::new(&translate(text)).size_limit(bytes).build() {
             Ok(regex) => Ok(Self { text: text.to_owned(), regex }),
             Err(error) => {
                 let text = error.to_string();

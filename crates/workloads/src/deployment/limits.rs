@@ -1,6 +1,6 @@
 //! How far a rollout may go at once: surge and unavailability, as numbers.
 
-use crate::objects::{Amount, Deployment};
+use crate::objects::{Amount, Deployment, Round};
 
 /// The bounds of a deployment, in pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,28 +41,12 @@ impl Limits {
     }
 }
 
-#[derive(Clone, Copy)]
-enum Round {
-    Up,
-    Down,
-}
-
-/// A number, or a percentage of `total`. What is absent is a quarter, as the API defaults it; what
-/// is neither is none.
+/// What is absent is a quarter, as the API defaults it.
 fn resolve(value: Option<&Amount>, total: i32, round: Round) -> i32 {
-    let percent = match value {
-        Some(Amount::Number(number)) => return (*number).max(0),
-        Some(Amount::Text(text)) => {
-            text.strip_suffix('%').and_then(|number| number.parse().ok()).unwrap_or(0)
-        }
-        None => 25,
-    };
-    let hundredfold = i64::from(total) * i64::from(i32::max(percent, 0));
-    let part = match round {
-        Round::Up => (hundredfold + 99) / 100,
-        Round::Down => hundredfold / 100,
-    };
-    i32::try_from(part).unwrap_or(i32::MAX)
+    match value {
+        Some(amount) => amount.of(total, round),
+        None => Amount::Text("25%".to_owned()).of(total, round),
+    }
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ fn surplus(job: &Job, active: &[Arc<Pod>], excess: usize) -> Vec<Arc<Pod>> {
     let mut rest = active.to_vec();
     if job.is_indexed() && !job.is_suspended() {
         let mut taken = std::collections::BTreeSet::new();
-        // The last of the ranking is the one that is missed most.
+        // The ranking begins with the pod to delete first. Reversed, each index keeps its best pod.
         let mut ranked = to_delete(rest, active.len());
         ranked.reverse();
         rest = Vec::new();

@@ -30,13 +30,13 @@ pub(super) fn track(pod: &mut Pod) {
     }
 }
 
-/// Lets the pod go, if it is there.
+/// Removes the tracking finalizer from the pod, if the pod still exists.
 ///
 /// # Errors
 /// If the server refuses it.
 pub(super) async fn untrack(cx: &RunContext, pod: &Pod) -> Result<(), Error> {
     let key = ObjectKey::namespaced(&pod.namespace().unwrap_or_default(), &pod.name_any());
-    // The kubelet writes it as well, so not by the version that we know.
+    // The kubelet writes the pod, too, so the cached resource version may be old.
     let uid = pod.uid();
     cx.live::<Pod>()
         .modify(&key, |live| {

@@ -74,7 +74,7 @@ fn fill(set: &StatefulSet, members: &Members, now: Timestamp, steps: &mut Vec<St
 /// Pods that are too many. Returns whether what comes after them may begin.
 fn shrink(set: &StatefulSet, members: &Members, now: Timestamp, steps: &mut Vec<Step>) -> bool {
     let is_unavailable = |pod: &&Arc<Pod>| !is_available(set, pod, now);
-    // One that serves nobody may go, unless another one with a lower ordinal does not either.
+    // An unavailable pod is deleted only if no surplus pod with a lower ordinal is unavailable.
     let lowest_unavailable = members.surplus.iter().rev().find(is_unavailable);
     for pod in &members.surplus {
         if set.is_parallel() {

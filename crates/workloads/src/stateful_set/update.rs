@@ -211,7 +211,7 @@ impl<'a> Update<'a> {
 
     async fn create_claim(&self, claim: &Claim, pod: &str) -> Result<(), Error> {
         let mut made = claim.clone();
-        // It may be that no pod of this name is there yet, so this cannot be the pod's.
+        // The pod does not exist yet, so only the set can be the owner.
         if self.set.spec.persistent_volume_claim_retention_policy.deletes_with_set() {
             made.metadata.owner_references =
                 Some(vec![windlass::reconciler::owner_reference(self.set)?]);

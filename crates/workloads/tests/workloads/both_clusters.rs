@@ -14,7 +14,8 @@ use windlass_testkit::{CLEANUP_CONTROLLERS, RealCluster, RealOptions, WORKLOAD_C
 use crate::support::{Stage, cases};
 
 /// Controllers that we have as well, besides those that make pods.
-const MORE_CONTROLLERS: [&str; 3] = [
+const MORE_CONTROLLERS: [&str; 4] = [
+    "disruption-controller",
     "endpointslice-controller",
     "persistentvolumeclaim-protection-controller",
     "ttl-after-finished-controller",

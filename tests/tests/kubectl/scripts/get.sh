@@ -110,8 +110,6 @@ kubectl auth can-i create pods --as=nobody
 
 kubectl version -o json | grep minor | tail -1
 
-kubectl logs deployment/shop 2>&1 | wc -l
-
 kubectl delete pods --all --wait=false | wc -l
 
 kubectl delete crd lamps.get.windlass.dev

@@ -48,6 +48,10 @@ impl Walk {
     }
 
     fn node<'a>(&mut self, node: &'a Node, values: Vec<&'a Value>) -> Found<'a> {
+        // A step that finds nothing has looked at all of them, too.
+        if !self.spend(values.len()) {
+            return Ok(Vec::new());
+        }
         match node {
             Node::Constant(text) if text.is_string() => Ok(vec![text]),
             Node::Constant(number) => Ok(vec![number; values.len()]),

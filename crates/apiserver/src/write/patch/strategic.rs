@@ -41,7 +41,8 @@ pub(super) enum Refusal {
     ListOfLists,
     /// It does not fit the object or its type. The real server calls that an internal error.
     Misfit(String),
-    /// What brings a handler of the real server down; it survives that, and so do we.
+    /// The handler of the real server panics on this patch, and closes the connection. We answer
+    /// 500.
     Panic,
 }
 

@@ -51,6 +51,10 @@ macro_rules! with_all_cases {
             service_knows_its_pods,
             service_without_pods_has_an_empty_slice,
             headless_service_knows_names,
+            budget_lets_pods_go_one_after_the_other,
+            budget_by_percent_follows_the_scale,
+            budget_without_pods_allows_nothing,
+            budget_of_a_stateful_set,
         }
     };
 }

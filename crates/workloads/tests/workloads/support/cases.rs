@@ -1,6 +1,7 @@
 //! What workloads do, told once for both clusters: each case plays in a namespace of its own, and
 //! ends at rest.
 
+mod disruptions;
 mod jobs;
 mod services;
 mod stateful_sets;
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::watcher::{Watcher, is_active, is_available};
 use super::{DEPLOYMENTS, PODS, REPLICA_SETS, Stage};
+pub(crate) use disruptions::*;
 pub(crate) use jobs::*;
 pub(crate) use services::*;
 pub(crate) use stateful_sets::*;

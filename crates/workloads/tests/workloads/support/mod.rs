@@ -8,9 +8,11 @@ pub(crate) mod watcher;
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use kube::api::{
-    Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
+    Api, ApiResource, DeleteParams, DynamicObject, EvictParams, ListParams, Patch, PatchParams,
+    PostParams,
 };
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -95,6 +97,12 @@ impl Stage {
     pub(crate) async fn delete(&self, kind: &Kind, name: &str) {
         let deleted = self.api(kind).delete(name, &DeleteParams::background()).await;
         deleted.expect("it is deleted");
+    }
+
+    /// Evicts a pod.
+    pub(crate) async fn evict(&self, name: &str, how: &EvictParams) -> Result<(), kube::Error> {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
+        pods.evict(name, how).await.map(drop)
     }
 
     /// All objects of a kind, as JSON.
@@ -246,6 +254,8 @@ pub(crate) const JOBS: &Kind = &Kind { group: "batch", name: "Job", plural: "job
 pub(crate) const SERVICES: &Kind = &Kind { group: "", name: "Service", plural: "services" };
 pub(crate) const SLICES: &Kind =
     &Kind { group: "discovery.k8s.io", name: "EndpointSlice", plural: "endpointslices" };
+pub(crate) const BUDGETS: &Kind =
+    &Kind { group: "policy", name: "PodDisruptionBudget", plural: "poddisruptionbudgets" };
 pub(crate) const PODS: &Kind = &Kind { group: "", name: "Pod", plural: "pods" };
 
 impl Kind {

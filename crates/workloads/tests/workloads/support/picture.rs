@@ -4,6 +4,7 @@
 //! What hashes and uids stand for is checked on the way: that they are the same where they have to
 //! be.
 
+mod budget;
 mod job;
 mod slice;
 mod stateful_set;
@@ -11,9 +12,10 @@ mod stateful_set;
 use serde_json::{Map, Value, json};
 
 use super::{
-    CLAIMS, DEPLOYMENTS, JOBS, PODS, REPLICA_SETS, REVISIONS, SERVICES, SLICES, STATEFUL_SETS,
-    Stage,
+    BUDGETS, CLAIMS, DEPLOYMENTS, JOBS, PODS, REPLICA_SETS, REVISIONS, SERVICES, SLICES,
+    STATEFUL_SETS, Stage,
 };
+use budget::budget_picture;
 use job::job_picture;
 use slice::slice_picture;
 use stateful_set::{claim_picture, revision_picture, set_picture as stateful_picture};
@@ -31,7 +33,7 @@ impl Stage {
         let pods = self.list(PODS).await;
         let services = self.list(SERVICES).await;
         let (revisions, claims) = (self.list(REVISIONS).await, self.list(CLAIMS).await);
-        let slices = self.list(SLICES).await;
+        let (slices, budgets) = (self.list(SLICES).await, self.list(BUDGETS).await);
         let owners = [&sets[..], &stateful[..], &jobs[..]].concat();
         let claim_owners = [&stateful[..], &pods[..]].concat();
         json!({
@@ -41,6 +43,7 @@ impl Stage {
             "revisions": sorted(&revisions, |one| revision_picture(one, &stateful)),
             "claims": sorted(&claims, |claim| claim_picture(claim, &claim_owners)),
             "jobs": sorted(&jobs, job_picture),
+            "budgets": sorted(&budgets, budget_picture),
             "slices": sorted(&slices, |slice| slice_picture(slice, &services, &pods)),
             "pods": sorted(&pods, |pod| pod_picture(pod, &owners)),
         })

@@ -134,7 +134,7 @@ fn merge_maps(
             continue;
         }
         let value = identity(fields.get(key).ok_or_else(|| Refusal::no_key(fields, key))?);
-        // A key that cannot be compared is compared with itself in the end.
+        // Go panics when it compares two merge keys that are maps or lists.
         if value.is_none() {
             return Err(Refusal::Panic);
         }
@@ -232,7 +232,8 @@ fn deletions_last(list: Vec<Value>) -> Vec<Value> {
     others
 }
 
-/// Go looks for every item, and stumbles over what is no map on its way.
+/// Go searches the patch list for every merged item, and fails at the first entry that is not a
+/// map, unless it finds the item before that.
 fn check_search(merged: &[Value], wanted: &[Value], ranks: &Ranks<'_>) -> Result<(), Refusal> {
     let Some(odd) = wanted.iter().position(|item| !item.is_object()) else { return Ok(()) };
     if merged.iter().any(|item| ranks.of(item).is_none_or(|rank| rank > odd)) {

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::golang::identity;
 
-/// Lists up to this length are sorted by insertion, as Go does. It shows only where items have no
-/// rank, since Go's comparison is none then.
+/// Go's `sort` uses insertion sort up to this length, and so do we. The algorithm only matters if
+/// an item has no rank: Go's comparison is not a strict order then.
 const SORTED_BY_INSERTION: usize = 20;
 
 /// The places of items in a list, by their key or, if that is empty, by their value.
