@@ -1,5 +1,5 @@
-//! What client-go and controller-runtime do on the embedded server and on a real one: the program of
-//! `tests/clients-go` prints the same lines.
+//! What client-go and controller-runtime do on the embedded server and on a real one: the program
+//! of `tests/clients-go` prints the same lines.
 //!
 //! It needs Go, so it runs with the tests on a real control plane.
 

@@ -1,6 +1,6 @@
-//! kubectl on the embedded server and on a real one: what it makes of their `OpenAPI` documents must
-//! be the same. It runs the kubectl of the machine, if there is one, and the one that belongs to the
-//! real server.
+//! kubectl on the embedded server and on a real one: what it makes of their `OpenAPI` documents
+//! must be the same. It runs the kubectl of the machine, if there is one, and the one that belongs
+//! to the real server.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

@@ -1,9 +1,9 @@
 //! Rules in CEL, the `x-kubernetes-validations` of custom resources.
 //!
-//! A rule is compiled when its definition is accepted: parsed (`parse`, by the `cel` crate), checked
-//! against the types of its schema (`check`, `types`, `declarations`, `binding`), and kept as a tree
-//! (`ast`). On a write it is evaluated (`eval`, `call`, `convert`) on the values of the object
-//! (`value`); the functions of the Kubernetes libraries are those of `kube-cel` (`library`).
+//! A rule is compiled when its definition is accepted: parsed (`parse`, by the `cel` crate),
+//! checked against the types of its schema (`check`, `types`, `declarations`, `binding`), and kept
+//! as a tree (`ast`). On a write it is evaluated (`eval`, `call`, `convert`) on the values of the
+//! object (`value`); the functions of the Kubernetes libraries are those of `kube-cel` (`library`).
 //! [`Rules`] stand beside the schema, place by place.
 //!
 //! Evaluation counts what it costs, and ends with an error when it costs too much: for one

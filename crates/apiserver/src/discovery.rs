@@ -256,7 +256,8 @@ mod tests {
     use super::*;
     use crate::kinds::{Rules, Scale};
 
-    /// What kube-apiserver v1.36.3 answered, by path: without what this server does not have, and with the two custom kinds of [`registry`].
+    /// What kube-apiserver v1.36.3 answered, by path: without what this server does not have, and
+    /// with the two custom kinds of [`registry`].
     fn observed() -> Map<String, Value> {
         serde_json::from_str(include_str!("discovery/observed.json"))
             .expect("the observations must be JSON")

@@ -91,7 +91,8 @@ impl ServerOptions {
     }
 }
 
-/// Without randomness there are no secrets either, so the machine's lack of it is not an error here.
+/// Without randomness there are no secrets either, so the machine's lack of it is not an error
+/// here.
 fn random_seed() -> u64 {
     let random: Result<rand::Random<[u8; 8]>, _> = rand::generate(&rand::SystemRandom::new());
     random.map_or(0, |random| u64::from_be_bytes(random.expose()))

@@ -31,7 +31,8 @@ pub struct Tls {
 pub struct TlsError(String);
 
 impl Tls {
-    /// Makes an authority, and a certificate for `localhost`, the loopback addresses, and `address`.
+    /// Makes an authority, and a certificate for `localhost`, the loopback addresses, and
+    /// `address`.
     ///
     /// # Errors
     /// If this machine cannot make keys.

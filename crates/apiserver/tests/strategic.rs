@@ -1,5 +1,5 @@
-//! Strategic merge patches at random: no panic, objects that stay what they are, and a patch that is
-//! computed as kubectl computes it makes of one object the other.
+//! Strategic merge patches at random: no panic, objects that stay what they are, and a patch that
+//! is computed as kubectl computes it makes of one object the other.
 
 mod support;
 

@@ -62,8 +62,8 @@ impl Builder {
     }
 
     /// The bearer token that the controllers, [`Cluster::client`] and the kubeconfig show. The
-    /// [server](Self::server) has to know it, and to allow its user everything. Default: none, which
-    /// is enough for a server without tokens.
+    /// [server](Self::server) has to know it, and to allow its user everything. Default: none,
+    /// which is enough for a server without tokens.
     pub fn token(self, token: impl Into<String>) -> Self {
         Self { token: Some(token.into()), ..self }
     }

@@ -26,8 +26,8 @@
 //! does not wait for rollouts. What the server and the workloads do, and do not, is told by
 //! `docs/APISERVER.md` and by the documentation of [`windlass_workloads`].
 //!
-//! The feature `program`, on by default, is for the program of the same name. Libraries turn it off,
-//! because it chooses a version of Kubernetes' types.
+//! The feature `program`, on by default, is for the program of the same name. Libraries turn it
+//! off, because it chooses a version of Kubernetes' types.
 //!
 //! Reading order: `cluster` (the handle), `builder` (its settings), `credentials` (who the
 //! controllers are to the server).

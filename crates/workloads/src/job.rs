@@ -7,8 +7,8 @@
 //! [`backoff`], [`demand`] (how many pods are missing), [`pods`] (what is made), [`count`] (who is
 //! counted), [`condition`], [`run`] (the run that puts them together).
 //!
-//! Not done: `podFailurePolicy`, `successPolicy` and `backoffLimitPerIndex`; a job that has one gets
-//! an event that says so.
+//! Not done: `podFailurePolicy`, `successPolicy` and `backoffLimitPerIndex`; a job that has one
+//! gets an event that says so.
 
 mod backoff;
 mod condition;

@@ -1,6 +1,6 @@
-//! Deployments make replica sets, replica sets, stateful sets and jobs make pods, pods become ready,
-//! and services know where they are: what kube-controller-manager, the scheduler and the nodes do on
-//! a real cluster, for one that has none of them.
+//! Deployments make replica sets, replica sets, stateful sets and jobs make pods, pods become
+//! ready, and services know where they are: what kube-controller-manager, the scheduler and the
+//! nodes do on a real cluster, for one that has none of them.
 //!
 //! It is for the embedded API server of Windlass, which stores workloads and does nothing with
 //! them: for demos, and for tests of controllers that own a Deployment or wait for pods. The
@@ -33,10 +33,10 @@
 //! - Jobs: completions, parallelism, indexes, retries with a growing delay up to `backoffLimit`,
 //!   `suspend`, `activeDeadlineSeconds`, `ttlSecondsAfterFinished`; every pod counted once, by
 //!   upstream's finalizer.
-//! - Pods: put on the node with the fewest pods that fits (cordons, taints, `nodeSelector`, required
-//!   node affinity), running and ready after a delay, with an address of their own, and gone as soon
-//!   as their deletion was asked for. Those that are not to run for ever end after a while, and
-//!   succeed; annotations on them say otherwise, see [`Workloads::run_time`].
+//! - Pods: put on the node with the fewest pods that fits (cordons, taints, `nodeSelector`,
+//!   required node affinity), running and ready after a delay, with an address of their own, and
+//!   gone as soon as their deletion was asked for. Those that are not to run for ever end after a
+//!   while, and succeed; annotations on them say otherwise, see [`Workloads::run_time`].
 //! - Nodes, if [asked for](Workloads::nodes): objects that say that they are ready, and can be
 //!   cordoned and drained.
 //! - Services with a selector: endpoint slices, with ports by name and number, conditions, nodes
@@ -53,17 +53,17 @@
 //! constraints, priorities and preemption are ignored, and a node that is deleted keeps its pods.
 //! No probes, init containers, volumes or images, and no grace period on deletion. Claims stay
 //! pending. Of jobs, `podFailurePolicy`, `successPolicy` and `backoffLimitPerIndex` are ignored,
-//! with an event that says so; of stateful sets, `maxUnavailable`, as by default upstream. No daemon
-//! sets, cron jobs, Endpoints (only slices of them) or hints for routing. On a real cluster it would
-//! fight with the controllers there, so do not run it on one; the pods alone, on a control plane
-//! without nodes, are what [`Workloads::pods_only`] is for.
+//! with an event that says so; of stateful sets, `maxUnavailable`, as by default upstream. No
+//! daemon sets, cron jobs, Endpoints (only slices of them) or hints for routing. On a real cluster
+//! it would fight with the controllers there, so do not run it on one; the pods alone, on a control
+//! plane without nodes, are what [`Workloads::pods_only`] is for.
 //!
 //! # Reading order of the source
 //!
 //! `workloads` (the face), `objects` (what is read and written), `deployment`, `replica_set`,
-//! `stateful_set`, `job`, `endpoint_slice`, `disruption`, `scheduler`, `kubelet` (one controller each, decisions in
-//! files of their own below them), `nodes`, `addresses` (what is made up), `claim` (whose object is
-//! it), `pod`, `clock` (what they share).
+//! `stateful_set`, `job`, `endpoint_slice`, `disruption`, `scheduler`, `kubelet` (one controller
+//! each, decisions in files of their own below them), `nodes`, `addresses` (what is made up),
+//! `claim` (whose object is it), `pod`, `clock` (what they share).
 
 #![forbid(unsafe_code)]
 

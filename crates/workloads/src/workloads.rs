@@ -111,8 +111,8 @@ impl Workloads {
     /// How many nodes there are: objects that say that they are ready, called `node-1` and so on,
     /// over which pods are spread. Default: 0, and every pod is put on a node that has no object.
     ///
-    /// With nodes, the factory's client must be allowed to create, list and watch them. There can be
-    /// 2,048.
+    /// With nodes, the factory's client must be allowed to create, list and watch them. There can
+    /// be 2,048.
     pub fn nodes(self, nodes: u32) -> Self {
         Self { nodes, ..self }
     }
@@ -134,8 +134,8 @@ impl Workloads {
         Self { pods_only: true, ..self }
     }
 
-    /// Creates the [nodes](Self::nodes) that are not there yet. [`run`](Self::run) does it, too; this
-    /// is for those who want to see them before.
+    /// Creates the [nodes](Self::nodes) that are not there yet. [`run`](Self::run) does it, too;
+    /// this is for those who want to see them before.
     ///
     /// # Errors
     /// If one cannot be created, or there are too many.

@@ -1,8 +1,8 @@
 //! Rules in CEL: what they refuse on each way to write, and which of them a definition may have.
 //!
-//! Most rules are those of operators that people run: fields that cannot change, one of two, ranges,
-//! lists without doubles. One place at a time is wrong, since the real server goes through the
-//! fields of an object in random order.
+//! Most rules are those of operators that people run: fields that cannot change, one of two,
+//! ranges, lists without doubles. One place at a time is wrong, since the real server goes through
+//! the fields of an object in random order.
 
 use http::Method;
 use serde_json::{Value, json};

@@ -10,10 +10,10 @@
 //! `src/protobuf/messages.txt` says how the same kinds look in protobuf ([`messages`]). It needs no
 //! cluster, and is looked at each time.
 //!
-//! To add a kind, add a line `kind apps/v1 Deployment` to the first file and run
-//! `cargo run -p windlass-apiserver --example kinds -- --kubeconfig FILE --record`. Without
-//! `--record`, the program only compares the files. It needs kubectl and Go. Without `--kubeconfig`,
-//! only the messages are recorded or compared.
+//! To add a kind, add a line `kind apps/v1 Deployment` to the first file and run `cargo run -p
+//! windlass-apiserver --example kinds -- --kubeconfig FILE --record`. Without `--record`, the
+//! program only compares the files. It needs kubectl and Go. Without `--kubeconfig`, only the
+//! messages are recorded or compared.
 
 mod golang;
 mod messages;

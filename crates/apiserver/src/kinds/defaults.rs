@@ -9,9 +9,9 @@
 //!
 //! Not done, because it needs what this server does not have: no node port is allocated; a priority
 //! class other than the two of the system is not looked up; requests of a whole pod are not summed
-//! up; quantities keep their spelling (the real server writes `1000m` as `1`); and what an admission
-//! plugin adds for a controller to take away again (the protection finalizers of volumes and claims,
-//! the not-ready taint of a new node) is left out, because nobody would take it away.
+//! up; quantities keep their spelling (the real server writes `1000m` as `1`); and what an
+//! admission plugin adds for a controller to take away again (the protection finalizers of volumes
+//! and claims, the not-ready taint of a new node) is left out, because nobody would take it away.
 
 mod pod;
 mod quantity;

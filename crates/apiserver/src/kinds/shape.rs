@@ -4,8 +4,8 @@
 //! another type is refused in the words of Go's decoder. Here the structs are data,
 //! `shape/shapes.txt`, recorded from a real server by the example `kinds`; [`table`] reads it,
 //! [`walk`] takes an object through it, and [`text`] and [`time`] are the types that decode
-//! themselves from a text. [`merging`] tells server-side apply how fields merge, [`patching`] strategic
-//! merge patches.
+//! themselves from a text. [`merging`] tells server-side apply how fields merge, [`patching`]
+//! strategic merge patches.
 //!
 //! Places are told in the order in which the object has its fields. The real server does the same,
 //! but has them in the order of the body, and our objects have theirs in the order of the alphabet.
@@ -29,9 +29,9 @@ use super::Kind;
 ///
 /// Fields that the kind does not have are removed, and their paths returned, as in
 /// `spec.containers[0].bogus`. A field that is null is removed as well, and a list or map that is
-/// empty where Go leaves it out then; an item or a value of a map that is null becomes what Go takes
-/// for it, as in `""`. Inside of what has no type nothing
-/// changes. Custom kinds are left alone: they have a schema.
+/// empty where Go leaves it out then; an item or a value of a map that is null becomes what Go
+/// takes for it, as in `""`. Inside of what has no type nothing changes. Custom kinds are left
+/// alone: they have a schema.
 ///
 /// # Errors
 /// What Go's decoder says about the first value of a wrong type. The object is half decoded then.

@@ -4,7 +4,8 @@
 //! where `cargo xtask kube` builds them. Each program is looked for alone: what others fetch has no
 //! kube-controller-manager.
 //!
-//! [`go_program`] finds Go programs of our own, which tests run beside it, and [`kubectl`] a client.
+//! [`go_program`] finds Go programs of our own, which tests run beside it, and [`kubectl`] a
+//! client.
 
 use std::env;
 use std::ffi::OsString;

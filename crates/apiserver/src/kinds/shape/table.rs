@@ -1,8 +1,8 @@
 //! The shapes as they are in memory, read once from `shapes.txt`.
 //!
 //! The head of the file describes it. Everything borrows from its text, and types refer to each
-//! other by name: they go in circles. Where only strategic merge patches are told how a list merges,
-//! server-side apply merges it in the same way.
+//! other by name: they go in circles. Where only strategic merge patches are told how a list
+//! merges, server-side apply merges it in the same way.
 //!
 //! Invariant: kinds, types and the fields of a type are sorted by their names, as the file is.
 

@@ -283,7 +283,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Whether Go leaves a field out of JSON: a list or map that is empty, unless its tag says otherwise.
+/// Whether Go leaves a field out of JSON: a list or map that is empty, unless its tag says
+/// otherwise.
 fn is_left_out(field: &Field, value: &Value) -> bool {
     // No managers at all is how clients say that the managers are to be forgotten.
     if field.always || field.name == "managedFields" {
