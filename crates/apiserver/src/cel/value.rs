@@ -136,7 +136,7 @@ impl Val {
         let own = match self {
             Self::List(_) | Self::Map(_) | Self::Optional(Some(_)) => 1,
             Self::Object(object) => {
-                let names: usize = object.fields.keys().map(|name| name.len()).sum();
+                let names: usize = object.fields.keys().map(String::len).sum();
                 (names + object.hidden.len() + 1) as u64
             }
             other => other.size() + 1,

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::object::Key;
+use crate::object::{Key, Stored};
 use crate::rbac::index::GROUP;
-use crate::selector::label::LabelSelector;
+use crate::selector::object::selects;
 use crate::state::State;
 
 /// Rounds in which aggregated roles are filled. People aggregate in two or three steps; whoever
@@ -47,7 +47,7 @@ impl State {
         let (mut rules, mut seen) = (Vec::new(), BTreeSet::new());
         for selector in selectors(&role) {
             for (other, object) in self.store.objects(kind.storage, "") {
-                if *other != key && selector.matches(&object.labels) {
+                if *other != key && selects(&selector, &labels_of(object)) {
                     for rule in rules_of(&object.value()) {
                         if seen.insert(rule.to_string()) {
                             rules.push(rule);
@@ -71,30 +71,16 @@ fn rules_of(role: &Map<String, Value>) -> Vec<Value> {
     role.get("rules").and_then(Value::as_array).cloned().unwrap_or_default()
 }
 
-/// What an aggregated role selects. A selector that is invalid selects nothing.
-fn selectors(role: &Map<String, Value>) -> Vec<LabelSelector> {
-    let list = role.get("aggregationRule").and_then(|rule| rule.get("clusterRoleSelectors"));
-    let list = list.and_then(Value::as_array).into_iter().flatten();
-    list.filter_map(|selector| LabelSelector::parse(&written(selector)).ok()).collect()
+fn labels_of(role: &Stored) -> Value {
+    let labels = role.labels.iter();
+    labels
+        .map(|(key, value)| (key.to_string(), Value::from(&**value)))
+        .collect::<Map<_, _>>()
+        .into()
 }
 
-/// A selector as a query writes it: `a=b,c in (d,e),!f`.
-fn written(selector: &Value) -> String {
-    let mut terms = Vec::new();
-    for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
-        terms.push(format!("{key}={}", value.as_str().unwrap_or_default()));
-    }
-    for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
-        let key = expression["key"].as_str().unwrap_or_default();
-        let values = expression["values"].as_array().into_iter().flatten();
-        let values: Vec<&str> = values.filter_map(Value::as_str).collect();
-        let values = values.join(",");
-        terms.push(match expression["operator"].as_str() {
-            Some("In") => format!("{key} in ({values})"),
-            Some("NotIn") => format!("{key} notin ({values})"),
-            Some("DoesNotExist") => format!("!{key}"),
-            _ => key.to_owned(),
-        });
-    }
-    terms.join(",")
+/// What an aggregated role selects. A selector that is invalid selects nothing.
+fn selectors(role: &Map<String, Value>) -> Vec<Value> {
+    let list = role.get("aggregationRule").and_then(|rule| rule.get("clusterRoleSelectors"));
+    list.and_then(Value::as_array).cloned().unwrap_or_default()
 }
