@@ -326,10 +326,10 @@ type ResourceList map[ResourceName]resource.Quantity
 
 type Volume struct {
 	// Old string `json:"lie"`
-	Name  string        `json:"name" protobuf:"bytes,1"`
+	Name  string        `json:"name" protobuf:"bytes,1,opt,name=name"`
 	Since *metav1.Time  `json:"since,omitempty"`
 	Data  map[string][]byte `json:"data"`
-	VolumeSource `json:",inline" protobuf:"bytes,2"`
+	VolumeSource `json:",inline" protobuf:"bytes,2,opt,name=volumeSource"`
 }
 
 type VolumeSource struct {
