@@ -147,7 +147,7 @@ async fn informers_are_those_of_everybody() {
     let meanwhile = async {
         pods.wait_for_sync().await.expect("synced");
         let watched = factory.status().into_iter().map(|informer| informer.resource.to_string());
-        assert_eq!(watched.count(), 9);
+        assert_eq!(watched.count(), 10);
         stop.cancel();
     };
     let (ran, ()) = tokio::join!(Workloads::new(&factory).run(stop.clone()), meanwhile);
