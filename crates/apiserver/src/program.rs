@@ -91,11 +91,11 @@ impl ServerOptions {
     }
 }
 
-/// Without randomness there are no secrets either, so the machine's lack of it is not an error
-/// here.
+/// A seed that nobody can guess, because keys are drawn from it.
 fn random_seed() -> u64 {
-    let random: Result<rand::Random<[u8; 8]>, _> = rand::generate(&rand::SystemRandom::new());
-    random.map_or(0, |random| u64::from_be_bytes(random.expose()))
+    let random: rand::Random<[u8; 8]> =
+        rand::generate(&rand::SystemRandom::new()).expect("a machine must have randomness");
+    u64::from_be_bytes(random.expose())
 }
 
 /// Logs to the standard output, by `RUST_LOG`, or else by this filter.
