@@ -9,7 +9,7 @@ use windlass_indexer::ObjectKey;
 use windlass_informer::SharedInformerFactory;
 use windlass_reconciler::{
     BuildError, Cause, Controller, ControllerBuilder, ControllerDefaults, ControllerMetrics,
-    ControllerStatus, ObjectType, RecentRuns, Reconcile, Run, RunError, Shutdown,
+    ControllerStatus, ObjectType, Plan, RecentRuns, Reconcile, Run, RunError, Shutdown,
 };
 use windlass_workqueue::WorkQueue;
 
@@ -26,6 +26,7 @@ pub(crate) trait AnyController: Send + Sync {
     fn recent_runs(&self, limit: usize) -> RecentRuns;
     fn wait_for_sync(&self) -> BoxFuture<'_, Result<(), RunError>>;
     fn run(&self, shutdown: Shutdown) -> BoxFuture<'_, Result<(), RunError>>;
+    fn plan(&self) -> BoxFuture<'_, Result<Plan, RunError>>;
 }
 
 impl<K: ObjectType> AnyController for Controller<K> {
@@ -64,10 +65,14 @@ impl<K: ObjectType> AnyController for Controller<K> {
     fn run(&self, shutdown: Shutdown) -> BoxFuture<'_, Result<(), RunError>> {
         Box::pin(Controller::run(self, shutdown))
     }
+
+    fn plan(&self) -> BoxFuture<'_, Result<Plan, RunError>> {
+        Box::pin(Controller::plan(self))
+    }
 }
 
 /// A controller that runs once the manager has a client.
-pub(crate) struct Planned {
+pub(crate) struct PendingController {
     pub(crate) name: String,
     pub(crate) needs_leadership: bool,
     build: Build,
@@ -85,7 +90,7 @@ pub(crate) struct Parts {
     pub(crate) client: Client,
 }
 
-impl Planned {
+impl PendingController {
     pub(crate) fn new<K: ObjectType>(
         builder: ControllerBuilder<K>,
         reconciler: impl Reconcile<K>,

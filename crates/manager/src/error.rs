@@ -66,6 +66,15 @@ pub enum ManagerError {
          holds it; start it again, and it contends for the Lease again"
     )]
     LostLeadership,
+    /// Some runs of a plan failed.
+    #[error(
+        "{failed} runs of the plan failed, so the operator might do more than it shows: the lines \
+         that begin with ! say why"
+    )]
+    PlanIncomplete {
+        /// How many.
+        failed: usize,
+    },
     /// A task or the handler of an informer does not end, although it was cancelled.
     #[error(
         "a task or a handler does not end, although it was cancelled: it blocks its thread; use \

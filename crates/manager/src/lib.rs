@@ -6,6 +6,7 @@
 //! - `manager` has what users write, [`Options`] what people set when they start it;
 //! - `run` is the order of start and stop, `service` what runs in between: `controllers`, `task`s
 //!   and the election, in `group`s of named tasks. `state` is what it shows of itself;
+//! - `plan` shows what the operator would do, instead of running it;
 //! - `connect` finds the cluster, `signals` stops the process;
 //! - [`http`]: probes, metrics, and the debug endpoint.
 //! - [`election`]: who leads. The replicas contend for a Lease, as client-go's do. `candidacy` is
@@ -29,6 +30,7 @@ pub mod logging;
 mod manager;
 pub mod metrics;
 mod options;
+mod plan;
 mod run;
 mod service;
 mod signals;
@@ -45,6 +47,7 @@ pub use fence::{Fence, TookTooLong};
 pub use logging::{Logging, LoggingError};
 pub use manager::{Manager, OnLostLeadership};
 pub use metrics::Metrics;
-pub use options::{LogFormat, Options};
+pub use options::{LogFormat, Options, PlanFormat};
+pub use plan::OperatorPlan;
 pub use task::TaskContext;
 pub use windlass_informer::NotLeader;

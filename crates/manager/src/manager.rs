@@ -14,13 +14,14 @@ use windlass_informer::{ClientStack, InformerOptions, safe_message};
 use windlass_reconciler::{ControllerBuilder, ControllerDefaults, ObjectType, Reconcile};
 
 use crate::connect::MakeClient;
-use crate::controllers::Planned;
+use crate::controllers::PendingController;
 use crate::error::ManagerError;
 use crate::http::checks::{Checks, Finding, Probe};
 use crate::http::routes;
 use crate::logging;
 use crate::metrics::Metrics;
 use crate::options::Options;
+use crate::plan::{self, OperatorPlan};
 use crate::run::run;
 use crate::signals::stop_on_signals;
 use crate::state::State;
@@ -77,7 +78,7 @@ pub struct Manager {
     pub(crate) definitions: Vec<CustomResourceDefinition>,
     pub(crate) informers: InformerOptions,
     pub(crate) defaults: ControllerDefaults,
-    pub(crate) controllers: Vec<Planned>,
+    pub(crate) controllers: Vec<PendingController>,
     pub(crate) tasks: Vec<Task>,
     pub(crate) checks: Checks,
     pub(crate) state: Arc<State>,
@@ -135,7 +136,7 @@ impl Manager {
         builder: ControllerBuilder<K>,
         reconciler: impl Reconcile<K>,
     ) -> Self {
-        self.controllers.push(Planned::new(builder, reconciler, true));
+        self.controllers.push(PendingController::new(builder, reconciler, true));
         self
     }
 
@@ -145,7 +146,7 @@ impl Manager {
         builder: ControllerBuilder<K>,
         reconciler: impl Reconcile<K>,
     ) -> Self {
-        self.controllers.push(Planned::new(builder, reconciler, false));
+        self.controllers.push(PendingController::new(builder, reconciler, false));
         self
     }
 
@@ -367,6 +368,24 @@ impl Manager {
         Box::pin(run(self, stop)).await
     }
 
+    /// What the operator would do to the cluster as it is now. Every controller runs
+    /// [in plan mode](windlass_reconciler::Controller::plan): all of its writes are server-side dry
+    /// runs. Definitions are compared, and not installed. Tasks do not run, there is no election,
+    /// and nothing is served.
+    ///
+    /// `--plan` prints this instead of running the operator.
+    ///
+    /// # Errors
+    /// Returns an error if a controller has not said what it does in plan mode, if a definition is
+    /// not installed, or if a cache cannot be filled.
+    ///
+    /// # Cancel safety
+    /// If it is dropped, the runs that are under way are cancelled. Nothing was changed.
+    pub async fn plan(self) -> Result<OperatorPlan, ManagerError> {
+        self.check_names()?;
+        Box::pin(plan::plan(self)).await
+    }
+
     /// Sets up the logs, unless the program does. What it returns is dropped last.
     fn init_logs(&self) -> Result<Option<logging::Guard>, ManagerError> {
         if !self.sets_up_logs {
@@ -381,7 +400,7 @@ impl Manager {
     fn readiness_checks(&self) -> Vec<String> {
         let mut names = self.checks.names(Probe::Ready);
         names.extend(["leader-election", "metrics-certificate"].map(str::to_owned));
-        names.extend(self.controllers.iter().map(|planned| format!("controller/{}", planned.name)));
+        names.extend(self.controllers.iter().map(|pending| format!("controller/{}", pending.name)));
         names
     }
 

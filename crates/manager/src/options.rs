@@ -81,6 +81,13 @@ pub struct Options {
     #[arg(long, value_name = "FOLDER", env = "METRICS_CERT_PATH")]
     pub metrics_cert_path: Option<PathBuf>,
 
+    /// Change nothing: print what the operator would do to the cluster, and end
+    #[arg(
+        long, value_name = "FORMAT", num_args = 0..=1, require_equals = true,
+        default_missing_value = "text"
+    )]
+    pub plan: Option<PlanFormat>,
+
     /// How many objects are reconciled at once, by each controller that sets no number of its own
     /// [default: 1]
     #[arg(long, value_name = "NUMBER")]
@@ -98,6 +105,15 @@ pub struct Options {
     /// Which log lines are written, such as info,kube=warn; `RUST_LOG` overrides it
     #[arg(long, value_name = "FILTER", env = "LOG_LEVEL", default_value = "info")]
     pub log_level: String,
+}
+
+/// How a plan is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PlanFormat {
+    /// For people.
+    Text,
+    /// One JSON object.
+    Json,
 }
 
 /// How log lines are written.
@@ -156,6 +172,7 @@ impl Default for Options {
             metrics_bind_address: "127.0.0.1:8080".to_owned(),
             metrics_secure: false,
             metrics_cert_path: None,
+            plan: None,
             workers: None,
             grace_period: Duration::from_secs(30),
             log_format: LogFormat::Text,
@@ -198,6 +215,12 @@ mod tests {
     fn leader_election_can_be_turned_off() {
         assert!(parse("--leader-elect").expect("options").leader_elect);
         assert!(!parse("--leader-elect=false").expect("options").leader_elect);
+    }
+
+    #[test]
+    fn plan_is_text_unless_json_is_asked_for() {
+        assert_eq!(parse("--plan").expect("options").plan, Some(PlanFormat::Text));
+        assert_eq!(parse("--plan=json").expect("options").plan, Some(PlanFormat::Json));
     }
 
     #[test]

@@ -23,6 +23,12 @@ use crate::state::Phase;
 
 /// Runs a manager until `stop` is cancelled, or something fails.
 pub(crate) async fn run(mut manager: Manager, stop: CancellationToken) -> Result<(), ManagerError> {
+    if let Some(format) = manager.options.plan {
+        return match stop.run_until_cancelled(manager.plan()).await {
+            Some(plan) => plan?.print(format),
+            None => Ok(()),
+        };
+    }
     let grace_period = manager.options.grace_period;
     let state = Arc::clone(&manager.state);
     state.start(&manager.checks);
@@ -76,7 +82,7 @@ async fn stop_service(
 }
 
 /// How to make the clients, and of which cluster they are.
-async fn clients(manager: &mut Manager) -> Result<(MakeClient, String), ManagerError> {
+pub(crate) async fn clients(manager: &mut Manager) -> Result<(MakeClient, String), ManagerError> {
     match manager.make_client.take() {
         Some(make_client) => Ok((make_client, "by Manager::connect".to_owned())),
         None => Ok(connect::infer(&manager.options).await?),

@@ -91,9 +91,9 @@ impl Service {
             install_crd(&client, definition).await?;
         }
         let mut controllers = Vec::new();
-        for planned in manager.controllers {
-            let needs_leadership = planned.needs_leadership;
-            let controller = planned.build(&parts(needs_leadership))?;
+        for pending in manager.controllers {
+            let needs_leadership = pending.needs_leadership;
+            let controller = pending.build(&parts(needs_leadership))?;
             add_checks(&manager.checks, &controller, manager.stuck_after);
             controllers.push((controller, needs_leadership));
         }

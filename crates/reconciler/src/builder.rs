@@ -1,7 +1,7 @@
 //! The builder of controllers.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use futures::Stream;
@@ -20,6 +20,7 @@ use crate::defaults::ControllerDefaults;
 use crate::enqueue::{Enqueuer, PriorityPolicy, default_priority};
 use crate::expectations::Expectations;
 use crate::journal::Journal;
+use crate::plan::InPlan;
 #[cfg(feature = "prometheus")]
 use crate::metrics::ControllerMetrics;
 use crate::reconcile::Reconcile;
@@ -69,6 +70,7 @@ pub struct ControllerBuilder<K> {
     defaults: ControllerDefaults,
     client: Option<Client>,
     span: Option<SpanShape>,
+    in_plan: Option<InPlan>,
     #[cfg(feature = "prometheus")]
     metrics: Option<ControllerMetrics>,
 }
@@ -124,6 +126,7 @@ impl<K: ObjectType> Controller<K> {
             defaults: ControllerDefaults::new(),
             client: None,
             span: None,
+            in_plan: None,
             #[cfg(feature = "prometheus")]
             metrics: None,
         }
@@ -224,6 +227,13 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// Settings for what this builder does not set itself.
     pub fn defaults(mut self, defaults: ControllerDefaults) -> Self {
         self.defaults = defaults;
+        self
+    }
+
+    /// What the controller does in [plan mode](Controller::plan). Default: it refuses, because a
+    /// reconciler may change something elsewhere, which no dry run keeps it from.
+    pub fn in_plan(mut self, in_plan: InPlan) -> Self {
+        self.in_plan = Some(in_plan);
         self
     }
 
@@ -332,6 +342,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
             journal: Journal::new(),
             ids,
             span: self.span,
+            plan: OnceLock::new(),
             #[cfg(feature = "prometheus")]
             metrics,
         });
@@ -345,6 +356,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
             wiring,
             streams: Mutex::new(Some(self.streams)),
             workers,
+            in_plan: self.in_plan,
             sync_timeout: self.sync_timeout.or(defaults.sync_timeout).unwrap_or(SYNC_TIMEOUT),
         })
     }

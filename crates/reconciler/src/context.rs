@@ -15,6 +15,7 @@ use crate::cause::Cause;
 use crate::error::Error;
 use crate::live::Live;
 use crate::origin::Origin;
+use crate::plan::PlanRecorder;
 use crate::recorder::{Occurrence, Recorder};
 use crate::recording::{WriteLog, recording};
 use crate::run_id::RunId;
@@ -38,6 +39,8 @@ pub struct RunContext {
     pub(crate) deadline: Option<Instant>,
     pub(crate) is_behind: bool,
     pub(crate) shutdown: Shutdown,
+    /// What the run would write; `None` if it really writes.
+    pub(crate) plan: Option<PlanRecorder>,
     /// Set once the run has a span.
     pub(crate) origin: Origin,
     /// A client, and the log of what is written through it. Created on first use, because most runs
@@ -76,7 +79,12 @@ impl RunContext {
     pub fn client(&self) -> &Client {
         let create = || {
             let log = WriteLog::new(self.key.clone(), self.origin.clone(), &self.tools);
-            (recording(self.tools.client.clone(), log.clone()), log)
+            let client = self.tools.client.clone();
+            let client = match &self.plan {
+                Some(plan) => plan.client(client),
+                None => client,
+            };
+            (recording(client, log.clone()), log)
         };
         &self.recording.get_or_init(create).0
     }
@@ -168,6 +176,13 @@ impl RunContext {
     /// [`Shutdown::token`] can be awaited beside whatever takes long.
     pub fn shutdown(&self) -> &Shutdown {
         &self.shutdown
+    }
+
+    /// Whether this run only shows what it would do: nothing that it writes through its context is
+    /// stored, and its events are not published. A reconciler that changes something elsewhere
+    /// leaves that out then. See [`Controller::plan`](crate::Controller::plan).
+    pub fn is_plan(&self) -> bool {
+        self.plan.is_some()
     }
 
     /// Whether a cache may not show yet what the last run of this key has written, although the

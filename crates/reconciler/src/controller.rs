@@ -20,6 +20,7 @@ use crate::cause::Cause;
 use crate::counts::Counts;
 use crate::enqueue::Enqueuer;
 use crate::journal::{RecentRuns, Run};
+use crate::plan::{InPlan, Plan, PlanBook};
 use crate::recorder::RecorderStatus;
 use crate::run_error::RunError;
 use crate::shutdown::Shutdown;
@@ -50,6 +51,7 @@ pub struct Controller<K> {
     /// `None` while the controller runs.
     pub(crate) streams: Mutex<Option<Vec<KeyStream>>>,
     pub(crate) workers: usize,
+    pub(crate) in_plan: Option<InPlan>,
     pub(crate) sync_timeout: Duration,
 }
 
@@ -190,6 +192,74 @@ impl<K: ObjectType> Controller<K> {
         }
         watchdog.shutdown().await;
         (ended, open_streams)
+    }
+
+    /// What the controller would do to the cluster as it is now: runs every key once, with all
+    /// writes as server-side dry runs, and returns the differences. Nothing is stored.
+    ///
+    /// - The server defaults, validates and admits each write as usual. So a plan also shows what
+    ///   it would refuse. The account needs the same rights, and `get` on what it patches.
+    /// - Each write is compared with the object as it is stored. What a run reads after a write is
+    ///   not changed by it, and no run is woken by another: the plan is the first step of what
+    ///   would happen, not where it ends.
+    /// - A run that fails is part of the plan. Retries and requeues are not.
+    ///
+    /// Afterwards, the controller cannot run: build another one.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+    /// # use windlass_informer::SharedInformerFactory;
+    /// # use windlass_reconciler::{Action, Controller, Error, InPlan, Reconcile, RunContext, Watch};
+    /// # struct Scaler;
+    /// # impl Reconcile<Deployment> for Scaler {
+    /// #     async fn reconcile(
+    /// #         &self,
+    /// #         _: std::sync::Arc<Deployment>,
+    /// #         _: &RunContext,
+    /// #     ) -> Result<Action, Error> {
+    /// #         Ok(Action::Done)
+    /// #     }
+    /// # }
+    /// # async fn example(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let builder = Controller::of(Watch::<Deployment>::new()).in_plan(InPlan::Run);
+    /// let controller = builder.build(&SharedInformerFactory::new(client), Scaler)?;
+    /// println!("{}", controller.plan().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns an error if the controller has not said by
+    /// [`in_plan`](crate::ControllerBuilder::in_plan) what it does, or has run already, and if a
+    /// cache does not sync in time.
+    ///
+    /// # Cancel safety
+    /// If it is dropped, the runs that are under way are cancelled.
+    pub async fn plan(&self) -> Result<Plan, RunError> {
+        match self.in_plan {
+            None => return Err(RunError::NotInPlan),
+            Some(InPlan::Skip) => return Ok(Plan::skipped(self.name())),
+            Some(InPlan::Run) => {}
+        }
+        // It stays taken: the queue is shut down below.
+        self.streams().take().ok_or(RunError::AlreadyRuns)?;
+        let book = self.work.plan.get_or_init(PlanBook::default);
+        self.wait_for_sync().await?;
+        // The handlers have enqueued what the caches have. The workers end when all of it has run.
+        self.queue().shut_down();
+        let mut workers = JoinSet::new();
+        for _ in 0..self.workers {
+            let work = Arc::clone(&self.work);
+            workers.spawn(async move {
+                work.run_worker(&CancellationToken::new(), &Shutdown::new()).await;
+            });
+        }
+        while let Some(ended) = workers.join_next().await {
+            if let Err(Ok(panic)) = ended.map_err(tokio::task::JoinError::try_into_panic) {
+                resume_unwind(panic);
+            }
+        }
+        Ok(book.finish(self.name()))
     }
 
     /// Cancels the runs under way. A run that blocks its thread cannot be cancelled: it is left

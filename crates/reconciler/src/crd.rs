@@ -88,6 +88,36 @@ pub async fn install_crd_within(
     })
 }
 
+/// Sends the write that [`install_crd`] would make to the definition that is there, once, and waits
+/// for nothing. With the client of a [`PlanRecorder`](crate::PlanRecorder) it changes nothing, and
+/// the recorder notes what would change.
+///
+/// # Errors
+/// Returns an error if the definition is not installed, or the server refuses the change.
+///
+/// # Cancel safety
+/// If it is dropped, the write may have been sent.
+pub async fn plan_crd(
+    client: &Client,
+    definition: &CustomResourceDefinition,
+) -> Result<(), InstallError> {
+    let name = definition.metadata.name.as_deref().filter(|name| !name.is_empty());
+    let name = name.ok_or(InstallError::Unnamed)?;
+    let definitions = Api::all(client.clone());
+    let install = Install { client, definitions, name, wanted: definition };
+    let failed = |verb, error| match install.failed(verb, error) {
+        Unready::Fail(error) => error,
+        Unready::Wait(obstacle) => {
+            let definition = name.to_owned();
+            InstallError::NotReady { definition, after: Duration::ZERO, obstacle }
+        }
+    };
+    let present = install.definitions.get_opt(name).await.map_err(|error| failed("get", error))?;
+    let present =
+        present.ok_or_else(|| InstallError::NotInstalled { definition: name.to_owned() })?;
+    install.update(present).await.map(drop).map_err(|error| failed("patch", error))
+}
+
 /// One installation.
 struct Install<'a> {
     client: &'a Client,

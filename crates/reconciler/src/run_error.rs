@@ -46,6 +46,14 @@ pub enum RunError {
         /// The keys, separated by commas.
         keys: String,
     },
+    /// The controller has not said what it does in plan mode.
+    #[error(
+        "the controller has not said whether it changes something elsewhere than through its \
+         context, which a plan could not keep it from: add .in_plan(InPlan::Run) to its builder if \
+         it does not, or if it asks RunContext::is_plan before; or .in_plan(InPlan::Skip), to \
+         leave it out"
+    )]
+    NotInPlan,
     /// A stream of keys panicked.
     #[error("a stream of keys panicked")]
     StreamPanicked,

@@ -26,6 +26,7 @@ use crate::journal::{Journal, Run};
 use crate::metrics::{Measured, Measures, Series};
 use crate::origin::Origin;
 use crate::outcome::Outcome;
+use crate::plan::{PlanBook, PlanRecorder};
 use crate::reconcile::ErasedReconcile;
 use crate::report::RunReport;
 use crate::run_id::{RunId, RunIds};
@@ -57,6 +58,8 @@ pub(crate) struct Work<K> {
     pub(crate) journal: Journal,
     pub(crate) ids: RunIds,
     pub(crate) span: Option<SpanShape>,
+    /// Set if the runs are only planned.
+    pub(crate) plan: OnceLock<PlanBook>,
     /// How many workers there are, and where durations go.
     #[cfg(feature = "prometheus")]
     pub(crate) metrics: Option<(usize, Arc<Series>)>,
@@ -230,7 +233,11 @@ impl<K: ObjectType> Work<K> {
         let retry_in = retry_in.filter(|_| !shutdown.has_begun());
         let log = cx.recording.get().map(|(_, log)| log.close());
         let (kept, pending) = log.unwrap_or_default();
-        self.tools.expect_writes(&cx.key, pending);
+        match (self.plan.get(), &cx.plan) {
+            // No cache will ever show what was not stored.
+            (Some(book), Some(writes)) => book.note(&cx.key, writes, &outcome),
+            _ => self.tools.expect_writes(&cx.key, pending),
+        }
         let RunContext { id, key, causes, causes_omitted, attempt, .. } = cx;
         let run = Run {
             id,
@@ -274,6 +281,7 @@ impl<K: ObjectType> Work<K> {
             deadline: self.timeout.map(|timeout| started + timeout),
             is_behind,
             shutdown: shutdown.clone(),
+            plan: self.plan.get().map(|_| PlanRecorder::new()),
             origin: Origin::default(),
             recording: OnceLock::new(),
         }

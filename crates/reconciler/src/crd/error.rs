@@ -37,6 +37,15 @@ pub enum InstallError {
         /// What the server said.
         error: Error,
     },
+    /// It is not installed, and a plan installs nothing.
+    #[error(
+        "the CustomResourceDefinition {definition} is not installed, so there are no objects to \
+         plan for: install it first"
+    )]
+    NotInstalled {
+        /// Its name.
+        definition: String,
+    },
     /// It cannot be used in time.
     #[error(
         "the CustomResourceDefinition {definition} cannot be used after {} s: {obstacle}",

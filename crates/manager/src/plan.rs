@@ -1,0 +1,118 @@
+//! What an operator would do to a cluster: `--plan`, or [`Manager::plan`].
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::time::timeout;
+use windlass_informer::SharedInformerFactory;
+use windlass_reconciler::{Plan, PlanRecorder, PlannedWrite, plan_crd};
+
+use crate::connect::NoCluster;
+use crate::controllers::Parts;
+use crate::error::ManagerError;
+use crate::manager::Manager;
+use crate::options::PlanFormat;
+use crate::run::clients;
+
+/// How long informers may take to stop. They await nothing that takes long.
+const INFORMERS_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What an operator would do to a cluster.
+///
+/// [`Display`](fmt::Display) is for people, [`Serialize`] for programs.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct OperatorPlan {
+    /// What would change in its definitions.
+    pub definitions: Vec<PlannedWrite>,
+    /// What its controllers would do, in the order in which they were added.
+    pub controllers: Vec<Plan>,
+    /// The names of its tasks, which a plan leaves out.
+    pub tasks_left_out: Vec<String>,
+}
+
+impl OperatorPlan {
+    /// Whether nothing would be written, and no run failed.
+    pub fn is_empty(&self) -> bool {
+        self.definitions.is_empty() && self.controllers.iter().all(Plan::is_empty)
+    }
+
+    /// How many runs failed.
+    pub fn failed(&self) -> usize {
+        self.controllers.iter().map(Plan::failed).sum()
+    }
+
+    /// Prints the plan to standard output. One in which runs failed is an error.
+    pub(crate) fn print(&self, format: PlanFormat) -> Result<(), ManagerError> {
+        match format {
+            PlanFormat::Text => print!("{self}"),
+            PlanFormat::Json => {
+                let text = serde_json::to_string_pretty(self);
+                println!("{}", text.expect("a plan must be representable as JSON"));
+            }
+        }
+        match self.failed() {
+            0 => Ok(()),
+            failed => Err(ManagerError::PlanIncomplete { failed }),
+        }
+    }
+}
+
+/// Makes the plan.
+pub(crate) async fn plan(mut manager: Manager) -> Result<OperatorPlan, ManagerError> {
+    let (make_client, cluster) = clients(&mut manager).await?;
+    tracing::info!(cluster, "planning: nothing will be changed");
+    let client = make_client(manager.stack.clone()).map_err(|error| NoCluster::new(&error))?;
+    let recorder = PlanRecorder::new();
+    let planning = recorder.client(client.clone());
+    for definition in &manager.definitions {
+        plan_crd(&planning, definition).await?;
+    }
+    let mut informers = manager.informers;
+    let namespaces = manager.options.namespaces();
+    if !namespaces.is_empty() {
+        informers = informers.namespaces(namespaces);
+    }
+    let factory = SharedInformerFactory::builder(client.clone()).defaults(informers).build();
+    let mut defaults = manager.defaults;
+    if let Some(workers) = manager.options.workers {
+        defaults = defaults.workers(workers);
+    }
+    let parts = Parts { factory: factory.clone(), defaults, metrics: None, client };
+    let mut controllers = Vec::new();
+    for pending in manager.controllers {
+        controllers.push(pending.build(&parts)?);
+    }
+    let plans = controllers.iter().map(|controller| async {
+        let name = controller.name().to_owned();
+        controller.plan().await.map_err(|error| ManagerError::Controller { name, error })
+    });
+    let plans = futures::future::try_join_all(plans).await;
+    drop(controllers);
+    // It is over whether they end or not.
+    let _ = timeout(INFORMERS_TIMEOUT, factory.shut_down()).await;
+    Ok(OperatorPlan {
+        definitions: recorder.take(),
+        controllers: plans?,
+        tasks_left_out: manager.tasks.into_iter().map(|task| task.name).collect(),
+    })
+}
+
+impl fmt::Display for OperatorPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.definitions.is_empty() {
+            writeln!(f, "definitions")?;
+            self.definitions.iter().try_for_each(|write| write!(f, "{write}"))?;
+        }
+        self.controllers.iter().try_for_each(|plan| write!(f, "{plan}"))?;
+        for task in &self.tasks_left_out {
+            writeln!(f, "task {task}: left out")?;
+        }
+        let writes: usize = self.controllers.iter().map(|plan| plan.writes().count()).sum();
+        let writes = writes + self.definitions.len();
+        writeln!(f, "{writes} writes planned. Nothing was changed.")
+    }
+}

@@ -1,0 +1,147 @@
+//! `--plan`: what an operator would do to a cluster.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Client;
+use kube::api::{Api, ListParams, PostParams};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use windlass_informer::ClientStack;
+use windlass_manager::{Manager, ManagerError, Options, PlanFormat, TaskContext};
+use windlass_reconciler::{
+    Action, Controller, ControllerBuilder, Error, InPlan, Reconcile, RunContext, install_crd,
+};
+use windlass_testkit::apiserver::ApiServer;
+
+/// Labels every `ConfigMap`, or fails.
+struct Labeler {
+    is_broken: bool,
+}
+
+impl Reconcile<ConfigMap> for Labeler {
+    async fn reconcile(&self, map: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
+        if self.is_broken {
+            return Err(Error::msg("no labels left"));
+        }
+        let mut new = ConfigMap::clone(&map);
+        new.metadata.labels.get_or_insert_default().insert("seen".into(), "yes".into());
+        cx.live().update(&*map, &new).await?;
+        Ok(Action::Done)
+    }
+}
+
+fn labeler() -> ControllerBuilder<ConfigMap> {
+    Controller::of(windlass_reconciler::Watch::<ConfigMap>::new()).name("labeler")
+}
+
+async fn server() -> (ApiServer, Client) {
+    let server = ApiServer::new();
+    let client = ClientStack::new().around(server.service(), "default");
+    let mut map = ConfigMap::default();
+    map.metadata.name = Some("one".into());
+    let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
+    maps.create(&PostParams::default(), &map).await.expect("created");
+    (server, client)
+}
+
+fn manager(server: &ApiServer) -> Manager {
+    let own = server.clone();
+    Manager::new(Options::default().without_http())
+        .without_logs()
+        .connect(move |stack| Ok(stack.around(own.service(), "default")))
+}
+
+fn definition(description: &str) -> CustomResourceDefinition {
+    let schema = json!({"type": "object", "description": description});
+    serde_json::from_value(json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "shops.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "shops", "singular": "shop", "kind": "Shop", "listKind": "ShopList"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
+            }],
+        },
+    }))
+    .expect("a definition")
+}
+
+/// The versions of all `ConfigMaps`, and the number of Leases.
+async fn state(client: &Client) -> (Vec<Option<String>>, usize) {
+    let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
+    let maps = maps.list(&ListParams::default()).await.expect("a list").items;
+    let leases: Api<Lease> = Api::default_namespaced(client.clone());
+    let leases = leases.list(&ListParams::default()).await.expect("a list").items.len();
+    (maps.into_iter().map(|map| map.metadata.resource_version).collect(), leases)
+}
+
+#[tokio::test(start_paused = true)]
+async fn plan_has_definitions_controllers_and_tasks_and_changes_nothing() {
+    let (server, client) = server().await;
+    install_crd(&client, &definition("old")).await.expect("installed");
+    let before = state(&client).await;
+    let plan = manager(&server)
+        .leader_election("operator")
+        .install(definition("new"))
+        .controller(labeler().in_plan(InPlan::Run), Labeler { is_broken: false })
+        .controller(labeler().name("other").in_plan(InPlan::Skip), Labeler { is_broken: true })
+        .task("sweep", |_: TaskContext| async { Err::<(), _>("it must not run") })
+        .plan()
+        .await
+        .expect("a plan");
+    assert_eq!(
+        plan.to_string(),
+        "definitions\n    \
+             ~ customresourcedefinitions.apiextensions.k8s.io shops.example.com\n        \
+                 spec.versions[v1].schema.openAPIV3Schema.description: \"old\" -> \"new\"\n\
+         controller labeler: 1 runs, 1 would write\n  \
+           default/one\n    \
+             ~ configmaps default/one\n        \
+                 metadata.labels: {\"seen\":\"yes\"} is added\n\
+         controller other: left out, because it is InPlan::Skip\n\
+         task sweep: left out\n\
+         2 writes planned. Nothing was changed.\n"
+    );
+    assert!(!plan.is_empty());
+    assert_eq!(state(&client).await, before, "nothing is written, and no Lease is taken");
+}
+
+#[tokio::test(start_paused = true)]
+async fn option_plan_ends_the_program_after_the_plan() {
+    let (server, client) = server().await;
+    let before = state(&client).await;
+    let planned = manager(&server)
+        .change_options(|options| options.plan = Some(PlanFormat::Json))
+        .controller(labeler().in_plan(InPlan::Run), Labeler { is_broken: false });
+    planned.run_until(CancellationToken::new()).await.expect("it ends by itself");
+    assert_eq!(state(&client).await, before);
+
+    let incomplete = manager(&server)
+        .change_options(|options| options.plan = Some(PlanFormat::Text))
+        .controller(labeler().in_plan(InPlan::Run), Labeler { is_broken: true });
+    let error = incomplete.run_until(CancellationToken::new()).await.expect_err("a run failed");
+    assert!(matches!(error, ManagerError::PlanIncomplete { failed: 1 }), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn controller_that_has_not_said_what_it_does_is_named() {
+    let (server, _) = server().await;
+    let planned = manager(&server).controller(labeler(), Labeler { is_broken: false });
+    let error = planned.plan().await.expect_err("it is refused").to_string();
+    assert!(error.starts_with(r#"controller "labeler": "#), "{error}");
+    assert!(error.contains(".in_plan(InPlan::Run)"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn definition_that_is_not_installed_is_named() {
+    let (server, _) = server().await;
+    let error = manager(&server).install(definition("new")).plan().await.expect_err("missing");
+    let error = error.to_string();
+    assert!(error.contains("shops.example.com is not installed"), "{error}");
+}
