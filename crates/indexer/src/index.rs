@@ -76,14 +76,20 @@ pub trait IndexValue {
 }
 
 /// What can be looked up in an index with values `V`: a `V`, or what it borrows as, such as a `str`
-/// for a `String`.
+/// for a `String`, or a [`KeyRef`] for an [`ObjectKey`].
 pub trait LookUp<V>: IndexValue {}
 
 impl<V: Borrow<Q>, Q: IndexValue + ?Sized> LookUp<V> for Q {}
 
+impl LookUp<ObjectKey> for KeyRef<'_> {}
+
 /// The built-in index by the uids of an object's owners.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ByOwner;
+
+/// The built-in index by the uid of the controller of an object: the one owner that manages it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ByController;
 
 /// The built-in index by labels: by all of them, or by those with certain keys.
 ///
@@ -164,18 +170,23 @@ impl Registered {
     /// The values of an object. If its view does not decode, there are none, and the failure is
     /// noted until the next version or [`Registered::forget`].
     pub(crate) fn values(&self, object: &Object) -> BTreeSet<String> {
-        let head = object.head();
-        match (self.values)(head, object.bytes().unwrap_or_default()) {
+        let key = object.head().key();
+        match self.read(object) {
             Ok(values) => {
-                self.forget(head.key());
+                self.forget(key);
                 values
             }
             Err(error) => {
-                let error = DecodeError::new(head, self.name, &error);
-                self.failed().insert(head.key().clone(), error);
+                self.failed().insert(key.clone(), error);
                 BTreeSet::new()
             }
         }
+    }
+
+    /// The values of an object. Nothing is noted.
+    pub(crate) fn read(&self, object: &Object) -> Result<BTreeSet<String>, DecodeError> {
+        let values = (self.values)(object.head(), object.bytes().unwrap_or_default());
+        values.map_err(|error| DecodeError::new(object.head(), self.name, &error))
     }
 
     pub(crate) fn forget(&self, key: &ObjectKey) {
@@ -241,6 +252,15 @@ impl Index for ByOwner {
     }
 }
 
+impl Index for ByController {
+    type View = ();
+    type Value = Uid;
+
+    fn values(&self, head: &Head, (): ()) -> impl IntoIterator<Item = Uid> {
+        head.controller().map(|owner| owner.uid.clone())
+    }
+}
+
 impl ByLabel {
     /// Indexes only the labels with these keys.
     pub fn keys<T: Into<String>>(keys: impl IntoIterator<Item = T>) -> Self {
@@ -303,4 +323,4 @@ macro_rules! displayed {
     )*};
 }
 
-displayed!(bool, i8, i16, i32, i64, u8, u16, u32, u64, usize, ObjectKey, Uid);
+displayed!(bool, i8, i16, i32, i64, u8, u16, u32, u64, usize, KeyRef<'_>, ObjectKey, Uid);

@@ -80,8 +80,9 @@
 //! # Indexes
 //!
 //! An index is a type; [`Index`] shows how to write one. Namespaces need no index, because keys are
-//! ordered by namespace. [`ByOwner`] and [`ByLabel`] are built in. If an index cannot read an
-//! object, the object is listed in the [status](StoreStatus).
+//! ordered by namespace; [`List::in_namespace`] also restricts what an index finds. [`ByOwner`],
+//! [`ByController`] and [`ByLabel`] are built in. If an index cannot read an object, the object is
+//! listed in the [status](StoreStatus).
 //!
 //! # Status
 //!
@@ -105,7 +106,8 @@
 //! - Metadata: `symbol`, `key`, `version`, `owner`, `interner`, `head`, `parser`.
 //! - Objects: `error`, `object`.
 //! - Structures: `sync`, `tree`, `index`, `map`, `hot_set`, `decoder`, `shared`.
-//! - Reading and writing: `selector`, `selector_parser`, `reader`, `lister`, `status`, `store`.
+//! - Reading and writing: `selector`, `selector_parser`, `reader`, `overlay`, `lister`, `status`,
+//!   `store`.
 
 #![forbid(unsafe_code)]
 
@@ -119,6 +121,7 @@ mod key;
 mod lister;
 mod map;
 mod object;
+mod overlay;
 mod owner;
 mod parser;
 mod reader;
@@ -137,7 +140,7 @@ mod explore;
 
 pub use error::{DecodeError, IndexError, LayoutError};
 pub use head::{Head, Labels, OwnerRef};
-pub use index::{ByLabel, ByOwner, Index, IndexStatus, IndexValue, LookUp};
+pub use index::{ByController, ByLabel, ByOwner, Index, IndexStatus, IndexValue, LookUp};
 pub use interner::Interner;
 pub use key::{KeyRef, ObjectKey, ParseKeyError};
 pub use lister::{Cached, Iter, List, Lister};

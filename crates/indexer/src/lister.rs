@@ -106,6 +106,20 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Lister<K> {
         Cached { object, lister: self.clone() }
     }
 
+    /// An object of this store, decoded, as [`get`](Self::get) returns it. It may be from a
+    /// [`Snapshot`] or an event.
+    ///
+    /// # Errors
+    /// If the object does not decode as `K`.
+    pub fn decoded(&self, object: &Arc<Object>) -> Result<Arc<K>, DecodeError> {
+        self.decode(object, Keep::Yes)
+    }
+
+    /// Reads a selection of this store as objects of this type.
+    pub fn typed(&self, selection: Selection) -> List<K> {
+        List { selection, lister: self.clone() }
+    }
+
     /// The number of objects.
     pub fn len(&self) -> usize {
         self.view.reader.len()
@@ -145,8 +159,16 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Lister<K> {
         &self,
         value: &(impl LookUp<I::Value> + ?Sized),
     ) -> Result<List<K>, IndexError> {
-        let selection = self.view.reader.snapshot().by_index::<I>(value)?;
-        Ok(List { selection, lister: self.clone() })
+        Ok(self.typed(self.view.reader.snapshot().by_index::<I>(value)?))
+    }
+
+    /// The values that objects have in an index, as [texts](crate::IndexValue::index_text), in
+    /// order and each once.
+    ///
+    /// # Errors
+    /// If the store has no such index.
+    pub fn index_values<I: Index>(&self) -> Result<Vec<Arc<str>>, IndexError> {
+        self.view.reader.snapshot().index_values::<I>()
     }
 
     /// The objects with an owner, by the index [`ByOwner`].
@@ -180,7 +202,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Lister<K> {
     }
 
     fn now(&self, select: impl FnOnce(&Snapshot) -> Selection) -> List<K> {
-        List { selection: select(&self.view.reader.snapshot()), lister: self.clone() }
+        self.typed(select(&self.view.reader.snapshot()))
     }
 
     fn decode(&self, object: &Arc<Object>, keep: Keep) -> Result<Arc<K>, DecodeError> {
@@ -218,6 +240,18 @@ impl<K> Cached<K> {
 }
 
 impl<K> List<K> {
+    /// Restricts the list to a namespace, also one by index. A second namespace replaces the first.
+    #[must_use]
+    pub fn in_namespace(mut self, namespace: &str) -> Self {
+        self.selection = self.selection.in_namespace(namespace);
+        self
+    }
+
+    /// Whether there are no objects.
+    pub fn is_empty(&self) -> bool {
+        self.selection.iter().next().is_none()
+    }
+
     /// Restricts the list by labels. A second selector replaces the first.
     #[must_use]
     pub fn matching(mut self, selector: &Selector) -> Self {

@@ -7,6 +7,7 @@ use crate::error::IndexError;
 use crate::index::{Index, IndexEntry, IndexValue, LookUp, Place};
 use crate::key::KeyRef;
 use crate::object::Object;
+use crate::parser::HeadParser;
 use crate::selector::Selector;
 use crate::shared::{IndexTree, Shared, Trees};
 use crate::tree::Iter;
@@ -20,7 +21,7 @@ pub struct Reader {
 /// A store at one moment. It is cheap to take. It keeps its objects alive as long as it lives.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    trees: Arc<Trees>,
+    pub(crate) trees: Arc<Trees>,
 }
 
 /// Some objects of a snapshot, in the order of their keys. Nothing is looked up or copied until it
@@ -28,30 +29,24 @@ pub struct Snapshot {
 #[derive(Clone, Debug)]
 pub struct Selection {
     trees: Arc<Trees>,
-    part: Part,
+    /// An index and one of its values; `None` for all objects.
+    part: Option<(usize, Box<str>)>,
+    /// `None` for all namespaces.
+    namespace: Option<Box<str>>,
     selector: Selector,
     /// An index and a value of it that contain everything that the selector selects.
     shortcut: Option<(usize, Box<str>)>,
 }
 
-/// The part of a snapshot that is iterated over.
-#[derive(Clone, Debug)]
-enum Part {
-    All,
-    Namespace(Box<str>),
-    /// The entries of one value of an index.
-    Index(usize, Box<str>),
-}
-
 /// Iterates over the objects of a selection.
 pub struct Objects<'a> {
     walk: Walk<'a>,
+    namespace: Option<&'a str>,
     selector: &'a Selector,
 }
 
 enum Walk<'a> {
-    /// All objects, or those of a namespace.
-    Objects(Iter<'a, Arc<Object>>, Option<&'a str>),
+    Objects(Iter<'a, Arc<Object>>),
     /// The entries of one value.
     Index(Iter<'a, IndexEntry>, &'a str),
 }
@@ -73,6 +68,11 @@ impl Reader {
     /// The store at this moment.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot { trees: Arc::clone(&*self.shared.trees.read()) }
+    }
+
+    /// A parser whose heads share texts with this store.
+    pub fn head_parser(&self) -> HeadParser {
+        HeadParser::new(self.shared.interner.clone())
     }
 
     /// The number of objects.
@@ -109,12 +109,12 @@ impl Snapshot {
 
     /// All objects.
     pub fn all(&self) -> Selection {
-        self.part(Part::All)
+        self.part(None)
     }
 
     /// The objects of a namespace. They are neighbours in the order of keys, so no index is needed.
     pub fn in_namespace(&self, namespace: &str) -> Selection {
-        self.part(Part::Namespace(namespace.into()))
+        self.all().in_namespace(namespace)
     }
 
     /// The objects with a value in an index.
@@ -126,7 +126,25 @@ impl Snapshot {
         value: &(impl LookUp<I::Value> + ?Sized),
     ) -> Result<Selection, IndexError> {
         let number = self.trees.index_number::<I>()?;
-        Ok(self.part(Part::Index(number, value.index_text().into())))
+        Ok(self.part(Some((number, value.index_text().into()))))
+    }
+
+    /// The values that objects have in an index, as [texts](IndexValue::index_text), in order and
+    /// each once. It takes as long as there are values, however many objects have them.
+    ///
+    /// # Errors
+    /// If the store had no such index at the moment of the snapshot.
+    pub fn index_values<I: Index>(&self) -> Result<Vec<Arc<str>>, IndexError> {
+        let entries = &self.trees.indexes[self.trees.index_number::<I>()?].entries;
+        let mut values: Vec<Arc<str>> = Vec::new();
+        let mut next = entries.iter().next();
+        while let Some(entry) = next {
+            values.push(Arc::clone(&entry.value));
+            // No text is between a text and the same one with a zero byte at its end.
+            let after = format!("{}\0", entry.value);
+            next = entries.from(Place { value: &after, key: None }).next();
+        }
+        Ok(values)
     }
 
     /// The objects that a selector selects. If there is a [`ByLabel`](crate::ByLabel) index for a
@@ -135,13 +153,21 @@ impl Snapshot {
         self.all().matching(selector)
     }
 
-    fn part(&self, part: Part) -> Selection {
-        let trees = Arc::clone(&self.trees);
-        Selection { trees, part, selector: Selector::everything(), shortcut: None }
+    fn part(&self, part: Option<(usize, Box<str>)>) -> Selection {
+        let (trees, selector) = (Arc::clone(&self.trees), Selector::everything());
+        Selection { trees, part, namespace: None, selector, shortcut: None }
     }
 }
 
 impl Selection {
+    /// Restricts the selection to a namespace. A second namespace replaces the first. Objects of
+    /// other namespaces are not looked at, in an index neither.
+    #[must_use]
+    pub fn in_namespace(mut self, namespace: &str) -> Self {
+        self.namespace = Some(namespace.into());
+        self
+    }
+
     /// Restricts the selection by labels. A second selector replaces the first.
     #[must_use]
     pub fn matching(mut self, selector: &Selector) -> Self {
@@ -152,18 +178,18 @@ impl Selection {
 
     /// Iterates over the objects.
     pub fn iter(&self) -> Objects<'_> {
-        let objects = &self.trees.objects;
-        let walk = match (&self.part, &self.shortcut) {
-            (Part::All, None) => Walk::Objects(objects.iter(), None),
-            (Part::Namespace(namespace), _) => {
-                Walk::Objects(objects.from(KeyRef::new(Some(namespace), "")), Some(namespace))
-            }
-            (Part::All, Some((number, value))) | (Part::Index(number, value), _) => {
+        let namespace = self.namespace.as_deref();
+        // Before all keys of the namespace.
+        let start = namespace.map(|namespace| KeyRef::new(Some(namespace), ""));
+        let walk = match (self.part.as_ref().or(self.shortcut.as_ref()), start) {
+            (Some((number, value)), key) => {
                 let entries = &self.trees.indexes[*number].entries;
-                Walk::Index(entries.from(Place { value, key: None }), value)
+                Walk::Index(entries.from(Place { value, key }), value)
             }
+            (None, Some(key)) => Walk::Objects(self.trees.objects.from(key)),
+            (None, None) => Walk::Objects(self.trees.objects.iter()),
         };
-        Objects { walk, selector: &self.selector }
+        Objects { walk, namespace, selector: &self.selector }
     }
 
     fn label_index(&self, selector: &Selector) -> Option<(usize, Box<str>)> {
@@ -181,14 +207,14 @@ impl<'a> Iterator for Objects<'a> {
     fn next(&mut self) -> Option<&'a Arc<Object>> {
         loop {
             let object = match &mut self.walk {
-                Walk::Objects(objects, None) => objects.next()?,
-                Walk::Objects(objects, namespace) => {
-                    objects.next().filter(|object| object.head().namespace() == *namespace)?
-                }
+                Walk::Objects(objects) => objects.next()?,
                 Walk::Index(entries, value) => {
                     &entries.next().filter(|entry| *entry.value == **value)?.object
                 }
             };
+            if self.namespace.is_some() && object.head().namespace() != self.namespace {
+                return None;
+            }
             if self.selector.matches(object.head().labels()) {
                 return Some(object);
             }

@@ -107,6 +107,18 @@ impl Shared {
         result.map(|(value, _)| value)
     }
 
+    /// The object in the form of the store's layout.
+    pub(crate) fn in_layout(&self, object: Arc<Object>) -> Arc<Object> {
+        let body = match (&self.resident, &object.body) {
+            (Some(decoder), _) => decoder.resident_body(&object),
+            (None, Body::Bytes(_)) => return object,
+            (None, _) => Body::Undecodable(DecodeError::without_bytes(object.head(), "JSON")),
+        };
+        let head =
+            Arc::try_unwrap(object).map_or_else(|object| object.head.clone(), |object| object.head);
+        Arc::new(Object { head, body })
+    }
+
     /// Adds the result of decoding an object to the hot set, if the store still holds that version.
     ///
     /// The writer changes the map first and then removes the old version from the hot set. So an
@@ -173,6 +185,24 @@ impl Trees {
     pub(crate) fn delete(&mut self, key: KeyRef<'_>, postings: &[Posting]) {
         self.unpost(key, postings);
         self.objects.remove(key);
+    }
+
+    /// The postings of an object that these trees hold.
+    pub(crate) fn postings_of(&self, object: &Arc<Object>) -> Vec<Posting> {
+        let mut postings = Vec::new();
+        for (index, IndexTree { index: of, entries }) in self.indexes.iter().enumerate() {
+            if of.needs_bytes && object.bytes().is_none() {
+                // A resident store has dropped what the index reads.
+                let held = entries.iter().filter(|entry| Arc::ptr_eq(&entry.object, object));
+                let value = |entry: &IndexEntry| Arc::clone(&entry.value);
+                postings.extend(held.map(|entry| Posting { index, value: value(entry) }));
+            } else {
+                let values = of.read(object).unwrap_or_default();
+                let share = |value: &String| entries.share(value);
+                postings.extend(values.iter().map(|value| Posting { index, value: share(value) }));
+            }
+        }
+        postings
     }
 
     /// Removes an object from indexes.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde::de::DeserializeOwned;
 
 use crate::decoder::{Decoder, estimate};
-use crate::error::{DecodeError, IndexError};
+use crate::error::IndexError;
 use crate::index::{Index, IndexEntry, Posting, Registered};
 use crate::interner::Interner;
 use crate::key::KeyRef;
@@ -117,7 +117,7 @@ impl Store {
         }
         // Indexes read the bytes before a resident layout drops them.
         let values: Vec<_> = self.indexes.iter().map(|index| index.values(&object)).collect();
-        let object = self.in_layout(object);
+        let object = self.shared.in_layout(object);
         let removed = {
             let mut trees = self.shared.trees.write();
             let trees = Arc::make_mut(&mut trees);
@@ -210,23 +210,6 @@ impl Store {
     /// Whether there is an index of this type.
     pub fn has_index<I: Index>(&self) -> bool {
         self.indexes.iter().any(|known| known.type_id == TypeId::of::<I>())
-    }
-
-    /// A parser whose heads share texts with this store.
-    pub fn head_parser(&self) -> HeadParser {
-        self.parser.clone()
-    }
-
-    /// The object in the form of this store's layout.
-    fn in_layout(&self, object: Arc<Object>) -> Arc<Object> {
-        let body = match (&self.shared.resident, &object.body) {
-            (Some(decoder), _) => decoder.resident_body(&object),
-            (None, Body::Bytes(_)) => return object,
-            (None, _) => Body::Undecodable(DecodeError::without_bytes(object.head(), "JSON")),
-        };
-        let head =
-            Arc::try_unwrap(object).map_or_else(|object| object.head.clone(), |object| object.head);
-        Arc::new(Object { head, body })
     }
 
     /// Removes what readers and counters know of a version that has left the store.

@@ -30,13 +30,13 @@ pub enum Written {
 /// Tells whether an informer's cache shows a write. It does not keep the informer running.
 #[derive(Clone)]
 pub struct Freshness {
-    engine: Arc<Engine>,
+    pub(crate) engine: Arc<Engine>,
     /// The label selector of the informer.
     labels: Selector,
     /// What its field selector requires of names and namespaces.
     names: Vec<NameRule>,
     /// Whether it also selects by other fields, which only the server can evaluate.
-    has_other_fields: bool,
+    pub(crate) has_other_fields: bool,
 }
 
 /// One requirement of a field selector, on a name or a namespace.
@@ -88,12 +88,16 @@ impl Freshness {
                 let is_older = held.head().resource_version() < wanted.resource_version();
                 !is_older
             }
-            (Written::Object(wanted), None) => {
-                !self.labels.matches(wanted.labels())
-                    || !self.names.iter().all(|rule| rule.is_met(wanted.key()))
-                    || self.has_passed(wanted)
-            }
+            (Written::Object(wanted), None) => !self.selects(wanted) || self.has_passed(wanted),
         }
+    }
+
+    /// Whether the informer watches an object, as far as that is known without the server: by
+    /// namespace, labels and name.
+    pub(crate) fn selects(&self, head: &Head) -> bool {
+        self.labels.matches(head.labels())
+            && self.names.iter().all(|rule| rule.is_met(head.key()))
+            && self.engine.feed_of(head.namespace()).is_some()
     }
 
     /// Whether it is certain that the informer watches an object that it has [not
@@ -126,11 +130,10 @@ impl Freshness {
         }
     }
 
-    /// Whether everything up to the version of an object has arrived, or never will, because its
-    /// namespace is not watched.
+    /// Whether everything up to the version of an object that the informer watches has arrived.
     fn has_passed(&self, wanted: &Head) -> bool {
         let feed = self.engine.feed_of(wanted.namespace());
-        feed.is_none_or(|feed| feed.has_reached(wanted.resource_version()))
+        feed.is_some_and(|feed| feed.has_reached(wanted.resource_version()))
     }
 }
 

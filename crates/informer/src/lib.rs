@@ -103,6 +103,7 @@
 mod decode;
 mod error;
 mod freshness;
+mod overlay;
 mod reflect;
 mod resource;
 mod share;

@@ -58,8 +58,8 @@ use crate::worker::Work;
 #[must_use]
 pub struct ControllerBuilder<K> {
     name: Option<String>,
-    primary: Watch<K>,
-    sources: Vec<Attach>,
+    pub(crate) primary: Watch<K>,
+    pub(crate) sources: Vec<Attach>,
     streams: Vec<KeyStream>,
     priority: PriorityPolicy,
     workers: Option<usize>,
@@ -76,7 +76,7 @@ pub struct ControllerBuilder<K> {
 }
 
 /// Makes a source when the controller is built.
-type Attach = Box<dyn FnOnce(&Wiring) -> Result<Source, InformerError> + Send>;
+pub(crate) type Attach = Box<dyn FnOnce(&Wiring) -> Result<Source, InformerError> + Send>;
 
 /// A controller cannot be built.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -141,7 +141,8 @@ impl<K: ObjectType> ControllerBuilder<K> {
         self
     }
 
-    /// Runs an object when another object changes that it owns as its controller.
+    /// Runs an object when another object changes that it owns as its controller, and adds the index
+    /// for [`RunContext::owned`].
     pub fn owns<T: ObjectType>(mut self, watch: Watch<T>) -> Self {
         self.sources.push(Box::new(move |wiring| wiring.owns(watch)));
         self
@@ -158,8 +159,8 @@ impl<K: ObjectType> ControllerBuilder<K> {
         self
     }
 
-    /// Adds a cache that is only read. It is complete before the first run, and
-    /// [`RunContext::lister`](crate::RunContext::lister) returns it. Its events run nothing.
+    /// Adds a cache that is only read, by [`RunContext::get`] and its neighbours. It is complete
+    /// before the first run. Its events run nothing.
     pub fn reads<T: ObjectType>(mut self, watch: Watch<T>) -> Self {
         self.sources.push(Box::new(move |wiring| wiring.reads(watch)));
         self
@@ -318,6 +319,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
         let sources = Sources::default();
         let objects = primary.lister().clone();
         let attached = wiring.attach(primary, predicate, |_, object| Some(object.key().clone()));
+        // First: runs find their object in the first source.
         sources.add(attached.map_err(informer_error)?);
         for attach in self.sources {
             sources.add(attach(&wiring).map_err(informer_error)?);

@@ -1,18 +1,17 @@
 //! What a run is given besides its object.
 
-use std::any::type_name;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::Client;
+use kube::{Client, Resource};
 use tokio::time::Instant;
-use windlass_indexer::{Lister, ObjectKey};
-use windlass_informer::Resource;
+use windlass_indexer::{Object, ObjectKey};
 
+use crate::as_object::AsObject;
 use crate::bounds::StaticResource;
 use crate::cause::Cause;
-use crate::error::Error;
+use crate::frozen::FrozenCaches;
 use crate::live::Live;
 use crate::origin::Origin;
 use crate::plan::PlanRecorder;
@@ -20,15 +19,16 @@ use crate::recorder::{Occurrence, Recorder};
 use crate::recording::{WriteLog, recording};
 use crate::run_id::RunId;
 use crate::shutdown::Shutdown;
-use crate::source::NoLister;
 use crate::tools::Tools;
 
 /// One run: its key, its causes, its attempt number and its deadline; and what it reads and writes
 /// with.
 ///
-/// There are two ways to read: a [lister](Self::lister) reads a cache, which costs nothing and may
-/// be a moment behind; [`live`](Self::live) asks the server. The cache shows what the *last* run of
-/// this key has written, unless it is [behind](Self::cache_behind).
+/// There are two ways to read. [`get`](Self::get), [`list`](Self::list), [`owned`](Self::owned) and
+/// [`cache`](Self::cache) read the caches of the controller, which costs no request.
+/// [`live`](Self::live) asks the server. The caches are as they were when the run began, and show
+/// what this run has written since then, and what the last run of this key has written, unless they
+/// are [behind](Self::cache_behind).
 pub struct RunContext {
     pub(crate) tools: Arc<Tools>,
     pub(crate) id: RunId,
@@ -46,6 +46,9 @@ pub struct RunContext {
     /// A client, and the log of what is written through it. Created on first use, because most runs
     /// write nothing.
     pub(crate) recording: OnceLock<(Client, WriteLog)>,
+    pub(crate) caches: FrozenCaches,
+    /// The reconciled object when the run began.
+    pub(crate) object: Option<Arc<Object>>,
 }
 
 /// An event about an object, to be published as [`normal`](Self::normal) or
@@ -94,50 +97,15 @@ impl RunContext {
         Live::new(self.client(), self.controller())
     }
 
-    /// The cache of a type that the controller watches, owns or reads.
-    ///
-    /// # Errors
-    /// Returns an error if the controller has no cache of the type, or several different ones. The
-    /// error says what to do.
-    pub fn lister<T: 'static>(&self) -> Result<Lister<T>, Error> {
-        self.tools.sources.lister(None).map_err(|why| self.no_lister::<T>(&why))
-    }
-
-    /// The cache of a resource that the controller watches, owns or reads as this type. For types
-    /// that fit several resources, such as a dynamic one.
-    ///
-    /// # Errors
-    /// Returns an error if the controller has no such cache, or several different ones. The error
-    /// says what to do.
-    pub fn lister_of<T: 'static>(&self, resource: &Resource) -> Result<Lister<T>, Error> {
-        self.tools.sources.lister(Some(resource)).map_err(|why| self.no_lister::<T>(&why))
-    }
-
-    fn no_lister<T>(&self, why: &NoLister) -> Error {
-        let (controller, name) = (self.controller(), short_name(type_name::<T>()));
-        Error::msg(match why {
-            NoLister::Missing => format!(
-                "the controller {controller:?} has no cache of {name}: add .reads({}) to its \
-                 builder, or .owns or .watches",
-                watch_of(&name)
-            ),
-            NoLister::SeveralResources(of) => format!(
-                "the controller {controller:?} has caches of several resources as {name} ({of}): \
-                 choose one with lister_of"
-            ),
-            NoLister::SeveralOptions => format!(
-                "the controller {controller:?} has several caches of {name}, with different \
-                 options: watch it once, or give the reconciler the lister that it should read, \
-                 from SharedInformerFactory::informer_with"
-            ),
-        })
-    }
-
     /// Publishes a Kubernetes event about an object, as `kubectl describe` shows it:
-    /// `cx.event(&*object).normal("Synced", "…")`. Events are written in the background, and may be
-    /// lost.
-    pub fn event<T: kube::Resource<DynamicType = ()>>(&self, object: &T) -> EventAbout<'_> {
-        EventAbout { recorder: &self.tools.recorder, object: object.object_ref(&()) }
+    /// `cx.event(&object).normal("Synced", "…")`, where `object` may be an `Arc`. Events are written
+    /// in the background, and may be lost.
+    pub fn event<T: Resource<DynamicType = ()>>(
+        &self,
+        object: &impl AsObject<T>,
+    ) -> EventAbout<'_> {
+        let object = object.as_object().object_ref(&());
+        EventAbout { recorder: &self.tools.recorder, object }
     }
 
     /// The id of this run. By default every line that is logged during the run has it, as
@@ -206,44 +174,5 @@ impl fmt::Debug for RunContext {
             .field("causes", &self.causes)
             .field("attempt", &self.attempt)
             .finish_non_exhaustive()
-    }
-}
-
-/// The name of a type without paths, also within its brackets.
-fn short_name(name: &str) -> String {
-    let is_path = |char: char| char.is_alphanumeric() || matches!(char, '_' | ':');
-    let parts = name.split_inclusive(|char| !is_path(char));
-    parts.map(|part| part.rsplit("::").next().unwrap_or(part)).collect()
-}
-
-/// The code that makes a watch of a type.
-fn watch_of(name: &str) -> String {
-    let metadata = name.strip_prefix("PartialObjectMeta<").and_then(|name| name.strip_suffix('>'));
-    match (name, metadata) {
-        // The resource is not known from the type.
-        ("DynamicObject", _) | (_, Some("DynamicObject")) => {
-            format!("Watch::<{name}>::of(resource)")
-        }
-        (_, Some(of)) => format!("Watch::metadata_of::<{of}>()"),
-        (_, None) => format!("Watch::<{name}>::new()"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn missing_watch_is_named_as_it_is_written() {
-        let cases = [
-            ("k8s_openapi::api::core::v1::Secret", "Watch::<Secret>::new()"),
-            ("Foo", "Watch::<Foo>::new()"),
-            ("kube_core::PartialObjectMeta<core::v1::Secret>", "Watch::metadata_of::<Secret>()"),
-            ("a::Object<b::Spec, c::d::Status>", "Watch::<Object<Spec, Status>>::new()"),
-            ("kube_core::dynamic::DynamicObject", "Watch::<DynamicObject>::of(resource)"),
-        ];
-        for (name, expected) in cases {
-            assert_eq!(watch_of(&short_name(name)), expected);
-        }
     }
 }

@@ -42,8 +42,10 @@
 //! - No two runs of a key overlap. Runs of different keys do, as many as there are
 //!   [workers](ControllerBuilder::workers).
 //! - Before the first run, the caches of all sources are complete.
+//! - It sees one moment: the caches are frozen when the run begins, so a list, a get, a look-up by
+//!   index and the object that it was given agree, however long the run takes.
 //! - The caches show what the last run of the same key has written through [`RunContext::client`]
-//!   or [`RunContext::live`]; see [below](#read-your-writes).
+//!   or [`RunContext::live`], and what this run has written; see [below](#read-your-writes).
 //! - The table of [`Reconcile`] says what follows a run.
 //!
 //! What runs share, such as clients of other services, are fields of the type that implements
@@ -70,8 +72,10 @@
 //!
 //! Then the run begins, and [`RunContext::cache_behind`] says whether a cache may still lack
 //! something: because it is late, because only the server knows, or because the answer to a write
-//! was lost. *Within* a run the caches do not wait: what was just written is in the answer to the
-//! write. Deleting a collection is not tracked, and neither are writes through other clients.
+//! was lost. Deleting a collection is not tracked, and neither are writes through other clients.
+//!
+//! *Within* a run nobody waits: the caches stand still, and what the run itself has written is laid
+//! over them, from the answers to its writes; see [`CacheView`].
 //!
 //! # When something goes wrong
 //!
@@ -108,7 +112,14 @@
 //! | `ctrl.Result{RequeueAfter: d}` | `Action::RequeueAfter(d)` |
 //! | `reconcile.TerminalError(err)` | `error.terminal()` |
 //! | `r.Get(ctx, req.NamespacedName, &foo)` | an argument; [`Reconcile::absent`] if there is none |
-//! | `r.Get`, `r.List` of other kinds | [`RunContext::lister`], after `.reads(Watch::<T>::new())` |
+//! | `r.Get` of other kinds | `cx.get::<T>("shop/web")`, after `.reads(Watch::<T>::new())` |
+//! | `r.List`, `client.InNamespace` | `cx.list::<T>()?.in_namespace("shop")` |
+//! | `client.MatchingLabels` | `cx.list::<T>()?.matching(&selector)` |
+//! | `r.List` of children, by an index on their owner | `cx.owned::<T>()`, after `.owns` |
+//! | `mgr.GetFieldIndexer().IndexField(…, f)` | `.options(\|o\| o.index(ByNode))`, an [`Index`] |
+//! | `r.List` with `client.MatchingFields` | `cx.cache::<T>()?.by_index::<ByNode>("node-1")` |
+//! | `IndexField`, `Watches` and a map function that lists | [`ControllerBuilder::refers_to`] |
+//! | `unstructured.UnstructuredList` | `cx.cache_of::<DynamicObject>(&resource)?.list()` |
 //! | `r.Status().Update(ctx, &foo)` | `cx.live().update_status(&old, &new)` |
 //! | `controllerutil.CreateOrUpdate` | `cx.live().apply_owned(object, &owner)`, or `modify` |
 //! | `controllerutil.SetControllerReference` | [`set_owner`] |
@@ -127,16 +138,19 @@
 //! | `error_policy` | the limiter, and the methods of [`Error`]: `terminal`, `retry_after` |
 //! | `Action::requeue(d)`, `Action::await_change()` | `Action::RequeueAfter(d)`, `Action::Done` |
 //! | `finalizer(&api, name, object, …)` | [`Finalized`] |
-//! | `reflector::Store` | [`RunContext::lister`], [`Controller::lister`] |
+//! | `reflector::Store` in the context | `cx.get`, `cx.list`, `cx.owned`; [`Controller::lister`] |
+//! | `store.state()` and a filter | [`CacheView::by_index`], `cx.list::<T>()?.matching(&selector)` |
 //! | `predicate_filter` | [`Watch::when`] |
 //! | `shutdown_on_signal()` | [`stop_on_signal`] |
 
 #![forbid(unsafe_code)]
 
 mod action;
+mod as_object;
 mod authorship;
 mod bounds;
 mod builder;
+mod cache_view;
 mod cause;
 mod conditions;
 mod context;
@@ -148,6 +162,7 @@ mod enqueue;
 mod error;
 mod expectations;
 mod finalizer;
+mod frozen;
 mod guard;
 mod journal;
 mod live;
@@ -156,12 +171,14 @@ mod merge_patch;
 mod metrics;
 mod origin;
 mod outcome;
+mod overlay;
 mod ownership;
 mod plan;
 mod predicate;
 mod reconcile;
 mod recorder;
 mod recording;
+mod references;
 mod report;
 mod run_error;
 mod run_id;
@@ -177,8 +194,10 @@ mod worker;
 mod write;
 
 pub use action::Action;
+pub use as_object::AsObject;
 pub use bounds::{ObjectType, StaticResource};
 pub use builder::{BuildError, ControllerBuilder};
+pub use cache_view::CacheView;
 pub use cause::{Cause, Change};
 pub use conditions::{
     condition, find_condition, is_condition_true, remove_condition, set_condition, set_condition_at,
@@ -208,5 +227,11 @@ pub use shutdown::Shutdown;
 pub use signal::stop_on_signal;
 pub use source::SourceId;
 pub use span::SPAN_TARGET;
+/// What stops a controller: `Controller::run` takes one, and `Shutdown::token` returns one.
+pub use tokio_util::sync::CancellationToken;
 pub use watch::Watch;
 pub use write::{Verb, Write};
+
+// For links in the documentation.
+#[cfg(doc)]
+use windlass_indexer::Index;

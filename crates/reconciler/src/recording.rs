@@ -9,6 +9,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body_util::BodyExt as _;
 use kube::Client;
@@ -22,6 +23,7 @@ use windlass_informer::{
 use crate::authorship::Before;
 use crate::expectations::Pending;
 use crate::origin::Origin;
+use crate::overlay::{Answered, Overlay};
 use crate::tools::Tools;
 use crate::write::{Recorded, Verb, Write};
 
@@ -47,8 +49,8 @@ impl KeptWrites {
 
 /// What a run has written so far. Clones share the log.
 ///
-/// However many writes a run makes, the log holds a few of them for the journal, and those that the
-/// caches do not show yet.
+/// However many writes a run makes, the log holds a few of them for the journal, those that the
+/// caches do not show yet, and the last answer about each object, for what the run itself reads.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteLog {
     key: ObjectKey,
@@ -62,6 +64,7 @@ pub(crate) struct WriteLog {
 struct Entries {
     kept: KeptWrites,
     pending: Pending,
+    overlay: Overlay,
     is_closed: bool,
 }
 
@@ -70,8 +73,9 @@ impl WriteLog {
         Self { key, origin, entries: Arc::default(), tools: Arc::downgrade(tools) }
     }
 
-    /// Notes a write; `None` for one that may have been made.
-    fn note(&self, recorded: Option<Recorded>) {
+    /// Notes a write and the answer to it; `None` for one that may have been made.
+    fn note(&self, answered: Option<(Recorded, Bytes)>) {
+        let (recorded, answer) = answered.unzip();
         if let Some(recorded) = &recorded {
             self.origin.note(&recorded.write);
         }
@@ -84,8 +88,11 @@ impl WriteLog {
             tools.expect_writes(&self.key, late);
             return;
         }
-        if let Some(recorded) = &recorded {
+        if let (Some(recorded), Some(answer)) = (&recorded, answer) {
             entries.kept.push(recorded.write.clone());
+            if tools.sources.has_cache_of(&recorded.write) {
+                entries.overlay.put(recorded.clone(), answer);
+            }
         }
         entries.pending.note(recorded, |recorded| tools.is_seen(recorded));
     }
@@ -95,7 +102,14 @@ impl WriteLog {
     pub(crate) fn close(&self) -> (KeptWrites, Pending) {
         let mut entries = self.lock();
         entries.is_closed = true;
+        entries.overlay = Overlay::default();
         (std::mem::take(&mut entries.kept), std::mem::take(&mut entries.pending))
+    }
+
+    /// The answers to writes after a number, to be laid over the caches that the run reads, and the
+    /// last number.
+    pub(crate) fn answers_after(&self, number: u64) -> (Vec<Arc<Answered>>, u64) {
+        self.lock().overlay.after(number)
     }
 
     /// The newest version of the target of a request that a cache shows.
@@ -171,7 +185,7 @@ async fn send(
     let bytes = body.collect().await?.to_bytes();
     open_write.is_settled = true;
     if let Some(recorded) = Recorded::of(verb, target, &before, status, &bytes) {
-        log.note(Some(recorded));
+        log.note(Some((recorded, bytes.clone())));
     }
     Ok(Response::from_parts(parts, Body::from(bytes)))
 }

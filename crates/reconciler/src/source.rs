@@ -10,12 +10,13 @@ use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use tokio_util::sync::CancellationToken;
-use windlass_indexer::{Lister, ResourceVersion};
+use windlass_indexer::{Lister, ResourceVersion, Snapshot};
 use windlass_informer::{
     Freshness, InformerStatus, Registration, RequestTarget, Resource, SharedInformer,
 };
 
 use crate::bounds::ObjectType;
+use crate::overlay::Answered;
 use crate::write::{Recorded, Write};
 
 /// Identifies a source of a controller, to remove it.
@@ -29,17 +30,6 @@ pub(crate) struct Source {
     /// `None` if it is only read.
     registration: Option<Registration>,
     removed: CancellationToken,
-}
-
-/// Why there is no lister to return.
-#[derive(Debug)]
-pub(crate) enum NoLister {
-    /// The controller has no such cache.
-    Missing,
-    /// It has caches of several resources. These are their names.
-    SeveralResources(String),
-    /// It has several caches of one resource, with different options.
-    SeveralOptions,
 }
 
 /// An informer of any type.
@@ -108,6 +98,26 @@ impl Source {
     pub(crate) fn resource(&self) -> &Resource {
         self.freshness.resource()
     }
+
+    /// Its cache, if it is read as this type.
+    pub(crate) fn lister<T: ObjectType>(&self) -> Option<&Lister<T>> {
+        self.informer.lister().downcast_ref()
+    }
+
+    /// Whether both have the same informer, perhaps as different types.
+    pub(crate) fn has_same_cache(&self, other: &Self) -> bool {
+        self.freshness.is_of_same_cache(&other.freshness)
+    }
+
+    /// The cache as it is now.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.freshness.snapshot()
+    }
+
+    /// Lays a write over a snapshot of the cache.
+    pub(crate) fn lay_over(&self, snapshot: &mut Snapshot, answered: &Answered) {
+        self.freshness.lay_over(snapshot, &answered.recorded.written, &answered.answer);
+    }
 }
 
 impl Drop for Source {
@@ -165,27 +175,9 @@ impl Sources {
         self.read().sources.iter().map(|(_, source)| Arc::clone(source)).collect()
     }
 
-    /// The only cache of a type; the only one of a resource, if that is given.
-    pub(crate) fn lister<T: 'static>(&self, of: Option<&Resource>) -> Result<Lister<T>, NoLister> {
-        let list = self.read();
-        let sources = list.sources.iter().map(|(_, source)| &**source);
-        let sources = sources.filter(|source| of.is_none_or(|of| of == source.resource()));
-        let found: Vec<(&Freshness, &Lister<T>)> = sources
-            .filter_map(|source| {
-                Some((&source.freshness, source.informer.lister().downcast_ref()?))
-            })
-            .collect();
-        let Some((first, lister)) = found.first() else { return Err(NoLister::Missing) };
-        if found.iter().all(|(freshness, _)| freshness.is_of_same_cache(first)) {
-            return Ok(Lister::clone(lister));
-        }
-        let mut names: Vec<_> = found.iter().map(|(of, _)| of.resource().to_string()).collect();
-        names.sort_unstable();
-        names.dedup();
-        Err(match names.len() {
-            1 => NoLister::SeveralOptions,
-            _ => NoLister::SeveralResources(names.join(", ")),
-        })
+    /// Whether a cache is of the resource that was written.
+    pub(crate) fn has_cache_of(&self, write: &Write) -> bool {
+        self.read().freshness(|resource| write.is_of(resource)).next().is_some()
     }
 
     /// The newest version of the target of a request that a cache shows.

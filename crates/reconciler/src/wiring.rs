@@ -3,7 +3,7 @@
 //! Predicates and mappers are user code and may panic, which is logged. An event whose predicate
 //! panics counts. An event whose mapper panics leads to no key.
 
-use windlass_indexer::{Cached, ObjectKey, Reader};
+use windlass_indexer::{ByController, Cached, ObjectKey, Reader};
 use windlass_informer::{
     Event, HandlerOptions, InformerError, Resource, SharedInformer, SharedInformerFactory,
 };
@@ -36,6 +36,8 @@ impl Wiring {
 
     /// A source whose events enqueue the controller owner of the object.
     pub(crate) fn owns<T: ObjectType>(&self, watch: Watch<T>) -> Result<Source, InformerError> {
+        // For `RunContext::owned`.
+        let watch = watch.options(|informer| informer.index(ByController));
         let (informer, predicate) = watch.open(&self.factory)?;
         let (owner, owners) = self.primary.clone();
         self.attach(informer, predicate, move |event, object| {

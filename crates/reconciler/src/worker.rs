@@ -20,6 +20,7 @@ use crate::context::RunContext;
 use crate::enqueue::Enqueuer;
 use crate::error::{Delay, Error};
 use crate::expectations::Pending;
+use crate::frozen::FrozenCaches;
 use crate::guard::caught;
 use crate::journal::{Journal, Run};
 #[cfg(feature = "prometheus")]
@@ -271,6 +272,7 @@ impl<K: ObjectType> Work<K> {
         let mut causes: Vec<_> = lease.causes().cloned().collect();
         let is_valid = |write: &Write| !self.tools.sources.is_restored_since(write);
         self.journal.mark_own_causes(lease.key(), &mut causes, is_valid);
+        let caches = FrozenCaches::of(self.tools.sources.all());
         RunContext {
             tools: Arc::clone(&self.tools),
             id: self.ids.next(),
@@ -284,6 +286,8 @@ impl<K: ObjectType> Work<K> {
             plan: self.plan.get().map(|_| PlanRecorder::new()),
             origin: Origin::default(),
             recording: OnceLock::new(),
+            object: caches.primary(lease.key()),
+            caches,
         }
     }
 
@@ -292,7 +296,8 @@ impl<K: ObjectType> Work<K> {
     async fn call(&self, cx: &RunContext) -> (Outcome, Option<Delay>) {
         let called = async {
             // Bypasses the hot set: most objects change before they run again.
-            Outcome::of(match self.objects.cached(cx.key()).map(|object| object.get()) {
+            let object = cx.object.as_ref().map(|object| self.objects.handle(Arc::clone(object)));
+            Outcome::of(match object.map(|object| object.get()) {
                 Some(Ok(object)) => self.reconciler.reconcile(object, cx).await,
                 None => self.reconciler.absent(cx).await,
                 Some(Err(error)) => Err(Error::undecodable(error)),

@@ -25,7 +25,7 @@ fn keeper() -> impl Reconcile<ConfigMap> {
 }
 
 async fn keep(object: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
-    let (live, secrets) = (cx.live::<Secret>(), cx.lister::<Secret>()?);
+    let (live, secrets) = (cx.live::<Secret>(), cx.cache::<Secret>()?);
     for number in 0..3 {
         let name = format!("{}-{number}", object.name_any());
         let held = secrets.get(("default", name.as_str()))?;

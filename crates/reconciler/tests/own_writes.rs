@@ -40,7 +40,7 @@ async fn what_a_run_made_is_in_the_cache_of_the_next() {
                 if cx.key().name() != "maker" {
                     return Ok(Action::Done);
                 }
-                let secrets = cx.lister::<Secret>()?;
+                let secrets = cx.list::<Secret>()?;
                 let made = secrets
                     .in_namespace("default")
                     .iter()
@@ -80,7 +80,7 @@ async fn what_a_run_deleted_is_gone_from_the_cache_of_the_next() {
                 if cx.key().name() != "deleter" {
                     return Ok(Action::Done);
                 }
-                let held = cx.lister::<Secret>()?.get("default/old")?;
+                let held = cx.get::<Secret>("default/old")?;
                 said.send(held.is_some()).await?;
                 match held {
                     Some(secret) => {
@@ -136,7 +136,7 @@ async fn every_run_is_told_until_the_cache_shows_what_an_earlier_one_wrote() {
     let maker = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
-            let is_cached = cx.lister::<Secret>()?.cached("default/made").is_some();
+            let is_cached = cx.cache::<Secret>()?.cached("default/made").is_some();
             said.send((is_cached, cx.cache_behind())).await?;
             if !is_cached && !cx.cache_behind() {
                 // A second time it would be there already, and the run would fail.
@@ -243,7 +243,7 @@ where
     let releaser = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let (said, key) = (said.clone(), key.clone());
         Box::pin(async move {
-            let held = cx.lister::<K>()?.get(&key)?;
+            let held = cx.get::<K>(&key)?;
             let is_held = held.is_some_and(|held| !held.finalizers().is_empty());
             said.send((is_held, cx.cache_behind())).await?;
             if !is_held {

@@ -204,13 +204,13 @@ async fn policy_decides_which_key_comes_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lister_of_a_type_that_nobody_watches_says_what_to_add() {
+async fn cache_of_a_type_that_nobody_watches_says_what_to_add() {
     let (_cluster, client) = cluster().await;
     let (said, mut told) = mpsc::channel(100);
     let reader = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
-            let error = cx.lister::<Secret>().expect_err("it is not watched");
+            let error = cx.cache::<Secret>().expect_err("it is not watched");
             said.send(error.to_string()).await?;
             Ok(Action::Done)
         })

@@ -63,7 +63,8 @@ pub mod prelude {
     };
     pub use crate::manager::{Manager, Options, TaskContext};
     pub use crate::reconciler::{
-        Action, Controller, Error, Finalize, Finalized, Predicate, Reconcile, RunContext, Watch,
+        Action, CancellationToken, Controller, Error, Finalize, Finalized, Predicate, Reconcile,
+        RunContext, Watch,
     };
     pub use crate::workqueue::{Add, Lease, WorkQueue};
 }

@@ -87,12 +87,12 @@ impl Reconcile<Foo> for SampleController {
         let deployment = find_or_create(&foo, cx).await?;
         if !is_controlled_by(&deployment.metadata, &*foo) {
             let message = exists(&foo.spec.deployment_name);
-            cx.event(&*foo).warning(ERR_RESOURCE_EXISTS, &message);
+            cx.event(&foo).warning(ERR_RESOURCE_EXISTS, &message);
             return Err(Error::msg(message));
         }
         let deployment = scale(&foo, deployment, cx).await?;
         update_status(&foo, &deployment, cx).await?;
-        cx.event(&*foo).normal(SYNCED, MESSAGE_SYNCED);
+        cx.event(&foo).normal(SYNCED, MESSAGE_SYNCED);
         tracing::info!(foo = %cx.key(), "Successfully synced");
         Ok(Action::Done)
     }
@@ -107,8 +107,8 @@ impl Reconcile<Foo> for SampleController {
 /// The Deployment that a Foo names, whosever it is; a new one if there is none.
 async fn find_or_create(foo: &Foo, cx: &RunContext) -> Result<Arc<Deployment>, Error> {
     let namespace = foo.namespace().unwrap_or_default();
-    let key = ObjectKey::namespaced(&namespace, &foo.spec.deployment_name);
-    if let Some(deployment) = cx.lister::<Deployment>()?.get(&key)? {
+    let key = (&*namespace, &*foo.spec.deployment_name);
+    if let Some(deployment) = cx.get::<Deployment>(key)? {
         return Ok(deployment);
     }
     let mut deployment = new_deployment(foo);

@@ -54,7 +54,7 @@ impl Finalize<Website> for Websites {
             }
             // People can do something about these, so they are told.
             Err(error) if matches!(error.class(), Class::Other | Class::Forbidden) => {
-                cx.event(&*site).warning("Blocked", error.to_string());
+                cx.event(&site).warning("Blocked", error.to_string());
                 write_status(&site, &Progress::blocked(&error), cx).await?;
                 Err(error.retry_after(BLOCKED_FOR))
             }
@@ -65,7 +65,7 @@ impl Finalize<Website> for Websites {
 
     async fn cleanup(&self, site: Arc<Website>, cx: &RunContext) -> Result<Action, Error> {
         self.hosts.release(&site, cx).await?;
-        cx.event(&*site).normal("Withdrawn", format!("the host {} is free", site.spec.host));
+        cx.event(&site).normal("Withdrawn", format!("the host {} is free", site.spec.host));
         Ok(Action::Done)
     }
 }

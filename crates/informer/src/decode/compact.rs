@@ -92,6 +92,13 @@ impl ObjectScan {
         None
     }
 
+    /// What is kept of the object at the beginning of `bytes`; `None` if there is no whole one.
+    pub(crate) fn copy_of(bytes: &[u8], managed_fields: ManagedFields) -> Option<Box<[u8]>> {
+        let mut scan = Self::default();
+        let len = scan.advance(bytes)?;
+        Some(scan.copy(&bytes[..len], managed_fields))
+    }
+
     /// Copies what is kept of `object`, which this scan has passed to its end.
     pub(crate) fn copy(&self, object: &[u8], managed_fields: ManagedFields) -> Box<[u8]> {
         let cuts = match managed_fields {

@@ -17,9 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use futures::future::BoxFuture;
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use windlass_indexer::{
-    HeadParser, Index, IndexError, Object, ObjectKey, Reader, ResourceVersion, Store,
-};
+use windlass_indexer::{Index, IndexError, Object, ObjectKey, Reader, ResourceVersion, Store};
 
 use crate::decode::frames::Change;
 use crate::decode::ingest::Quarantine;
@@ -137,10 +135,6 @@ impl Cache {
             quarantine: Quarantine::default(),
             progress: Notify::new(),
         }
-    }
-
-    pub(crate) fn head_parser(&self) -> HeadParser {
-        lock(&self.state).store.head_parser()
     }
 
     /// Adds an index, unless there is one of its type.

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use windlass_indexer::Selector;
 
+use crate::decode::compact::ManagedFields;
 use crate::decode::ingest::Ingest;
 use crate::error::{InformerError, Stopped};
 use crate::reflect::feed::Feed;
@@ -192,6 +193,18 @@ impl Engine {
         (labels, options.fields.clone())
     }
 
+    /// Makes objects from JSON as the cache holds them.
+    pub(crate) fn ingest(&self) -> Ingest {
+        let transform = lock(&self.options).transform.clone();
+        Ingest::new(self.cache.reader.head_parser(), &self.resource, transform)
+    }
+
+    /// What the cache holds of an object: whether its managedFields, and whether metadata only.
+    pub(crate) fn extent(&self) -> (ManagedFields, bool) {
+        let options = lock(&self.options);
+        (options.managed_fields, options.metadata_only)
+    }
+
     /// The feed that watches a namespace, if there is one.
     pub(crate) fn feed_of(&self, namespace: Option<&str>) -> Option<&Arc<FeedTelemetry>> {
         self.feeds
@@ -241,7 +254,7 @@ impl Engine {
                 Arc::clone(telemetry),
                 source,
                 Reflector::new(options.reflector.clone(), server.clone(), seed),
-                Ingest::new(self.cache.head_parser(), &self.resource, options.transform.clone()),
+                self.ingest(),
                 &options,
             );
             feeds.spawn(feed.run(self.stop.clone()));

@@ -79,7 +79,7 @@ async fn making_one_child_after_the_other_is_no_loop() {
     let maker = does(move |object: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
-            let made = cx.lister::<Secret>()?.in_namespace("default").iter().count();
+            let made = cx.list::<Secret>()?.in_namespace("default").iter().count();
             if made < 15 {
                 let mut child = secret(&format!("made-{made}"));
                 windlass_reconciler::set_owner(&mut child, &*object)?;
@@ -107,7 +107,7 @@ async fn what_others_make_after_our_deletion_is_not_by_us() {
     let deleter = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
-            if let Some(old) = cx.lister::<Secret>()?.get("default/old")?
+            if let Some(old) = cx.get::<Secret>("default/old")?
                 && old.labels().is_empty()
             {
                 cx.live().delete(&*old).await?;
@@ -314,9 +314,13 @@ async fn what_others_removed_is_not_by_a_run_that_applied_what_was_there() {
     touch(&client, "one", "yes").await;
     let runs = AtomicU32::new(0);
     let (others, (said, mut ran)) = (client.clone(), mpsc::channel(100));
+    let watch = Watch::<ConfigMap>::new().options(|o| o.namespace("default"));
+    let factory = SharedInformerFactory::new(client.clone());
+    let here = factory.informer_with::<ConfigMap>(|o| o.namespace("default"));
+    let objects = here.expect("an informer").lister().clone();
     let applier = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let (number, said) = (runs.fetch_add(1, Ordering::Relaxed), said.clone());
-        let others = others.clone();
+        let (others, objects) = (others.clone(), objects.clone());
         Box::pin(async move {
             // So that this controller is the last one that is noted.
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -324,7 +328,6 @@ async fn what_others_removed_is_not_by_a_run_that_applied_what_was_there() {
                 let removal = Patch::Merge(json!({"data": null}));
                 let removed = api(&others).patch("one", &PatchParams::default(), &removal).await?;
                 let version = removed.resource_version().expect("a version");
-                let objects = cx.lister::<ConfigMap>()?;
                 let shown = || {
                     objects.cached("default/one").map(|o| o.head().resource_version().to_string())
                 };
@@ -339,7 +342,7 @@ async fn what_others_removed_is_not_by_a_run_that_applied_what_was_there() {
             Ok(Action::Done)
         })
     });
-    let running = run(client.clone(), applier);
+    let running = run_on(factory, Controller::of(watch), applier);
     let mut are_by_us = Vec::new();
     for _ in 0..4 {
         let causes = ran.recv().await.expect("a run");
@@ -361,7 +364,7 @@ async fn what_others_delete_after_our_deletion_is_not_by_us() {
     let deleter = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
-            if let Some(old) = cx.lister::<Secret>()?.get("default/old")?
+            if let Some(old) = cx.get::<Secret>("default/old")?
                 && old.labels().is_empty()
             {
                 cx.live().delete(&*old).await?;

@@ -55,7 +55,7 @@ async fn other_object_that_does_not_decode_is_tried_again() {
     secrets.create(&PostParams::default(), &secret("other")).await.expect("created");
     let reader = does(|_: Arc<ConfigMap>, cx: &RunContext| {
         Box::pin(async move {
-            cx.lister::<Strict>()?.get("default/other")?;
+            cx.get::<Strict>("default/other")?;
             Ok(Action::Done)
         })
     });

@@ -14,7 +14,7 @@ async fn cache_that_is_behind_is_told_to_every_run_until_it_is_not() {
             if cx.cache_behind() {
                 return Ok(Action::RequeueAfter(Duration::from_secs(1)));
             }
-            if cx.lister::<Secret>()?.in_namespace("default").iter().next().is_none() {
+            if cx.list::<Secret>()?.in_namespace("default").is_empty() {
                 let mut made = secret("made-");
                 made.metadata.generate_name = made.metadata.name.take();
                 cx.live().create(&made).await?;
@@ -82,7 +82,7 @@ async fn what_a_run_made_is_waited_for_also_if_fields_select() {
     let maker = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
-            let held = cx.lister::<Secret>()?.get("default/made")?.is_some();
+            let held = cx.get::<Secret>("default/made")?.is_some();
             said.send((held, cx.cache_behind())).await?;
             if cx.live::<Secret>().get(&key("default/made")).await?.is_none() {
                 cx.live().create(&secret("made")).await?;
@@ -138,7 +138,7 @@ async fn what_a_task_of_a_run_writes_after_it_is_waited_for_too() {
     let lender = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let (said, lent) = (said.clone(), lent.clone());
         Box::pin(async move {
-            let held = cx.lister::<Secret>()?.get("default/made")?.is_some();
+            let held = cx.get::<Secret>("default/made")?.is_some();
             lent.send(cx.client().clone()).await?;
             said.send((held, cx.cache_behind())).await?;
             Ok(Action::Done)
@@ -171,7 +171,7 @@ async fn write_whose_answer_was_lost_is_unknown_to_the_next_run() {
     let maker = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
-            let held = cx.lister::<Secret>()?.get("default/made")?.is_some();
+            let held = cx.get::<Secret>("default/made")?.is_some();
             said.send((held, cx.cache_behind())).await?;
             if !held && !cx.cache_behind() {
                 cx.live().create(&secret("made")).await?;
@@ -308,7 +308,7 @@ fn run_with_secrets_of(
     let maker = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
-            let held = cx.lister::<Secret>()?.get("default/made")?.is_some();
+            let held = cx.get::<Secret>("default/made")?.is_some();
             said.send((Instant::now(), held, cx.cache_behind())).await?;
             if cx.live::<Secret>().get(&key("default/made")).await?.is_none() {
                 cx.live().create(&secret("made")).await?;

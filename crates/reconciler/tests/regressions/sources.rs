@@ -169,7 +169,7 @@ async fn options_of_a_watch_add_up() {
     assert!(ran.is_err(), "{ran:?} is in another namespace");
 }
 
-/// source.rs `lister` gives the first cache of a type. With two watches of one type, what the
+/// cache_view.rs `cache` gives the first cache of a type. With two watches of one type, what the
 /// second has is not found, and nothing says so.
 #[tokio::test(start_paused = true)]
 async fn two_caches_of_one_type_are_not_mistaken_for_each_other() {
@@ -180,8 +180,8 @@ async fn two_caches_of_one_type_are_not_mistaken_for_each_other() {
     let reader = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
-            let is_told = match cx.lister::<Secret>() {
-                Ok(lister) => lister.get("default/there")?.is_some(),
+            let is_told = match cx.cache::<Secret>() {
+                Ok(cache) => cache.get("default/there")?.is_some(),
                 Err(_) => true,
             };
             said.send(is_told).await?;
@@ -196,7 +196,7 @@ async fn two_caches_of_one_type_are_not_mistaken_for_each_other() {
     assert!(is_told, "it is in a cache of the controller, and neither found nor is an error told");
 }
 
-/// context.rs `lister` cuts the name of a type at its last `::`, which is within the brackets of a
+/// cache_view.rs `cache` cuts the name of a type at its last `::`, which is within the brackets of a
 /// generic one.
 #[tokio::test(start_paused = true)]
 async fn missing_cache_of_metadata_is_told_in_words_that_compile() {
@@ -205,7 +205,7 @@ async fn missing_cache_of_metadata_is_told_in_words_that_compile() {
     let reader = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
-            let error = cx.lister::<PartialObjectMeta<Secret>>().map(drop).expect_err("no cache");
+            let error = cx.cache::<PartialObjectMeta<Secret>>().map(drop).expect_err("no cache");
             said.send(error.to_string()).await?;
             Ok(Action::Done)
         })

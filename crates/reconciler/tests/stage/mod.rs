@@ -17,7 +17,7 @@ use windlass_reconciler::{
 };
 use windlass_testkit::TestCluster;
 
-type Called<'a> = Pin<Box<dyn Future<Output = Result<Action, Error>> + Send + 'a>>;
+pub(crate) type Called<'a> = Pin<Box<dyn Future<Output = Result<Action, Error>> + Send + 'a>>;
 
 /// A reconciler that is a closure.
 pub(crate) struct Does<F>(F);
@@ -68,7 +68,15 @@ pub(crate) fn run_built(
     builder: ControllerBuilder<ConfigMap>,
     reconciler: impl Reconcile<ConfigMap>,
 ) -> Running {
-    let factory = SharedInformerFactory::new(client);
+    run_on(SharedInformerFactory::new(client), builder, reconciler)
+}
+
+/// Runs a controller on the informers of a factory.
+pub(crate) fn run_on(
+    factory: SharedInformerFactory,
+    builder: ControllerBuilder<ConfigMap>,
+    reconciler: impl Reconcile<ConfigMap>,
+) -> Running {
     let controller = Arc::new(builder.build(&factory, reconciler).expect("a controller"));
     let stop = CancellationToken::new();
     let mut task = tokio::task::JoinSet::new();

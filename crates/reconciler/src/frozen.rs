@@ -1,0 +1,105 @@
+//! The caches of a controller as one run sees them: as they were when it began, with what it has
+//! written itself laid over them.
+//!
+//! Freezing a cache is a clone of one pointer. What the run writes is laid over when it reads next,
+//! in its own call: transforms and indexes are user code, and a panic in one is a panic of the run.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use windlass_indexer::{Lister, Object, ObjectKey, Snapshot};
+use windlass_informer::Resource;
+
+use crate::bounds::ObjectType;
+use crate::recording::WriteLog;
+use crate::source::Source;
+
+/// The caches of a controller at one moment.
+pub(crate) struct FrozenCaches(Vec<FrozenCache>);
+
+/// One of them.
+pub(crate) struct FrozenCache {
+    source: Arc<Source>,
+    laid: Mutex<Laid>,
+}
+
+/// A cache, and up to which [number](crate::overlay::Overlay) the answers of the run are laid over
+/// it.
+struct Laid {
+    snapshot: Snapshot,
+    up_to: u64,
+}
+
+/// Why there is no cache to read.
+#[derive(Debug)]
+pub(crate) enum NoCache {
+    /// The controller has no such cache.
+    Missing,
+    /// It has caches of several resources. These are their names.
+    SeveralResources(String),
+    /// It has several caches of one resource, with different options.
+    SeveralOptions,
+}
+
+impl FrozenCaches {
+    /// Freezes the caches of these sources.
+    pub(crate) fn of(sources: Vec<Arc<Source>>) -> Self {
+        let mut frozen: Vec<FrozenCache> = Vec::with_capacity(sources.len());
+        for source in sources {
+            // Sources that share an informer, as different types, show the same moment.
+            let same = frozen.iter().find(|other| other.source.has_same_cache(&source));
+            let snapshot = same.map_or_else(|| source.snapshot(), FrozenCache::as_frozen);
+            frozen.push(FrozenCache { source, laid: Mutex::new(Laid { snapshot, up_to: 0 }) });
+        }
+        Self(frozen)
+    }
+
+    /// The reconciled object when the run began. Its source is the first.
+    pub(crate) fn primary(&self, key: &ObjectKey) -> Option<Arc<Object>> {
+        self.0.first()?.as_frozen().get(key).cloned()
+    }
+
+    /// The only cache of a type; the only one of a resource, if that is given.
+    pub(crate) fn find<T: ObjectType>(
+        &self,
+        of: Option<&Resource>,
+    ) -> Result<(&FrozenCache, &Lister<T>), NoCache> {
+        let caches = self.0.iter();
+        let caches = caches.filter(|cache| of.is_none_or(|of| of == cache.source.resource()));
+        let found: Vec<_> =
+            caches.filter_map(|cache| Some((cache, cache.source.lister::<T>()?))).collect();
+        let Some(&(first, lister)) = found.first() else { return Err(NoCache::Missing) };
+        if found.iter().all(|(cache, _)| cache.source.has_same_cache(&first.source)) {
+            return Ok((first, lister));
+        }
+        let mut names: Vec<_> =
+            found.iter().map(|(cache, _)| cache.source.resource().to_string()).collect();
+        names.sort_unstable();
+        names.dedup();
+        Err(match names.len() {
+            1 => NoCache::SeveralOptions,
+            _ => NoCache::SeveralResources(names.join(", ")),
+        })
+    }
+}
+
+impl FrozenCache {
+    /// The cache with what the run has written up to now.
+    pub(crate) fn snapshot(&self, log: Option<&WriteLog>) -> Snapshot {
+        let mut laid = self.laid.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(log) = log {
+            let (answers, up_to) = log.answers_after(laid.up_to);
+            for answered in answers {
+                if answered.recorded.write.is_of(self.source.resource()) {
+                    self.source.lay_over(&mut laid.snapshot, &answered);
+                }
+            }
+            laid.up_to = up_to;
+        }
+        laid.snapshot.clone()
+    }
+
+    /// The cache without what was laid over it since the last call of [`snapshot`](Self::snapshot).
+    fn as_frozen(&self) -> Snapshot {
+        self.laid.lock().unwrap_or_else(PoisonError::into_inner).snapshot.clone()
+    }
+}

@@ -1,0 +1,69 @@
+//! Objects that refer to others by name: the changes of those run them.
+
+use windlass_indexer::{Cached, Index, ObjectKey};
+
+use crate::bounds::ObjectType;
+use crate::builder::ControllerBuilder;
+use crate::watch::Watch;
+
+impl<K: ObjectType> ControllerBuilder<K> {
+    /// Runs the objects that refer to an object of another kind when that object changes. The index
+    /// says to which ones an object refers, by key. It is added to the cache of the reconciled
+    /// objects, where [`CacheView::by_index`](crate::CacheView::by_index) can use it, too. The cache
+    /// of the other kind can be [read](crate::RunContext::get).
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::{Pod, Secret};
+    /// # use serde::Deserialize;
+    /// use windlass_indexer::{Head, Index, ObjectKey};
+    /// use windlass_reconciler::{Controller, Watch};
+    ///
+    /// /// Pods by the Secrets from which their images are pulled.
+    /// #[derive(Clone)]
+    /// struct ByPullSecret;
+    ///
+    /// /// What the index reads of a pod.
+    /// #[derive(Deserialize)]
+    /// struct Pulls { spec: PullSecrets }
+    ///
+    /// #[derive(Deserialize)]
+    /// #[serde(rename_all = "camelCase")]
+    /// struct PullSecrets { #[serde(default)] image_pull_secrets: Vec<Named> }
+    ///
+    /// #[derive(Deserialize)]
+    /// struct Named { name: String }
+    ///
+    /// impl Index for ByPullSecret {
+    ///     type View = Pulls;
+    ///     type Value = ObjectKey;
+    ///
+    ///     fn values(&self, head: &Head, pulls: Pulls) -> impl IntoIterator<Item = ObjectKey> {
+    ///         let namespace = head.namespace().unwrap_or_default();
+    ///         let secrets = pulls.spec.image_pull_secrets.into_iter();
+    ///         secrets.map(move |secret| ObjectKey::namespaced(namespace, &secret.name))
+    ///     }
+    /// }
+    ///
+    /// let pods = Controller::of(Watch::<Pod>::new())
+    ///     .refers_to(Watch::<Secret>::new(), ByPullSecret);
+    /// # drop(pods);
+    /// ```
+    ///
+    /// An object that begins to refer to another one has changed itself, so it runs anyway.
+    pub fn refers_to<T, I>(mut self, watch: Watch<T>, index: I) -> Self
+    where
+        T: ObjectType,
+        I: Index<Value = ObjectKey> + Clone,
+    {
+        self.primary = self.primary.options(|informer| informer.index(index));
+        self.sources.push(Box::new(move |wiring| {
+            let (_, referring) = wiring.primary.clone();
+            wiring.watches(watch, move |object: &Cached<T>| {
+                let found = referring.snapshot().by_index::<I>(object.key());
+                let found = found.expect("the index must have been added with the primary");
+                found.iter().map(|object| object.head().key().clone()).collect::<Vec<_>>()
+            })
+        }));
+        self
+    }
+}
