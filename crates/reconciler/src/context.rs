@@ -4,7 +4,6 @@ use std::any::type_name;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use tokio::time::Instant;
 use windlass_indexer::{Lister, ObjectKey};
@@ -12,10 +11,14 @@ use windlass_informer::Resource;
 
 use crate::bounds::StaticResource;
 use crate::cause::Cause;
+use crate::children::Children;
 use crate::error::Error;
-use crate::live::Live;
+use crate::event_about::EventAbout;
+use crate::live::{Live, LiveResource};
+use crate::objects::{AnyObject, ObjectKind, ObjectRef};
 use crate::origin::Origin;
-use crate::recorder::{Occurrence, Recorder};
+use crate::ownership::{Owner, OwnershipError};
+use crate::rebase::Rebased;
 use crate::recording::{WriteLog, recording};
 use crate::run_id::RunId;
 use crate::shutdown::Shutdown;
@@ -43,27 +46,8 @@ pub struct RunContext {
     /// A client, and the log of what is written through it. Created on first use, because most runs
     /// write nothing.
     pub(crate) recording: OnceLock<(Client, WriteLog)>,
-}
-
-/// An event about an object, to be published as [`normal`](Self::normal) or
-/// [`warning`](Self::warning).
-#[derive(Debug)]
-#[must_use = "nothing is published before `normal` or `warning` is called"]
-pub struct EventAbout<'a> {
-    recorder: &'a Recorder,
-    object: ObjectReference,
-}
-
-impl EventAbout<'_> {
-    /// Publishes that something went well.
-    pub fn normal(self, reason: &str, note: impl Into<String>) {
-        self.recorder.record(Occurrence::normal(self.object, reason, note));
-    }
-
-    /// Publishes that something is wrong.
-    pub fn warning(self, reason: &str, note: impl Into<String>) {
-        self.recorder.record(Occurrence::warning(self.object, reason, note));
-    }
+    /// Versions that this run has made by changing nothing that a reconciler looks at.
+    pub(crate) rebased: Rebased,
 }
 
 impl RunContext {
@@ -83,7 +67,47 @@ impl RunContext {
 
     /// Reads and writes objects of a type at the server, in the safe ways of a controller.
     pub fn live<T: StaticResource>(&self) -> Live<'_, T> {
-        Live::new(self.client(), self.controller())
+        Live::new(self, LiveResource::OfType(Resource::of::<T>))
+    }
+
+    /// Like [`live`](Self::live), for a resource that is known at run time, from discovery: with
+    /// [`DynamicObject`](kube::api::DynamicObject),
+    /// [`PartialObjectMeta`](kube::core::PartialObjectMeta), or a type of your own.
+    pub fn live_of<'a, T: kube::Resource>(&'a self, resource: &'a Resource) -> Live<'a, T> {
+        Live::new(self, LiveResource::Given(resource))
+    }
+
+    /// The resource that the controller reconciles.
+    pub fn resource(&self) -> &Resource {
+        &self.tools.writing.primary
+    }
+
+    /// The objects that the controller makes for `owner`, as a set: those that are added are
+    /// applied, and [`Children::prune`] deletes those that are not wanted any more.
+    pub fn children<O: AnyObject>(&self, owner: &impl ObjectRef<O>) -> Children<'_> {
+        Children::new(self, owner.as_object())
+    }
+
+    /// The kind of an object. The reconciled object need not say its kind.
+    pub(crate) fn kind_of<O: AnyObject>(&self, object: &O) -> Option<ObjectKind> {
+        let meta = object.meta();
+        let is_reconciled = meta.name.as_deref() == Some(self.key.name())
+            && meta.namespace.as_deref() == self.key.namespace();
+        let said = object.object_kind();
+        let primary = self.resource();
+        match said {
+            None => is_reconciled.then(|| ObjectKind::of(primary)),
+            Some(kind) if kind.plural.is_none() && kind.kind == primary.kind() => {
+                let plural = (kind.group == primary.group()).then(|| primary.plural().to_owned());
+                Some(ObjectKind { plural, ..kind })
+            }
+            said => said,
+        }
+    }
+
+    /// An object as an owner of others.
+    pub(crate) fn owner<O: AnyObject>(&self, owner: &O) -> Result<Owner, OwnershipError> {
+        Owner::new(self.kind_of(owner).as_ref(), owner.meta())
     }
 
     /// The cache of a type that the controller watches, owns or reads.
@@ -126,10 +150,10 @@ impl RunContext {
     }
 
     /// Publishes a Kubernetes event about an object, as `kubectl describe` shows it:
-    /// `cx.event(&*object).normal("Synced", "…")`. Events are written in the background, and may be
-    /// lost.
-    pub fn event<T: kube::Resource<DynamicType = ()>>(&self, object: &T) -> EventAbout<'_> {
-        EventAbout { recorder: &self.tools.recorder, object: object.object_ref(&()) }
+    /// `cx.event(&object).normal("Synced", "…")`. Events are written in the background, and may be
+    /// lost. See [`EventAbout`] for actions, related objects and annotations.
+    pub fn event<O: AnyObject>(&self, object: &impl ObjectRef<O>) -> EventAbout<'_> {
+        EventAbout::new(self, object.as_object())
     }
 
     /// The id of this run. By default every line that is logged during the run has it, as

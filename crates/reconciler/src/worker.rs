@@ -26,6 +26,7 @@ use crate::journal::{Journal, Run};
 use crate::metrics::{Measured, Measures, Series};
 use crate::origin::Origin;
 use crate::outcome::Outcome;
+use crate::rebase::Rebased;
 use crate::reconcile::ErasedReconcile;
 use crate::report::RunReport;
 use crate::run_id::{RunId, RunIds};
@@ -276,6 +277,7 @@ impl<K: ObjectType> Work<K> {
             shutdown: shutdown.clone(),
             origin: Origin::default(),
             recording: OnceLock::new(),
+            rebased: Rebased::default(),
         }
     }
 
