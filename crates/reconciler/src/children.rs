@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn any_name_of_a_controller_becomes_a_label() {
         assert_eq!(label_value("website"), "website");
-        assert_eq!(label_value("example.com/website"), "cexample.com-website-47dcae56");
+        assert_eq!(label_value("example.com/website"), "cexample.com-website-3bd5deb8");
         assert_ne!(label_value("example.com/website"), label_value("example.com-website"));
         let long = "x".repeat(200);
         assert_eq!(label_value(&long).len(), 63);

@@ -19,30 +19,38 @@ struct Step {
     uid: String,
     from: String,
     to: String,
+    /// The note that was written.
+    note: String,
 }
 
 /// How many steps are remembered. A run has few owners, each of which makes one or two.
 const STEPS_MAX: usize = 64;
 
 impl Rebased {
-    /// Notes that `to` is `from`, except for what no reconciler looks at.
-    pub(crate) fn note(&self, uid: &str, from: &str, to: &str) {
+    /// Notes that `to` is `from`, except for a note of the controller.
+    pub(crate) fn add(&self, uid: &str, from: &str, to: &str, note: &str) {
         let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
         if steps.len() < STEPS_MAX && from != to {
-            steps.push(Step { uid: uid.to_owned(), from: from.to_owned(), to: to.to_owned() });
+            let [uid, from, to, note] = [uid, from, to, note].map(str::to_owned);
+            steps.push(Step { uid, from, to, note });
         }
     }
 
     /// The version to name instead of one that was read.
     pub(crate) fn latest(&self, uid: Option<&str>, version: &str) -> String {
+        self.follow(uid, version).map_or_else(|| version.to_owned(), |(version, _)| version)
+    }
+
+    /// The version that came of one that was read, and its note; `None` if none came of it.
+    pub(crate) fn follow(&self, uid: Option<&str>, version: &str) -> Option<(String, String)> {
         let steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut latest = version;
+        let mut last: Option<&Step> = None;
         for step in steps.iter().filter(|step| Some(&*step.uid) == uid) {
-            if step.from == latest {
-                latest = &step.to;
+            if step.from == last.map_or(version, |last| &last.to) {
+                last = Some(step);
             }
         }
-        latest.to_owned()
+        last.map(|step| (step.to.clone(), step.note.clone()))
     }
 }
 
@@ -53,9 +61,10 @@ mod tests {
     #[test]
     fn steps_are_followed_from_the_version_that_was_read() {
         let rebased = Rebased::default();
-        rebased.note("a", "1", "2");
-        rebased.note("b", "2", "9");
-        rebased.note("a", "2", "3");
+        rebased.add("a", "1", "2", "one");
+        rebased.add("b", "2", "9", "");
+        rebased.add("a", "2", "3", "two");
+        assert_eq!(rebased.follow(Some("a"), "1"), Some(("3".to_owned(), "two".to_owned())));
         assert_eq!(rebased.latest(Some("a"), "1"), "3");
         assert_eq!(rebased.latest(Some("a"), "2"), "3");
         assert_eq!(rebased.latest(Some("a"), "0"), "0");

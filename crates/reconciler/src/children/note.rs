@@ -52,10 +52,15 @@ impl OwnerNote {
         let version = version.ok_or_else(|| access.lacks("an owner", "a version", AS_READ))?;
         let annotations = meta.annotations.as_ref();
         let note = annotations.and_then(|annotations| annotations.get(CHILDREN_ANNOTATION));
+        // This run may have noted something since it read the owner.
+        let (version, note) = cx
+            .rebased
+            .follow(meta.uid.as_deref(), version)
+            .unwrap_or_else(|| (version.to_owned(), note.cloned().unwrap_or_default()));
         Ok(Self {
             key: access.key(checked.namespace(), Some(&checked.reference.name), "an owner")?,
-            version: cx.rebased.latest(meta.uid.as_deref(), version),
-            noted: Kinds::parse(note.map_or("", String::as_str)),
+            version,
+            noted: Kinds::parse(&note),
             resource: access.resource,
             owner: checked,
         })
@@ -93,9 +98,9 @@ impl OwnerNote {
                 Ok(answer) => {
                     let written: PartialObjectMeta = access.decode(&answer.bytes)?;
                     let version = written.metadata.resource_version.unwrap_or_default();
-                    cx.rebased.note(&self.owner.reference.uid, &self.version, &version);
-                    self.version = version;
-                    self.noted = wanted;
+                    let (uid, note) = (&self.owner.reference.uid, wanted.to_string());
+                    cx.rebased.add(uid, &self.version, &version, &note);
+                    (self.version, self.noted) = (version, wanted);
                     return Ok(());
                 }
                 Err(error) if has_code(&error, 409) && backoff.has_more() => {
