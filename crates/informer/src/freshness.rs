@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use windlass_indexer::{Head, ObjectKey, ResourceVersion, Selector, Uid};
+use windlass_indexer::{Head, ObjectKey, Reader, ResourceVersion, Selector, Uid};
 
 use crate::resource::Resource;
 use crate::share::engine::Engine;
@@ -63,6 +63,26 @@ impl Freshness {
     /// The resource of the informer.
     pub fn resource(&self) -> &Resource {
         &self.engine.resource
+    }
+
+    /// The cache.
+    pub fn reader(&self) -> &Reader {
+        &self.engine.cache.reader
+    }
+
+    /// Whether the cache has all objects of a namespace that `selected` selects; `None` stands for
+    /// all namespaces, and for objects without one. Then what it does not show does not exist, or
+    /// is newer than the cache.
+    pub fn holds_all(&self, namespace: Option<&str>, selected: &Selector) -> bool {
+        let is_wide = self.labels.is_everything() || self.labels == *selected;
+        let is_unfiltered = self.names.is_empty() && !self.has_other_fields;
+        is_wide && is_unfiltered && self.engine.feed_of(namespace).is_some()
+    }
+
+    /// Whether objects are cached as the server sends them, except for their managedFields: with
+    /// more than metadata, and without a transform.
+    pub fn is_whole(&self) -> bool {
+        self.engine.caches_whole_objects()
     }
 
     /// The cached version of an object; `None` if it is not cached.

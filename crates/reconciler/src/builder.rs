@@ -9,10 +9,10 @@ use jiff::Timestamp;
 use kube::Client;
 use tracing::Span;
 use windlass_indexer::{Cached, ObjectKey};
-use windlass_informer::{InformerError, SharedInformerFactory};
+use windlass_informer::{InformerError, Resource, SharedInformerFactory};
 use windlass_workqueue::{Group, InvalidConfig, Priority, RateLimiter, WorkQueue};
 
-use crate::bounds::ObjectType;
+use crate::bounds::{ObjectType, StaticResource};
 use crate::cause::Cause;
 use crate::context::RunContext;
 use crate::controller::{Controller, KeyStream};
@@ -20,9 +20,9 @@ use crate::defaults::ControllerDefaults;
 use crate::enqueue::{Enqueuer, PriorityPolicy, default_priority};
 use crate::expectations::Expectations;
 use crate::journal::Journal;
-use crate::plan::InPlan;
 #[cfg(feature = "prometheus")]
 use crate::metrics::ControllerMetrics;
+use crate::plan::InPlan;
 use crate::reconcile::Reconcile;
 use crate::recorder::{Recorder, instance_from_environment};
 use crate::run_id::RunIds;
@@ -33,6 +33,7 @@ use crate::tools::Tools;
 use crate::watch::Watch;
 use crate::wiring::Wiring;
 use crate::worker::Work;
+use crate::writing::Writing;
 
 /// Builds a controller.
 ///
@@ -69,6 +70,8 @@ pub struct ControllerBuilder<K> {
     sync_timeout: Option<Duration>,
     defaults: ControllerDefaults,
     client: Option<Client>,
+    recorder: Option<Recorder>,
+    retired: Vec<Resource>,
     span: Option<SpanShape>,
     in_plan: Option<InPlan>,
     #[cfg(feature = "prometheus")]
@@ -125,6 +128,8 @@ impl<K: ObjectType> Controller<K> {
             sync_timeout: None,
             defaults: ControllerDefaults::new(),
             client: None,
+            recorder: None,
+            retired: Vec::new(),
             span: None,
             in_plan: None,
             #[cfg(feature = "prometheus")]
@@ -163,6 +168,22 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// before the first run. Its events run nothing.
     pub fn reads<T: ObjectType>(mut self, watch: Watch<T>) -> Self {
         self.sources.push(Box::new(move |wiring| wiring.reads(watch)));
+        self
+    }
+
+    /// Declares a kind of [children](crate::RunContext::children) that an earlier version of this
+    /// controller made, and this one does not. What is left of it is found and deleted, also if the
+    /// note at the owner is lost. The account has to keep the rights to list and delete the kind.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    /// # use windlass_reconciler::{Controller, ControllerBuilder, Watch};
+    /// # fn builder() -> ControllerBuilder<ConfigMap> {
+    /// Controller::of(Watch::<ConfigMap>::new()).retires::<Secret>()
+    /// # }
+    /// ```
+    pub fn retires<T: StaticResource>(mut self) -> Self {
+        self.retired.push(Resource::of::<T>());
         self
     }
 
@@ -241,6 +262,13 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// What the runs read and write with. Default: the client of the factory.
     pub fn client(mut self, client: Client) -> Self {
         self.client = Some(client);
+        self
+    }
+
+    /// What records the events of the runs. Default: one that writes them with the client of the
+    /// factory. Tests pass [`Recorder::in_memory`].
+    pub fn recorder(mut self, recorder: Recorder) -> Self {
+        self.recorder = Some(recorder);
         self
     }
 
@@ -329,7 +357,10 @@ impl<K: ObjectType> ControllerBuilder<K> {
             client: self.client.unwrap_or_else(|| factory.client().clone()),
             sources,
             expectations: Expectations::new(),
-            recorder: Recorder::new(factory.client().clone(), Arc::clone(&enqueuer.controller)),
+            recorder: self.recorder.unwrap_or_else(|| {
+                Recorder::new(factory.client().clone(), Arc::clone(&enqueuer.controller))
+            }),
+            writing: Writing::new(wiring.primary.0.clone(), self.retired),
         };
         let ids = RunIds::of(&enqueuer.controller, &instance_from_environment(), Timestamp::now());
         #[cfg(feature = "prometheus")]

@@ -3,19 +3,22 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use k8s_openapi::api::core::v1::ObjectReference;
-use kube::{Client, Resource};
+use kube::Client;
 use tokio::time::Instant;
 use windlass_indexer::{Object, ObjectKey};
+use windlass_informer::Resource;
 
-use crate::as_object::AsObject;
 use crate::bounds::StaticResource;
 use crate::cause::Cause;
+use crate::children::Children;
+use crate::event_about::EventAbout;
 use crate::frozen::FrozenCaches;
-use crate::live::Live;
+use crate::live::{Live, LiveResource};
+use crate::objects::{AnyObject, ObjectKind, ObjectRef};
 use crate::origin::Origin;
+use crate::ownership::{Owner, OwnershipError};
 use crate::plan::PlanRecorder;
-use crate::recorder::{Occurrence, Recorder};
+use crate::rebase::Rebased;
 use crate::recording::{WriteLog, recording};
 use crate::run_id::RunId;
 use crate::shutdown::Shutdown;
@@ -49,27 +52,8 @@ pub struct RunContext {
     pub(crate) caches: FrozenCaches,
     /// The reconciled object when the run began.
     pub(crate) object: Option<Arc<Object>>,
-}
-
-/// An event about an object, to be published as [`normal`](Self::normal) or
-/// [`warning`](Self::warning).
-#[derive(Debug)]
-#[must_use = "nothing is published before `normal` or `warning` is called"]
-pub struct EventAbout<'a> {
-    recorder: &'a Recorder,
-    object: ObjectReference,
-}
-
-impl EventAbout<'_> {
-    /// Publishes that something went well.
-    pub fn normal(self, reason: &str, note: impl Into<String>) {
-        self.recorder.record(Occurrence::normal(self.object, reason, note));
-    }
-
-    /// Publishes that something is wrong.
-    pub fn warning(self, reason: &str, note: impl Into<String>) {
-        self.recorder.record(Occurrence::warning(self.object, reason, note));
-    }
+    /// Versions that this run has made by changing nothing that a reconciler looks at.
+    pub(crate) rebased: Rebased,
 }
 
 impl RunContext {
@@ -94,18 +78,54 @@ impl RunContext {
 
     /// Reads and writes objects of a type at the server, in the safe ways of a controller.
     pub fn live<T: StaticResource>(&self) -> Live<'_, T> {
-        Live::new(self.client(), self.controller())
+        Live::new(self, LiveResource::OfType(Resource::of::<T>))
+    }
+
+    /// Like [`live`](Self::live), for a resource that is known at run time, from discovery: with
+    /// [`DynamicObject`](kube::api::DynamicObject),
+    /// [`PartialObjectMeta`](kube::core::PartialObjectMeta), or a type of your own.
+    pub fn live_of<'a, T: kube::Resource>(&'a self, resource: &'a Resource) -> Live<'a, T> {
+        Live::new(self, LiveResource::Given(resource))
+    }
+
+    /// The resource that the controller reconciles.
+    pub fn resource(&self) -> &Resource {
+        &self.tools.writing.primary
+    }
+
+    /// The objects that the controller makes for `owner`, as a set: those that are added are
+    /// applied, and [`Children::prune`] deletes those that are not wanted any more.
+    pub fn children<O: AnyObject>(&self, owner: &impl ObjectRef<O>) -> Children<'_> {
+        Children::new(self, owner.as_object())
+    }
+
+    /// The kind of an object. The reconciled object need not say its kind.
+    pub(crate) fn kind_of<O: AnyObject>(&self, object: &O) -> Option<ObjectKind> {
+        let meta = object.meta();
+        let is_reconciled = meta.name.as_deref() == Some(self.key.name())
+            && meta.namespace.as_deref() == self.key.namespace();
+        let said = object.object_kind();
+        let primary = self.resource();
+        match said {
+            None => is_reconciled.then(|| ObjectKind::of(primary)),
+            Some(kind) if kind.plural.is_none() && kind.kind == primary.kind() => {
+                let plural = (kind.group == primary.group()).then(|| primary.plural().to_owned());
+                Some(ObjectKind { plural, ..kind })
+            }
+            said => said,
+        }
+    }
+
+    /// An object as an owner of others.
+    pub(crate) fn owner<O: AnyObject>(&self, owner: &O) -> Result<Owner, OwnershipError> {
+        Owner::new(self.kind_of(owner).as_ref(), owner.meta())
     }
 
     /// Publishes a Kubernetes event about an object, as `kubectl describe` shows it:
-    /// `cx.event(&object).normal("Synced", "…")`, where `object` may be an `Arc`. Events are written
-    /// in the background, and may be lost.
-    pub fn event<T: Resource<DynamicType = ()>>(
-        &self,
-        object: &impl AsObject<T>,
-    ) -> EventAbout<'_> {
-        let object = object.as_object().object_ref(&());
-        EventAbout { recorder: &self.tools.recorder, object }
+    /// `cx.event(&object).normal("Synced", "…")`. Events are written in the background, and may be
+    /// lost. See [`EventAbout`] for actions, related objects and annotations.
+    pub fn event<O: AnyObject>(&self, object: &impl ObjectRef<O>) -> EventAbout<'_> {
+        EventAbout::new(self, object.as_object())
     }
 
     /// The id of this run. By default every line that is logged during the run has it, as

@@ -2,17 +2,20 @@
 //!
 //! The order matters: the finalizer is added before the first side effect, and removed only after
 //! the clean-up has succeeded. So a crash can lead to one clean-up too many, but never to none.
+//!
+//! An object may have several finalizers of one controller. All of them are added in one write, and
+//! each is removed as soon as its own clean-up is done.
 
 use std::fmt;
 use std::future::Future;
-use std::marker::PhantomData;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use kube::ResourceExt as _;
 use serde::Serialize;
 
 use crate::action::Action;
-use crate::bounds::{ObjectType, StaticResource};
+use crate::bounds::ObjectType;
 use crate::context::RunContext;
 use crate::error::Error;
 use crate::reconcile::Reconcile;
@@ -35,7 +38,19 @@ pub trait Finalize<K>: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Action, Error>> + Send;
 }
 
-/// Makes a [`Reconcile`] of a [`Finalize`].
+/// Something that is cleaned up before an object is deleted, besides what a [`Finalize`] cleans up.
+/// See [`Finalized::also`].
+pub trait Cleanup<K>: Send + Sync + 'static {
+    /// The object is being deleted. The finalizer is removed when this returns [`Action::Done`].
+    /// Until then it is called again, so it must cope with work that is half done.
+    fn cleanup(
+        &self,
+        object: Arc<K>,
+        cx: &RunContext,
+    ) -> impl Future<Output = Result<Action, Error>> + Send;
+}
+
+/// Makes a [`Reconcile`] of a [`Finalize`], also for kinds that are known at run time.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -65,59 +80,110 @@ pub trait Finalize<K>: Send + Sync + 'static {
 pub struct Finalized<K, R> {
     finalizer: String,
     inner: R,
-    object: PhantomData<fn(K)>,
+    others: Vec<Other<K>>,
+}
+
+/// Another finalizer, and its clean-up.
+struct Other<K> {
+    finalizer: String,
+    cleanup: Box<dyn ErasedCleanup<K>>,
+}
+
+type CleanedUp<'a> = Pin<Box<dyn Future<Output = Result<Action, Error>> + Send + 'a>>;
+
+/// A [`Cleanup`] of any type.
+trait ErasedCleanup<K>: Send + Sync {
+    fn cleanup<'a>(&'a self, object: Arc<K>, cx: &'a RunContext) -> CleanedUp<'a>;
+}
+
+impl<K: Send + Sync + 'static, C: Cleanup<K>> ErasedCleanup<K> for C {
+    fn cleanup<'a>(&'a self, object: Arc<K>, cx: &'a RunContext) -> CleanedUp<'a> {
+        Box::pin(Cleanup::cleanup(self, object, cx))
+    }
 }
 
 impl<K, R: Finalize<K>> Finalized<K, R> {
     /// Uses a finalizer of this name: your domain, a slash, and what is cleaned up.
     pub fn new(finalizer: impl Into<String>, inner: R) -> Self {
-        Self { finalizer: finalizer.into(), inner, object: PhantomData }
+        Self { finalizer: finalizer.into(), inner, others: Vec::new() }
+    }
+
+    /// Adds another finalizer, for something else that is cleaned up. The clean-ups are called in
+    /// the order in which they were added, the first one being that of the [`Finalize`]. The next
+    /// one begins when the one before is done and its finalizer is removed.
+    #[must_use]
+    pub fn also(mut self, finalizer: impl Into<String>, cleanup: impl Cleanup<K>) -> Self
+    where
+        K: Send + Sync + 'static,
+    {
+        self.others.push(Other { finalizer: finalizer.into(), cleanup: Box::new(cleanup) });
+        self
     }
 }
 
 impl<K, R> Reconcile<K> for Finalized<K, R>
 where
-    K: StaticResource + ObjectType + Serialize + Clone,
+    K: kube::Resource + ObjectType + Serialize + Clone,
     R: Finalize<K>,
 {
     async fn reconcile(&self, object: Arc<K>, cx: &RunContext) -> Result<Action, Error> {
-        let is_deleted = object.meta().deletion_timestamp.is_some();
-        let has_finalizer = object.finalizers().contains(&self.finalizer);
-        match (is_deleted, has_finalizer) {
-            (false, true) => self.inner.reconcile(object, cx).await,
-            (false, false) => {
-                let mut new = K::clone(&object);
-                new.finalizers_mut().push(self.finalizer.clone());
-                // The server has the finalizer now, so side effects may begin. Do not wait for the
-                // event: a predicate may ignore it.
-                let written = cx.live().update(&*object, &new).await?;
-                self.inner.reconcile(Arc::new(written), cx).await
-            }
-            (true, false) => Ok(Action::Done),
-            (true, true) => {
-                let action = self.inner.cleanup(Arc::clone(&object), cx).await?;
-                if action == Action::Done {
-                    self.remove(&object, cx).await?;
-                }
-                Ok(action)
-            }
+        if object.meta().deletion_timestamp.is_some() {
+            return self.finalize(object, cx).await;
         }
+        let is_missing = |name: &&String| !object.finalizers().contains(name);
+        let missing: Vec<_> = self.finalizers().filter(is_missing).cloned().collect();
+        if missing.is_empty() {
+            return self.inner.reconcile(object, cx).await;
+        }
+        let mut new = K::clone(&object);
+        new.finalizers_mut().extend(missing);
+        // The server has the finalizers now, so side effects may begin. Do not wait for the event:
+        // a predicate may ignore it.
+        let written = cx.live_of(cx.resource()).update(&object, &new).await?;
+        self.inner.reconcile(Arc::new(written), cx).await
     }
 }
 
-impl<K: StaticResource + ObjectType + Serialize + Clone, R> Finalized<K, R> {
-    /// Removes the finalizer. Reads the object again, because the clean-up may have changed it.
-    async fn remove(&self, object: &K, cx: &RunContext) -> Result<(), Error> {
-        let (uid, finalizer) = (&object.meta().uid, &self.finalizer);
-        let remove = |present: &mut K| {
-            if present.meta().uid == *uid {
-                present.finalizers_mut().retain(|name| name != finalizer);
-            }
-        };
-        // It is fine if the object is gone.
-        cx.live::<K>().modify(cx.key(), remove).await?;
-        Ok(())
+impl<K: kube::Resource + ObjectType + Serialize + Clone, R: Finalize<K>> Finalized<K, R> {
+    fn finalizers(&self) -> impl Iterator<Item = &String> {
+        std::iter::once(&self.finalizer).chain(self.others.iter().map(|other| &other.finalizer))
     }
+
+    /// Cleans up what has not been cleaned up yet.
+    async fn finalize(&self, object: Arc<K>, cx: &RunContext) -> Result<Action, Error> {
+        let has = |name: &String| object.finalizers().contains(name);
+        if has(&self.finalizer) {
+            let action = self.inner.cleanup(Arc::clone(&object), cx).await?;
+            if action != Action::Done {
+                return Ok(action);
+            }
+            remove(&self.finalizer, &*object, cx).await?;
+        }
+        for other in self.others.iter().filter(|other| has(&other.finalizer)) {
+            let action = other.cleanup.cleanup(Arc::clone(&object), cx).await?;
+            if action != Action::Done {
+                return Ok(action);
+            }
+            remove(&other.finalizer, &*object, cx).await?;
+        }
+        Ok(Action::Done)
+    }
+}
+
+/// Removes a finalizer. Reads the object again, because the clean-up may have changed it.
+async fn remove<K>(finalizer: &str, object: &K, cx: &RunContext) -> Result<(), Error>
+where
+    K: kube::Resource + ObjectType + Serialize + Clone,
+{
+    let uid = &object.meta().uid;
+    let remove = |present: &mut K| {
+        if present.meta().uid == *uid {
+            present.finalizers_mut().retain(|name| name != finalizer);
+        }
+    };
+    // It is fine if the object is gone.
+    cx.live_of::<K>(cx.resource()).modify(cx.key(), remove).await?;
+    Ok(())
 }
 
 impl<K, R> fmt::Debug for Finalized<K, R> {

@@ -146,12 +146,14 @@
 #![forbid(unsafe_code)]
 
 mod action;
-mod as_object;
+mod applied;
+mod apply_conflict;
 mod authorship;
 mod bounds;
 mod builder;
 mod cache_view;
 mod cause;
+mod children;
 mod conditions;
 mod context;
 mod controller;
@@ -160,6 +162,7 @@ mod crd;
 mod defaults;
 mod enqueue;
 mod error;
+mod event_about;
 mod expectations;
 mod finalizer;
 mod frozen;
@@ -169,12 +172,14 @@ mod live;
 mod merge_patch;
 #[cfg(feature = "prometheus")]
 mod metrics;
+mod objects;
 mod origin;
 mod outcome;
 mod overlay;
 mod ownership;
 mod plan;
 mod predicate;
+mod rebase;
 mod reconcile;
 mod recorder;
 mod recording;
@@ -183,6 +188,7 @@ mod report;
 mod run_error;
 mod run_id;
 mod running;
+mod server_warnings;
 mod shutdown;
 mod signal;
 mod source;
@@ -192,34 +198,46 @@ mod watch;
 mod wiring;
 mod worker;
 mod write;
+mod write_options;
+mod writing;
 
 pub use action::Action;
-pub use as_object::AsObject;
+pub use apply_conflict::{ApplyConflict, FieldConflict};
 pub use bounds::{ObjectType, StaticResource};
 pub use builder::{BuildError, ControllerBuilder};
 pub use cache_view::CacheView;
 pub use cause::{Cause, Change};
-pub use conditions::{
-    condition, find_condition, is_condition_true, remove_condition, set_condition, set_condition_at,
+pub use children::{
+    CHILDREN_ANNOTATION, CONTROLLER_LABEL, Child, Children, ChildrenReport, DeletedChild,
+    children_selector,
 };
-pub use context::{EventAbout, RunContext};
+pub use conditions::{
+    ConditionType, condition, find_condition, is_condition_true, remove_condition, set_condition,
+    set_condition_at, set_conditions, set_conditions_at,
+};
+pub use context::RunContext;
 pub use controller::{Controller, ControllerStatus};
 pub use counts::Counts;
 pub use crd::{INSTALL_TIMEOUT, InstallError, Obstacle, install_crd, install_crd_within, plan_crd};
 pub use defaults::ControllerDefaults;
 pub use error::{Class, Delay, Error};
-pub use finalizer::{Finalize, Finalized};
+pub use event_about::EventAbout;
+pub use finalizer::{Cleanup, Finalize, Finalized};
 pub use journal::{KEYS_MAX, RUNS_PER_KEY, RecentRuns, Run};
-pub use live::Live;
+pub use live::apply::ApplyChange;
+pub use live::{Live, WaitTimeout};
 pub use merge_patch::merge_patch;
 #[cfg(feature = "prometheus")]
 pub use metrics::ControllerMetrics;
+pub use objects::{AnyObject, ObjectKind, ObjectRef};
 pub use outcome::Outcome;
-pub use ownership::{OwnershipError, is_controlled_by, owner_reference, set_owner};
+pub use ownership::{
+    OwnershipError, add_owner, is_controlled_by, owner_reference, remove_owner, set_owner,
+};
 pub use plan::{Effect, FieldChange, InPlan, Plan, PlanRecorder, PlannedRun, PlannedWrite};
 pub use predicate::Predicate;
 pub use reconcile::Reconcile;
-pub use recorder::{Occurrence, Recorder, RecorderBuilder, RecorderStatus};
+pub use recorder::{Occurrence, RecordedEvents, Recorder, RecorderBuilder, RecorderStatus};
 pub use recording::WRITES_PER_RUN;
 pub use run_error::RunError;
 pub use run_id::RunId;
@@ -231,6 +249,7 @@ pub use span::SPAN_TARGET;
 pub use tokio_util::sync::CancellationToken;
 pub use watch::Watch;
 pub use write::{Verb, Write};
+pub use write_options::{FieldValidation, Propagation, WriteOptions};
 
 // For links in the documentation.
 #[cfg(doc)]

@@ -8,6 +8,7 @@
 //! for the server. Everything is bounded: the queue, what is remembered, tries, and their time.
 
 mod correlation;
+mod memory;
 mod names;
 mod occurrence;
 mod spam;
@@ -28,6 +29,7 @@ use tokio_util::task::TaskTracker;
 
 pub use correlation::RecorderStatus;
 use correlation::{Correlator, Reporter};
+pub use memory::RecordedEvents;
 pub use occurrence::Occurrence;
 use warnings::Warnings;
 use writer::{Shared, State};
@@ -64,9 +66,18 @@ use writer::{Shared, State};
 /// ```
 #[derive(Clone)]
 pub struct Recorder {
-    shared: Arc<Shared>,
-    /// Tells the writer when the last handle is dropped.
-    _last: Arc<DropGuard>,
+    target: Target,
+}
+
+/// Where events go.
+#[derive(Clone)]
+enum Target {
+    Server {
+        shared: Arc<Shared>,
+        /// Tells the writer when the last handle is dropped.
+        _last: Arc<DropGuard>,
+    },
+    Memory(RecordedEvents),
 }
 
 /// Settings of a [`Recorder`].
@@ -98,18 +109,37 @@ impl Recorder {
         }
     }
 
+    /// A recorder for tests, and what it has recorded. It writes nothing, merges nothing and drops
+    /// nothing but the oldest of more than 10,000 events.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ObjectReference;
+    /// use windlass_reconciler::{Occurrence, Recorder};
+    ///
+    /// let (recorder, events) = Recorder::in_memory();
+    /// recorder.record(Occurrence::normal(ObjectReference::default(), "Synced", "all is well"));
+    /// assert_eq!(events.all()[0].reason(), "Synced");
+    /// ```
+    pub fn in_memory() -> (Self, RecordedEvents) {
+        let events = RecordedEvents::default();
+        (Self { target: Target::Memory(events.clone()) }, events)
+    }
+
     /// Records that something happened.
     ///
     /// Outside of a runtime nothing can be written. What is recorded there waits for the next call
     /// within a runtime.
-    #[expect(clippy::needless_pass_by_value, reason = "callers create it for this call")]
     pub fn record(&self, occurrence: Occurrence) {
-        let wall = (self.shared.clock)();
-        let observed = self.shared.state().correlator.observe(&occurrence, Instant::now(), wall);
+        let shared = match &self.target {
+            Target::Server { shared, .. } => shared,
+            Target::Memory(events) => return events.push(occurrence),
+        };
+        let wall = (shared.clock)();
+        let observed = shared.state().correlator.observe(&occurrence, Instant::now(), wall);
         if let Err((trouble, object)) = observed {
-            self.shared.warn(&trouble, &object);
+            shared.warn(&trouble, &object);
         }
-        self.shared.start_writer();
+        shared.start_writer();
     }
 
     /// Waits until all that was recorded so far is written or given up. With a server that does not
@@ -118,12 +148,13 @@ impl Recorder {
     /// # Cancel safety
     /// Dropping it half-way only ends the waiting.
     pub async fn flush(&self) {
-        let mut settled = self.shared.settled.subscribe();
-        let enqueued = self.shared.state().correlator.enqueued();
+        let Target::Server { shared, .. } = &self.target else { return };
+        let mut settled = shared.settled.subscribe();
+        let enqueued = shared.state().correlator.enqueued();
         while *settled.borrow_and_update() < enqueued {
             // There is no writer for what was recorded outside of a runtime, or in one that has
             // ended.
-            self.shared.start_writer();
+            shared.start_writer();
             // Cannot fail: this handle holds the sender.
             let _ = settled.changed().await;
         }
@@ -131,7 +162,10 @@ impl Recorder {
 
     /// What it has done so far.
     pub fn status(&self) -> RecorderStatus {
-        self.shared.state().correlator.status()
+        match &self.target {
+            Target::Server { shared, .. } => shared.state().correlator.status(),
+            Target::Memory(events) => events.status(),
+        }
     }
 }
 
@@ -182,7 +216,8 @@ impl RecorderBuilder {
             no_handles: no_handles.clone(),
             tracker: TaskTracker::new(),
         };
-        Recorder { shared: Arc::new(shared), _last: Arc::new(no_handles.drop_guard()) }
+        let (shared, last) = (Arc::new(shared), Arc::new(no_handles.drop_guard()));
+        Recorder { target: Target::Server { shared, _last: last } }
     }
 }
 
@@ -194,8 +229,12 @@ pub(crate) fn instance_from_environment() -> String {
 
 impl fmt::Debug for Recorder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let controller = match &self.target {
+            Target::Server { shared, .. } => &*shared.controller,
+            Target::Memory(_) => "in memory",
+        };
         f.debug_struct("Recorder")
-            .field("controller", &self.shared.controller)
+            .field("controller", &controller)
             .field("status", &self.status())
             .finish_non_exhaustive()
     }

@@ -10,7 +10,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
-use http::{Method, Request, Response};
+use http::{HeaderMap, Method, Request, Response};
 use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
@@ -97,6 +97,13 @@ impl WriteLog {
         entries.pending.note(recorded, |recorded| tools.is_seen(recorded));
     }
 
+    /// Logs what the server warns of.
+    fn note_warnings(&self, request: &RequestInfo, headers: &HeaderMap) {
+        if let Some(tools) = self.tools.upgrade() {
+            tools.writing.warnings.note(&tools.controller, request, headers);
+        }
+    }
+
     /// Closes the log at the end of the run. Returns what was written, and what of it the caches
     /// may not show yet. Later writes go straight to the expectations.
     pub(crate) fn close(&self) -> (KeptWrites, Pending) {
@@ -146,7 +153,10 @@ pub(crate) fn recording(inner: Client, log: WriteLog) -> Client {
             let info = RequestInfo::of(&request);
             // The client stack of Windlass explains errors already; the user's client may not.
             match send(&inner, request, &log).await {
-                Ok(answer) => Ok(explain(&info, answer).await),
+                Ok(answer) => {
+                    log.note_warnings(&info, answer.headers());
+                    Ok(explain(&info, answer).await)
+                }
                 Err(error) => Err(with_request(info, error)),
             }
         }

@@ -39,6 +39,14 @@ impl RunIds {
     }
 }
 
+impl RunId {
+    /// A seed for what is random within the run.
+    pub(crate) fn seed(self) -> u64 {
+        let [_, _, _, _, _, _, _, _, seed @ ..] = self.0.to_be_bytes();
+        u64::from_be_bytes(seed)
+    }
+}
+
 impl fmt::Display for RunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let part = |shift: u32, bits: u32| (self.0 >> shift) & ((1 << bits) - 1);

@@ -180,6 +180,21 @@ impl Sources {
         self.read().freshness(|resource| write.is_of(resource)).next().is_some()
     }
 
+    /// The first result that `find` returns for a cache of this resource, in this version.
+    pub(crate) fn find_cache<R>(
+        &self,
+        resource: &Resource,
+        find: impl FnMut(&Freshness) -> Option<R>,
+    ) -> Option<R> {
+        self.read().freshness(|of| of == resource).find_map(find)
+    }
+
+    /// The first resource of a cache that `is_it` accepts.
+    pub(crate) fn resource(&self, is_it: impl Fn(&Resource) -> bool) -> Option<Resource> {
+        let list = self.read();
+        list.freshness(is_it).next().map(|cache| cache.resource().clone())
+    }
+
     /// The newest version of the target of a request that a cache shows.
     pub(crate) fn shown(&self, target: &RequestTarget) -> Option<ResourceVersion> {
         let key = target.key()?;

@@ -9,6 +9,7 @@ use crate::expectations::{Expectations, Pending};
 use crate::recorder::Recorder;
 use crate::source::Sources;
 use crate::write::Recorded;
+use crate::writing::Writing;
 
 /// What all runs of a controller share.
 pub(crate) struct Tools {
@@ -17,6 +18,7 @@ pub(crate) struct Tools {
     pub(crate) sources: Sources,
     pub(crate) expectations: Expectations,
     pub(crate) recorder: Recorder,
+    pub(crate) writing: Writing,
 }
 
 impl Tools {

@@ -28,6 +28,7 @@ use crate::metrics::{Measured, Measures, Series};
 use crate::origin::Origin;
 use crate::outcome::Outcome;
 use crate::plan::{PlanBook, PlanRecorder};
+use crate::rebase::Rebased;
 use crate::reconcile::ErasedReconcile;
 use crate::report::RunReport;
 use crate::run_id::{RunId, RunIds};
@@ -288,6 +289,7 @@ impl<K: ObjectType> Work<K> {
             recording: OnceLock::new(),
             object: caches.primary(lease.key()),
             caches,
+            rebased: Rebased::default(),
         }
     }
 

@@ -13,8 +13,8 @@ use windlass_informer::{RequestTarget, Resource, Written};
 
 use crate::authorship::Before;
 
-/// A successful write of a run.
-#[derive(Clone, Debug)]
+/// A successful write of a run. Two are equal if all of their fields are.
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Write {
     /// What was done.
@@ -174,6 +174,14 @@ impl fmt::Display for Write {
             Some(version) => write!(f, " at {version}"),
             None => Ok(()),
         }
+    }
+}
+
+impl fmt::Debug for Write {
+    /// One line: `Write(patch deployments shop/web at 17)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unchanged = if self.has_changed { "" } else { ", unchanged" };
+        write!(f, "Write({self}{unchanged})")
     }
 }
 

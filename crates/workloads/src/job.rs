@@ -25,10 +25,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::ResourceExt as _;
-use kube::api::DeleteParams;
 use windlass::indexer::{Lister, ObjectKey};
 use windlass::informer::SharedInformerFactory;
-use windlass::reconciler::{Action, BuildError, Controller, Error, Reconcile, RunContext, Watch};
+use windlass::reconciler::{
+    Action, BuildError, Controller, Error, Propagation, Reconcile, RunContext, Watch, WriteOptions,
+};
 
 use crate::claim::{adopters, claim_all_with, controller, selector, trusted_candidates};
 use crate::clock::{Clock, until};
@@ -116,11 +117,8 @@ impl Jobs {
         if !left.is_zero() {
             return Ok(Action::RequeueAfter(left));
         }
-        let parameters = DeleteParams::foreground().preconditions(kube::api::Preconditions {
-            uid: job.uid(),
-            resource_version: job.resource_version(),
-        });
-        cx.live().delete_with(job, &parameters).await?;
+        let options = WriteOptions::new().propagation(Propagation::Foreground).same_version();
+        cx.live().with(options).delete(job).await?;
         Ok(Action::Done)
     }
 

@@ -14,11 +14,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use kube::ResourceExt as _;
-use kube::api::{DeleteParams, Preconditions};
 use tokio::time::Instant;
 use windlass::indexer::{Lister, ObjectKey};
 use windlass::informer::SharedInformerFactory;
-use windlass::reconciler::{Action, BuildError, Controller, Error, Reconcile, RunContext, Watch};
+use windlass::reconciler::{
+    Action, BuildError, Controller, Error, Reconcile, RunContext, Watch, WriteOptions,
+};
 
 use crate::addresses::{Addresses, Network};
 use crate::clock::Clock;
@@ -178,8 +179,6 @@ async fn end_deleted(pod: &Pod, clock: Clock, cx: &RunContext) -> Result<Action,
             })
             .await?;
     }
-    let uid = Preconditions { uid: pod.uid(), resource_version: None };
-    let at_once = DeleteParams::default().grace_period(0).preconditions(uid);
-    cx.live().delete_with(pod, &at_once).await?;
+    cx.live().with(WriteOptions::new().grace_period(0)).delete(pod).await?;
     Ok(Action::Done)
 }

@@ -205,6 +205,12 @@ impl Engine {
         (options.managed_fields, options.metadata_only)
     }
 
+    /// Whether the cache has more than metadata, and no transform changes it.
+    pub(crate) fn caches_whole_objects(&self) -> bool {
+        let options = lock(&self.options);
+        !options.metadata_only && options.transform.is_none()
+    }
+
     /// The feed that watches a namespace, if there is one.
     pub(crate) fn feed_of(&self, namespace: Option<&str>) -> Option<&Arc<FeedTelemetry>> {
         self.feeds

@@ -185,8 +185,7 @@ fn read_before(write: &Request<Body>, target: &RequestTarget) -> Option<Request<
 
 /// Whether a request stores nothing although it is a create: reviews, and tokens of accounts.
 fn stores_nothing(target: &RequestTarget) -> bool {
-    let is_review =
-        matches!(&*target.group, "authorization.k8s.io" | "authentication.k8s.io");
+    let is_review = matches!(&*target.group, "authorization.k8s.io" | "authentication.k8s.io");
     is_review || target.subresource.as_deref() == Some("token")
 }
 

@@ -121,7 +121,10 @@ fn change(path: String, old: Option<&Value>, new: Option<&Value>) -> FieldChange
 /// Hides the values of a change, if they are or contain the data of a Secret.
 fn hide(change: &mut FieldChange) {
     let is_within = |field: &str| {
-        change.path.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        change
+            .path
+            .strip_prefix(field)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     };
     if is_within("data") || is_within("stringData") {
         for value in [&mut change.old, &mut change.new].into_iter().flatten() {
@@ -166,14 +169,20 @@ mod tests {
         let new = json!({"args": ["-v", "2", "-q"], "twice": [{"name": "a"}]});
         assert_eq!(
             shown(&old, &new, false),
-            [r#"args[1]: "1" -> "2""#, r#"args[2]: "-q" is added"#, r#"twice[1]: {"name":"a"} is removed"#]
+            [
+                r#"args[1]: "1" -> "2""#,
+                r#"args[2]: "-q" is added"#,
+                r#"twice[1]: {"name":"a"} is removed"#
+            ]
         );
     }
 
     #[test]
     fn what_only_the_server_writes_is_left_out() {
-        let old = json!({"metadata": {"resourceVersion": "1", "uid": "a", "labels": {"a.b/c": "1"}}});
-        let new = json!({"metadata": {"resourceVersion": "2", "uid": "b", "labels": {"a.b/c": "2"}}});
+        let old =
+            json!({"metadata": {"resourceVersion": "1", "uid": "a", "labels": {"a.b/c": "1"}}});
+        let new =
+            json!({"metadata": {"resourceVersion": "2", "uid": "b", "labels": {"a.b/c": "2"}}});
         assert_eq!(shown(&old, &new, false), [r#"metadata.labels["a.b/c"]: "1" -> "2""#]);
     }
 

@@ -223,6 +223,8 @@ impl Correlator {
             metadata: ObjectMeta {
                 name: Some(self.names.next(object, wall)),
                 namespace: Some(occurrence.namespace().to_owned()),
+                annotations: (!occurrence.annotations.is_empty())
+                    .then(|| occurrence.annotations.clone()),
                 ..ObjectMeta::default()
             },
             event_time: Some(MicroTime(wall)),

@@ -1,5 +1,7 @@
 //! Something that happened to an object; and what makes two of them the same event.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::core::v1::ObjectReference;
 
 /// The longest `note` that the server accepts, in bytes.
@@ -32,6 +34,7 @@ pub struct Occurrence {
     pub(super) reason: String,
     pub(super) action: String,
     pub(super) note: String,
+    pub(super) annotations: BTreeMap<String, String>,
 }
 
 impl Occurrence {
@@ -49,6 +52,7 @@ impl Occurrence {
             reason: word(reason.into(), "Unspecified"),
             action: ACTION.to_owned(),
             note: cut(note.into(), NOTE_MAX),
+            annotations: BTreeMap::new(),
         }
     }
 
@@ -71,6 +75,48 @@ impl Occurrence {
     pub fn related(mut self, related: ObjectReference) -> Self {
         self.related = Some(related);
         self
+    }
+
+    /// An annotation of the event, for programs that read it. If the same event happens again, the
+    /// annotations of the first time stay. Default: none.
+    pub fn annotation(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.annotations.insert(key.into(), value.into());
+        self
+    }
+
+    /// Whether it is an event of type `Warning`.
+    pub fn is_warning(&self) -> bool {
+        self.type_ == "Warning"
+    }
+
+    /// The object that it is about.
+    pub fn regarding(&self) -> &ObjectReference {
+        &self.regarding
+    }
+
+    /// The other object that is involved.
+    pub fn related_object(&self) -> Option<&ObjectReference> {
+        self.related.as_ref()
+    }
+
+    /// The reason, as in `FailedCreate`.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    /// What was done, or failed.
+    pub fn action_name(&self) -> &str {
+        &self.action
+    }
+
+    /// The note for people.
+    pub fn note(&self) -> &str {
+        &self.note
+    }
+
+    /// The annotations.
+    pub fn annotations(&self) -> &BTreeMap<String, String> {
+        &self.annotations
     }
 
     /// The namespace of the event: that of its object, or `default` for a cluster-scoped object.

@@ -1,19 +1,20 @@
 //! A controller at work on an embedded cluster, written as a closure, and its log lines.
 #![allow(dead_code, reason = "every test file uses another part of it")]
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Client;
 use kube::api::{Api, PostParams};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use windlass_informer::SharedInformerFactory;
+use windlass_informer::{Event, SharedInformerFactory};
 use windlass_reconciler::{
-    Action, Controller, ControllerBuilder, Error, Reconcile, RunContext, RunError, Watch,
+    Action, Controller, ControllerBuilder, Error, Predicate, Reconcile, RunContext, RunError, Watch,
 };
 use windlass_testkit::TestCluster;
 
@@ -165,5 +166,93 @@ impl<'a> tracing_subscriber::fmt::MakeWriter<'a> for Log {
 
     fn make_writer(&'a self) -> Self {
         self.clone()
+    }
+}
+
+/// A client that notes the method and the path of every request before it sends it.
+pub(crate) fn noting(client: &Client) -> (Client, Arc<Mutex<Vec<String>>>) {
+    let sent: Arc<Mutex<Vec<String>>> = Arc::default();
+    let (inner, noted) = (client.clone(), Arc::clone(&sent));
+    let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+        let line = format!("{} {}", request.method(), request.uri().path());
+        noted.lock().expect("not poisoned").push(line);
+        let inner = inner.clone();
+        async move { inner.send(request).await }
+    });
+    (Client::new(service, client.default_namespace()), sent)
+}
+
+/// What [`noting`] has noted since the last call: methods and the last part of paths.
+pub(crate) fn taken(sent: &Mutex<Vec<String>>) -> Vec<String> {
+    let lines = std::mem::take(&mut *sent.lock().expect("not poisoned"));
+    let short = |line: String| {
+        let (method, path) = line.split_once(' ').expect("a method and a path");
+        format!("{method} {}", path.rsplit('/').next().unwrap_or_default())
+    };
+    lines.into_iter().map(short).collect()
+}
+
+type Body<'a, R> = Pin<Box<dyn Future<Output = R> + Send + 'a>>;
+
+/// Calls `body` in a run of a new controller `shops`, once, with the `ConfigMap` `owner` of a
+/// namespace, which is created if it does not exist. Returns what it returns.
+pub(crate) async fn in_a_run<R, F>(
+    cluster: &TestCluster,
+    namespace: &str,
+    change: impl FnOnce(ControllerBuilder<ConfigMap>) -> ControllerBuilder<ConfigMap>,
+    body: F,
+) -> R
+where
+    R: Send + 'static,
+    F: for<'a> FnOnce(Arc<ConfigMap>, &'a RunContext) -> Body<'a, R> + Send + 'static,
+{
+    let client = cluster.client().expect("a client");
+    let objects: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
+    let mut owner = config_map("owner");
+    owner.metadata.namespace = None;
+    // It may be there from an earlier run.
+    let _ = objects.create(&PostParams::default(), &owner).await;
+    let (said, result) = tokio::sync::oneshot::channel();
+    let once = Mutex::new(Some((body, said)));
+    let once = does(move |object: Arc<ConfigMap>, cx: &RunContext| {
+        let once = once.lock().expect("not poisoned").take();
+        Box::pin(async move {
+            if let Some((body, said)) = once {
+                let _ = said.send(body(object, cx).await);
+            }
+            Ok(Action::Done)
+        })
+    });
+    let scope = namespace.to_owned();
+    let watch = Watch::<ConfigMap>::new()
+        .options(|options| options.namespace(scope).field_selector("metadata.name=owner"));
+    let running = run_built(client, change(Controller::of(watch).name("shops")), once);
+    let result = result.await.expect("the run must not panic");
+    running.end().await.expect("it stops");
+    result
+}
+
+/// The versions that a cache has shown so far. A run itself sees its caches as they were when it
+/// began.
+#[derive(Clone, Default)]
+pub(crate) struct Shown(tokio::sync::watch::Sender<BTreeSet<String>>);
+
+impl Shown {
+    /// A predicate that passes everything. It is asked after the cache has changed.
+    pub(crate) fn predicate(&self) -> Predicate<Secret> {
+        let shown = self.0.clone();
+        Predicate::new(move |event: &Event<Secret>| {
+            let version = event.object().head().resource_version().to_string();
+            shown.send_modify(|versions| {
+                versions.insert(version);
+            });
+            true
+        })
+    }
+
+    pub(crate) async fn wait_for(&self, version: Option<String>) {
+        let version = version.expect("a version");
+        let mut shown = self.0.subscribe();
+        shown.wait_for(|versions| versions.contains(&version)).await.expect("a sender");
     }
 }

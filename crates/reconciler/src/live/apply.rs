@@ -1,0 +1,354 @@
+//! Server-side apply: of what a controller wants of an object, and of objects that it owns.
+//!
+//! The same body again costs no request, if a cache still shows what came of it: see
+//! [`Applied`](crate::applied).
+//!
+//! Whether an object may be taken over is decided before it is written:
+//!
+//! - If a cache shows the object, its owner is known.
+//! - If a cache would show it, and does not, it does not exist.
+//! - Otherwise its metadata is read from the server, once: the next time its uid is known.
+//!
+//! The known uid is sent along. So if somebody else has created an object of the same name
+//! meanwhile, the server refuses the write.
+
+use std::sync::Arc;
+
+use http::{Method, StatusCode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use windlass_indexer::{Head, HeadParser, Interner, Object, ObjectKey, Selector};
+use windlass_informer::status_of;
+
+use super::Live;
+use super::access::{Access, STATUS};
+use crate::applied::Place;
+use crate::apply_conflict::ApplyConflict;
+use crate::error::Error;
+use crate::objects::{AnyObject, ObjectRef};
+use crate::ownership::{Owner, OwnershipError};
+
+/// The media type of what is applied. It is JSON, which is YAML, too.
+const APPLY_PATCH: &str = "application/apply-patch+yaml";
+
+/// The fields of the metadata that only the server writes. They are not applied.
+const SERVER_METADATA: [&str; 8] = [
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
+/// What an apply did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApplyChange {
+    /// The object did not exist.
+    Created,
+    /// The object has another version now.
+    Changed,
+    /// The object was as it should be.
+    Kept,
+}
+
+/// An object that was applied.
+pub(crate) struct AppliedObject {
+    pub(crate) head: Head,
+    pub(crate) change: ApplyChange,
+    pub(crate) content: Content,
+}
+
+/// The object itself.
+#[derive(Clone)]
+pub(crate) enum Content {
+    /// As the server answered it.
+    Answer(Arc<[u8]>),
+    /// As a cache has it. The cache has bytes.
+    Cached(Arc<Object>),
+}
+
+impl Content {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Answer(bytes) => bytes,
+            Self::Cached(object) => object.bytes().unwrap_or_default(),
+        }
+    }
+}
+
+impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
+    /// Server-side apply in the name of the controller, with force: sets the fields of `object`,
+    /// whoever wrote them before, and creates the object if it does not exist. Fields that the
+    /// controller applied before and that `object` lacks are removed. The status and what only the
+    /// server writes are left alone.
+    ///
+    /// If the controller has applied the same before, and its cache still shows the version that
+    /// came of it, nothing is sent. Then the object is returned as the cache has it, which is
+    /// without `managedFields`. This needs a cache of the whole objects: one with a transform, of
+    /// metadata, or with the resident layout does not count.
+    ///
+    /// # Errors
+    /// Returns the error of the server, or an error if the object has no name, or a namespaced one
+    /// no namespace. If it is not [forced](crate::WriteOptions::unforced), an
+    /// [`ApplyConflict`] says who has written the same fields.
+    pub async fn apply(self, object: &T) -> Result<T, Error> {
+        self.apply_part(object, None).await
+    }
+
+    /// Like [`apply`](Self::apply), but of the status and nothing else. The object has to exist.
+    ///
+    /// # Errors
+    /// As for [`apply`](Self::apply).
+    pub async fn apply_status(self, object: &T) -> Result<T, Error> {
+        self.apply_part(object, Some(STATUS)).await
+    }
+
+    /// Like [`apply`](Self::apply), and makes `owner` the controller of the object, so that it is
+    /// deleted with its owner. An existing object that `owner` does not control is left alone.
+    ///
+    /// If the controller has a cache of all objects of the kind, the cache decides whether the
+    /// object exists, and no request is needed for it. An object that somebody else created too
+    /// recently for the cache is then refused if it has a controller, and taken over if it has
+    /// none. Without such a cache the object is read, unless this controller has applied it before.
+    ///
+    /// # Errors
+    /// Returns the error of the server, or an [`OwnershipError`] if the object belongs to somebody
+    /// else or cannot be owned by `owner`.
+    pub async fn apply_owned<O: AnyObject>(
+        self,
+        mut object: T,
+        owner: &impl ObjectRef<O>,
+    ) -> Result<T, Error> {
+        let (access, owner) = (self.access(), self.cx.owner(owner.as_object())?);
+        let owner = if self.options.lets_owner_go { owner.non_blocking() } else { owner };
+        let (kind, is_cluster_scoped) = (access.resource.kind(), !access.resource.is_namespaced());
+        let meta = object.meta();
+        let key = access.key(meta.namespace.as_deref(), meta.name.as_deref(), "applied")?;
+        owner.own(object.meta_mut(), Some(kind), is_cluster_scoped)?;
+        let body = access.apply_body(&object, None)?;
+        let applied = access.apply_owned(&key, body, &owner).await?;
+        access.decode(applied.content.bytes())
+    }
+
+    async fn apply_part(self, object: &T, part: Option<&'static str>) -> Result<T, Error> {
+        let (access, meta) = (self.access(), object.meta());
+        let key = access.key(meta.namespace.as_deref(), meta.name.as_deref(), "applied")?;
+        let body = access.apply_body(object, part)?;
+        let applied = access.apply(&key, body, part, None).await?;
+        access.decode(applied.content.bytes())
+    }
+}
+
+impl Access<'_> {
+    /// What is sent to apply an object, or a part of it.
+    pub(crate) fn apply_body(
+        &self,
+        object: &impl Serialize,
+        part: Option<&str>,
+    ) -> Result<Value, Error> {
+        let mut body = self.body(object)?;
+        let Some(fields) = body.as_object_mut() else { return Ok(body) };
+        match part {
+            None => drop(fields.remove(STATUS)),
+            Some(part) => fields.retain(|field, _| {
+                matches!(field.as_str(), "apiVersion" | "kind" | "metadata") || field == part
+            }),
+        }
+        if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.retain(|field, _| match part {
+                None => !SERVER_METADATA.contains(&field.as_str()),
+                Some(_) => matches!(field.as_str(), "name" | "namespace"),
+            });
+        }
+        Ok(body)
+    }
+
+    /// Applies a body, unless that is known to change nothing. With a uid, only an object that has
+    /// it is written.
+    pub(crate) async fn apply(
+        &self,
+        key: &ObjectKey,
+        mut body: Value,
+        part: Option<&'static str>,
+        uid: Option<&str>,
+    ) -> Result<AppliedObject, Error> {
+        let mut query = self.options.query(self.cx.controller());
+        if !self.options.is_unforced {
+            query.push(("force", "true"));
+        }
+        let applied = &self.cx.tools.writing.applied;
+        let (place, hash) = (self.place(key, part), applied.hash(&query, &body.to_string()));
+        let shown = self.shown(key);
+        if let Some(object) = &shown
+            && object.bytes().is_some()
+            && !self.options.is_dry
+            && applied.is_current(&place, hash, object.head())
+        {
+            let head = object.head().clone();
+            let content = Content::Cached(Arc::clone(object));
+            return Ok(AppliedObject { head, change: ApplyChange::Kept, content });
+        }
+        if let (Some(uid), Some(metadata)) =
+            (uid, body.get_mut("metadata").and_then(Value::as_object_mut))
+        {
+            metadata.insert("uid".to_owned(), uid.into());
+        }
+        let draft = self
+            .draft(Method::PATCH, key.namespace(), key.name(), part)
+            .query(&query)
+            .body(APPLY_PATCH, &body);
+        let name = || format!("{} {key}", self.resource.kind());
+        let answer = self.send(draft).await.map_err(|error| ApplyConflict::explain(name, error))?;
+        let head = HeadParser::new(Interner::new()).parse(&answer.bytes)?;
+        if !self.options.is_dry {
+            applied.note(place, hash, &head);
+        }
+        let is_same = |shown: &Arc<Object>| {
+            let shown = shown.head();
+            shown.uid() == head.uid() && shown.resource_version() == head.resource_version()
+        };
+        let change = match answer.status {
+            StatusCode::CREATED => ApplyChange::Created,
+            _ if shown.as_ref().is_some_and(is_same) => ApplyChange::Kept,
+            _ => ApplyChange::Changed,
+        };
+        Ok(AppliedObject { head, change, content: Content::Answer(answer.bytes.into()) })
+    }
+
+    /// Applies a body that contains the reference to `owner`, unless the object belongs to somebody
+    /// else.
+    pub(crate) async fn apply_owned(
+        &self,
+        key: &ObjectKey,
+        body: Value,
+        owner: &Owner,
+    ) -> Result<AppliedObject, Error> {
+        let (applied, place) = (&self.cx.tools.writing.applied, self.place(key, None));
+        let known = match self.seen_uid(key, owner)? {
+            Seen::Uid(uid) => Some(uid),
+            Seen::Nothing => None,
+            Seen::Unknown => match applied.uid(&place, &owner.uid()) {
+                Some(uid) => Some(uid.to_string()),
+                None => self.read_uid(key, owner).await?,
+            },
+        };
+        let is_told = known.is_some();
+        match self.apply(key, body.clone(), None, known.as_deref()).await {
+            // The object is another one by now, or gone.
+            Err(error) if is_told && is_other_uid(&error) => {
+                applied.forget(&place);
+                let uid = self.read_uid(key, owner).await?;
+                self.apply(key, body, None, uid.as_deref()).await
+            }
+            Err(error) if is_other_controller(&error) => Err(self.taken(key).into()),
+            applied => applied,
+        }
+    }
+
+    /// What the caches know about an object.
+    ///
+    /// # Errors
+    /// Returns an error if it belongs to somebody else.
+    fn seen_uid(&self, key: &ObjectKey, owner: &Owner) -> Result<Seen, OwnershipError> {
+        let sources = &self.cx.tools.sources;
+        let seen = sources.find_cache(&self.resource, |cache| {
+            match cache.reader().get(key) {
+                Some(object) => Some(Some(object)),
+                // Nothing is said by a cache that selects only some objects, or that may lack what
+                // was written just now.
+                None => {
+                    let holds_all = cache.holds_all(key.namespace(), &Selector::everything());
+                    (holds_all && !self.cx.cache_behind()).then_some(None)
+                }
+            }
+        });
+        match seen {
+            None => Ok(Seen::Unknown),
+            Some(None) => Ok(Seen::Nothing),
+            Some(Some(object)) => {
+                let is_ours = owner.controls(object.head());
+                let uid = is_ours.then(|| Seen::Uid(object.head().uid().to_string()));
+                uid.ok_or_else(|| self.taken(key))
+            }
+        }
+    }
+
+    /// Asks the server for the uid of an object; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// Returns an error if it belongs to somebody else.
+    async fn read_uid(&self, key: &ObjectKey, owner: &Owner) -> Result<Option<String>, Error> {
+        let Some(bytes) = self.read_metadata(key).await? else { return Ok(None) };
+        let head = HeadParser::new(Interner::new()).parse(&bytes)?;
+        let is_ours = owner.controls(&head);
+        if is_ours { Ok(Some(head.uid().to_string())) } else { Err(self.taken(key).into()) }
+    }
+
+    fn taken(&self, key: &ObjectKey) -> OwnershipError {
+        let (kind, name) = (self.resource.kind().to_owned(), key.name().to_owned());
+        OwnershipError::Taken { kind, name }
+    }
+
+    /// The object as a cache has it that holds whole objects.
+    fn shown(&self, key: &ObjectKey) -> Option<Arc<Object>> {
+        self.cx.tools.sources.find_cache(&self.resource, |cache| {
+            if cache.is_whole() { cache.reader().get(key) } else { None }
+        })
+    }
+
+    fn place(&self, key: &ObjectKey, part: Option<&'static str>) -> Place {
+        let manager = self.options.field_manager.unwrap_or(self.cx.controller());
+        Place::new(&self.resource, key, part, manager)
+    }
+}
+
+/// What the caches know about an object that is to be applied.
+enum Seen {
+    /// It exists, and the owner controls it.
+    Uid(String),
+    /// It does not exist.
+    Nothing,
+    /// No cache would show it.
+    Unknown,
+}
+
+/// Whether an apply was refused because the object has another uid than the body, or is gone.
+fn is_other_uid(error: &Error) -> bool {
+    let Some(status) = status_of(error.source()) else { return false };
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    let is_immutable = causes.into_iter().any(|cause| cause.field == "metadata.uid");
+    let has_words = |words| status.message.contains(words);
+    match status.code {
+        409 => has_words("uid mismatch") || has_words("UID in precondition"),
+        422 => is_immutable,
+        _ => false,
+    }
+}
+
+/// Whether an apply was refused because another object is the controller already.
+fn is_other_controller(error: &Error) -> bool {
+    let Some(status) = status_of(error.source()).filter(|status| status.code == 422) else {
+        return false;
+    };
+    let mut causes = status.details.iter().flat_map(|details| &details.causes);
+    causes.any(|cause| {
+        cause.field == "metadata.ownerReferences"
+            && cause.message.contains("Only one reference can have Controller set to true")
+    })
+}
+
+/// Puts a label into the body of an object.
+pub(crate) fn set_label(body: &mut Value, key: &str, value: &str) {
+    let empty = || Value::Object(Map::new());
+    let Some(fields) = body.as_object_mut() else { return };
+    let metadata = fields.entry("metadata").or_insert_with(empty);
+    let Some(metadata) = metadata.as_object_mut() else { return };
+    let labels = metadata.entry("labels").or_insert_with(empty);
+    if let Some(labels) = labels.as_object_mut() {
+        labels.insert(key.to_owned(), value.into());
+    }
+}

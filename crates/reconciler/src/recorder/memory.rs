@@ -1,0 +1,59 @@
+//! Events of tests, which are kept and not written.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::correlation::RecorderStatus;
+use super::occurrence::Occurrence;
+
+/// More events than this are not kept: the oldest are dropped.
+const KEPT_MAX: usize = 10_000;
+
+/// What a [`Recorder::in_memory`](crate::Recorder::in_memory) has recorded. Clones share it.
+#[derive(Clone, Default)]
+pub struct RecordedEvents {
+    kept: Arc<Mutex<Kept>>,
+}
+
+#[derive(Default)]
+struct Kept {
+    events: VecDeque<Occurrence>,
+    recorded: u64,
+}
+
+impl RecordedEvents {
+    /// All events, the oldest first.
+    pub fn all(&self) -> Vec<Occurrence> {
+        self.lock().events.iter().cloned().collect()
+    }
+
+    /// The reasons of all events, the oldest first.
+    pub fn reasons(&self) -> Vec<String> {
+        self.lock().events.iter().map(|event| event.reason.clone()).collect()
+    }
+
+    pub(super) fn push(&self, occurrence: Occurrence) {
+        let mut kept = self.lock();
+        kept.recorded += 1;
+        if kept.events.len() == KEPT_MAX {
+            kept.events.pop_front();
+        }
+        kept.events.push_back(occurrence);
+    }
+
+    pub(super) fn status(&self) -> RecorderStatus {
+        let recorded = self.lock().recorded;
+        RecorderStatus { recorded, written: recorded, ..RecorderStatus::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for RecordedEvents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.reasons()).finish()
+    }
+}

@@ -1,0 +1,404 @@
+//! Children as a set: what is wanted is applied, what is not wanted any more is deleted, and nothing
+//! of anybody else is touched. On both servers.
+
+mod stage;
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use kube::{Client, ResourceExt as _};
+use serde_json::{Value, json};
+use windlass_informer::Resource;
+use windlass_reconciler::{
+    CHILDREN_ANNOTATION, CONTROLLER_LABEL, ChildrenReport, ControllerBuilder, Error,
+    OwnershipError, RunContext, Watch, WriteOptions, children_selector, is_controlled_by,
+};
+use windlass_testkit::apiserver::{Fault, FaultRule};
+use windlass_testkit::{TestCluster, on_each_cluster};
+
+use stage::{Shown, in_a_run, noting, taken};
+
+fn plain(builder: ControllerBuilder<ConfigMap>) -> ControllerBuilder<ConfigMap> {
+    builder
+}
+
+fn map(name: &str, value: &str) -> ConfigMap {
+    let object = json!({"metadata": {"name": name}, "data": {"value": value}});
+    serde_json::from_value(object).expect("an object")
+}
+
+fn secret(name: &str) -> Secret {
+    serde_json::from_value(json!({"metadata": {"name": name}})).expect("an object")
+}
+
+/// Makes the set of these `ConfigMaps` and Secrets in a run of a new controller.
+async fn make(
+    cluster: &TestCluster,
+    namespace: &str,
+    maps: &[(&'static str, &'static str)],
+    secrets: &[&'static str],
+) -> Result<ChildrenReport, Error> {
+    let (maps, secrets) = (maps.to_vec(), secrets.to_vec());
+    in_a_run(cluster, namespace, plain, |owner: Arc<ConfigMap>, cx: &RunContext| {
+        Box::pin(async move {
+            let maps = maps.into_iter().map(|(name, value)| map(name, value));
+            let secrets = secrets.into_iter().map(secret);
+            cx.children(&owner).apply_all(maps).apply_all(secrets).prune().await
+        })
+    })
+    .await
+}
+
+fn secrets(cluster: &TestCluster, namespace: &str) -> Api<Secret> {
+    Api::namespaced(cluster.client().expect("a client"), namespace)
+}
+
+fn maps(client: Client, namespace: &str) -> Api<ConfigMap> {
+    Api::namespaced(client, namespace)
+}
+
+async fn note(cluster: &TestCluster, namespace: &str) -> Option<String> {
+    let client = cluster.client().expect("a client");
+    let owner = maps(client, namespace).get("owner").await.expect("it is there");
+    owner.annotations().get(CHILDREN_ANNOTATION).cloned()
+}
+
+#[tokio::test]
+async fn what_is_not_wanted_any_more_is_deleted_whatever_its_kind() {
+    on_each_cluster(async |cluster| {
+        let namespace = cluster.namespace("children").await.expect("a namespace");
+        let client = cluster.client().expect("a client");
+        let first = make(&cluster, &namespace, &[("a", "1"), ("b", "1")], &["s"]).await;
+        let first = first.expect("everything goes");
+        assert_eq!((first.created().count(), first.deleted().len()), (3, 0));
+        assert_eq!(note(&cluster, &namespace).await.as_deref(), Some("configmaps.v1,secrets.v1"));
+        let maps = maps(client, &namespace);
+        let (owner, a) =
+            (maps.get("owner").await.expect("there"), maps.get("a").await.expect("there"));
+        assert!(is_controlled_by(&a.metadata, &owner));
+        assert_eq!(a.labels().get(CONTROLLER_LABEL).map(String::as_str), Some("shops"));
+
+        let second = make(&cluster, &namespace, &[("a", "1"), ("b", "2")], &[]).await;
+        let second = second.expect("everything goes");
+        let told = format!("changed configmaps.v1 {namespace}/b; deleted secrets.v1 {namespace}/s");
+        assert_eq!(second.to_string(), told);
+        assert!(secrets(&cluster, &namespace).get_opt("s").await.expect("an answer").is_none());
+
+        let third = make(&cluster, &namespace, &[("b", "2")], &[]).await.expect("everything goes");
+        assert_eq!(third.to_string(), format!("deleted configmaps.v1 {namespace}/a"));
+        assert_eq!(third.kept().map(|child| child.key.name()).collect::<Vec<_>>(), ["b"]);
+        // There are none left, so nobody has to look for them.
+        assert_eq!(note(&cluster, &namespace).await.as_deref(), Some("configmaps.v1"));
+        assert!(maps.get_opt("owner").await.expect("an answer").is_some());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nothing_of_anybody_else_is_deleted() {
+    on_each_cluster(async |cluster| {
+        let namespace = cluster.namespace("children").await.expect("a namespace");
+        make(&cluster, &namespace, &[], &["ours"]).await.expect("everything goes");
+        let maps = maps(cluster.client().expect("a client"), &namespace);
+        let owner = maps.get("owner").await.expect("it is there");
+        let other = maps.create(&PostParams::default(), &map("other", "")).await.expect("made");
+        let reference = |owner: &ConfigMap, controller: bool| {
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "name": owner.name_any(),
+                   "uid": owner.uid(), "controller": controller})
+        };
+        let ours = json!({CONTROLLER_LABEL: "shops"});
+        let cases = [
+            ("unlabelled", json!({}), json!([reference(&owner, true)])),
+            (
+                "of-another-controller",
+                json!({CONTROLLER_LABEL: "others"}),
+                json!([reference(&owner, true)]),
+            ),
+            ("of-another-owner", ours.clone(), json!([reference(&other, true)])),
+            ("not-controlled", ours.clone(), json!([reference(&owner, false)])),
+            ("unowned", ours, json!([])),
+        ];
+        let secrets = secrets(&cluster, &namespace);
+        for (name, labels, owners) in &cases {
+            let object: Secret = serde_json::from_value(json!({
+                "metadata": {"name": name, "labels": labels, "ownerReferences": owners},
+            }))
+            .expect("an object");
+            secrets.create(&PostParams::default(), &object).await.expect("made");
+        }
+        let pruned = make(&cluster, &namespace, &[], &[]).await.expect("everything goes");
+        assert_eq!(pruned.to_string(), format!("deleted secrets.v1 {namespace}/ours"));
+        for (name, ..) in &cases {
+            secrets.get(name).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn object_of_somebody_else_is_refused_and_then_nothing_is_deleted() {
+    on_each_cluster(async |cluster| {
+        let namespace = cluster.namespace("children").await.expect("a namespace");
+        make(&cluster, &namespace, &[("first", "1")], &["old"]).await.expect("everything goes");
+        let maps = maps(cluster.client().expect("a client"), &namespace);
+        maps.create(&PostParams::default(), &map("taken", "theirs")).await.expect("made");
+        let wanted = [("first", "2"), ("taken", "ours"), ("last", "1")];
+        let refused = make(&cluster, &namespace, &wanted, &[]).await.expect_err("it is taken");
+        let expected = "the ConfigMap \"taken\" exists already, and belongs to somebody else: \
+                        delete it, or choose another name";
+        assert_eq!(refused.to_string(), expected);
+        assert!(refused.source().downcast_ref::<OwnershipError>().is_some());
+        // In the order given, up to the one that failed.
+        assert_eq!(maps.get("first").await.expect("there").data.expect("data")["value"], "2");
+        assert!(maps.get_opt("last").await.expect("an answer").is_none());
+        let data = maps.get("taken").await.expect("there").data.expect("data");
+        assert_eq!(data["value"], "theirs");
+        secrets(&cluster, &namespace).get("old").await.expect("it is not deleted");
+    })
+    .await;
+}
+
+/// As if the process had crashed between the note and the first Secret.
+#[tokio::test(start_paused = true)]
+async fn kind_is_noted_before_its_first_object_is_made() {
+    let cluster = TestCluster::embedded();
+    let server = cluster.server().expect("it is embedded");
+    let fault = FaultRule::new(Fault::Fail { code: 503, retry_after: None });
+    server.faults().add(fault.verb("patch").resource("secrets"));
+    let made = make(&cluster, "default", &[("a", "1")], &["s"]).await;
+    made.expect_err("the server is down");
+    assert_eq!(note(&cluster, "default").await.as_deref(), Some("configmaps.v1,secrets.v1"));
+}
+
+#[tokio::test]
+async fn retired_kind_is_found_though_the_note_is_lost() {
+    on_each_cluster(async |cluster| {
+        let namespace = cluster.namespace("children").await.expect("a namespace");
+        make(&cluster, &namespace, &[], &["old"]).await.expect("everything goes");
+        let maps = maps(cluster.client().expect("a client"), &namespace);
+        let forget = json!({"metadata": {"annotations": {CHILDREN_ANNOTATION: null}}});
+        maps.patch("owner", &PatchParams::default(), &Patch::Merge(forget)).await.expect("patched");
+
+        // Without the declaration nobody looks for Secrets.
+        let nothing = make(&cluster, &namespace, &[], &[]).await.expect("everything goes");
+        assert_eq!(nothing.to_string(), "nothing changed");
+        let retire = |builder: ControllerBuilder<ConfigMap>| builder.retires::<Secret>();
+        let (first, second) =
+            in_a_run(&cluster, &namespace, retire, |owner: Arc<ConfigMap>, cx: &RunContext| {
+                Box::pin(async move {
+                    let first = cx.children(&owner).prune().await?;
+                    Ok::<_, Error>((first, cx.children(&owner).prune().await?))
+                })
+            })
+            .await
+            .expect("everything goes");
+        assert_eq!(first.to_string(), format!("deleted secrets.v1 {namespace}/old"));
+        assert_eq!(second.to_string(), "nothing changed");
+    })
+    .await;
+}
+
+/// A kind that the server does not have any more has no objects.
+#[tokio::test]
+async fn note_of_a_kind_that_is_gone_is_forgotten() {
+    on_each_cluster(async |cluster| {
+        let namespace = cluster.namespace("children").await.expect("a namespace");
+        make(&cluster, &namespace, &[("a", "1")], &[]).await.expect("everything goes");
+        let maps = maps(cluster.client().expect("a client"), &namespace);
+        let text = "configmaps.v1,deployments.v1beta1.apps,widgets.v1.gone.example.com";
+        let noted = json!({"metadata": {"annotations": {CHILDREN_ANNOTATION: text}}});
+        maps.patch("owner", &PatchParams::default(), &Patch::Merge(noted)).await.expect("patched");
+        make(&cluster, &namespace, &[("a", "1")], &[]).await.expect("everything goes");
+        assert_eq!(note(&cluster, &namespace).await.as_deref(), Some("configmaps.v1"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn set_that_is_as_it_should_be_costs_no_request() {
+    on_each_cluster(async |cluster| {
+        let namespace = cluster.namespace("children").await.expect("a namespace");
+        let (client, sent) = noting(&cluster.client().expect("a client"));
+        let (scope, shown) = (namespace.clone(), Shown::default());
+        let predicate = shown.predicate();
+        let owning = move |builder: ControllerBuilder<ConfigMap>| {
+            let watch = Watch::<Secret>::new().options(|options| {
+                options.namespace(scope).label_selector(children_selector("shops"))
+            });
+            builder.owns(watch.when(predicate)).client(client)
+        };
+        in_a_run(&cluster, &namespace, owning, |owner: Arc<ConfigMap>, cx: &RunContext| {
+            Box::pin(async move {
+                let wanted = || ["a", "b"].map(secret);
+                let made = cx.children(&owner).apply_all(wanted()).prune().await?;
+                assert_eq!(made.created().count(), 2);
+                // The note, a look at each name, and the two.
+                let requests = ["PATCH owner", "GET a", "PATCH a", "GET b", "PATCH b"];
+                assert_eq!(taken(&sent), requests);
+                for child in made.children() {
+                    shown.wait_for(child.decode::<DynamicObject>()?.resource_version()).await;
+                }
+
+                let again = cx.children(&owner).apply_all(wanted()).prune().await?;
+                assert_eq!(
+                    (again.to_string().as_str(), again.kept().count()),
+                    ("nothing changed", 2)
+                );
+                assert_eq!(taken(&sent), [""; 0]);
+                assert_eq!(again.get::<Secret>("a")?.expect("it is there").name_any(), "a");
+
+                // Somebody else changes one.
+                let patch = Patch::Merge(json!({"metadata": {"labels": {"theirs": "1"}}}));
+                let secrets: Api<Secret> = Api::namespaced(
+                    cx.client().clone(),
+                    owner.namespace().as_deref().unwrap_or_default(),
+                );
+                let theirs = secrets.patch("a", &PatchParams::default(), &patch).await?;
+                shown.wait_for(theirs.resource_version()).await;
+                taken(&sent);
+                let third = cx.children(&owner).apply_all(wanted()).prune().await?;
+                assert_eq!(taken(&sent), ["PATCH a"]);
+                assert_eq!(third.to_string(), "nothing changed");
+
+                // One is not wanted any more.
+                let last = cx.children(&owner).apply(secret("a")).prune().await?;
+                assert_eq!(taken(&sent), ["DELETE b"]);
+                assert_eq!(last.deleted().len(), 1);
+                Ok::<(), Error>(())
+            })
+        })
+        .await
+        .expect("everything goes");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn owner_can_be_written_with_the_version_from_before_the_note() {
+    on_each_cluster(async |cluster| {
+        let namespace = cluster.namespace("children").await.expect("a namespace");
+        let written =
+            in_a_run(&cluster, &namespace, plain, |owner: Arc<ConfigMap>, cx: &RunContext| {
+                Box::pin(async move {
+                    cx.children(&owner).apply(secret("a")).prune().await?;
+                    let mut new = ConfigMap::clone(&owner);
+                    new.labels_mut().insert("ready".into(), "yes".into());
+                    cx.live().update(&owner, &new).await
+                })
+            })
+            .await
+            .expect("no conflict");
+        assert!(written.annotations().contains_key(CHILDREN_ANNOTATION));
+        assert!(written.labels().contains_key("ready"));
+    })
+    .await;
+}
+
+/// Somebody else has written the owner, so the note is made from what is there now.
+#[tokio::test]
+async fn note_is_written_though_the_owner_is_old() {
+    on_each_cluster(async |cluster| {
+        let namespace = cluster.namespace("children").await.expect("a namespace");
+        in_a_run(&cluster, &namespace, plain, |owner: Arc<ConfigMap>, cx: &RunContext| {
+            Box::pin(async move {
+                let note =
+                    json!({"metadata": {"annotations": {CHILDREN_ANNOTATION: "configmaps.v1"}}});
+                let maps =
+                    maps(cx.client().clone(), owner.namespace().as_deref().unwrap_or_default());
+                maps.patch("owner", &PatchParams::default(), &Patch::Merge(note)).await?;
+                cx.children(&owner).apply(secret("a")).apply(map("b", "1")).prune().await
+            })
+        })
+        .await
+        .expect("everything goes");
+        assert_eq!(note(&cluster, &namespace).await.as_deref(), Some("configmaps.v1,secrets.v1"));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn child_that_cannot_be_owned_is_refused_before_anything_is_sent() {
+    let cluster = TestCluster::embedded();
+    let (client, sent) = noting(&cluster.client().expect("a client"));
+    let with_client = move |builder: ControllerBuilder<ConfigMap>| builder.client(client);
+    let told =
+        in_a_run(&cluster, "default", with_client, |owner: Arc<ConfigMap>, cx: &RunContext| {
+            Box::pin(async move {
+                let namespace: Namespace =
+                    serde_json::from_value(json!({"metadata": {"name": "shop"}}))
+                        .expect("an object");
+                let mut elsewhere = secret("a");
+                elsewhere.metadata.namespace = Some("kube-system".to_owned());
+                let mut new = ConfigMap::clone(&owner);
+                new.metadata.uid = None;
+                let refused = [
+                    cx.children(&owner).apply(secret("a")).apply(namespace).prune().await,
+                    cx.children(&owner).apply(elsewhere).prune().await,
+                    cx.children(&owner).apply(secret("a")).apply(secret("a")).prune().await,
+                    cx.children(&new).apply(secret("a")).prune().await,
+                ];
+                assert_eq!(taken(&sent), [""; 0]);
+                refused.map(|refused| refused.expect_err("it is refused").to_string())
+            })
+        })
+        .await;
+    let expected = [
+        "Namespace shop is cluster-scoped, and cannot be owned by ConfigMap default/owner, which is \
+         in a namespace: the garbage collector does not look for owners there; delete it in a \
+         finalizer (Finalize::cleanup), or make the kind of the owner cluster-scoped",
+        "Secret kube-system/a cannot be owned by ConfigMap default/owner: both have to be in the \
+         same namespace",
+        "the Secret default/a is in the set of children twice: add it once",
+        "ConfigMap default/owner cannot own anything, because it has no uid: use the object that \
+         the server returned",
+    ];
+    assert_eq!(told, expected);
+}
+
+#[tokio::test]
+async fn children_may_be_of_kinds_that_are_known_at_run_time() {
+    on_each_cluster(async |cluster| {
+        let namespace = cluster.namespace("children").await.expect("a namespace");
+        let counts =
+            in_a_run(&cluster, &namespace, plain, |owner: Arc<ConfigMap>, cx: &RunContext| {
+                Box::pin(async move {
+                    let resource = Resource::of::<Secret>();
+                    let object: Value =
+                        json!({"metadata": {"name": "a"}, "stringData": {"x": "1"}});
+                    let object: DynamicObject = serde_json::from_value(object)?;
+                    let made = cx.children(&owner).apply_of(&resource, object).prune().await?;
+                    let mut owner: DynamicObject =
+                        serde_json::from_value(serde_json::to_value(&*owner)?)?;
+                    // The reconciled object need not say its kind.
+                    owner.types = None;
+                    let gone = cx.children(&owner).prune().await?;
+                    Ok::<_, Error>((made.created().count(), gone.deleted().len()))
+                })
+            })
+            .await
+            .expect("everything goes");
+        assert_eq!(counts, (1, 1));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn dry_run_makes_no_child_and_no_note() {
+    on_each_cluster(async |cluster| {
+        let namespace = cluster.namespace("children").await.expect("a namespace");
+        let report =
+            in_a_run(&cluster, &namespace, plain, |owner: Arc<ConfigMap>, cx: &RunContext| {
+                Box::pin(async move {
+                    let children = cx.children(&owner).with(WriteOptions::new().dry_run());
+                    children.apply(secret("a")).prune().await
+                })
+            })
+            .await
+            .expect("everything goes");
+        assert_eq!(report.created().count(), 1);
+        assert!(secrets(&cluster, &namespace).get_opt("a").await.expect("an answer").is_none());
+        assert_eq!(note(&cluster, &namespace).await, None);
+    })
+    .await;
+}
