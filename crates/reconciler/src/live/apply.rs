@@ -18,7 +18,7 @@ use http::{Method, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use windlass_indexer::{Head, HeadParser, Interner, Object, ObjectKey, Selector};
+use windlass_indexer::{Head, HeadParser, Interner, Object, ObjectKey};
 use windlass_informer::status_of;
 
 use super::Live;
@@ -110,10 +110,9 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
     /// Like [`apply`](Self::apply), and makes `owner` the controller of the object, so that it is
     /// deleted with its owner. An existing object that `owner` does not control is left alone.
     ///
-    /// If the controller has a cache of all objects of the kind, the cache decides whether the
-    /// object exists, and no request is needed for it. An object that somebody else created too
-    /// recently for the cache is then refused if it has a controller, and taken over if it has
-    /// none. Without such a cache the object is read, unless this controller has applied it before.
+    /// The server is asked whether the object exists only if no cache shows it, and this controller
+    /// has not applied it before: once for each new object. So an object that somebody else has
+    /// just created is not taken over.
     ///
     /// # Errors
     /// Returns the error of the server, or an [`OwnershipError`] if the object belongs to somebody
@@ -228,13 +227,13 @@ impl Access<'_> {
         owner: &Owner,
     ) -> Result<AppliedObject, Error> {
         let (applied, place) = (&self.cx.tools.writing.applied, self.place(key, None));
-        let known = match self.seen_uid(key, owner)? {
-            Seen::Uid(uid) => Some(uid),
-            Seen::Nothing => None,
-            Seen::Unknown => match applied.uid(&place, &owner.uid()) {
-                Some(uid) => Some(uid.to_string()),
-                None => self.read_uid(key, owner).await?,
-            },
+        let known = self.cached_uid(key, owner)?;
+        let known = known.or_else(|| Some(applied.uid(&place, &owner.uid())?.to_string()));
+        let known = match known {
+            Some(uid) => Some(uid),
+            // A cache may lack an object that somebody else has just created, and an apply would
+            // take that over. So the first apply asks the server.
+            None => self.read_uid(key, owner).await?,
         };
         let is_told = known.is_some();
         match self.apply(key, body.clone(), None, known.as_deref()).await {
@@ -249,32 +248,16 @@ impl Access<'_> {
         }
     }
 
-    /// What the caches know about an object.
+    /// The uid of an object that a cache shows.
     ///
     /// # Errors
     /// Returns an error if it belongs to somebody else.
-    fn seen_uid(&self, key: &ObjectKey, owner: &Owner) -> Result<Seen, OwnershipError> {
-        let sources = &self.cx.tools.sources;
-        let seen = sources.find_cache(&self.resource, |cache| {
-            match cache.reader().get(key) {
-                Some(object) => Some(Some(object)),
-                // Nothing is said by a cache that selects only some objects, or that may lack what
-                // was written just now.
-                None => {
-                    let holds_all = cache.holds_all(key.namespace(), &Selector::everything());
-                    (holds_all && !self.cx.cache_behind()).then_some(None)
-                }
-            }
-        });
-        match seen {
-            None => Ok(Seen::Unknown),
-            Some(None) => Ok(Seen::Nothing),
-            Some(Some(object)) => {
-                let is_ours = owner.controls(object.head());
-                let uid = is_ours.then(|| Seen::Uid(object.head().uid().to_string()));
-                uid.ok_or_else(|| self.taken(key))
-            }
-        }
+    fn cached_uid(&self, key: &ObjectKey, owner: &Owner) -> Result<Option<String>, OwnershipError> {
+        let cached =
+            self.cx.tools.sources.find_cache(&self.resource, |cache| cache.reader().get(key));
+        let Some(object) = cached else { return Ok(None) };
+        let is_ours = owner.controls(object.head());
+        if is_ours { Ok(Some(object.head().uid().to_string())) } else { Err(self.taken(key)) }
     }
 
     /// Asks the server for the uid of an object; `None` if it does not exist.
@@ -304,16 +287,6 @@ impl Access<'_> {
         let manager = self.options.field_manager.unwrap_or(self.cx.controller());
         Place::new(&self.resource, key, part, manager)
     }
-}
-
-/// What the caches know about an object that is to be applied.
-enum Seen {
-    /// It exists, and the owner controls it.
-    Uid(String),
-    /// It does not exist.
-    Nothing,
-    /// No cache would show it.
-    Unknown,
 }
 
 /// Whether an apply was refused because the object has another uid than the body, or is gone.
