@@ -32,7 +32,7 @@ pub(super) fn nesting(source: &str) -> usize {
                 level.selections += usize::from(byte == b'[');
                 levels.push(Level::new(Some(byte)));
             }
-            b')' | b']' | b'}' if level.opened_by == opening(byte) => close(&mut levels),
+            b')' | b']' | b'}' if level.opened_by == Some(opening(byte)) => close(&mut levels),
             b'.' => level.selections += 1,
             // `a.?b` selects.
             b'?' if before == b'.' => {}
@@ -45,12 +45,9 @@ pub(super) fn nesting(source: &str) -> usize {
                 level.end_term();
                 level.junctions += u32::from(byte != b':' && before == byte);
             }
-            b'+' | b'-' | b'*' | b'/' | b'%' | b'<' | b'>' | b'=' | b'!' => {
-                // The second byte of `==`, `<=` and the like.
-                if !(byte == b'=' && matches!(before, b'<' | b'>' | b'=' | b'!')) {
-                    level.end_operand();
-                }
-            }
+            // The second byte of `==`, `<=` and the like.
+            b'=' if matches!(before, b'<' | b'>' | b'=' | b'!') => {}
+            b'+' | b'-' | b'*' | b'/' | b'%' | b'<' | b'>' | b'=' | b'!' => level.end_operand(),
             b'i' if literal::is_word(source, at, "in") => level.end_operand(),
             _ => {}
         }
@@ -129,12 +126,12 @@ impl Level {
     }
 }
 
-fn opening(closing: u8) -> Option<u8> {
-    Some(match closing {
+fn opening(closing: u8) -> u8 {
+    match closing {
         b')' => b'(',
         b']' => b'[',
         _ => b'{',
-    })
+    }
 }
 
 /// Takes the innermost level into the one around it.

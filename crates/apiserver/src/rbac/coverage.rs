@@ -138,7 +138,9 @@ impl<'a> Held<'a> {
         let named = |list: fn(&PolicyRule) -> &Vec<String>| {
             let mut named = Named::new();
             for (place, rule) in rules.iter().enumerate() {
-                list(rule).iter().for_each(|text| named.entry(&**text).or_default().push(place));
+                for text in list(rule) {
+                    named.entry(&**text).or_default().push(place);
+                }
             }
             named
         };

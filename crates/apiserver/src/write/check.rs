@@ -190,7 +190,7 @@ mod tests {
         }});
         let kind = crd::kind_of(definition.as_object().expect("an object")).expect("a kind");
         let mut registry = Registry::new();
-        let id = registry.put(kind).ok().expect("the name is free");
+        let id = registry.put(kind).expect("the name is free");
         let target = Target {
             kind: registry.by_id(id).expect("the kind was put").clone(),
             version: 0,
