@@ -107,7 +107,7 @@ pub(crate) fn forbidden(user: &User, request: &Attributes<'_>, reason: &str) -> 
     match request.on {
         On::Path(path) => {
             let why = format!("User {:?} cannot {verb} path {path:?}", user.name);
-            Failure::forbidden_path(&with_reason(harmless(&why)))
+            Failure::forbidden_path(&with_reason(html_escaped(&why)))
         }
         On::Resource { group, resource, subresource, namespace, name } => {
             let scope = if namespace.is_empty() {
@@ -121,13 +121,14 @@ pub(crate) fn forbidden(user: &User, request: &Attributes<'_>, reason: &str) -> 
                 "User {:?} cannot {verb} resource {full:?} in API group {group:?} {scope}",
                 user.name
             );
-            Failure::forbidden(group, resource, name, &with_reason(harmless(&why)))
+            Failure::forbidden(group, resource, name, &with_reason(html_escaped(&why)))
         }
     }
 }
 
-/// A browser must not take a message for HTML.
-fn harmless(text: &str) -> String {
+/// The text with the characters escaped that HTML gives a meaning to, as in the real server: a
+/// browser that shows the message must not run what a request has put into it.
+fn html_escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 

@@ -200,7 +200,7 @@ impl Decoder<'_> {
             metadata::check_types(&value).map_err(misfit)?;
             let mut unknown = prune_metadata(&mut value);
             unknown.extend(
-                version.schema.as_ref().map(|schema| schema.prune(&mut value)).unwrap_or_default(),
+                version.schema().map(|schema| schema.prune(&mut value)).unwrap_or_default(),
             );
             unknown
         };

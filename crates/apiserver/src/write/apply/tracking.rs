@@ -165,7 +165,7 @@ pub(crate) fn fields(target: &Target) -> Fields<'_> {
 
 fn place_of<'a>(target: &'a Target, version: &Version) -> Place<'a> {
     let of_kind = target.kind.versions.iter().find(|known| known.name == version.name);
-    let schema = of_kind.and_then(|version| version.schema.as_deref());
+    let schema = of_kind.and_then(Version::schema);
     match schema {
         Some(schema) => Place::Custom(schema.place()),
         None => {
