@@ -26,7 +26,8 @@ pub(crate) use self::builtin::builtin;
 pub(crate) use self::defaults::default_builtin;
 pub(crate) use self::registry::{Group, KindId, Registered, Registry};
 pub(crate) use self::shape::{
-    BuiltInPlace, PatchPlace, convert, convert_builtin, decode_builtin, prune_metadata,
+    BuiltInMergeSchema, PatchPlace, convert, convert_builtin, decode_builtin, decode_type,
+    prune_metadata,
 };
 pub(crate) use self::validate::{validate_builtin, validate_builtin_update};
 pub(crate) use self::versions::by_preference;

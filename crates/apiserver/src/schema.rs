@@ -28,7 +28,7 @@ use crate::field_error::{
     FieldError, NO_FIELD, NOT_SUPPORTED, REQUIRED, TOO_LONG, TOO_MANY, TYPE_INVALID,
 };
 pub(crate) use before::{Before, ItemsBefore, KeyedItems};
-pub(crate) use merging::SchemaPlace;
+pub(crate) use merging::CustomMergeSchema;
 use node::Node;
 pub(crate) use pattern::Pattern;
 pub(crate) use structural::parts;
@@ -89,8 +89,8 @@ impl Schema {
     }
 
     /// How whole objects merge in server-side apply.
-    pub(crate) fn place(&self) -> SchemaPlace<'_> {
-        SchemaPlace::root(&self.root)
+    pub(crate) fn place(&self) -> CustomMergeSchema<'_> {
+        CustomMergeSchema::root(&self.root)
     }
 
     /// Fills in what the object leaves out.

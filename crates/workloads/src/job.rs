@@ -30,7 +30,7 @@ use windlass::indexer::{Lister, ObjectKey};
 use windlass::informer::SharedInformerFactory;
 use windlass::reconciler::{Action, BuildError, Controller, Error, Reconcile, RunContext, Watch};
 
-use crate::claim::{adopters, claim_all_with, controller, selector, trusted_candidates};
+use crate::adoption::{adopters, claim_all_with, controller, selector, trusted_candidates};
 use crate::clock::{Clock, until};
 use crate::objects::{Job, Pod};
 use crate::replica_set::indexed;

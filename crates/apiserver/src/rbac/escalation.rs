@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::index::{GROUP, RoleRef};
-use super::rule::{Attributes, On, PolicyRule, quoted_list};
+use super::rule::{AccessTarget, Attributes, PolicyRule, quoted_list};
 use super::{MASTERS, Rbac, aggregate, coverage};
 use crate::auth::User;
 use crate::failure::Failure;
@@ -57,7 +57,7 @@ impl Rbac {
     ) -> Result<(), Failure> {
         let escalate = Attributes {
             verb: "escalate",
-            on: On::Resource {
+            on: AccessTarget::Resource {
                 group: GROUP,
                 resource: &target.kind.plural,
                 subresource: "",
@@ -89,7 +89,7 @@ impl Rbac {
         };
         let bind = Attributes {
             verb: "bind",
-            on: On::Resource {
+            on: AccessTarget::Resource {
                 // It is filled in where the writer left it out.
                 group: group.and_then(Value::as_str).unwrap_or(GROUP),
                 resource: plural,

@@ -8,12 +8,12 @@ use crate::field_error::go_quote;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Attributes<'a> {
     pub(crate) verb: &'a str,
-    pub(crate) on: On<'a>,
+    pub(crate) on: AccessTarget<'a>,
 }
 
 /// What a request is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum On<'a> {
+pub(crate) enum AccessTarget<'a> {
     /// An object, a part of it, or a collection. Texts are empty where they do not apply.
     Resource {
         group: &'a str,
@@ -43,8 +43,8 @@ impl Attributes<'_> {
     /// The namespace that the request is in; empty: none, or all.
     pub(crate) fn namespace(&self) -> &str {
         match self.on {
-            On::Resource { namespace, .. } => namespace,
-            On::Path(_) => "",
+            AccessTarget::Resource { namespace, .. } => namespace,
+            AccessTarget::Path(_) => "",
         }
     }
 }
@@ -74,8 +74,10 @@ impl PolicyRule {
     pub(crate) fn allows(&self, request: &Attributes<'_>) -> bool {
         has(&self.verbs, request.verb)
             && match request.on {
-                On::Path(path) => self.non_resource_urls.iter().any(|url| url_covers(url, path)),
-                On::Resource { group, resource, subresource, name, .. } => {
+                AccessTarget::Path(path) => {
+                    self.non_resource_urls.iter().any(|url| url_covers(url, path))
+                }
+                AccessTarget::Resource { group, resource, subresource, name, .. } => {
                     has(&self.api_groups, group)
                         && self.names_resource(resource, subresource)
                         && self.names_object(name)

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::coverage::{missing, steps};
 use super::index::Index;
-use super::rule::{Attributes, On, PolicyRule};
+use super::rule::{AccessTarget, Attributes, PolicyRule};
 use super::{MASTERS, Rbac, aggregate};
 use crate::auth::User;
 use crate::kinds::{Kind, builtin, default_builtin, validate_builtin};
@@ -27,7 +27,10 @@ fn rule(verbs: &[&str], groups: &[&str], resources: &[&str], names: &[&str]) -> 
 
 fn on<'a>(verb: &'a str, group: &'a str, resource: &'a str, name: &'a str) -> Attributes<'a> {
     let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
-    Attributes { verb, on: On::Resource { group, resource, subresource, namespace: "n", name } }
+    Attributes {
+        verb,
+        on: AccessTarget::Resource { group, resource, subresource, namespace: "n", name },
+    }
 }
 
 fn object(value: &Value) -> Map<String, Value> {
@@ -48,7 +51,7 @@ fn a_rule_allows_what_it_names_and_nothing_else() {
     assert!(!get_pods.allows(&on("get", "apps", "pods", "a")));
     assert!(!get_pods.allows(&on("get", "", "secrets", "a")));
     assert!(!get_pods.allows(&on("get", "", "pods/status", "a")));
-    assert!(!get_pods.allows(&Attributes { verb: "get", on: On::Path("pods") }));
+    assert!(!get_pods.allows(&Attributes { verb: "get", on: AccessTarget::Path("pods") }));
     assert!(!PolicyRule::default().allows(&on("", "", "", "")));
 }
 
@@ -78,7 +81,7 @@ fn a_path_matches_itself_or_a_prefix_with_a_star() {
         non_resource_urls: texts(&["/a", "/b/*", "/c*"]),
         ..PolicyRule::default()
     };
-    let allows = |path| urls.allows(&Attributes { verb: "get", on: On::Path(path) });
+    let allows = |path| urls.allows(&Attributes { verb: "get", on: AccessTarget::Path(path) });
     for path in ["/a", "/b/", "/b/x/y", "/c", "/cd"] {
         assert!(allows(path), "{path}");
     }

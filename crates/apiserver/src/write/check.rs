@@ -53,7 +53,6 @@ pub(super) fn update(
         errors.extend(metadata::validate_update(&new["metadata"], &old["metadata"]));
     }
     if kind.is_builtin() {
-        errors.extend(validate_builtin(kind, &new));
         errors.extend(validate_builtin_update(kind, &old, &new));
         // What a revision holds is history.
         if kind.is("apps", "controllerrevisions") && new["data"] != old["data"] {
