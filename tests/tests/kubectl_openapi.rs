@@ -80,6 +80,9 @@ const EXPLAINED: &[&[&str]] = &[
     &["bogus"],
 ];
 
+/// When to give up on a document: much later than it comes.
+const PATIENCE: Duration = Duration::from_mins(1);
+
 /// One server, as one kubectl sees it: with a home of its own, since kubectl keeps documents there.
 struct Terminal<'a> {
     program: &'a Path,
@@ -115,13 +118,15 @@ impl<'a> Terminal<'a> {
     /// Installs the definition and waits until its document is there.
     async fn prepare(&self) {
         self.run(&["apply", "-f", "-"], DEFINITION).await;
-        for _ in 0..100 {
-            if self.run(&["explain", "widgets"], "").await.contains("A widget is a thing.") {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-        panic!("the document of the custom kind must come");
+        let definition = "crd/widgets.kubectl.windlass.dev";
+        self.run(&["wait", "--for=condition=Established", definition], "").await;
+        // A real server publishes the document a little later, and nothing tells when. Each look is
+        // a process that reads documents, so there is no need to pause between two of them.
+        let is_there = async {
+            while !self.run(&["explain", "widgets"], "").await.contains("A widget is a thing.") {}
+        };
+        let found = tokio::time::timeout(PATIENCE, is_there).await;
+        found.expect("the document of the custom kind must come");
     }
 }
 

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::metadata::NameRule;
 use crate::query::Query;
 use crate::rbac::Rbac;
-use crate::rbac::rule::{Attributes, On};
+use crate::rbac::rule::{AccessTarget, Attributes};
 use crate::request::RequestInfo;
 use crate::route::Route;
 use crate::selector::field::{FieldOp, FieldSelector};
@@ -28,16 +28,32 @@ pub(crate) struct Access<'a> {
     pub(crate) rbac: Option<&'a Rbac>,
 }
 
+/// Who makes a request that was authorized.
+pub(crate) struct Requester {
+    /// On whose behalf it is handled.
+    pub(crate) user: User,
+    /// The sender who impersonates the user, if there are no roles. Everyone may impersonate
+    /// everyone then, so the rules must allow a request for the sender as well: nobody evades a
+    /// rule by acting as somebody else.
+    pub(crate) sender: Option<User>,
+}
+
+impl Requester {
+    /// Everyone who must be allowed what is requested.
+    pub(crate) fn users(&self) -> impl Iterator<Item = &User> {
+        self.sender.iter().chain([&self.user])
+    }
+}
+
 impl Shared {
-    /// On whose behalf a request is handled, or why it is not. `query` is missing if it could not
-    /// be read.
-    pub(crate) fn admit(
+    /// Who makes a request, or why they may not. `query` is missing if it could not be read.
+    pub(crate) fn authorize_request(
         &self,
         parts: &Parts,
         route: &Route,
         info: &RequestInfo,
         query: Option<&Query>,
-    ) -> Result<User, Failure> {
+    ) -> Result<Requester, Failure> {
         let sender = self.authenticate(&parts.headers)?;
         let rbac = self.rbac();
         let access = Access { auth: &self.auth, rbac: rbac.as_deref() };
@@ -47,30 +63,28 @@ impl Shared {
             info.attributes(name.as_deref())
         } else {
             method = parts.method.as_str().to_lowercase();
-            Attributes { verb: &method, on: On::Path(parts.uri.path()) }
+            Attributes { verb: &method, on: AccessTarget::Path(parts.uri.path()) }
         };
-        let user = access.impersonate(sender, &parts.headers, &request)?;
-        match route {
-            Route::Health | Route::Version if rbac.is_none() => {}
-            Route::Resource(_) | Route::Unknown | Route::LegacyWatch => {
-                access.authorize(&user, &request)?;
-            }
-            // Without roles, everyone who is known may see what there is.
-            _ if rbac.is_none() && !user.is_anonymous() => {}
-            _ => access.authorize(&user, &request)?,
+        let requester = match access.impersonate(&sender, &parts.headers, &request)? {
+            None => Requester { user: sender, sender: None },
+            Some(user) => Requester { user, sender: rbac.is_none().then_some(sender) },
+        };
+        for user in requester.users() {
+            access.authorize_route(user, route, &request)?;
         }
-        Ok(user)
+        Ok(requester)
     }
 
     /// From the `Authorization` header to a user, or to a 401.
     fn authenticate(&self, headers: &HeaderMap) -> Result<User, Failure> {
         let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         let token = header.and_then(bearer_token);
-        if let Some(token) = token.filter(|token| accounts::is_ours(token)) {
-            let state = self.state();
+        if let Some(token) = token.filter(|token| accounts::claims_our_issuer(token)) {
+            let opened = self.signer.open(token);
             // A server that takes every token takes those of other clusters, too.
-            if !self.auth.takes_all() || state.signer.signed(token) {
-                let found = state.account_of(token, &[ISSUER.to_owned()]);
+            if !self.auth.takes_all() || opened.is_ok() {
+                let audiences = [ISSUER.to_owned()];
+                let found = opened.and_then(|claims| self.state().account_of(&claims, &audiences));
                 return found.map(|found| found.user).map_err(|_| Failure::unauthorized());
             }
         }
@@ -84,6 +98,24 @@ impl Shared {
 }
 
 impl Access<'_> {
+    /// A 403 if a user may not make a request to this route.
+    fn authorize_route(
+        &self,
+        user: &User,
+        route: &Route,
+        request: &Attributes<'_>,
+    ) -> Result<(), Failure> {
+        match route {
+            Route::Health | Route::Version if self.rbac.is_none() => Ok(()),
+            Route::Resource(_) | Route::Unknown | Route::LegacyWatch => {
+                self.authorize(user, request)
+            }
+            // Without roles, everyone who is known may see what there is.
+            _ if self.rbac.is_none() && !user.is_anonymous() => Ok(()),
+            _ => self.authorize(user, request),
+        }
+    }
+
     /// A 403 if a user may not do something.
     pub(crate) fn authorize(&self, user: &User, request: &Attributes<'_>) -> Result<(), Failure> {
         let decision = self.auth.decide(self.rbac, user, request);
@@ -105,11 +137,11 @@ pub(crate) fn forbidden(user: &User, request: &Attributes<'_>, reason: &str) -> 
     let with_reason =
         |why: String| if reason.is_empty() { why } else { format!("{why}: {reason}") };
     match request.on {
-        On::Path(path) => {
+        AccessTarget::Path(path) => {
             let why = format!("User {:?} cannot {verb} path {path:?}", user.name);
-            Failure::forbidden_path(&with_reason(harmless(&why)))
+            Failure::forbidden_path(&with_reason(html_escaped(&why)))
         }
-        On::Resource { group, resource, subresource, namespace, name } => {
+        AccessTarget::Resource { group, resource, subresource, namespace, name } => {
             let scope = if namespace.is_empty() {
                 "at the cluster scope".to_owned()
             } else {
@@ -121,13 +153,14 @@ pub(crate) fn forbidden(user: &User, request: &Attributes<'_>, reason: &str) -> 
                 "User {:?} cannot {verb} resource {full:?} in API group {group:?} {scope}",
                 user.name
             );
-            Failure::forbidden(group, resource, name, &with_reason(harmless(&why)))
+            Failure::forbidden(group, resource, name, &with_reason(html_escaped(&why)))
         }
     }
 }
 
-/// A browser must not take a message for HTML.
-fn harmless(text: &str) -> String {
+/// The text with the characters escaped that HTML gives a meaning to, as in the real server: a
+/// browser that shows the message must not run what a request has put into it.
+fn html_escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
@@ -144,4 +177,37 @@ fn selected_name(info: &RequestInfo, query: &Query) -> Option<String> {
     let mut terms = selector.terms.iter();
     let term = terms.find(|term| &*term.path == "metadata.name" && term.op == FieldOp::Equals)?;
     NameRule::Path.check(&term.value).is_empty().then(|| term.value.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+    use super::*;
+    use crate::ApiServer;
+
+    /// When to give up on a thread that waits for a lock: much later than it needs without one.
+    const GIVE_UP: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn signature_of_a_token_is_checked_without_the_lock_of_the_state() {
+        let server = ApiServer::builder().token("t", User::named("u")).build();
+        let payload = URL_SAFE_NO_PAD.encode(format!("{{\"iss\":{ISSUER:?}}}"));
+        let forged = format!("Bearer a.{payload}.b");
+        let headers = HeaderMap::from_iter([(AUTHORIZATION, forged.parse().expect("a header"))]);
+        let locked = server.shared.state();
+        thread::scope(|scope| {
+            let (sender, receiver) = mpsc::channel();
+            let shared = &server.shared;
+            scope.spawn(move || sender.send(shared.authenticate(&headers).is_err()));
+            let refused = receiver.recv_timeout(GIVE_UP);
+            drop(locked);
+            assert_eq!(refused, Ok(true));
+        });
+    }
 }

@@ -44,9 +44,10 @@ impl Signer {
         Self { seed, key: OnceLock::new() }
     }
 
-    /// Whether the server signed a token, be it still good or not.
-    pub(crate) fn signed(&self, token: &str) -> bool {
-        self.key().open(token).is_ok()
+    /// What a token claims, if the server signed it, be it still good or not. Checking a signature
+    /// is expensive: the caller must not hold the lock of the state.
+    pub(crate) fn open(&self, token: &str) -> Result<Claims, String> {
+        self.key().open(token).map(|payload| Claims::read(&payload))
     }
 
     fn key(&self) -> &SigningKey {
@@ -55,19 +56,17 @@ impl Signer {
 }
 
 /// Whether a text is a token that this server may have issued: nothing in it is proven yet.
-pub(crate) fn is_ours(token: &str) -> bool {
+pub(crate) fn claims_our_issuer(token: &str) -> bool {
     jwt::payload(token).is_some_and(|payload| payload["iss"] == ISSUER)
 }
 
 impl State {
-    /// Whom a token of this server stands for, or what is wrong with it.
+    /// Whom a token of this server stands for, or what is wrong with what it claims.
     pub(crate) fn account_of(
         &self,
-        token: &str,
+        claims: &Claims,
         audiences: &[String],
     ) -> Result<Authenticated, String> {
-        let payload = self.signer.key().open(token)?;
-        let claims = Claims::read(&payload);
         let shared: Vec<String> =
             claims.audiences.iter().filter(|one| audiences.contains(one)).cloned().collect();
         if shared.is_empty() {
@@ -77,8 +76,8 @@ impl State {
                 crate::rbac::rule::quoted_list(audiences),
             ));
         }
-        self.check_time(&claims)?;
-        self.check_account(&claims)?;
+        self.check_time(claims)?;
+        self.check_account(claims)?;
         for (kind, plural, reference) in claims.bound() {
             self.check_bound(&claims.namespace, kind, plural, reference)?;
         }

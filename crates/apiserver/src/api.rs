@@ -2,7 +2,7 @@
 //! it.
 
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
@@ -11,14 +11,13 @@ use http::{Method, Response, StatusCode};
 use serde_json::{Map, Value, json};
 
 use crate::accept;
-use crate::access::Access;
-use crate::auth::User;
+use crate::access::{Access, Requester};
 use crate::body::{self, Body};
 use crate::deprecation;
 use crate::discovery;
 use crate::failure::Failure;
 use crate::fault::Fault;
-use crate::fields::finalizers;
+use crate::fields::{finalizers, text};
 use crate::kinds::{Registry, Verbs};
 use crate::object::{Encoding, Form};
 use crate::openapi;
@@ -32,6 +31,7 @@ use crate::table::{Include, TableWriter};
 use crate::target::Target;
 use crate::write::apply::tracking::{Tracking, Writer};
 use crate::write::apply::{self, Apply};
+use crate::write::create::fit_namespace;
 use crate::write::decode::Decoder;
 use crate::write::delete::DeleteOptions;
 use crate::write::patch::{Patch, PatchType};
@@ -43,7 +43,7 @@ pub(crate) struct Call<'a> {
     pub(crate) shared: &'a Arc<Shared>,
     pub(crate) parts: &'a Parts,
     pub(crate) body: Bytes,
-    pub(crate) user: User,
+    pub(crate) requester: Requester,
     pub(crate) info: RequestInfo,
     pub(crate) query: Query,
     /// Faults that change what is read.
@@ -58,7 +58,7 @@ const AGGREGATED_TYPE: HeaderValue = HeaderValue::from_static(
 );
 
 /// Subresources that real servers have and this one does not.
-const UNSUPPORTED_PARTS: [&str; 8] =
+const UNSUPPORTED_SUBRESOURCES: [&str; 8] =
     ["approval", "attach", "ephemeralcontainers", "exec", "log", "portforward", "proxy", "resize"];
 
 impl Call<'_> {
@@ -78,12 +78,16 @@ impl Call<'_> {
                 "use the query parameter watch=true",
             )),
             Route::Unknown => Ok(reply::page_not_found()),
-            Route::OpenApi => Ok(reply::plain(&self.shared.state().openapi_index())),
+            Route::OpenApi => {
+                let documents = self.shared.state().openapi_documents();
+                Ok(reply::plain(&openapi::index(&documents)))
+            }
             Route::OpenApiDocument { group, version } => {
                 let document = self.shared.state().openapi_document(group, version);
                 let uri = &self.parts.uri;
                 let headers = &self.parts.headers;
-                Ok(openapi::answer(document.as_deref(), uri.path(), uri.query(), headers))
+                let document = document.as_deref().map(openapi::Document::made);
+                Ok(openapi::answer(document, uri.path(), uri.query(), headers))
             }
             discovery => self.discovery(discovery),
         }
@@ -123,10 +127,13 @@ impl Call<'_> {
         let Some(target) = state.target(path) else {
             return nobody_serves(&state.registry, &path.group);
         };
-        if state.rbac.is_some() {
-            state.sender = Some(self.user.clone());
-        }
         self.warnings.borrow_mut().extend(deprecation::warning(&state, &target));
+        if target.kind.rules.verbs == Verbs::CreateOnly {
+            return self.review(state, &target);
+        }
+        if state.rbac.is_some() {
+            state.sender = Some(self.requester.user.clone());
+        }
         let response = self.verb(&mut state, &target);
         state.sender = None;
         self.warnings.borrow_mut().append(&mut state.warnings);
@@ -135,9 +142,6 @@ impl Call<'_> {
     }
 
     fn verb(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
-        if target.kind.rules.verbs == Verbs::CreateOnly {
-            return self.review(state, target);
-        }
         if !target.subresource.is_empty() {
             return self.subresource(state, target);
         }
@@ -187,7 +191,7 @@ impl Call<'_> {
                 Err(Failure::method_not_allowed())
             }
             _ if !target.kind.is_builtin() => Err(Failure::not_found(&target.kind, &target.name)),
-            _ if UNSUPPORTED_PARTS.contains(&part) => Err(Failure::unsupported(
+            _ if UNSUPPORTED_SUBRESOURCES.contains(&part) => Err(Failure::unsupported(
                 &format!("{}/{part}", target.kind.plural),
                 "no process runs behind its objects",
             )),
@@ -300,7 +304,8 @@ impl Call<'_> {
     /// A 403 if the sender of a write that may create an object must not do that.
     fn may_create(&self, state: &State) -> Result<(), Failure> {
         let create = RequestInfo { verb: "create", ..self.info.clone() };
-        self.access(state).authorize(&self.user, &create.attributes(None))
+        let (access, create) = (self.access(state), create.attributes(None));
+        self.requester.users().try_for_each(|user| access.authorize(user, &create))
     }
 
     fn access<'b>(&'b self, state: &'b State) -> Access<'b> {
@@ -381,22 +386,23 @@ impl Call<'_> {
 
     /// Puts a pod on a node, as a scheduler does.
     fn bind(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
-        let binding = self.value(("v1", "Binding"))?;
         let dry_run = self.query.check_write("CreateOptions")?;
-        state.bind(target, &binding, dry_run)?;
+        let mut binding = self.decode_subresource(state, target, ("v1", "Binding"))?;
+        fit_namespace(target, &mut binding)?;
+        state.bind(target, &Value::Object(binding), dry_run)?;
         Ok(reply::json(StatusCode::CREATED, &success()))
     }
 
     /// Deletes a pod, if its disruption budget allows it.
     fn evict(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
-        let eviction = self.value(("policy/v1", "Eviction"))?;
         self.query.check_write("CreateOptions")?;
-        let name = eviction["metadata"]["name"].as_str().unwrap_or_default();
-        if name != target.name {
+        let mut eviction = self.decode_subresource(state, target, ("policy/v1", "Eviction"))?;
+        fit_namespace(target, &mut eviction)?;
+        if text(&eviction, "name") != target.name {
             return Err(Failure::bad_request("name in URL does not match name in Eviction object"));
         }
-        let options = eviction.get("deleteOptions").cloned().unwrap_or_else(|| json!({}));
-        let options = DeleteOptions::parse(options.to_string().as_bytes(), None, &self.query)?;
+        let options = eviction.remove("deleteOptions").unwrap_or_else(|| json!({}));
+        let options = DeleteOptions::from_value(options, &self.query)?;
         let pod = Target { subresource: String::new(), ..target.clone() };
         state.evict(&pod, &options)?;
         Ok(reply::json(StatusCode::CREATED, &success()))
@@ -404,14 +410,19 @@ impl Call<'_> {
 
     /// Issues a token for a service account.
     fn token(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
-        let request = self.value(("authentication.k8s.io/v1", "TokenRequest"))?;
-        let request = request.as_object().cloned().unwrap_or_default();
         let dry_run = self.query.check_write("CreateOptions")?;
-        let answered = state.issue_token(target, request, dry_run)?;
+        let expected = ("authentication.k8s.io/v1", "TokenRequest");
+        let request = self.decode_subresource(state, target, expected)?;
+        let answered = state.issue_token(target, request, dry_run, &self.shared.signer)?;
         Ok(reply::json(StatusCode::CREATED, &answered))
     }
 
-    fn review(&self, state: &State, target: &Target) -> Result<Response<Body>, Failure> {
+    /// Answers a review. It changes nothing, so the state can be let go of in between.
+    fn review(
+        &self,
+        state: MutexGuard<'_, State>,
+        target: &Target,
+    ) -> Result<Response<Body>, Failure> {
         if !target.name.is_empty() {
             return Err(Failure::no_such_resource());
         }
@@ -419,8 +430,13 @@ impl Call<'_> {
             return Err(Failure::method_not_allowed());
         }
         self.query.check_write("CreateOptions")?;
-        let object = self.decode(state, target)?;
-        let asked = Asked { access: self.access(state), state, user: &self.user };
+        let object = self.decode(&state, target)?;
+        drop(state);
+        let is_token_review = target.kind.kind == "TokenReview";
+        let claims = is_token_review.then(|| review::open_token(&object, &self.shared.signer));
+        let state = self.shared.state();
+        let (access, user) = (self.access(&state), &self.requester.user);
+        let asked = Asked { access, state: &state, user, claims: claims.flatten() };
         let answered = review::answer(target, object, &asked)?;
         Ok(reply::json(StatusCode::CREATED, &Value::Object(answered)))
     }
@@ -429,8 +445,19 @@ impl Call<'_> {
         self.decoder(target).body(&state.registry, &self.body, self.header(CONTENT_TYPE))
     }
 
+    /// The body of a subresource that takes objects of this version and kind.
+    fn decode_subresource(
+        &self,
+        state: &State,
+        target: &Target,
+        expected: (&str, &str),
+    ) -> Result<Map<String, Value>, Failure> {
+        let decoder = self.decoder(target).of_subresource(expected);
+        decoder.body(&state.registry, &self.body, self.header(CONTENT_TYPE))
+    }
+
     fn decoder<'b>(&'b self, target: &'b Target) -> Decoder<'b> {
-        Decoder { target, validation: &self.query.field_validation, warnings: &self.warnings }
+        Decoder::new(target, &self.query.field_validation, &self.warnings)
     }
 
     /// A name without a domain is refused in built-ins, and frowned upon in custom resources.

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::failure::Failure;
-use crate::rbac::rule::{Attributes, On};
+use crate::rbac::rule::{AccessTarget, Attributes};
 use crate::rbac::{Decision, MASTERS, Rbac};
 
 /// Someone who sends requests.
@@ -167,11 +167,11 @@ impl Rule {
             list.is_empty() || list.iter().any(wanted)
         };
         let (group, resource, namespace) = match request.on {
-            On::Path(_) => ("", String::new(), ""),
-            On::Resource { group, resource, subresource: "", namespace, .. } => {
+            AccessTarget::Path(_) => ("", String::new(), ""),
+            AccessTarget::Resource { group, resource, subresource: "", namespace, .. } => {
                 (group, resource.to_owned(), namespace)
             }
-            On::Resource { group, resource, subresource, namespace, .. } => {
+            AccessTarget::Resource { group, resource, subresource, namespace, .. } => {
                 (group, format!("{resource}/{subresource}"), namespace)
             }
         };

@@ -1,10 +1,10 @@
 //! Rules in CEL, the `x-kubernetes-validations` of custom resources.
 //!
-//! A rule is compiled when its definition is accepted: parsed (`parse`, by the `cel` crate),
-//! checked against the types of its schema (`check`, `types`, `declarations`, `binding`), and kept
-//! as a tree (`ast`). On a write it is evaluated (`eval`, `call`, `convert`) on the values of the
-//! object (`value`); the functions of the Kubernetes libraries are those of `kube-cel` (`library`).
-//! [`Rules`] stand beside the schema, place by place.
+//! A rule is compiled when its definition is accepted: parsed (`depth`, `parse`, by the `cel`
+//! crate), checked against the types of its schema (`check`, `types`, `declarations`, `binding`),
+//! and kept as a tree (`ast`). On a write it is evaluated (`eval`, `call`, `convert`, `format`) on
+//! the values of the object (`value`, `identity`, `weight`); the functions of the Kubernetes
+//! libraries are those of `kube-cel` (`library`). [`Rules`] stand beside the schema, place by place.
 //!
 //! Evaluation counts what it costs, and ends with an error when it costs too much: for one
 //! expression, and for all rules of one write. It never looks at a clock.
@@ -16,22 +16,28 @@ mod check;
 mod convert;
 mod declarations;
 mod definition;
+mod depth;
 mod eval;
 mod field_path;
+mod format;
+mod identity;
 mod issue;
+mod keywords;
 mod library;
 mod literal;
 mod parse;
 mod rule;
 mod types;
 mod value;
+mod weight;
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
 use crate::field_error::{FieldError, NO_FIELD};
-use crate::schema::Before;
+use crate::schema::{Before, ItemsBefore, KeyedItems};
 use binding::Binding;
 pub(crate) use definition::check_entries;
 use rule::{Bound, Rule, Verdict};
@@ -108,34 +114,63 @@ impl Rules {
 struct Ratchet<'a> {
     /// The old value; `None` if the value is new, or cannot be correlated with an old one.
     current: Option<Before<'a>>,
-    /// The nearest ancestor with a known old value: its old and its new value.
-    parent: Option<(Before<'a>, &'a Json)>,
+    /// The nearest ancestor with a known old value.
+    parent: Option<&'a Ancestor<'a>>,
+}
+
+/// A value above the current one, with its old and its new value.
+struct Ancestor<'a> {
+    before: Before<'a>,
+    new: &'a Json,
+    /// Whether both are the same: all values below ask, and it is found out once.
+    unchanged: OnceCell<bool>,
 }
 
 impl<'a> Ratchet<'a> {
     fn is_unchanged(&self, new: &Json) -> bool {
         match (self.current, self.parent) {
-            (Some(before), _) => before.is(new),
-            (None, Some((before, new))) => before.is(new),
+            (Some(before), _) => before.is_same_as(new),
+            (None, Some(above)) => {
+                *above.unchanged.get_or_init(|| above.before.is_same_as(above.new))
+            }
             (None, None) => false,
         }
     }
 
-    fn field(self, name: &str, new: &'a Json) -> Self {
+    /// This value as the ancestor of those below it.
+    fn ancestor(self, new: &'a Json) -> Option<Ancestor<'a>> {
+        self.current.map(|before| Ancestor { before, new, unchanged: OnceCell::new() })
+    }
+
+    /// The ratchet of a field of this value. If the old value is unknown, that of the field is
+    /// too, and the ancestor stays the same.
+    fn of_field<'b>(self, name: &str, here: Option<&'b Ancestor<'b>>) -> Ratchet<'b>
+    where
+        'a: 'b,
+    {
         match self.current {
             None => self,
             // The type is the same before and after an update, so that it says nothing.
             Some(_) if self.parent.is_none() && matches!(name, "apiVersion" | "kind") => {
-                Self::default()
+                Ratchet::default()
             }
-            Some(before) => Self { current: before.field(name), parent: Some((before, new)) },
+            Some(before) => Ratchet { current: before.field(name), parent: here },
         }
     }
 
-    fn item(self, item: &Json, new: &'a Json) -> Self {
+    /// The ratchet of an item of this list, whose old items are `held`.
+    fn of_item<'b>(
+        self,
+        item: &Json,
+        held: Option<&ItemsBefore<'b>>,
+        here: Option<&'b Ancestor<'b>>,
+    ) -> Ratchet<'b>
+    where
+        'a: 'b,
+    {
         match self.current {
             None => self,
-            Some(before) => Self { current: before.item(item), parent: Some((before, new)) },
+            Some(_) => Ratchet { current: held.and_then(|held| held.find(item)), parent: here },
         }
     }
 }
@@ -165,9 +200,10 @@ impl Walk {
         match new {
             Json::Array(items) => self.items(rules, path, new, items, old, ratchet),
             Json::Object(fields) => {
+                let here = ratchet.ancestor(new);
                 for (name, field) in fields {
                     let old = old.and_then(|old| old.get(name));
-                    let ratchet = ratchet.field(name, new);
+                    let ratchet = ratchet.of_field(name, here.as_ref());
                     if let Some(rules) = &rules.additional {
                         self.look(rules, &format!("{path}[{name}]"), field, old, ratchet)?;
                     }
@@ -177,7 +213,8 @@ impl Walk {
                     let old = old.and_then(|old| old.get(name));
                     let path =
                         if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                    self.look(rules, &path, field, old, ratchet.field(name, new))?;
+                    let ratchet = ratchet.of_field(name, here.as_ref());
+                    self.look(rules, &path, field, old, ratchet)?;
                 }
                 Ok(())
             }
@@ -195,13 +232,16 @@ impl Walk {
         ratchet: Ratchet<'a>,
     ) -> Result<(), Exhausted> {
         let Some(inner) = &rules.items else { return Ok(()) };
-        let held = old.and_then(Json::as_array);
+        let old = match (&rules.keys, old.and_then(Json::as_array)) {
+            (Some(keys), Some(held)) => Some(KeyedItems::new(keys, held)),
+            _ => None,
+        };
+        let held = ratchet.current.and_then(Before::items);
+        let here = ratchet.ancestor(new);
         for (index, item) in items.iter().enumerate() {
-            let old = match (&rules.keys, held) {
-                (Some(keys), Some(held)) => held.iter().find(|one| has_same_keys(keys, one, item)),
-                _ => None,
-            };
-            self.look(inner, &format!("{path}[{index}]"), item, old, ratchet.item(item, new))?;
+            let old = old.as_ref().and_then(|old| old.find(item));
+            let ratchet = ratchet.of_item(item, held.as_ref(), here.as_ref());
+            self.look(inner, &format!("{path}[{index}]"), item, old, ratchet)?;
         }
         Ok(())
     }
@@ -253,11 +293,6 @@ impl Walk {
         }
         Ok(())
     }
-}
-
-fn has_same_keys(keys: &[String], a: &Json, b: &Json) -> bool {
-    let is_key = |value: &Json| !matches!(value, Json::Null | Json::Array(_) | Json::Object(_));
-    a.is_object() && keys.iter().all(|key| is_key(&a[key]) && a[key] == b[key])
 }
 
 /// The path as errors have it: that of the root is no field.

@@ -74,10 +74,19 @@ fn version_of(version: &Value) -> Option<Version> {
             })
         }),
         subresources: Vec::new(),
-        schema: schema.and_then(|schema| Schema::parse(schema).ok()).map(Arc::new),
+        declared_schema: schema.map(read_schema),
         selectable: selectable(version),
         columns: Some(CustomColumns::of(version)),
         renames: &[],
+    })
+}
+
+/// A definition with a schema that cannot be used is refused. Should one be stored all the same, its
+/// objects are not written without the checks that it asks for.
+fn read_schema(schema: &Value) -> Result<Arc<Schema>, String> {
+    Schema::parse(schema).map(Arc::new).map_err(|errors| {
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        errors.join(", ")
     })
 }
 

@@ -275,7 +275,7 @@ mod tests {
                 label_selector: None,
             }),
             subresources: Vec::new(),
-            schema: None,
+            declared_schema: None,
             selectable: Vec::new(),
             columns: None,
             renames: &[],

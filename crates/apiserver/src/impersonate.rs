@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::field_error::go_quote;
 use crate::metadata::NameRule;
 use crate::rbac::MASTERS;
-use crate::rbac::rule::{Attributes, On};
+use crate::rbac::rule::{AccessTarget, Attributes};
 
 /// The group of users, uids and extra values, where they are not those of the core group.
 const GROUP: &str = "authentication.k8s.io";
@@ -26,8 +26,10 @@ const GROUP: &str = "authentication.k8s.io";
 const PREFIX: &str = "impersonate-";
 const EXTRA_PREFIX: &str = "impersonate-extra-";
 
-/// From so many values on, the constrained way asks for all of them at once first.
-const MANY: usize = 4;
+/// For more than three groups or extra values, constrained impersonation first asks for the right
+/// to all of them (`*`), and for each of them only if that is refused. The number is that of
+/// kube-apiserver; it decides which right an error message names.
+const WILDCARD_CHECK_MIN: usize = 4;
 
 /// Whom a request asks to act for, as it says.
 #[derive(Debug, Default)]
@@ -46,19 +48,19 @@ enum Mode {
     ArbitraryNode,
     ServiceAccount,
     UserInfo,
-    /// The old way.
+    /// One right for all requests of the user.
     Legacy,
 }
 
 impl Access<'_> {
-    /// Whom a request is made for: its sender, unless headers name somebody else.
+    /// The user that a request is made for, if its headers name one and the sender may act as them.
     pub(crate) fn impersonate(
         &self,
-        sender: User,
+        sender: &User,
         headers: &HeaderMap,
         request: &Attributes<'_>,
-    ) -> Result<User, Failure> {
-        let Some(wanted) = Wanted::read(headers)? else { return Ok(sender) };
+    ) -> Result<Option<User>, Failure> {
+        let Some(wanted) = Wanted::read(headers)? else { return Ok(None) };
         let mut first = None;
         for mode in [
             Mode::AssociatedNode,
@@ -67,15 +69,15 @@ impl Access<'_> {
             Mode::UserInfo,
             Mode::Legacy,
         ] {
-            if !mode.applies(&wanted, &sender) {
+            if !mode.applies(&wanted, sender) {
                 continue;
             }
-            match self.try_mode(mode, &sender, &wanted, request) {
-                Ok(()) => return Ok(wanted.user(mode)),
+            match self.try_mode(mode, sender, &wanted, request) {
+                Ok(()) => return Ok(Some(wanted.user(mode))),
                 Err(failure) => first = first.or(Some(failure)),
             }
         }
-        Err(first.expect("the old way must always apply"))
+        Err(first.expect("legacy impersonation must always apply"))
     }
 
     fn try_mode(
@@ -112,7 +114,8 @@ impl Access<'_> {
                 let why = "impersonating the system:masters group is not allowed";
                 return Err(forbidden(sender, &of(MASTERS), why));
             }
-            if wanted.groups.len() >= MANY && self.authorize(sender, &of("*")).is_ok() {
+            if wanted.groups.len() >= WILDCARD_CHECK_MIN && self.authorize(sender, &of("*")).is_ok()
+            {
                 return Ok(());
             }
         }
@@ -128,7 +131,7 @@ impl Access<'_> {
             if let Some(why) = wanted.odd_extra() {
                 return Err(forbidden(sender, &of("", ""), &why));
             }
-            if count >= MANY && self.authorize(sender, &of("*", "*")).is_ok() {
+            if count >= WILDCARD_CHECK_MIN && self.authorize(sender, &of("*", "*")).is_ok() {
                 return Ok(());
             }
         }
@@ -142,8 +145,13 @@ impl Access<'_> {
 }
 
 /// A cluster-scoped thing that only authorization knows.
-fn values<'a>(group: &'a str, resource: &'a str, subresource: &'a str, name: &'a str) -> On<'a> {
-    On::Resource { group, resource, subresource, namespace: "", name }
+fn values<'a>(
+    group: &'a str,
+    resource: &'a str,
+    subresource: &'a str,
+    name: &'a str,
+) -> AccessTarget<'a> {
+    AccessTarget::Resource { group, resource, subresource, namespace: "", name }
 }
 
 impl Mode {
@@ -237,13 +245,13 @@ impl Wanted {
         valid.then_some((namespace, name))
     }
 
-    fn user_attributes(&self, mode: Mode) -> On<'_> {
+    fn user_attributes(&self, mode: Mode) -> AccessTarget<'_> {
         let group = mode.group();
         match (self.node(), self.account()) {
             // Whoever may act for the node that it runs on may do so on every node.
             (Some(_), _) if matches!(mode, Mode::AssociatedNode) => values(group, "nodes", "", "*"),
             (Some(name), _) if mode.constraint().is_some() => values(group, "nodes", "", name),
-            (_, Some((namespace, name))) => On::Resource {
+            (_, Some((namespace, name))) => AccessTarget::Resource {
                 group,
                 resource: "serviceaccounts",
                 subresource: "",

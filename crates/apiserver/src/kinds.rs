@@ -26,10 +26,12 @@ pub(crate) use self::builtin::builtin;
 pub(crate) use self::defaults::default_builtin;
 pub(crate) use self::registry::{Group, KindId, Registered, Registry};
 pub(crate) use self::shape::{
-    BuiltInPlace, PatchPlace, convert, convert_builtin, decode_builtin, prune_metadata,
+    BuiltInMergeSchema, PatchPlace, convert, convert_builtin, decode_builtin, decode_type,
+    prune_metadata,
 };
 pub(crate) use self::validate::{validate_builtin, validate_builtin_update};
 pub(crate) use self::versions::by_preference;
+use crate::failure::Failure;
 use crate::metadata::NameRule;
 use crate::schema::Schema;
 use crate::table::CustomColumns;
@@ -95,8 +97,9 @@ pub(crate) struct Version {
     pub(crate) scale: Option<Scale>,
     /// The other subresources that are supported, as in `finalize`.
     pub(crate) subresources: Vec<&'static str>,
-    /// The schema of a custom kind; built-ins have none and keep every field.
-    pub(crate) schema: Option<Arc<Schema>>,
+    /// The schema of a custom kind, or why it cannot be used; built-ins have none and keep every
+    /// field. Read it with [`Self::schema`] or [`Self::usable_schema`].
+    pub(crate) declared_schema: Option<Result<Arc<Schema>, String>>,
     /// The field labels that a field selector may use besides `metadata.name` and
     /// `metadata.namespace`.
     pub(crate) selectable: Vec<String>,
@@ -246,6 +249,27 @@ impl Kind {
 }
 
 impl Version {
+    /// The schema of a custom kind, if it has one that can be used.
+    pub(crate) fn schema(&self) -> Option<&Schema> {
+        self.declared_schema.as_ref()?.as_deref().ok()
+    }
+
+    /// The same for what may not go on without the schema.
+    ///
+    /// # Errors
+    /// A 500 if there is a schema that cannot be used: an object that nobody can check is not
+    /// written.
+    pub(crate) fn usable_schema(&self) -> Result<Option<&Schema>, Failure> {
+        match &self.declared_schema {
+            None => Ok(None),
+            Some(Ok(schema)) => Ok(Some(schema)),
+            Some(Err(why)) => Err(Failure::internal_error(&format!(
+                "the schema of version {} cannot be used, so its objects cannot be written: {why}",
+                self.name
+            ))),
+        }
+    }
+
     /// Gives the fields of an object in this version the names that they are stored under.
     pub(crate) fn to_stored(&self, object: &mut Value) {
         let Some(fields) = object.as_object_mut() else { return };

@@ -1,7 +1,7 @@
 //! Kubeconfigs that lead to a server on loopback.
 //!
 //! A kubeconfig may hold a token. So it is created anew, never written over something else or
-//! through a link, and can be read by its owner only.
+//! through a link, can be read by its owner only, and is removed with its handle.
 
 use std::fmt;
 use std::fs::{self, OpenOptions};
@@ -15,12 +15,15 @@ use tempfile::TempDir;
 
 use crate::listen::Listening;
 
-/// A kubeconfig that was written.
+/// A kubeconfig that was written. Dropping it removes the file as [`remove`](Self::remove) does,
+/// without telling of errors.
+#[must_use = "the file is removed when this is dropped"]
 pub struct Kubeconfig {
     path: PathBuf,
     text: String,
     /// The folder that was made for it, and goes with it.
     folder: Option<TempDir>,
+    is_removed: bool,
 }
 
 /// The text holds a token: only the path shows.
@@ -31,7 +34,8 @@ impl fmt::Debug for Kubeconfig {
 }
 
 impl Listening {
-    /// Writes a kubeconfig that points here to a new file, which its owner alone can read.
+    /// Writes a kubeconfig that points here to a new file, which its owner alone can read. It is
+    /// gone when the result is dropped.
     ///
     /// # Errors
     /// If the file cannot be written. What is at the path already, be it a link, is neither
@@ -39,7 +43,7 @@ impl Listening {
     pub fn write_kubeconfig(&self, path: &Path, token: Option<&str>) -> io::Result<Kubeconfig> {
         let text = text(&self.url(), self.authority(), token);
         create(path, &text)?;
-        Ok(Kubeconfig { path: path.to_owned(), text, folder: None })
+        Ok(Kubeconfig { path: path.to_owned(), text, folder: None, is_removed: false })
     }
 
     /// Writes a kubeconfig that points here into a new folder, which its owner alone can enter,
@@ -50,8 +54,9 @@ impl Listening {
     /// If the folder or the file cannot be made.
     pub fn temporary_kubeconfig(&self, token: Option<&str>) -> io::Result<Kubeconfig> {
         let folder = private_folder()?;
-        let written = self.write_kubeconfig(&folder.path().join("kubeconfig"), token)?;
-        Ok(Kubeconfig { folder: Some(folder), ..written })
+        let mut written = self.write_kubeconfig(&folder.path().join("kubeconfig"), token)?;
+        written.folder = Some(folder);
+        Ok(written)
     }
 }
 
@@ -66,8 +71,15 @@ impl Kubeconfig {
     ///
     /// # Errors
     /// If it is there and cannot be removed.
-    pub fn remove(self) -> io::Result<()> {
-        if let Some(folder) = self.folder {
+    pub fn remove(mut self) -> io::Result<()> {
+        self.remove_once()
+    }
+
+    fn remove_once(&mut self) -> io::Result<()> {
+        if std::mem::replace(&mut self.is_removed, true) {
+            return Ok(());
+        }
+        if let Some(folder) = self.folder.take() {
             return folder.close();
         }
         match fs::read_to_string(&self.path) {
@@ -75,6 +87,12 @@ impl Kubeconfig {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             Ok(_) | Err(_) => Ok(()),
         }
+    }
+}
+
+impl Drop for Kubeconfig {
+    fn drop(&mut self) {
+        let _ = self.remove_once();
     }
 }
 

@@ -83,7 +83,7 @@ impl State {
         let remaining = filter.selects_all().then_some(page.remaining).filter(|_| token.is_some());
         let mut head = head(target, &encoding, start_at.revision, token.as_deref(), remaining);
         // The rows of some empty tables are null.
-        let null = encoding.table().is_some_and(TableWriter::is_null_if_empty);
+        let null = encoding.table().is_some_and(TableWriter::has_null_for_no_rows);
         let null = null && page.items.is_empty();
         let (start, tail): (&[u8], &[u8]) = if null { (b"null", b"}\n") } else { (b"[", b"]}\n") };
         head.extend_from_slice(start);

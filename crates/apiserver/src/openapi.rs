@@ -7,7 +7,8 @@
 //! from their definitions ([`custom`]).
 //!
 //! Nothing of this happens before the first request. Documents of built-in kinds are made once per
-//! process, those with custom kinds once for every change of their definitions.
+//! process, those with custom kinds once for every change of their definitions. They are made
+//! without the lock of the state, so that other requests do not wait.
 
 mod answer;
 mod catalog;
@@ -18,7 +19,7 @@ mod paths;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 pub(crate) use self::answer::answer;
 use bytes::Bytes;
@@ -28,9 +29,19 @@ use serde_json::{Map, Value, json};
 use crate::kinds::{Group, Origin, Registered};
 use crate::state::State;
 
-/// One document, ready to be sent.
+/// One document, made when it is asked for first.
 #[derive(Debug)]
 pub(crate) struct Document {
+    group: Group,
+    version: String,
+    /// The definitions of its custom kinds.
+    definitions: Vec<Value>,
+    made: OnceLock<Made>,
+}
+
+/// What is sent of a document.
+#[derive(Debug)]
+pub(crate) struct Made {
     pub(crate) content: Bytes,
     /// What its address and its `ETag` have, so that clients may keep it.
     pub(crate) hash: String,
@@ -39,16 +50,17 @@ pub(crate) struct Document {
 /// Group and version.
 type Name = (String, String);
 
-/// The documents that definitions have a part in, each with the definitions as they were then.
+/// Documents by their names.
 #[derive(Debug, Default)]
-pub(crate) struct Cache(BTreeMap<Name, (Vec<Value>, Arc<Document>)>);
+pub(crate) struct Cache(BTreeMap<Name, Arc<Document>>);
 
 /// The documents that only built-in kinds have a part in.
-static BUILT_IN: LazyLock<Mutex<BTreeMap<Name, Arc<Document>>>> = LazyLock::new(Mutex::default);
+static BUILT_IN: LazyLock<Mutex<Cache>> = LazyLock::new(Mutex::default);
 
 impl State {
-    /// `/openapi/v3`: all documents.
-    pub(crate) fn openapi_index(&mut self) -> Value {
+    /// All documents. Those that were not made yet are made by [`Document::made`], which takes
+    /// milliseconds: the caller must have released the lock of the state.
+    pub(crate) fn openapi_documents(&mut self) -> Vec<Arc<Document>> {
         let groups = self.registry.groups();
         let named: Vec<Name> = groups
             .iter()
@@ -57,55 +69,79 @@ impl State {
                 versions.map(|version| (group.name.clone(), version.to_owned()))
             })
             .collect();
-        let mut paths = Map::new();
-        for (group, version) in named {
-            let Some(document) = self.openapi_document(&group, &version) else { continue };
-            let path = if group.is_empty() {
-                format!("api/{version}")
-            } else {
-                format!("apis/{group}/{version}")
-            };
-            let url = format!("/openapi/v3/{path}?hash={}", document.hash);
-            paths.insert(path, json!({"serverRelativeURL": url}));
-        }
-        json!({ "paths": paths })
+        named.iter().filter_map(|(group, version)| self.openapi_document(group, version)).collect()
     }
 
-    /// `/openapi/v3/apis/GROUP/VERSION`; the core group is the empty one.
+    /// The document of a group, of which the core group is the empty one, and a version.
     pub(crate) fn openapi_document(&mut self, group: &str, version: &str) -> Option<Arc<Document>> {
         let found = self.registry.group(group)?;
         if !found.versions().contains(&version) {
             return None;
         }
-        let key = (group.to_owned(), version.to_owned());
         let is_custom = |kind: &Arc<Registered>| kind.origin == Origin::Custom;
         if !found.kinds.iter().any(is_custom) {
-            let mut made = BUILT_IN.lock().unwrap_or_else(PoisonError::into_inner);
-            let document = made.entry(key).or_insert_with(|| make(found, version, &[]));
-            return Some(Arc::clone(document));
+            let mut documents = BUILT_IN.lock().unwrap_or_else(PoisonError::into_inner);
+            return Some(documents.document(found, version, Vec::new()));
         }
         let of_group = |spec: &&Value| spec["group"] == group;
         let definitions: Vec<Value> = self.served.values().filter(of_group).cloned().collect();
-        if let Some((then, document)) = self.openapi.0.get(&key)
-            && *then == definitions
-        {
-            return Some(Arc::clone(document));
-        }
-        let document = make(found, version, &definitions);
         let registry = &self.registry;
         self.openapi.0.retain(|(group, _), _| registry.group(group).is_some());
-        self.openapi.0.insert(key, (definitions, Arc::clone(&document)));
-        Some(document)
+        Some(self.openapi.document(found, version, definitions))
     }
 }
 
-fn make(group: &Group, version: &str, definitions: &[Value]) -> Arc<Document> {
-    let content = document::document(group, version, definitions).to_string();
-    let mut hash = String::new();
-    for byte in digest::digest(&digest::SHA512, content.as_bytes()).as_ref() {
-        let _ = write!(hash, "{byte:02X}");
+impl Cache {
+    /// The document of a group and version with these definitions: the one that is there already,
+    /// unless the definitions were others then.
+    fn document(&mut self, group: &Group, version: &str, definitions: Vec<Value>) -> Arc<Document> {
+        let key = (group.name.clone(), version.to_owned());
+        let held = self.0.get(&key).filter(|held| held.definitions == definitions);
+        if let Some(held) = held {
+            return Arc::clone(held);
+        }
+        let (group, version, made) = (group.clone(), version.to_owned(), OnceLock::new());
+        let document = Arc::new(Document { group, version, definitions, made });
+        self.0.insert(key, Arc::clone(&document));
+        document
     }
-    Arc::new(Document { content: content.into(), hash })
+}
+
+impl Document {
+    /// What is sent. The first caller makes it, others wait for that.
+    pub(crate) fn made(&self) -> &Made {
+        self.made.get_or_init(|| {
+            let content = document::document(&self.group, &self.version, &self.definitions);
+            Made::new(content.to_string().into())
+        })
+    }
+
+    /// Where it is, below `/openapi/v3`.
+    fn path(&self) -> String {
+        let (group, version) = (&self.group.name, &self.version);
+        if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
+    }
+}
+
+impl Made {
+    fn new(content: Bytes) -> Self {
+        let mut hash = String::new();
+        for byte in digest::digest(&digest::SHA512, &content).as_ref() {
+            let _ = write!(hash, "{byte:02X}");
+        }
+        Self { content, hash }
+    }
+}
+
+/// `/openapi/v3`: where all documents are.
+pub(crate) fn index(documents: &[Arc<Document>]) -> Value {
+    let mut paths = Map::new();
+    for document in documents {
+        let path = document.path();
+        let url = format!("/openapi/v3/{path}?hash={}", document.made().hash);
+        paths.insert(path, json!({"serverRelativeURL": url}));
+    }
+    json!({ "paths": paths })
 }
 
 #[cfg(test)]

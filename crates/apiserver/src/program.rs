@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ring::rand;
 use tracing_subscriber::EnvFilter;
@@ -25,8 +25,8 @@ pub struct ServerOptions {
     pub token: Option<String>,
     /// Whether everyone may do everything, or roles and bindings decide. With RBAC, requests
     /// without a token come from a member of `system:masters`, unless `--token` asks for one.
-    #[arg(long, value_enum, ignore_case = true, default_value_t = Mode::AlwaysAllow)]
-    pub authorization_mode: Mode,
+    #[arg(long, value_enum, ignore_case = true, default_value_t = AuthorizationMode::AlwaysAllow)]
+    pub authorization_mode: AuthorizationMode,
     /// Leave garbage and the content of deleted namespaces where they are.
     #[arg(long)]
     pub no_garbage_collection: bool,
@@ -38,7 +38,7 @@ pub struct ServerOptions {
 
 /// What decides about requests, in the words of kube-apiserver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Mode {
+pub enum AuthorizationMode {
     /// Nothing: everyone may do everything.
     #[value(name = "AlwaysAllow")]
     AlwaysAllow,
@@ -65,7 +65,7 @@ impl ServerOptions {
             .seed(self.seed.unwrap_or_else(random_seed))
             .garbage_collection(!self.no_garbage_collection);
         let mut owner = User::named("windlass");
-        if self.authorization_mode == Mode::Rbac {
+        if self.authorization_mode == AuthorizationMode::Rbac {
             builder = builder.authorization(Authorization::Rbac);
             owner = owner.group("system:masters");
         }
@@ -89,6 +89,28 @@ impl ServerOptions {
             io::Error::new(error.kind(), format!("cannot write the kubeconfig{place}: {error}"))
         })
     }
+}
+
+/// What `windlass-apiserver` says when it is ready. The lines that begin with two spaces are for a
+/// shell; each of them succeeds.
+pub fn greeting(url: &str, kubeconfig: &Path) -> String {
+    let kubeconfig = kubeconfig.display();
+    format!(
+        "An embedded Kubernetes API server is at {url}, with nothing in it but namespaces.\n\
+         Its kubeconfig: {kubeconfig}\n\n\
+         Try, in another terminal:\n\
+         \x20 export KUBECONFIG={kubeconfig}\n\
+         \x20 kubectl create configmap hello --from-literal=colour=green\n\
+         \x20 kubectl get configmaps --watch &\n\
+         \x20 kubectl patch configmap hello -p '{{\"data\":{{\"colour\":\"blue\"}}}}'\n\
+         \x20 kubectl create deployment web --image=web:1\n\
+         \x20 kubectl set image deployment web web=web:2\n\
+         \x20 kubectl get all,configmaps\n\
+         \x20 kubectl explain deployment.spec.strategy\n\
+         \x20 kubectl delete deployment/web configmap/hello\n\n\
+         Deployments have no pods here: `cargo run -p windlass-cluster` has controllers, too.\n\
+         Requests are logged below. Ctrl-C ends it, and everything in it.\n"
+    )
 }
 
 /// A seed that nobody can guess, because keys are drawn from it.

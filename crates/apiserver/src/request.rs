@@ -4,7 +4,7 @@
 use http::Method;
 
 use crate::query::Query;
-use crate::rbac::rule::{Attributes, On};
+use crate::rbac::rule::{AccessTarget, Attributes};
 use crate::route::ResourcePath;
 
 /// Who does what to which resource. Texts are empty where they do not apply.
@@ -45,7 +45,7 @@ impl RequestInfo {
     pub(crate) fn attributes<'a>(&'a self, selected: Option<&'a str>) -> Attributes<'a> {
         Attributes {
             verb: self.verb,
-            on: On::Resource {
+            on: AccessTarget::Resource {
                 group: &self.group,
                 resource: &self.resource,
                 subresource: &self.subresource,
@@ -53,6 +53,12 @@ impl RequestInfo {
                 name: selected.unwrap_or(&self.name),
             },
         }
+    }
+
+    /// The resource with its group, as in `deployments.apps`.
+    pub(crate) fn resource_name(&self) -> String {
+        let dot = if self.group.is_empty() { "" } else { "." };
+        format!("{}{dot}{}", self.resource, self.group)
     }
 
     /// For a path that is not about a resource, such as `/version`.

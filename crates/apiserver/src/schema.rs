@@ -5,6 +5,7 @@
 //! objects, in this order. Rules in CEL come last ([`Schema::check_rules`]). Where the real server
 //! goes through the fields of an object in random order, errors come sorted by field name here.
 
+mod before;
 mod defaults;
 mod embedded;
 mod format;
@@ -26,11 +27,11 @@ use crate::cel::Rules;
 use crate::field_error::{
     FieldError, NO_FIELD, NOT_SUPPORTED, REQUIRED, TOO_LONG, TOO_MANY, TYPE_INVALID,
 };
-pub(crate) use merging::SchemaPlace;
+pub(crate) use before::{Before, ItemsBefore, KeyedItems};
+pub(crate) use merging::CustomMergeSchema;
 use node::Node;
 pub(crate) use pattern::Pattern;
 pub(crate) use structural::parts;
-pub(crate) use validate::Before;
 
 /// The structural schema of one version of a custom resource.
 #[derive(Debug)]
@@ -88,8 +89,8 @@ impl Schema {
     }
 
     /// How whole objects merge in server-side apply.
-    pub(crate) fn place(&self) -> SchemaPlace<'_> {
-        SchemaPlace::root(&self.root)
+    pub(crate) fn place(&self) -> CustomMergeSchema<'_> {
+        CustomMergeSchema::root(&self.root)
     }
 
     /// Fills in what the object leaves out.

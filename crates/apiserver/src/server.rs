@@ -32,7 +32,7 @@ use crate::write::apply::tracking::{Tracking, Writer};
 /// ```
 #[derive(Debug, Clone)]
 pub struct ApiServer {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 /// Settings of an [`ApiServer`].
@@ -43,6 +43,7 @@ pub struct Builder {
     clock: WallClock,
     history: usize,
     collects: bool,
+    creates_accounts: bool,
     auth: Auth,
 }
 
@@ -75,6 +76,7 @@ impl ApiServer {
             clock: WallClock::system(),
             history: HISTORY_DEFAULT,
             collects: true,
+            creates_accounts: false,
             auth: Auth::default(),
         }
     }
@@ -170,6 +172,13 @@ impl Builder {
         self
     }
 
+    /// Whether every namespace gets the service account `default`, as kube-controller-manager does it
+    /// on a real cluster. With [`Authorization::Rbac`], they always do. Default: no.
+    pub fn default_accounts(mut self, on: bool) -> Self {
+        self.creates_accounts = on;
+        self
+    }
+
     /// A bearer token and who has it. With the first one, requests without a token are anonymous
     /// and may do nothing. Default: no tokens, and everyone may do everything.
     pub fn token(mut self, token: impl Into<String>, user: User) -> Self {
@@ -206,14 +215,14 @@ impl Builder {
             served: std::collections::BTreeMap::new(),
             openapi: crate::openapi::Cache::default(),
             collects: self.collects,
+            creates_accounts: self.creates_accounts || self.auth.uses_roles(),
             rbac: self.auth.uses_roles().then(Arc::default),
             sender: None,
-            signer: Signer::from_seed(self.seed),
             warnings: Vec::new(),
         };
         bootstrap(&mut state);
-        let faults = Faults::from_seed(self.seed);
-        ApiServer { shared: Arc::new(Shared::new(state, self.auth, faults)) }
+        let (signer, faults) = (Signer::from_seed(self.seed), Faults::from_seed(self.seed));
+        ApiServer { shared: Arc::new(Shared::new(state, self.auth, signer, faults)) }
     }
 }
 

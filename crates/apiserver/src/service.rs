@@ -73,15 +73,17 @@ impl ApiService {
         if let Some(refused) = strike_before(&faults).await? {
             return strike_after(&faults, refused);
         }
-        let watch = info.verb == "watch";
-        let result = match self.shared.admit(&parts, &route, &info, query.as_ref().ok()) {
+        let watched = (info.verb == "watch").then(|| info.resource_name());
+        let result = match self.shared.authorize_request(&parts, &route, &info, query.as_ref().ok())
+        {
             Err(failure) => Err(failure),
-            Ok(user) => match (query, read_body(body).await) {
+            Ok(requester) => match (query, read_body(body).await) {
                 (Ok(query), Ok(body)) => {
                     let warnings = RefCell::default();
                     let shared = &self.shared;
                     let (parts, faults) = (&parts, &faults);
-                    let call = Call { shared, parts, body, user, info, query, faults, warnings };
+                    let call =
+                        Call { shared, parts, body, requester, info, query, faults, warnings };
                     Ok(call.answer(&route))
                 }
                 (Err(failure), _) | (_, Err(failure)) => Err(failure),
@@ -90,7 +92,7 @@ impl ApiService {
         let mut response = result.unwrap_or_else(|failure| reply::failure(&failure));
         let accept = parts.headers.get(ACCEPT).and_then(|value| value.to_str().ok());
         if let Some(taken) = accept::protobuf_alone(accept) {
-            response = protobuf::answer::turned(response, taken, watch);
+            response = protobuf::answer::into_protobuf(response, taken, watched);
         }
         strike_after(&faults, response)
     }

@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::accounts::Signer;
 use crate::auth::Auth;
 use crate::clock::WallClock;
 use crate::fault::Faults;
@@ -16,15 +17,17 @@ use crate::state::State;
 pub(crate) struct Shared {
     state: Mutex<State>,
     pub(crate) auth: Auth,
+    /// Signs the tokens of service accounts, and checks their signatures without the lock.
+    pub(crate) signer: Signer,
     pub(crate) faults: Faults,
     /// What the ages in tables are counted by.
     pub(crate) clock: WallClock,
 }
 
 impl Shared {
-    pub(crate) fn new(state: State, auth: Auth, faults: Faults) -> Self {
+    pub(crate) fn new(state: State, auth: Auth, signer: Signer, faults: Faults) -> Self {
         let clock = state.clock.clone();
-        Self { state: Mutex::new(state), auth, faults, clock }
+        Self { state: Mutex::new(state), auth, signer, faults, clock }
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {

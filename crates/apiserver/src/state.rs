@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::accounts::Signer;
 use crate::auth::User;
 use crate::clock::WallClock;
 use crate::controllers::owners::Owners;
@@ -44,12 +43,12 @@ pub(crate) struct State {
     pub(crate) openapi: openapi::Cache,
     /// Whether garbage is collected and namespaces are emptied.
     pub(crate) collects: bool,
+    /// Whether every namespace gets the service account `default`.
+    pub(crate) creates_accounts: bool,
     /// Who holds which rights, if roles decide about that. It is shared with requests that ask.
     pub(crate) rbac: Option<Arc<Rbac>>,
     /// Who sends the request that is being handled, if roles decide; nobody while controllers work.
     pub(crate) sender: Option<User>,
-    /// Signs the tokens of service accounts.
-    pub(crate) signer: Signer,
     /// What the answer to the request that is being handled warns of.
     pub(crate) warnings: Vec<String>,
 }

@@ -172,9 +172,10 @@ impl TableWriter {
         out.extend_from_slice(head.as_bytes());
     }
 
-    /// Whether a list without items has null for its rows.
-    pub(crate) fn is_null_if_empty(&self) -> bool {
-        matches!(&self.printer, Printer::BuiltIn(builtin) if builtin.null_if_empty)
+    /// Whether an empty list has `"rows": null`, as the real server writes it for kinds without
+    /// columns of their own, instead of `"rows": []`.
+    pub(crate) fn has_null_for_no_rows(&self) -> bool {
+        matches!(&self.printer, Printer::BuiltIn(builtin) if builtin.null_for_no_rows)
     }
 
     /// Appends the row of an object; `write_object` appends what comes with it.

@@ -56,7 +56,7 @@ fn apply_defaults(target: &Target, object: &mut Map<String, Value>, create: bool
     let mut value = Value::Object(std::mem::take(object));
     if target.kind.is_builtin() {
         crate::kinds::default_builtin(&target.kind, &mut value, create);
-    } else if let Some(schema) = &target.version().schema {
+    } else if let Some(schema) = target.version().schema() {
         schema.default(&mut value);
     }
     if let Value::Object(filled) = value {

@@ -237,3 +237,47 @@ async fn role_with_too_many_combinations_is_refused() {
     let (status, answer) = send(&me, Method::POST, &path, role).await;
     assert_eq!(status, 413, "{answer}");
 }
+
+/// Whether alice may make a request as bob, and if not, who may not.
+async fn as_bob(server: &ApiServer, method: Method, path: &str, body: &str) -> Result<(), String> {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("impersonate-user", "bob")
+        .header("content-type", "application/apply-patch+yaml")
+        .body(body.to_owned())
+        .expect("a request");
+    let answer = server.service_with_token("alice").call(request).await.expect("an answer");
+    if answer.status() != StatusCode::FORBIDDEN {
+        return Ok(());
+    }
+    let bytes = answer.into_body().collect().await.expect("a whole answer").to_bytes();
+    let status: Value = serde_json::from_slice(&bytes).expect("a Status");
+    let message = status["message"].as_str().unwrap_or_default();
+    let user = message.split_once("User \"").and_then(|(_, rest)| rest.split_once('"'));
+    Err(user.map(|(user, _)| user.to_owned()).unwrap_or_default())
+}
+
+#[tokio::test]
+async fn rules_hold_for_whoever_impersonates_and_for_whoever_is_impersonated() {
+    let alice = User::named("alice");
+    let server = ApiServer::builder()
+        .token("alice", alice)
+        .rule(Rule::deny().user("alice").resource("", "secrets"))
+        .rule(Rule::deny().user("alice").verb("create").resource("", "configmaps"))
+        .rule(Rule::deny().user("bob").resource("", "pods"))
+        .build();
+    let path = |plural: &str| format!("/api/v1/namespaces/default/{plural}");
+    for (plural, expected) in [
+        ("secrets", Err("alice".to_owned())),
+        ("pods", Err("bob".to_owned())),
+        ("configmaps", Ok(())),
+    ] {
+        let answer = as_bob(&server, Method::GET, &path(plural), "").await;
+        assert_eq!(answer, expected, "{plural}");
+    }
+    // An apply that creates is a create, too.
+    let apply = format!("{CONFIG_MAPS}/a?fieldManager=x");
+    let config = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}"#;
+    assert_eq!(as_bob(&server, Method::PATCH, &apply, config).await, Err("alice".to_owned()));
+}

@@ -56,7 +56,7 @@ impl Default for Builder {
 
 impl Builder {
     /// The API server, as its own builder makes it: a seed, a clock, tokens, access rules. Default:
-    /// [`ApiServer::builder`].
+    /// [`ApiServer::builder`]. Every namespace gets the service account `default`.
     pub fn server(self, server: windlass_apiserver::Builder) -> Self {
         Self { server, ..self }
     }
@@ -117,7 +117,7 @@ impl Builder {
             self.server = self.server.token(&token, owner.group("system:masters"));
             self.token = Some(token);
         }
-        let server = self.server.clone().build();
+        let server = self.server.clone().default_accounts(true).build();
         let listening = self.serve(&server).await?;
         let factory = SharedInformerFactory::new(client(&server, self.token.as_deref()));
         let workloads = Workloads::new(&factory)

@@ -30,16 +30,20 @@
 //! off, because it chooses a version of Kubernetes' types.
 //!
 //! Reading order: `cluster` (the handle), `builder` (its settings), `credentials` (who the
-//! controllers are to the server).
+//! controllers are to the server), `greeting` (what the program says).
 
 #![forbid(unsafe_code)]
 
 mod builder;
 mod cluster;
 mod credentials;
+#[cfg(feature = "program")]
+mod greeting;
 
 /// The embedded API server: its builder, its faults, its rules.
 pub use windlass_apiserver as apiserver;
 
 pub use builder::Builder;
 pub use cluster::{Cluster, ClusterError};
+#[cfg(feature = "program")]
+pub use greeting::greeting;

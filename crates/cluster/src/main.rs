@@ -2,13 +2,12 @@
 
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Parser;
 use windlass_apiserver::program::{self, ServerOptions};
-use windlass_cluster::Cluster;
+use windlass_cluster::{Cluster, greeting};
 
 /// A Kubernetes cluster in memory: an API server, nodes that are made up, and workloads that come
 /// to life. Everything is gone when it ends.
@@ -62,7 +61,8 @@ async fn main() -> anyhow::Result<()> {
     // Before there is a file that has to be removed.
     let stop = program::stop_signal().context("cannot wait for signals")?;
     let mut cluster = options.start().await?;
-    greet(&cluster, options.nodes);
+    // Nobody may be listening, as behind `| head -1`; that is no reason to stop.
+    let _ = writeln!(std::io::stdout(), "{}", greeting(&cluster, options.nodes));
 
     let ended = tokio::select! {
         () = stop => None,
@@ -77,29 +77,4 @@ async fn main() -> anyhow::Result<()> {
         "\nStopped at version {revision}, with {objects} objects, {bytes} bytes."
     );
     Ok(())
-}
-
-fn greet(cluster: &Cluster, nodes: u32) {
-    let url = cluster.url().unwrap_or_default();
-    let kubeconfig = cluster.kubeconfig().unwrap_or(Path::new("")).display();
-    // Nobody may be listening, as behind `| head -1`; that is no reason to stop.
-    let _ = writeln!(
-        std::io::stdout(),
-        "A Kubernetes cluster is at {url}, with {nodes} made-up {}, on which nothing really runs.\n\
-         Its kubeconfig: {kubeconfig}\n\n\
-         Try, in another terminal:\n\
-         \x20 export KUBECONFIG={kubeconfig}\n\
-         \x20 kubectl get nodes\n\
-         \x20 kubectl create deployment web --image=web:1 --replicas=3\n\
-         \x20 kubectl rollout status deployment web\n\
-         \x20 kubectl expose deployment web --port=80\n\
-         \x20 kubectl get services,endpointslices\n\
-         \x20 kubectl scale deployment web --replicas=6\n\
-         \x20 kubectl get pods -o wide --watch &\n\
-         \x20 kubectl drain node-1\n\
-         \x20 kubectl uncordon node-1\n\
-         \x20 kubectl delete deployment,service web\n\n\
-         Ctrl-C ends it, and everything in it.\n",
-        if nodes == 1 { "node" } else { "nodes" },
-    );
 }

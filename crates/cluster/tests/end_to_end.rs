@@ -7,7 +7,9 @@ use std::fmt::Debug;
 
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod, Service};
+use k8s_openapi::api::core::v1::{
+    Namespace, Node, PersistentVolumeClaim, Pod, Service, ServiceAccount,
+};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{Api, DeleteParams, EvictParams, ListParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -16,7 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use support::until;
-use windlass_cluster::apiserver::{ApiServer, User};
+use windlass_cluster::apiserver::{ApiServer, Authorization, User};
 use windlass_cluster::{Cluster, ClusterError};
 
 fn template(app: &str, image: &str) -> Value {
@@ -280,4 +282,33 @@ async fn bad_settings_are_refused_with_a_reason() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     let builder = Cluster::builder().listen(([127, 0, 0, 1], 0).into()).kubeconfig(file.path());
     assert!(matches!(builder.start().await, Err(ClusterError::Kubeconfig { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespaces_have_a_default_service_account_in_both_modes() {
+    for mode in [Authorization::AlwaysAllow, Authorization::Rbac] {
+        let server = ApiServer::builder().authorization(mode);
+        let cluster = Cluster::builder().server(server).start().await.expect("a cluster");
+        let client = cluster.client();
+        let namespace = json!({"metadata": {"name": "team"}});
+        create(&Api::<Namespace>::all(client.clone()), namespace).await;
+        for namespace in ["default", "kube-system", "team"] {
+            let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
+            let found = accounts.get_opt("default").await.expect("an answer");
+            assert!(found.is_some(), "{namespace} with {mode:?}");
+        }
+        cluster.stop().await.expect("stopped");
+    }
+}
+
+#[tokio::test]
+async fn kubeconfig_is_gone_when_the_cluster_is_dropped() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("config");
+    let address = "127.0.0.1:0".parse().expect("an address");
+    let cluster = Cluster::builder().listen(address).kubeconfig(&path).start().await;
+    let cluster = cluster.expect("a cluster");
+    assert!(path.exists());
+    drop(cluster);
+    assert!(!path.exists());
 }

@@ -24,7 +24,7 @@ use windlass::reconciler::{
     Action, BuildError, Controller, Error, Predicate, Reconcile, RunContext, Watch,
 };
 
-use crate::claim::{adopters, candidates, claim_all, selector};
+use crate::adoption::{adopters, candidates, claim_all, selector};
 use crate::clock::Clock;
 use crate::objects::{Deployment, Pod, ReplicaSet};
 use crate::replica_set::indexed;

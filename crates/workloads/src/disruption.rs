@@ -15,7 +15,7 @@ use windlass::indexer::{Cached, Lister, ObjectKey};
 use windlass::informer::SharedInformerFactory;
 use windlass::reconciler::{Action, BuildError, Controller, Error, Reconcile, RunContext, Watch};
 
-use crate::claim::controller;
+use crate::adoption::controller;
 use crate::clock::Clock;
 use crate::objects::{Deployment, DisruptionBudget, Pod, ReplicaSet, StatefulSet};
 use budget::{failed, judged, wanted};

@@ -14,7 +14,7 @@ use windlass::indexer::{Cached, Lister, ObjectKey};
 use windlass::informer::SharedInformerFactory;
 use windlass::reconciler::{Action, BuildError, Controller, Error, Reconcile, RunContext, Watch};
 
-use crate::claim::{controller, trusted_candidates};
+use crate::adoption::{controller, trusted_candidates};
 use crate::objects::{EndpointSlice, Node, Pod, Service};
 use crate::pod::node;
 use crate::replica_set::indexed;

@@ -31,7 +31,7 @@ use windlass::reconciler::{
     Action, BuildError, Controller, Error, Propagation, Reconcile, RunContext, Watch, WriteOptions,
 };
 
-use crate::claim::{adopters, claim_all_with, controller, selector, trusted_candidates};
+use crate::adoption::{adopters, claim_all_with, controller, selector, trusted_candidates};
 use crate::clock::{Clock, until};
 use crate::objects::{Job, Pod};
 use crate::replica_set::indexed;

@@ -63,12 +63,12 @@
 //! `workloads` (the face), `objects` (what is read and written), `deployment`, `replica_set`,
 //! `stateful_set`, `job`, `endpoint_slice`, `disruption`, `scheduler`, `kubelet` (one controller
 //! each, decisions in files of their own below them), `nodes`, `addresses` (what is made up),
-//! `claim` (whose object is it), `pod`, `clock` (what they share).
+//! `adoption` (whose object is it), `pod`, `clock` (what they share).
 
 #![forbid(unsafe_code)]
 
 mod addresses;
-mod claim;
+mod adoption;
 mod clock;
 mod deployment;
 mod disruption;

@@ -40,7 +40,7 @@ pub(crate) async fn register(
         let node = node(number, now);
         let failed = |error| WorkloadsError::Node { name: node.name_any(), error: Arc::new(error) };
         match nodes.create(&PostParams::default(), &node).await {
-            Ok(created) => welcome(&nodes, &created).await.map_err(failed)?,
+            Ok(created) => remove_not_ready_taint(&nodes, &created).await.map_err(failed)?,
             Err(kube::Error::Api(status)) if status.code == 409 => {}
             Err(error) => return Err(failed(error)),
         }
@@ -49,7 +49,7 @@ pub(crate) async fn register(
 }
 
 /// Takes the taint away that says that nobody has seen the node ready.
-async fn welcome(nodes: &Api<Node>, node: &Node) -> Result<(), kube::Error> {
+async fn remove_not_ready_taint(nodes: &Api<Node>, node: &Node) -> Result<(), kube::Error> {
     if node.spec.taints.iter().all(|taint| taint.key != NOT_READY) {
         return Ok(());
     }

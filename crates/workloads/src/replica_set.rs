@@ -18,7 +18,7 @@ use windlass::indexer::{ByOwner, Lister};
 use windlass::informer::{InformerOptions, SharedInformerFactory};
 use windlass::reconciler::{Action, BuildError, Controller, Error, Reconcile, RunContext, Watch};
 
-use crate::claim::{Orphans, adopters, claim_all, selector, trusted_candidates};
+use crate::adoption::{Orphans, adopters, claim_all, selector, trusted_candidates};
 use crate::clock::Clock;
 use crate::objects::{Pod, ReplicaSet};
 use crate::pod::{from_template, is_active};

@@ -25,7 +25,7 @@ use windlass::indexer::Lister;
 use windlass::informer::SharedInformerFactory;
 use windlass::reconciler::{Action, BuildError, Controller, Error, Reconcile, RunContext, Watch};
 
-use crate::claim::{adopters, candidates, claim_all, selector};
+use crate::adoption::{adopters, candidates, claim_all, selector};
 use crate::clock::Clock;
 use crate::objects::{Claim, ControllerRevision, Pod, StatefulSet};
 use crate::replica_set::indexed;

@@ -10,7 +10,7 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -22,10 +22,9 @@ use kube::{Client, Resource, ResourceExt};
 use sample_controller::Foo;
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use windlass::informer::{Event, Scope, SharedInformerFactory};
-use windlass_apiserver::Listening;
+use windlass_apiserver::{Kubeconfig, Listening};
 
 /// How many Foos there are.
 const FOOS: usize = 1000;
@@ -63,10 +62,9 @@ struct Play {
     wanted: BTreeMap<String, i32>,
     /// How many times the Deployment of each Foo had to be written.
     generations: BTreeMap<String, i64>,
-    kubeconfig: PathBuf,
     // Both end with the play.
+    kubeconfig: Kubeconfig,
     _listening: Listening,
-    _folder: TempDir,
 }
 
 impl Play {
@@ -74,9 +72,7 @@ impl Play {
         let (server, client) = Stage::server().await;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let listening = server.listen(address).await.expect("a port");
-        let folder = tempfile::tempdir().expect("a folder");
-        let kubeconfig = folder.path().join("kubeconfig");
-        listening.write_kubeconfig(&kubeconfig, None).expect("written");
+        let kubeconfig = listening.temporary_kubeconfig(None).expect("written");
         let factory = SharedInformerFactory::new(client.clone());
         let mut play = Self {
             rng: Rng::with_seed(seed),
@@ -86,7 +82,6 @@ impl Play {
             generations: BTreeMap::new(),
             kubeconfig,
             _listening: listening,
-            _folder: folder,
         };
         for number in 0..FOOS {
             play.create(&format!("foo-{number}")).await;
@@ -108,7 +103,7 @@ impl Play {
     /// The first act: from nothing to a Deployment for each Foo.
     async fn deployments_are_made(&mut self) {
         self.kill_on_the_way(0).await;
-        let _survivor = start(&self.kubeconfig);
+        let _survivor = start(self.kubeconfig.path());
         self.until_right(self.wanted.len()).await;
     }
 
@@ -142,7 +137,7 @@ impl Play {
     async fn deployments_are_changed(&mut self) {
         let right = self.right_now().await;
         self.kill_on_the_way(right).await;
-        let _survivor = start(&self.kubeconfig);
+        let _survivor = start(self.kubeconfig.path());
         self.until_right(self.wanted.len()).await;
         let has_status = |foo: &Foo| available(foo).is_some();
         until_so_many(&self.factory, self.wanted.len(), has_status).await;
@@ -155,7 +150,7 @@ impl Play {
             (0..KILLS).map(|_| self.rng.usize(right..self.wanted.len())).collect();
         points.sort_unstable();
         for point in points {
-            let mut child = start(&self.kubeconfig);
+            let mut child = start(self.kubeconfig.path());
             self.until_right(point).await;
             assert_eq!(child.try_wait().expect("a child"), None, "it ended by itself");
             // That is SIGKILL.

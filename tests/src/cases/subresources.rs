@@ -266,6 +266,71 @@ pub(super) async fn eviction_with_options(t: &mut Script) {
     t.pick(Request::get(format!("{}/pdb", budgets(t))), &["/status/disruptionsAllowed"]).await;
 }
 
+/// Bodies of another kind or version, with values of wrong types, and with fields that nobody knows.
+async fn odd_bodies(t: &mut Script, path: &str, plain: Value, odd: &[(&str, Value)]) {
+    for (pointer, value) in [
+        ("/kind", json!("ConfigMap")),
+        ("/kind", json!("Nothing")),
+        ("/apiVersion", json!("v2")),
+        ("/metadata/labels", json!(1)),
+    ]
+    .iter()
+    .chain(odd)
+    {
+        t.post(path, with(plain.clone(), pointer, value.clone())).await;
+    }
+    let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+    t.post(path, config_map).await;
+    t.send(Request::post(path, json!([]))).await;
+    t.send(Request::post(path, json!(null)).text("{")).await;
+    let unknown = with(plain, "/bogus", json!(1));
+    t.post(format!("{path}?fieldValidation=Strict"), unknown.clone()).await;
+    t.post(format!("{path}?dryRun=All"), unknown).await;
+}
+
+pub(super) async fn binding_is_of_its_kind_and_types(t: &mut Script) {
+    t.given(pods(t), pod("a")).await;
+    let path = format!("{}/a/binding", pods(t));
+    let plain = json!({
+        "apiVersion": "v1", "kind": "Binding", "metadata": {"name": "a"},
+        "target": {"kind": "Node", "name": "node-1"},
+    });
+    let odd = [
+        ("/target", json!("node-1")),
+        ("/target/name", json!(1)),
+        ("/metadata/namespace", json!("default")),
+        ("/metadata/name", json!("b")),
+    ];
+    odd_bodies(t, &path, plain.clone(), &odd).await;
+    t.post(&path, json!({"metadata": {"name": "a"}, "target": plain["target"]})).await;
+}
+
+pub(super) async fn eviction_is_of_its_kind_and_types(t: &mut Script) {
+    running(t, "a", "True").await;
+    let path = format!("{}/a/eviction", pods(t));
+    let odd = [
+        ("/deleteOptions", json!(1)),
+        ("/deleteOptions/gracePeriodSeconds", json!("1")),
+        ("/deleteOptions/preconditions/uid", json!(1)),
+        ("/metadata/namespace", json!("default")),
+    ];
+    odd_bodies(t, &path, eviction("a"), &odd).await;
+}
+
+pub(super) async fn eviction_takes_options_that_are_null(t: &mut Script) {
+    for (name, options) in [
+        ("a", json!(null)),
+        ("b", json!({"preconditions": null, "dryRun": null, "gracePeriodSeconds": null})),
+    ] {
+        running(t, name, "True").await;
+        evict(t, name, with(eviction(name), "/deleteOptions", options)).await;
+    }
+    running(t, "c", "True").await;
+    evict(t, "c", with(eviction("c"), "/apiVersion", json!("policy/v1beta1"))).await;
+    t.given(pods(t), pod("d")).await;
+    t.delete_with(format!("{}/d", pods(t)), json!({"preconditions": null, "dryRun": null})).await;
+}
+
 pub(super) async fn eviction_has_one_verb(t: &mut Script) {
     running(t, "a", "True").await;
     let path = format!("{}/a/eviction", pods(t));

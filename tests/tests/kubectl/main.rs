@@ -10,6 +10,7 @@
 //! them as running.
 
 mod clusters;
+mod greeting;
 mod normalise;
 mod script;
 

@@ -44,16 +44,11 @@ impl Shell {
     /// script; the script creates it.
     pub(crate) fn new(kubectl: &Path, kubeconfig: &Path, namespace: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let programs = folder.path().join("bin");
-        std::fs::create_dir(&programs).expect("a folder");
-        std::os::unix::fs::symlink(kubectl, programs.join("kubectl")).expect("a link");
+        let path = kubectl_alone(kubectl, folder.path());
         copy_folder(&files(), folder.path());
         let kubeconfig = std::fs::read_to_string(kubeconfig).expect("a kubeconfig");
         let kubeconfig = with_namespace(&kubeconfig, namespace);
         std::fs::write(folder.path().join("kubeconfig"), kubeconfig).expect("a kubeconfig");
-        let paths = std::env::var_os("PATH").unwrap_or_default();
-        let paths = std::iter::once(programs).chain(std::env::split_paths(&paths));
-        let path = std::env::join_paths(paths).expect("no colon in the path");
         Self { folder, path }
     }
 
@@ -81,6 +76,16 @@ impl Shell {
         );
         normalise(&text, self.folder.path())
     }
+}
+
+/// A `PATH` on which `kubectl` is this program, by a link in a new folder below this one.
+pub(crate) fn kubectl_alone(kubectl: &Path, folder: &Path) -> std::ffi::OsString {
+    let programs = folder.join("bin");
+    std::fs::create_dir(&programs).expect("a folder");
+    std::os::unix::fs::symlink(kubectl, programs.join("kubectl")).expect("a link");
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let paths = std::iter::once(programs).chain(std::env::split_paths(&paths));
+    std::env::join_paths(paths).expect("no colon in the path")
 }
 
 /// The program of this name on the machine.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Claims, ISSUER, Reference, texts};
+use super::{Claims, ISSUER, Reference, Signer, texts};
 use crate::failure::Failure;
 use crate::field_error::FieldError;
 use crate::fields::{metadata_mut, text};
@@ -41,6 +41,7 @@ impl State {
         target: &Target,
         mut request: Object,
         dry_run: bool,
+        signer: &Signer,
     ) -> Result<Value, Failure> {
         check_place(target, &mut request)?;
         let account = self.existing(target)?.value();
@@ -76,7 +77,7 @@ impl State {
             secret,
             node,
         };
-        let token = if dry_run { String::new() } else { self.signer.key().sign(&claims.payload()) };
+        let token = if dry_run { String::new() } else { signer.key().sign(&claims.payload()) };
         let status = json!({"token": token, "expirationTimestamp": self.clock.after(seconds)});
         request.insert("status".into(), status);
         Ok(Value::Object(request))

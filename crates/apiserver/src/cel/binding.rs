@@ -9,40 +9,16 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
 
+use super::keywords::is_keyword;
 use super::types::{self, Type};
 use super::value::{Key, List, Object, Order, Val};
-
-/// Names of the language that no field can be reached by.
-const KEYWORDS: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 
 /// The name of a field in expressions; none if it has none there.
 pub(super) fn escape(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
-    if KEYWORDS.contains(&name) {
+    if is_keyword(name) {
         return Some(format!("__{name}__"));
     }
     let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '/');
@@ -247,7 +223,8 @@ impl Shape {
     }
 }
 
-fn is_embedded(schema: &Json) -> bool {
+/// Whether the values of a schema are resources of their own, with a type and a name.
+pub(super) fn is_embedded(schema: &Json) -> bool {
     schema["x-kubernetes-embedded-resource"] == true
 }
 

@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use super::convert;
 use super::eval::{Evaluation, Stop, show};
+use super::format;
 use super::library;
-use super::value::{Key, Val};
+use super::value::{Key, Order, Val};
 use crate::schema::Pattern;
 
 /// The largest list that `lists.range` makes.
@@ -31,7 +32,12 @@ pub(super) fn call(
         return result;
     }
     run.charge(cost(function, &all)?)?;
-    let result = library::call(function, target, args);
+    let result = match (function, target, args) {
+        ("format", Some(Val::String(text)), [Val::List(list)]) => {
+            library::call(function, target, &[format::with_texts(text, list)?])
+        }
+        _ => library::call(function, target, args),
+    };
     let result = result.map_err(|why| match (function, args) {
         ("duration", [Val::String(_)]) => convert::from_text("google.protobuf.Duration"),
         ("timestamp", [Val::String(_)]) => convert::from_text("google.protobuf.Timestamp"),
@@ -49,7 +55,7 @@ fn operator(run: &mut Evaluation, name: &str, args: &[Val]) -> Result<Val, Stop>
     };
     match (name, args) {
         ("_==_" | "_!=_", [a, b]) => {
-            run.charge(a.weight().min(b.weight()).div_ceil(10))?;
+            run.charge(a.comparison_weight(b).div_ceil(10))?;
             Ok(Val::Bool(a.equals(b) == (name == "_==_")))
         }
         ("_<_" | "_<=_" | "_>_" | "_>=_", [a, b]) => {
@@ -139,13 +145,14 @@ fn arithmetic(run: &mut Evaluation, name: &str, a: &Val, b: &Val) -> Result<Val,
             run.charge((a.len() + b.len()).div_ceil(10) as u64)?;
             Ok(Val::Bytes([&**a, &**b].concat().into()))
         }
-        (Val::List(a), Val::List(b)) if name == "_+_" => {
-            let work = match a.order {
-                super::value::Order::Counts => a.items.len() + b.items.len(),
-                _ => (a.items.len() + b.items.len()) * (b.items.len() + 1),
+        (Val::List(left), Val::List(right)) if name == "_+_" => {
+            let work = match left.order {
+                Order::Counts => (left.items.len() + right.items.len()) as u64,
+                // Sets and keyed lists look into their items to tell them apart.
+                _ => a.weight() + b.weight(),
             };
-            run.charge(1 + work as u64 / 10)?;
-            Ok(Val::List(Arc::new(a.with(b))))
+            run.charge(1 + work / 10)?;
+            Ok(Val::List(Arc::new(left.with(right))))
         }
         _ => {
             run.charge(1)?;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::ast::{Entry, Expr, Item, Kind, Loop, LoopKind};
 use super::declarations::{Overload, function, named_type};
-use super::types::{Bindings, Type};
+use super::types::{Substitution, Type};
 use super::value::Val;
 
 /// What the checker found out.
@@ -24,21 +24,21 @@ pub(super) struct Checked {
 pub(super) fn check(expr: &mut Expr, variables: BTreeMap<String, Type>) -> Checked {
     let mut checker = Checker {
         scopes: vec![variables],
-        bindings: Bindings::default(),
+        substitution: Substitution::default(),
         uses_old: false,
         errors: Vec::new(),
         mixed: Vec::new(),
         formats: 0,
     };
     let result = checker.expr(expr);
-    let result = checker.bindings.settle(&result);
+    let result = checker.substitution.settle(&result);
     let errors = if checker.errors.is_empty() { checker.mixed } else { checker.errors };
     Checked { result, uses_old: checker.uses_old, errors }
 }
 
 struct Checker {
     scopes: Vec<BTreeMap<String, Type>>,
-    bindings: Bindings,
+    substitution: Substitution,
     uses_old: bool,
     errors: Vec<(u64, String)>,
     /// Lists and maps of several types, which are looked for when everything else is right.
@@ -89,7 +89,8 @@ impl Checker {
     }
 
     fn mismatch(&mut self, id: u64, expected: &Type, found: &Type) -> Type {
-        let (expected, found) = (self.bindings.resolve(expected), self.bindings.resolve(found));
+        let (expected, found) =
+            (self.substitution.resolve(expected), self.substitution.resolve(found));
         self.error(id, format!("expected type '{expected}' but found '{found}'"))
     }
 
@@ -106,7 +107,7 @@ impl Checker {
 
     fn select(&mut self, id: u64, operand: &mut Expr, field: &str) -> Type {
         let operand = self.expr(operand);
-        let operand = self.bindings.resolve(&operand);
+        let operand = self.substitution.resolve(&operand);
         let (target, optional) = match operand.unwrapped() {
             Some(inner) => (inner.clone(), true),
             None => (operand, false),
@@ -118,7 +119,7 @@ impl Checker {
                 None => self.error(id, format!("undefined field '{field}'")),
             },
             Type::Param(_) => {
-                self.bindings.fit(&[Type::Dyn], &[target]);
+                self.substitution.fit(&[Type::Dyn], &[target]);
                 Type::Dyn
             }
             Type::Dyn | Type::Error => Type::Dyn,
@@ -138,7 +139,7 @@ impl Checker {
             let found = self.unwrap_optional(item.value.id, found, item.optional);
             joined = Some(self.join(item.value.id, joined, found));
         }
-        Type::list(joined.unwrap_or_else(|| self.bindings.fresh()))
+        Type::list(joined.unwrap_or_else(|| self.substitution.fresh()))
     }
 
     fn map(&mut self, entries: &mut [Entry]) -> Type {
@@ -150,15 +151,15 @@ impl Checker {
             let value = self.unwrap_optional(entry.value.id, value, entry.optional);
             values = Some(self.join(entry.value.id, values, value));
         }
-        let keys = keys.unwrap_or_else(|| self.bindings.fresh());
-        Type::map(keys, values.unwrap_or_else(|| self.bindings.fresh()))
+        let keys = keys.unwrap_or_else(|| self.substitution.fresh());
+        Type::map(keys, values.unwrap_or_else(|| self.substitution.fresh()))
     }
 
     fn unwrap_optional(&mut self, id: u64, found: Type, optional: bool) -> Type {
         if !optional {
             return found;
         }
-        let found = self.bindings.resolve(&found);
+        let found = self.substitution.resolve(&found);
         match found.unwrapped() {
             Some(inner) => inner.clone(),
             None if found == Type::Dyn => found,
@@ -173,11 +174,12 @@ impl Checker {
     /// and told of later.
     fn join(&mut self, id: u64, before: Option<Type>, next: Type) -> Type {
         let Some(before) = before else { return next };
-        if let Some(joined) = self.bindings.join(&before, &next) {
+        if let Some(joined) = self.substitution.join(&before, &next) {
             return joined;
         }
         if self.formats == 0 {
-            let (expected, found) = (self.bindings.settle(&before), self.bindings.settle(&next));
+            let (expected, found) =
+                (self.substitution.settle(&before), self.substitution.settle(&next));
             self.mixed.push((id, format!("expected type '{expected}' but found '{found}'")));
         }
         Type::Dyn
@@ -218,7 +220,7 @@ impl Checker {
     fn logic(&mut self, ids: &[u64], types: &[Type]) -> Type {
         let mut result = Type::Bool;
         for (id, found) in ids.iter().zip(types) {
-            if !self.bindings.fit(std::slice::from_ref(found), &[Type::Bool]) {
+            if !self.substitution.fit(std::slice::from_ref(found), &[Type::Bool]) {
                 result = self.mismatch(*id, &Type::Bool, found);
             }
         }
@@ -235,12 +237,12 @@ impl Checker {
     ) -> Type {
         let mut result: Option<Type> = None;
         for overload in overloads.iter().filter(|overload| overload.member == member) {
-            let mut declared = self.bindings.instantiate(&overload.types);
+            let mut declared = self.substitution.instantiate(&overload.types);
             let returned = declared.pop().unwrap_or(Type::Dyn);
-            if !self.bindings.fit(types, &declared) {
+            if !self.substitution.fit(types, &declared) {
                 continue;
             }
-            let returned = self.bindings.resolve(&returned);
+            let returned = self.substitution.resolve(&returned);
             result = Some(match result {
                 None => returned,
                 Some(Type::Dyn) => Type::Dyn,
@@ -251,7 +253,7 @@ impl Checker {
         if let Some(result) = result {
             return result;
         }
-        let mut shown = types.iter().map(|one| self.bindings.settle(one).to_string());
+        let mut shown = types.iter().map(|one| self.substitution.settle(one).to_string());
         let target = if member { shown.next().map(|one| one + ".") } else { None };
         let shown: Vec<String> = shown.collect();
         let signature = format!("{}({})", target.unwrap_or_default(), shown.join(", "));
@@ -279,7 +281,7 @@ impl Checker {
             return self.optional_map(id, loop_);
         }
         let range = self.expr(&mut loop_.range);
-        let range = self.bindings.resolve(&range);
+        let range = self.substitution.resolve(&range);
         let (first, second) = self.variables(loop_.range.id, &range, loop_.second.is_some());
         let mut scope = BTreeMap::from([(loop_.variable.clone(), first.clone())]);
         if let (Some(name), Some(found)) = (&loop_.second, second) {
@@ -299,9 +301,9 @@ impl Checker {
             LoopKind::List => Type::list(body),
             LoopKind::Map => Type::map(first, body),
             LoopKind::MapEntry => {
-                let place = Type::map(self.bindings.fresh(), self.bindings.fresh());
-                if !self.bindings.fit(std::slice::from_ref(&body), &[place]) {
-                    let shown = self.bindings.settle(&body);
+                let place = Type::map(self.substitution.fresh(), self.substitution.fresh());
+                if !self.substitution.fit(std::slice::from_ref(&body), &[place]) {
+                    let shown = self.substitution.settle(&body);
                     self.error(
                         id,
                         format!(
@@ -322,7 +324,7 @@ impl Checker {
         if let Some(filter) = filter {
             self.conditional(id, filter, &result);
         }
-        self.bindings.resolve(&result)
+        self.substitution.resolve(&result)
     }
 
     /// What `condition ? … : …` demands of its condition.
@@ -339,7 +341,7 @@ impl Checker {
             Type::List(item) => ((**item).clone(), None),
             Type::Map(pair) => (pair.0.clone(), two.then(|| pair.1.clone())),
             Type::Dyn | Type::Error | Type::Param(_) => {
-                self.bindings.fit(&[Type::Dyn], std::slice::from_ref(range));
+                self.substitution.fit(&[Type::Dyn], std::slice::from_ref(range));
                 (Type::Dyn, two.then_some(Type::Dyn))
             }
             other => {
@@ -363,12 +365,12 @@ impl Checker {
         if loop_.kind == LoopKind::OptionalMap {
             return Type::optional(body);
         }
-        let place = Type::optional(self.bindings.fresh());
-        if !self.bindings.fit(std::slice::from_ref(&body), std::slice::from_ref(&place)) {
+        let place = Type::optional(self.substitution.fresh());
+        if !self.substitution.fit(std::slice::from_ref(&body), std::slice::from_ref(&place)) {
             let overloads = function("_?_:_").unwrap_or_default();
             return self.resolve(id, "_?_:_", overloads, false, &[Type::Bool, body, place]);
         }
-        self.bindings.resolve(&body)
+        self.substitution.resolve(&body)
     }
 }
 

@@ -3,8 +3,9 @@
 use serde_json::{Value as Json, json};
 
 use super::Rules;
-use super::binding::Binding;
+use super::binding::{Binding, is_embedded};
 use super::field_path;
+use super::parse;
 use super::rule::Rule;
 use crate::field_error::{FieldError, go_json};
 use crate::schema::parts;
@@ -15,10 +16,28 @@ pub(super) fn compile(
     path: &str,
     known: &[FieldError],
 ) -> (Option<Rules>, Vec<FieldError>) {
-    let mut compiler = Compiler { known, errors: Vec::new() };
-    let place = Place { path, root: true, uncorrelated: None };
-    let rules = compiler.place(schema, place);
-    (rules, compiler.errors)
+    if !has_entries(schema) {
+        return (None, Vec::new());
+    }
+    let compiled = parse::on_parser_stack(|| {
+        let mut compiler = Compiler { known, errors: Vec::new() };
+        let place = Place { path, root: true, uncorrelated: None };
+        let rules = compiler.place(schema, place);
+        (rules, compiler.errors)
+    });
+    compiled.unwrap_or_else(|| {
+        let why = "internal error: the rules cannot be compiled";
+        (None, vec![FieldError::internal(path.to_owned(), why)])
+    })
+}
+
+/// Whether there are rules here or below.
+fn has_entries(schema: &Json) -> bool {
+    let additional = &schema["additionalProperties"];
+    entries(schema).next().is_some()
+        || schema["items"].is_object() && has_entries(&schema["items"])
+        || additional.is_object() && has_entries(additional)
+        || schema["properties"].as_object().is_some_and(|fields| fields.values().any(has_entries))
 }
 
 fn entries(schema: &Json) -> impl Iterator<Item = (usize, &Json)> {
@@ -57,12 +76,12 @@ impl Compiler<'_> {
         let additional = &schema["additionalProperties"];
         if additional.is_object() {
             let path = inside("additionalProperties");
-            let below = Place { path: &path, root: is_resource(additional), ..place };
+            let below = Place { path: &path, root: is_embedded(additional), ..place };
             rules.additional = self.place(additional, below).map(Box::new);
         }
         for (name, field) in schema["properties"].as_object().into_iter().flatten() {
             let path = inside(&format!("properties[{name}]"));
-            let below = Place { path: &path, root: is_resource(field), ..place };
+            let below = Place { path: &path, root: is_embedded(field), ..place };
             if let Some(found) = self.place(field, below) {
                 rules.properties.insert(name.clone(), found);
             }
@@ -72,7 +91,7 @@ impl Compiler<'_> {
         if items.is_object() {
             let below = Place {
                 path: &inside("items"),
-                root: is_resource(items),
+                root: is_embedded(items),
                 uncorrelated: if is_keyed { place.uncorrelated } else { Some(path) },
             };
             rules.items = self.place(items, below).map(Box::new);
@@ -147,10 +166,6 @@ impl Compiler<'_> {
         };
         self.known.iter().any(|error| is_below(&error.field))
     }
-}
-
-fn is_resource(schema: &Json) -> bool {
-    schema["x-kubernetes-embedded-resource"] == true
 }
 
 /// The entry as the real server prints its own type.

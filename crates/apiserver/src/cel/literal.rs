@@ -38,6 +38,15 @@ pub(super) fn end(source: &str, start: usize) -> Option<usize> {
     Some(source.len())
 }
 
+/// Whether this word stands at this byte, and is not a part of a longer one.
+pub(super) fn is_word(source: &str, at: usize, word: &str) -> bool {
+    let is_part = |byte: Option<&u8>| byte.is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
+    let bytes = source.as_bytes();
+    bytes[at..].starts_with(word.as_bytes())
+        && !is_part(at.checked_sub(1).and_then(|before| bytes.get(before)))
+        && !is_part(bytes.get(at + word.len()))
+}
+
 fn quote(text: &str) -> &str {
     &text[..if text.starts_with("'''") || text.starts_with("\"\"\"") { 3 } else { 1 }]
 }

@@ -2,14 +2,15 @@
 //!
 //! The parser has limitations that this file works around:
 //!
-//! - It recurses once for each operator, so it runs on a thread with a large stack. Trees that are
-//!   deeper than [`DEPTH_MAX`] are refused.
+//! - It recurses, so expressions that are nested deeper than [`DEPTH_MAX`] are not given to it, and
+//!   [`on_parser_stack`] makes room for the others.
 //! - It visits the operand of `!!` and `--` twice, and negates it. [`Source`] replaces such pairs
 //!   by blanks.
 //! - It does not understand all string literals. [`Source`] replaces those by placeholders.
 //! - It returns the positions of nodes only with an error. [`places`] appends an invalid character
 //!   to the source, and reads the positions from the error.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use kube_cel::cel::common::ast::{
@@ -19,64 +20,61 @@ use kube_cel::cel::common::ast::{
 use kube_cel::cel::parser::Parser;
 
 use super::ast::{Entry, Expr, Item, Kind, Loop, LoopKind};
+use super::depth::nesting;
 use super::issue::{Issue, Place};
+use super::keywords::is_reserved;
 use super::literal as texts;
 use super::value::Val;
 
-/// How deep a tree may be, as in cel-go.
+/// How deep an expression may be nested, as in cel-go.
 const DEPTH_MAX: u16 = 250;
 /// The longest expression. cel-go takes ten times as much.
 const LENGTH_MAX: usize = 10_000;
-/// The stack of the parser thread. It is large because the parser recurses once for each operator
-/// of an expression. It is address space: only the pages that are used take memory.
-const STACK: usize = 512 << 20;
+/// The stack of the thread that compiles. [`DEPTH_MAX`] brackets take 40 MiB without optimisations;
+/// this is three times as much. It is address space: only the pages that are used take memory.
+const STACK: usize = 128 << 20;
 
-/// Names that the language keeps for itself.
-const RESERVED: [&str; 17] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
+/// Runs the compiler of a definition's rules where [`parse`] and [`places`] have the stack that they
+/// need. `None`: there is no such stack.
+///
+/// Nesting is bounded before anything is parsed, so a stack of a fixed size suffices. 250 levels of
+/// the parser need more than a tokio worker has, so a thread of our own has to provide it. One
+/// thread compiles all rules of a definition, instead of one thread for each expression.
+pub(super) fn on_parser_stack<T: Send>(run: impl FnOnce() -> T + Send) -> Option<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run);
+        thread.ok()?.join().ok()
+    })
+}
 
-/// Parses an expression.
+/// Parses an expression. The caller runs [`on_parser_stack`].
 pub(super) fn parse(source: &str) -> Result<Expr, Vec<Issue>> {
+    let refused = |text: String| Err(vec![Issue { place: Place::UNKNOWN, text }]);
     let length = source.chars().count();
     if length > LENGTH_MAX {
-        let text =
-            format!("expression code point size exceeds limit: size: {length}, limit {LENGTH_MAX}");
-        return Err(vec![Issue { place: Place::UNKNOWN, text }]);
+        return refused(format!(
+            "expression code point size exceeds limit: size: {length}, limit {LENGTH_MAX}"
+        ));
     }
     let prepared = Source::new(source);
-    let parsed = deeply(|| {
-        let parsed = parser().parse(&prepared.text).map_err(|errors| {
+    if nesting(&prepared.text) > usize::from(DEPTH_MAX) {
+        return refused(format!("expression recursion limit exceeded: {DEPTH_MAX}"));
+    }
+    // The parser panics on some expressions that are wrong.
+    let parsed = catch_unwind(AssertUnwindSafe(|| parser().parse(&prepared.text)));
+    let parsed = match parsed {
+        Ok(Ok(parsed)) => parsed,
+        Ok(Err(errors)) => {
             let errors = errors.errors.into_iter().map(|error| {
                 let place = Place::new(error.pos.0, error.pos.1);
                 Issue { text: reworded(error.msg, place.before(source)), place }
             });
-            told(errors.collect())
-        })?;
-        let mut reader = Reader { places: None, source, taken: &prepared.taken };
-        let read = reader.read(&parsed, 0);
-        read.map_err(|issue| vec![issue])
-    });
-    parsed.unwrap_or_else(|| {
-        let text = "the expression cannot be parsed".to_owned();
-        Err(vec![Issue { place: Place::UNKNOWN, text }])
-    })
+            return Err(syntax_errors_or_all(errors.collect()));
+        }
+        Err(_) => return refused("the expression cannot be parsed".to_owned()),
+    };
+    let mut reader = Reader { places: None, source, taken: &prepared.taken };
+    reader.read(&parsed).map_err(|issue| vec![issue])
 }
 
 /// Where the nodes of an expression stand that has been parsed.
@@ -84,14 +82,12 @@ pub(super) struct Places {
     info: Option<Arc<SourceInfo>>,
 }
 
-/// Finds the places of an expression that [`parse`] accepted.
+/// Finds the places of an expression that [`parse`] accepted. The caller runs [`on_parser_stack`].
 pub(super) fn places(source: &str) -> Places {
     let broken = format!("{}\n\u{7}", Source::new(source).text);
-    let info = deeply(|| {
-        let errors = parser().parse(&broken).err()?;
-        errors.errors.into_iter().find_map(|error| error.source_info)
-    });
-    Places { info: info.flatten() }
+    let errors = parser().parse(&broken).err();
+    let mut errors = errors.into_iter().flat_map(|errors| errors.errors);
+    Places { info: errors.find_map(|error| error.source_info) }
 }
 
 impl Places {
@@ -106,16 +102,9 @@ fn parser() -> Parser {
     Parser::new().enable_optional_syntax(true).max_recursion_depth(DEPTH_MAX)
 }
 
-/// Runs on a large stack; none if that panics.
-fn deeply<T: Send>(run: impl FnOnce() -> T + Send) -> Option<T> {
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run);
-        thread.ok()?.join().ok()
-    })
-}
-
-/// After errors in the syntax, the parser's own complaints about the tree say nothing.
-fn told(errors: Vec<Issue>) -> Vec<Issue> {
+/// Only the syntax errors, if there are any: what else the parser says about a tree that it could
+/// not build is noise.
+fn syntax_errors_or_all(errors: Vec<Issue>) -> Vec<Issue> {
     let is_syntax = |issue: &Issue| issue.text.starts_with("Syntax error");
     if errors.iter().any(is_syntax) {
         errors.into_iter().filter(is_syntax).collect()
@@ -185,7 +174,7 @@ impl Source {
                     blank(&mut bytes, &run[1..]);
                     run.truncate(1);
                 }
-            } else if source[at..].starts_with("in") && is_word(source, at, 2) {
+            } else if texts::is_word(source, at, "in") {
                 follows_operand = false;
                 at += 1;
             } else if !byte.is_ascii_whitespace() {
@@ -208,14 +197,6 @@ fn blank(bytes: &mut [u8], places: &[usize]) {
     }
 }
 
-/// Whether the text of this length is a word of its own.
-fn is_word(source: &str, at: usize, length: usize) -> bool {
-    let is_part = |byte: Option<&u8>| byte.is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
-    let bytes = source.as_bytes();
-    !is_part(at.checked_sub(1).and_then(|before| bytes.get(before)))
-        && !is_part(bytes.get(at + length))
-}
-
 /// Turns the parser's tree into ours.
 struct Reader<'a> {
     places: Option<Places>,
@@ -224,12 +205,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn read(&mut self, parsed: &IdedExpr, depth: u16) -> Result<Expr, Issue> {
-        if depth > DEPTH_MAX {
-            let text = format!("expression recursion limit exceeded: {DEPTH_MAX}");
-            return Err(Issue { place: Place::UNKNOWN, text });
-        }
-        let depth = depth + 1;
+    fn read(&mut self, parsed: &IdedExpr) -> Result<Expr, Issue> {
         let kind = match &parsed.expr {
             Parsed::Literal(value) => Kind::Literal(self.literal(value)),
             Parsed::Ident(name) => {
@@ -237,22 +213,22 @@ impl Reader<'_> {
                 Kind::Ident(name.clone())
             }
             Parsed::Select(select) => Kind::Select {
-                operand: Box::new(self.read(&select.operand, depth)?),
+                operand: Box::new(self.read(&select.operand)?),
                 field: select.field.clone(),
                 test: select.test,
             },
-            Parsed::Call(call) => self.call(parsed.id, call, depth)?,
+            Parsed::Call(call) => self.call(parsed.id, call)?,
             Parsed::List(list) => {
                 let mut items = Vec::with_capacity(list.elements.len());
                 for (index, element) in list.elements.iter().enumerate() {
                     let optional = list.optional_indices.contains(&index);
-                    items.push(Item { value: self.read(element, depth)?, optional });
+                    items.push(Item { value: self.read(element)?, optional });
                 }
                 Kind::List(items)
             }
-            Parsed::Map(map) => Kind::Map(self.entries(map, depth)?),
+            Parsed::Map(map) => Kind::Map(self.entries(map)?),
             Parsed::Struct(message) => Kind::Message(message.type_name.clone()),
-            Parsed::Comprehension(loop_) => Kind::Loop(Box::new(self.comprehension(loop_, depth)?)),
+            Parsed::Comprehension(loop_) => Kind::Loop(Box::new(self.comprehension(loop_)?)),
             Parsed::Unspecified => {
                 return Err(self.issue(parsed.id, "the expression cannot be parsed"));
             }
@@ -260,40 +236,40 @@ impl Reader<'_> {
         Ok(Expr { id: parsed.id, kind })
     }
 
-    fn entries(&mut self, map: &ast::MapExpr, depth: u16) -> Result<Vec<Entry>, Issue> {
+    fn entries(&mut self, map: &ast::MapExpr) -> Result<Vec<Entry>, Issue> {
         let mut entries = Vec::with_capacity(map.entries.len());
         for entry in &map.entries {
             let EntryExpr::MapEntry(entry) = &entry.expr else { continue };
             entries.push(Entry {
-                key: self.read(&entry.key, depth)?,
-                value: self.read(&entry.value, depth)?,
+                key: self.read(&entry.key)?,
+                value: self.read(&entry.value)?,
                 optional: entry.optional,
             });
         }
         Ok(entries)
     }
 
-    fn call(&mut self, id: u64, call: &CallExpr, depth: u16) -> Result<Kind, Issue> {
+    fn call(&mut self, id: u64, call: &CallExpr) -> Result<Kind, Issue> {
         let function = call.func_name.as_str();
         if let (ast::operators::OPT_SELECT, [operand, field]) = (function, call.args.as_slice())
             && let Parsed::Literal(LiteralValue::String(field)) = &field.expr
         {
-            let operand = Box::new(self.read(operand, depth)?);
+            let operand = Box::new(self.read(operand)?);
             return Ok(Kind::OptionalSelect { operand, field: field.inner().to_owned() });
         }
         if let Some(target) = &call.target
             && let Some(kind) = LoopKind::of_macro(function, call.args.len())
         {
-            return Ok(Kind::Loop(Box::new(self.macro_call(kind, target, &call.args, depth)?)));
+            return Ok(Kind::Loop(Box::new(self.macro_call(kind, target, &call.args)?)));
         }
         if call.target.is_none() {
             self.check_name(id, function)?;
         }
         let target = match &call.target {
-            Some(target) => Some(Box::new(self.read(target, depth)?)),
+            Some(target) => Some(Box::new(self.read(target)?)),
             None => None,
         };
-        let args = call.args.iter().map(|arg| self.read(arg, depth)).collect::<Result<_, _>>()?;
+        let args = call.args.iter().map(|arg| self.read(arg)).collect::<Result<_, _>>()?;
         Ok(Kind::Call { function: function.to_owned(), target, args })
     }
 
@@ -303,7 +279,6 @@ impl Reader<'_> {
         kind: LoopKind,
         target: &IdedExpr,
         args: &[IdedExpr],
-        depth: u16,
     ) -> Result<Loop, Issue> {
         let first = self.variable(kind, &args[0])?;
         let (second, rest) = if kind.has_one_variable() {
@@ -316,16 +291,16 @@ impl Reader<'_> {
             (Some(second), &args[2..])
         };
         let (filter, body) = match rest {
-            [filter, body] => (Some(self.read(filter, depth)?), body),
+            [filter, body] => (Some(self.read(filter)?), body),
             rest => (None, &rest[0]),
         };
         Ok(Loop {
             kind,
-            range: self.read(target, depth)?,
+            range: self.read(target)?,
             variable: first,
             second,
             filter,
-            body: self.read(body, depth)?,
+            body: self.read(body)?,
         })
     }
 
@@ -345,7 +320,7 @@ impl Reader<'_> {
     }
 
     /// Which macro the parser has expanded to a comprehension.
-    fn comprehension(&mut self, loop_: &ComprehensionExpr, depth: u16) -> Result<Loop, Issue> {
+    fn comprehension(&mut self, loop_: &ComprehensionExpr) -> Result<Loop, Issue> {
         let (kind, filter, body) = match (&loop_.accu_init.expr, &loop_.loop_step.expr) {
             (Parsed::List(_), Parsed::Call(step)) => match step.args.as_slice() {
                 [filter, added, _] => (LoopKind::List, Some(filter), appended(added)),
@@ -365,14 +340,14 @@ impl Reader<'_> {
         };
         Ok(Loop {
             kind,
-            range: self.read(&loop_.iter_range, depth)?,
+            range: self.read(&loop_.iter_range)?,
             variable: loop_.iter_var.clone(),
             second: None,
             filter: match filter {
-                Some(filter) => Some(self.read(filter, depth)?),
+                Some(filter) => Some(self.read(filter)?),
                 None => None,
             },
-            body: self.read(body, depth)?,
+            body: self.read(body)?,
         })
     }
 
@@ -398,7 +373,7 @@ impl Reader<'_> {
     }
 
     fn check_name(&mut self, id: u64, name: &str) -> Result<(), Issue> {
-        if RESERVED.contains(&name) {
+        if is_reserved(name) {
             return Err(self.issue(id, &format!("reserved identifier: {name}")));
         }
         Ok(())

@@ -59,6 +59,8 @@ fn the_language_means_what_cel_go_means() {
         "'a1b2'.findAll('[0-9]') == ['1', '2'] && 'a1'.find('[0-9]') == '1' && 'abc'.matches('^a.c$')",
         "'a,b'.split(',') == ['a', 'b'] && ['a', 'b'].join('-') == 'a-b' && 'Ab'.lowerAscii() == 'ab'",
         "'%s is %d'.format(['a', 1]) == 'a is 1' && 'tacocat'.substring(4) == 'cat'",
+        "'%s'.format([[1, 'a', 2u, 1.5, true, null, b'b']]) == '[1, \"a\", 2, 1.500000, true, null, b\"b\"]'",
+        "'%s %%'.format([[duration('1h'), duration('90s')]]) == '[duration(\"3600s\"), duration(\"90s\")] %'",
         "quantity('1Gi').isGreaterThan(quantity('500Mi')) && isQuantity('5') && !isQuantity('x')",
         "quantity('1').add(quantity('1')).compareTo(quantity('2')) == 0 && sign(quantity('-1')) == -1",
         "ip('10.0.0.1').family() == 4 && isIP('::1') && ip.isCanonical('127.0.0.1')",
@@ -171,19 +173,115 @@ fn rules_that_do_not_compile_refuse_the_definition() {
 }
 
 #[test]
+fn maps_are_formatted_in_the_order_of_their_keys() {
+    // Twenty keys in the order of a hash map would come out sorted once in 20! times.
+    let keys: Vec<String> = (0..20).map(|key| format!("k{key:02}")).collect();
+    let entries: Vec<String> = keys.iter().rev().map(|key| format!("'{key}': [1]")).collect();
+    let shown: Vec<String> = keys.iter().map(|key| format!("\"{key}\":[1]")).collect();
+    let (map, shown) = (format!("{{{}}}", entries.join(", ")), format!("{{{}}}", shown.join(", ")));
+    for rule in [
+        format!("'%s'.format([{map}]) == '{shown}'"),
+        format!("'%d %s'.format([1, [{map}]]) == '1 [{shown}]'"),
+        "'%s'.format([{10: 'a', 9: 'b'}]) == '{10:\"a\", 9:\"b\"}'".to_owned(),
+        "'%s'.format([self.labels]) == '{\"a\":\"1\", \"b\":\"2\"}'".to_owned(),
+    ] {
+        let labels = json!({"type": "object", "additionalProperties": {"type": "string"}});
+        let spec = json!({"labels": {"b": "2", "a": "1"}});
+        assert_eq!(spec_errors(&json!({"labels": labels}), &rule, &spec), [""; 0]);
+    }
+    let why = complaint("'%d'.format([{'a': 1}]) == ''");
+    assert!(why.contains("%d requires int or uint"), "{why}");
+}
+
+#[test]
+fn long_lists_are_checked_in_linear_time() {
+    const COUNT: usize = 20_000;
+    // Each with each would be hundreds of millions of comparisons: the test would not end.
+    let rules = json!([{"rule": "self.v >= oldSelf.v"}, {"rule": "self.v > 0", "message": "no"}]);
+    let item = json!({"type": "object", "required": ["k"], "x-kubernetes-validations": rules,
+        "properties": {"k": {"type": "integer"}, "v": {"type": "integer"}}});
+    let keyed = json!({"type": "array", "items": item, "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["k"]});
+    let plain = json!({"type": "array", "items": {"type": "integer",
+        "x-kubernetes-validations": [{"rule": "self > 0", "message": "no"}]}});
+    let schema = json!({"type": "object", "properties": {"keyed": keyed, "plain": plain}});
+    let schema = Schema::parse(&schema).expect("a valid schema");
+    let items = |keys: &mut dyn Iterator<Item = usize>| -> Value {
+        keys.map(|key| json!({"k": key, "v": 0})).collect()
+    };
+    let zeros = json!(vec![0; COUNT]);
+    let old = json!({"keyed": items(&mut (0..COUNT)), "plain": zeros});
+    let new = json!({"keyed": items(&mut (0..COUNT).rev()), "plain": zeros});
+    assert!(schema.validate_update(&new, &old).is_empty());
+    let mut errors = Vec::new();
+    let warnings = schema.check_rules(&new, Some(&old), &mut errors);
+    assert!(errors.is_empty(), "{}", errors[0]);
+    // What is wrong was so before: both lists are unchanged.
+    assert_eq!(warnings.len(), 2 * COUNT);
+    assert_eq!(warnings[0], "keyed[0]: Invalid value: no");
+    assert_eq!(warnings[COUNT], "plain[0]: Invalid value: 0: no");
+}
+
+#[test]
+fn comparing_sets_is_charged_by_all_that_is_read() {
+    let text = json!({"type": "string"});
+    let list = |kind: &str| json!({"type": "array", "items": text, "x-kubernetes-list-type": kind});
+    let long = vec!["x".repeat(100_000)];
+    let spec = json!({"long": long, "short": ["y"]});
+    let rule = "lists.range(200).all(x, self.long != self.short)";
+    let errors =
+        |kind: &str| spec_errors(&json!({"long": list(kind), "short": list(kind)}), rule, &spec);
+    assert_eq!(errors("atomic"), [""; 0]);
+    let [error] = errors("set").try_into().expect("one error");
+    assert!(error.contains("actual cost limit exceeded"), "{error}");
+}
+
+#[test]
 fn the_depth_of_an_expression_is_bounded() {
     let deep = [
         format!("{}true{}", "(".repeat(2000), ")".repeat(2000)),
-        format!("{}true", "!".repeat(5000)),
+        "(".repeat(9000),
         format!("1{} == 1", " + 1".repeat(2000)),
-        format!("{}true{}", "!!(".repeat(60), ")".repeat(60)),
+        format!("1{}", " in 1".repeat(1900)),
         format!("{}1{} == [1]", "[".repeat(500), "]".repeat(500)),
+        format!("{}1{} == {{}}", "{1:".repeat(500), "}".repeat(500)),
         format!("self{}", ".a".repeat(4000)),
-        "a".repeat(20_000),
+        format!("self{}", ".?a".repeat(3000)),
+        format!("self{}", "[0]".repeat(3000)),
+        format!("{}true", "true ? true : ".repeat(700)),
+        format!("{}true{}", "[1].all(x, ".repeat(400), ")".repeat(400)),
+        // Each part is allowed, but not one inside of the other.
+        format!("{}1{}", "(1 + 1 + 1 + 1 + ".repeat(60), ")".repeat(60)),
+        format!("{}true{}", "!(".repeat(200), ")".repeat(200)),
+        format!("{}1{} == 1", "-(".repeat(200), ")".repeat(200)),
     ];
     for rule in deep {
-        spec_errors(&json!({}), &rule, &json!({}));
+        let why = complaint(&rule);
+        assert!(
+            why.contains("ERROR: <input>:-1:0: expression recursion limit exceeded: 250"),
+            "{why}"
+        );
     }
-    let long = format!("1{} == 201", " + 1".repeat(200));
-    assert_eq!(spec_errors(&json!({}), &long, &json!({})), [""; 0]);
+    let why = complaint(&"a".repeat(20_000));
+    assert!(why.contains("expression code point size exceeds limit: size: 20000"), "{why}");
+}
+
+#[test]
+fn expressions_that_are_just_allowed_are_compiled_and_evaluated() {
+    let terms = vec!["true"; 1200].join(" && ");
+    for rule in [
+        format!("{}true{}", "(".repeat(248), ")".repeat(248)),
+        format!("{}true", "!".repeat(5000)),
+        format!("1{} == 248", " + 1".repeat(247)),
+        format!("{}true{}", "!(".repeat(124), ")".repeat(124)),
+        format!("{}1{} == 1", "-(".repeat(122), ")".repeat(122)),
+        format!("size({}1{}) == 1", "[".repeat(120), "]".repeat(120)),
+        format!("{}true", "true ? true : ".repeat(240)),
+        format!("{}true{}", "[1].all(x, ".repeat(80), ")".repeat(80)),
+        format!("{}true{}", "(true && true || ".repeat(60), ")".repeat(60)),
+        terms,
+    ] {
+        let errors = spec_errors(&json!({}), &rule, &json!({}));
+        assert!(errors.is_empty(), "{:.40}: {}", rule, errors[0].rsplit(": ").next().unwrap_or(""));
+    }
 }

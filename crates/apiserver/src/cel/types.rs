@@ -197,12 +197,12 @@ impl fmt::Display for Type {
 
 /// What the type parameters stand for, as far as that is known.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Bindings {
+pub(super) struct Substitution {
     bound: BTreeMap<Arc<str>, Type>,
     made: usize,
 }
 
-impl Bindings {
+impl Substitution {
     /// A parameter that nothing else uses.
     pub(super) fn fresh(&mut self) -> Type {
         self.made += 1;
@@ -349,12 +349,12 @@ mod tests {
 
     #[test]
     fn a_parameter_stands_for_one_type() {
-        let mut bindings = Bindings::default();
-        let place = bindings.instantiate(&[Type::parse("A"), Type::parse("list(A)")]);
-        assert!(bindings.fit(&[Type::Int, Type::list(Type::Int)], &place));
-        assert_eq!(bindings.settle(&place[1]).to_string(), "list(int)");
-        let place = bindings.instantiate(&[Type::parse("A"), Type::parse("list(A)")]);
-        assert!(!bindings.fit(&[Type::Int, Type::list(Type::String)], &place));
-        assert!(bindings.fit(&[Type::Int, Type::list(Type::Dyn)], &place));
+        let mut substitution = Substitution::default();
+        let place = substitution.instantiate(&[Type::parse("A"), Type::parse("list(A)")]);
+        assert!(substitution.fit(&[Type::Int, Type::list(Type::Int)], &place));
+        assert_eq!(substitution.settle(&place[1]).to_string(), "list(int)");
+        let place = substitution.instantiate(&[Type::parse("A"), Type::parse("list(A)")]);
+        assert!(!substitution.fit(&[Type::Int, Type::list(Type::String)], &place));
+        assert!(substitution.fit(&[Type::Int, Type::list(Type::Dyn)], &place));
     }
 }

@@ -6,11 +6,14 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use kube_cel::cel;
 use kube_cel::cel::objects::OptionalValue;
 use serde_json::Value as Json;
+
+use super::identity::{self, Identity};
 
 /// A value.
 #[derive(Clone, Debug)]
@@ -93,10 +96,6 @@ impl Key {
     }
 }
 
-/// Where counting the weight of a value ends: beyond what an expression may cost, as a tenth of the
-/// weight is charged.
-const WEIGHT_MAX: u64 = 20_000_000;
-
 impl Val {
     pub(super) fn text(text: &str) -> Self {
         Self::String(text.into())
@@ -118,40 +117,6 @@ impl Val {
             _ => 1,
         };
         size as u64
-    }
-
-    /// The same with everything inside, as a measure of what looking at it costs: at most
-    /// [`WEIGHT_MAX`]. Values share their parts, so a small one may weigh more than can be counted.
-    pub(super) fn weight(&self) -> u64 {
-        let mut left = WEIGHT_MAX;
-        self.weigh(&mut left);
-        WEIGHT_MAX - left
-    }
-
-    /// Takes the weight from what is `left`, and stops when nothing is.
-    fn weigh(&self, left: &mut u64) {
-        if *left == 0 {
-            return;
-        }
-        let own = match self {
-            Self::List(_) | Self::Map(_) | Self::Optional(Some(_)) => 1,
-            Self::Object(object) => {
-                let names: usize = object.fields.keys().map(String::len).sum();
-                (names + object.hidden.len() + 1) as u64
-            }
-            other => other.size() + 1,
-        };
-        *left = left.saturating_sub(own);
-        match self {
-            Self::List(list) => list.items.iter().for_each(|item| item.weigh(left)),
-            Self::Map(map) => map.iter().for_each(|(key, value)| {
-                key.value().weigh(left);
-                value.weigh(left);
-            }),
-            Self::Object(object) => object.fields.iter().for_each(|(_, value)| value.weigh(left)),
-            Self::Optional(Some(value)) => value.weigh(left),
-            _ => {}
-        }
     }
 
     /// Whether `optional.ofNonZeroValue` takes this for nothing.
@@ -319,40 +284,44 @@ impl List {
         if self.items.len() != other.items.len() {
             return false;
         }
-        match &self.order {
-            Order::Counts => self.items.iter().zip(&other.items).all(|(a, b)| a.equals(b)),
-            Order::Ignored => other.items.iter().all(|b| self.items.iter().any(|a| a.equals(b))),
-            Order::Keyed(keys) => other.items.iter().all(|b| {
-                let held = self.items.iter().find(|a| same_keys(keys, a, b));
-                held.is_some_and(|a| a.equals(b))
-            }),
+        if self.order == Order::Counts {
+            return self.items.iter().zip(&other.items).all(|(a, b)| a.equals(b));
         }
+        let places = identity::places(self);
+        other.items.iter().all(|item| {
+            let identity = Identity::of_item(item, &self.order);
+            let held = identity.and_then(|identity| places.get(&identity));
+            match self.order {
+                // The identity of an item of a set is all of it.
+                Order::Ignored => held.is_some(),
+                _ => held.is_some_and(|place| self.items[*place].equals(item)),
+            }
+        })
     }
 
     /// Both lists in one, as server-side apply would merge them.
     pub(super) fn with(&self, other: &Self) -> Self {
         let mut items = self.items.clone();
-        for item in &other.items {
-            let held = match &self.order {
-                Order::Counts => None,
-                Order::Ignored => items.iter().position(|one| one.equals(item)),
-                Order::Keyed(keys) => items.iter().position(|one| same_keys(keys, one, item)),
-            };
-            match held {
-                Some(place) => items[place] = item.clone(),
-                None => items.push(item.clone()),
+        if self.order == Order::Counts {
+            items.extend_from_slice(&other.items);
+        } else {
+            let mut places = identity::places(self);
+            for item in &other.items {
+                let Some(identity) = Identity::of_item(item, &self.order) else {
+                    items.push(item.clone());
+                    continue;
+                };
+                match places.entry(identity) {
+                    Entry::Occupied(held) => items[*held.get()] = item.clone(),
+                    Entry::Vacant(free) => {
+                        free.insert(items.len());
+                        items.push(item.clone());
+                    }
+                }
             }
         }
         Self { items, order: self.order.clone() }
     }
-}
-
-fn same_keys(keys: &[String], a: &Val, b: &Val) -> bool {
-    let (Val::Object(a), Val::Object(b)) = (a, b) else { return a.equals(b) };
-    keys.iter().all(|key| match (a.fields.get(key), b.fields.get(key)) {
-        (Some(a), Some(b)) => a.equals(b),
-        (a, b) => a.is_none() == b.is_none(),
-    })
 }
 
 impl Object {
@@ -407,5 +376,37 @@ mod tests {
         };
         assert!(list(Order::Ignored, &[1, 2]).equals(&list(Order::Ignored, &[2, 1])));
         assert!(!list(Order::Counts, &[1, 2]).equals(&list(Order::Counts, &[2, 1])));
+        assert!(!list(Order::Ignored, &[1, 2]).equals(&list(Order::Ignored, &[2, 3])));
+    }
+
+    #[test]
+    fn items_with_the_same_keys_are_one_item() {
+        let item = |name: &str, size: Option<i64>| {
+            let name = Some(("name".to_owned(), Val::text(name)));
+            let size = size.map(|size| ("size".to_owned(), Val::Int(size)));
+            let fields = name.into_iter().chain(size).collect();
+            Val::Object(Arc::new(Object { fields, hidden: BTreeMap::new() }))
+        };
+        let keys: Arc<[String]> = ["name".to_owned(), "zone".to_owned()].into();
+        let list = |items: Vec<Val>| List { items, order: Order::Keyed(keys.clone()) };
+        let both = list(vec![item("a", Some(1)), item("b", None)]);
+        assert!(both.equals(&list(vec![item("b", None), item("a", Some(1))])));
+        assert!(!both.equals(&list(vec![item("b", None), item("a", Some(2))])));
+        assert!(!both.equals(&list(vec![item("b", None), item("c", Some(1))])));
+        let merged = both.with(&list(vec![item("c", None), item("a", Some(2))]));
+        assert!(merged.equals(&list(vec![item("a", Some(2)), item("b", None), item("c", None)])));
+        assert_eq!(merged.items.len(), 3);
+    }
+
+    #[test]
+    fn large_sets_are_compared_and_merged_in_linear_time() {
+        // Each with each would be ten thousand million comparisons: the test would not end.
+        let set = |items: &mut dyn Iterator<Item = i64>| {
+            let items = items.map(Val::Int).collect();
+            List { items, order: Order::Ignored }
+        };
+        let (up, down) = (set(&mut (0..100_000)), set(&mut (0..100_000).rev()));
+        assert!(up.equals(&down));
+        assert_eq!(up.with(&down).items.len(), 100_000);
     }
 }

@@ -1,4 +1,5 @@
-//! Every namespace has a service account called `default`, where roles decide.
+//! Every namespace has a service account called `default`, if the server creates them. On a real
+//! cluster kube-controller-manager does.
 
 use serde_json::{Map, json};
 

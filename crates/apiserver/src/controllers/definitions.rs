@@ -68,7 +68,7 @@ impl State {
         self.store.begin_kind(id);
         let Some(kind) = self.registry.by_id(id).filter(|_| known) else { return };
         self.store.reindex(kind, |object| {
-            if let Some(schema) = &kind.storage().schema {
+            if let Some(schema) = kind.storage().schema() {
                 let mut value = Value::Object(std::mem::take(object));
                 schema.default(&mut value);
                 if let Value::Object(defaulted) = value {

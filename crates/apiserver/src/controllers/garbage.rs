@@ -8,7 +8,7 @@
 
 use serde_json::{Map, Value};
 
-use super::owners::{Place, references};
+use super::owners::{ObjectId, references};
 use crate::fields::{finalizers, is_terminating, metadata_mut, set_finalizers, text};
 use crate::kinds::Registered;
 use crate::object::Key;
@@ -42,7 +42,7 @@ impl State {
                 self.collect(&dependent);
             }
             for owner in &removed.owners {
-                if let Some(place) = self.owners.place(owner).cloned() {
+                if let Some(place) = self.owners.find(owner).cloned() {
                     self.advance_deletion(&place);
                 }
             }
@@ -54,7 +54,7 @@ impl State {
     }
 
     /// Deletes an object that nobody owns any more, and drops references to owners that are gone.
-    fn collect(&mut self, place: &Place) {
+    fn collect(&mut self, place: &ObjectId) {
         let Some((kind, object)) = self.at(place) else { return };
         let deleting = is_terminating(&object);
         if references(&object).next().is_none()
@@ -76,7 +76,7 @@ impl State {
             let dependents = self.owners.dependents(text(&object, "uid"));
             let has_dependents = !dependents.is_empty();
             // Two that wait for each other would wait for ever.
-            let waits = |place: &Place| {
+            let waits = |place: &ObjectId| {
                 self.at(place).is_some_and(|(_, dependent)| {
                     is_terminating(&dependent) && finalizers(&dependent).contains(&FOREGROUND)
                 })
@@ -98,7 +98,7 @@ impl State {
     }
 
     /// Goes on with the deletion of an object that waits for its dependents.
-    fn advance_deletion(&mut self, place: &Place) {
+    fn advance_deletion(&mut self, place: &ObjectId) {
         let Some((kind, object)) = self.at(place) else { return };
         if !is_terminating(&object) {
             return;
@@ -125,7 +125,7 @@ impl State {
     }
 
     /// Dependents that keep their owner from going.
-    fn blocking(&self, uid: &str) -> Vec<Place> {
+    fn blocking(&self, uid: &str) -> Vec<ObjectId> {
         let mut dependents = self.owners.dependents(uid);
         dependents.retain(|place| {
             self.at(place)
@@ -178,7 +178,10 @@ impl State {
         }
     }
 
-    fn at(&self, (kind, key): &Place) -> Option<(std::sync::Arc<Registered>, Map<String, Value>)> {
+    fn at(
+        &self,
+        (kind, key): &ObjectId,
+    ) -> Option<(std::sync::Arc<Registered>, Map<String, Value>)> {
         let object = self.store.get(*kind, key)?.value();
         Some((self.registry.by_id(*kind)?.clone(), object))
     }

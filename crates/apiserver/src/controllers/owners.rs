@@ -10,16 +10,16 @@ use crate::fields::text;
 use crate::kinds::KindId;
 use crate::object::Key;
 
-/// Where an object is stored.
-pub(crate) type Place = (KindId, Key);
+/// An object, by where it is stored.
+pub(crate) type ObjectId = (KindId, Key);
 
 /// Objects by uid, and dependents by the uid of their owner. No iteration order of a hash map
 /// shows.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Owners {
-    places: HashMap<String, Place, RandomState>,
-    dependents: HashMap<String, BTreeSet<Place>, RandomState>,
-    by_dependent: HashMap<Place, Vec<String>, RandomState>,
+    by_uid: HashMap<String, ObjectId, RandomState>,
+    dependents: HashMap<String, BTreeSet<ObjectId>, RandomState>,
+    by_dependent: HashMap<ObjectId, Vec<String>, RandomState>,
 }
 
 impl Owners {
@@ -27,8 +27,8 @@ impl Owners {
     pub(crate) fn note(&mut self, kind: KindId, key: &Key, object: &Map<String, Value>) {
         let place = (kind, key.clone());
         let uid = text(object, "uid");
-        if !self.places.contains_key(uid) {
-            self.places.insert(uid.to_owned(), place.clone());
+        if !self.by_uid.contains_key(uid) {
+            self.by_uid.insert(uid.to_owned(), place.clone());
         }
         let owners: Vec<String> = references(object)
             .filter_map(|owner| owner["uid"].as_str())
@@ -46,19 +46,19 @@ impl Owners {
 
     /// An object is gone; gives the uids of its owners.
     pub(crate) fn forget(&mut self, kind: KindId, key: &Key, uid: &str) -> Vec<String> {
-        self.places.remove(uid);
+        self.by_uid.remove(uid);
         self.disown(&(kind, key.clone()))
     }
 
-    pub(crate) fn place(&self, uid: &str) -> Option<&Place> {
-        self.places.get(uid)
+    pub(crate) fn find(&self, uid: &str) -> Option<&ObjectId> {
+        self.by_uid.get(uid)
     }
 
-    pub(crate) fn dependents(&self, uid: &str) -> Vec<Place> {
+    pub(crate) fn dependents(&self, uid: &str) -> Vec<ObjectId> {
         self.dependents.get(uid).into_iter().flatten().cloned().collect()
     }
 
-    fn disown(&mut self, place: &Place) -> Vec<String> {
+    fn disown(&mut self, place: &ObjectId) -> Vec<String> {
         let owners = self.by_dependent.remove(place).unwrap_or_default();
         for owner in &owners {
             if let Some(dependents) = self.dependents.get_mut(owner) {

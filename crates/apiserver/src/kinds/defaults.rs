@@ -25,6 +25,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value, json};
 
+pub(super) use self::quantity::Quantity;
 use super::{Kind, Origin};
 use crate::schema::Schema;
 

@@ -239,7 +239,7 @@ mod tests {
                 label_selector: None,
             }),
             subresources: Vec::new(),
-            schema: None,
+            declared_schema: None,
             selectable: vec!["spec.size".to_owned()],
             columns: None,
             renames: &[],

@@ -19,7 +19,7 @@ mod walk;
 
 use serde_json::Value;
 
-pub(crate) use self::merging::BuiltInPlace;
+pub(crate) use self::merging::BuiltInMergeSchema;
 pub(crate) use self::patching::PatchPlace;
 use self::table::TABLE;
 use self::walk::Walk;
@@ -43,7 +43,19 @@ pub(crate) fn decode_builtin(
     if !kind.is_builtin() {
         return Ok(Vec::new());
     }
-    match TABLE.kind(&kind.api_version(version), &kind.kind) {
+    decode_type(&kind.api_version(version), &kind.kind, object)
+}
+
+/// The same by names, as in `policy/v1` and `Eviction`.
+///
+/// # Errors
+/// What Go's decoder says about the first value of a wrong type.
+pub(crate) fn decode_type(
+    version: &str,
+    kind: &str,
+    object: &mut Value,
+) -> Result<Vec<String>, String> {
+    match TABLE.kind(version, kind) {
         Some(name) => Walk::new(&TABLE).run(name, object),
         None => Ok(Vec::new()),
     }

@@ -2,10 +2,11 @@
 //!
 //! The real server has thousands; these are the ones that a wrong selector, a forgotten image or a
 //! negative number meets, with the words and in the order of the real server. What is not checked
-//! here is accepted. Whether a field may change in an update is checked only where roles are bound;
-//! the metadata is not this file's concern.
+//! here is accepted. Which fields may not change is in [`immutable`]. The metadata is not this
+//! file's concern.
 
 mod event;
+mod immutable;
 mod pod;
 mod rbac;
 mod workload;
@@ -46,14 +47,15 @@ pub(crate) fn validate_builtin(kind: &Kind, object: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// What is wrong with a change of an object of a built-in kind, whose new form is valid.
+/// What is wrong with a changed object of a built-in kind: with the object itself, and with the
+/// change.
 pub(crate) fn validate_builtin_update(kind: &Kind, old: &Value, new: &Value) -> Vec<FieldError> {
-    match (kind.group.as_str(), kind.plural.as_str()) {
-        (GROUP, "rolebindings" | "clusterrolebindings") => {
-            rbac::binding_update(old, new).into_iter().collect()
-        }
-        _ => Vec::new(),
+    let own = validate_builtin(kind, new);
+    let (mut errors, comes_first) = immutable::errors(kind, old, new);
+    if let (GROUP, "rolebindings" | "clusterrolebindings") = (&*kind.group, &*kind.plural) {
+        errors.extend(rbac::binding_update(old, new));
     }
+    if comes_first { [errors, own].concat() } else { [own, errors].concat() }
 }
 
 /// A text field that must not be empty.

@@ -7,12 +7,12 @@ use http::header::{
 };
 use http::{Response, StatusCode};
 
-use super::Document;
+use super::Made;
 use crate::body::{self, Body};
 
 /// The answer to a request for a document at `path`, which may name the hash that it expects.
 pub(crate) fn answer(
-    document: Option<&Document>,
+    document: Option<&Made>,
     path: &str,
     query: Option<&str>,
     headers: &HeaderMap,
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     fn ask(query: Option<&str>, headers: &[(HeaderName, &str)]) -> Response<Body> {
-        let document = Document { content: "{}".into(), hash: "ABC".to_owned() };
+        let document = Made { content: "{}".into(), hash: "ABC".to_owned() };
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.insert(name, HeaderValue::from_str(value).expect("a header"));

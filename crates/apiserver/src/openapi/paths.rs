@@ -21,7 +21,7 @@ pub(super) struct Paths<'a> {
 }
 
 /// The operations at one path, and the parameters that the path itself has.
-struct Place<'a> {
+struct PathItem<'a> {
     path: String,
     fixed: Vec<&'static str>,
     operations: Vec<Operation<'a>>,
@@ -30,45 +30,45 @@ struct Place<'a> {
 impl Paths<'_> {
     /// All paths, by their templates.
     pub(super) fn items(&self) -> BTreeMap<String, Value> {
-        let mut places = vec![self.collection()];
+        let mut items = vec![self.collection()];
         if self.kind.rules.verbs != Verbs::CreateOnly {
-            places.push(self.object());
+            items.push(self.object());
             if self.kind.namespaced {
-                places.push(self.everywhere());
+                items.push(self.everywhere());
             }
         }
         let parts = subresources(self.kind, self.version);
-        places.extend(parts.iter().filter_map(|part| self.part(part)));
-        places.into_iter().map(Place::item).collect()
+        items.extend(parts.iter().filter_map(|part| self.part(part)));
+        items.into_iter().map(PathItem::entry).collect()
     }
 
-    fn collection(&self) -> Place<'_> {
+    fn collection(&self) -> PathItem<'_> {
         let actions: &[Action] = match self.kind.rules.verbs {
             Verbs::All => &[Action::List, Action::Post, Action::DeleteCollection],
             Verbs::AllButDeleteCollection => &[Action::List, Action::Post],
             Verbs::CreateOnly => &[Action::Post],
         };
         let operations = actions.iter().map(|&action| self.operation(action)).collect();
-        Place { path: self.path(), fixed: self.fixed(&["pretty"]), operations }
+        PathItem { path: self.path(), fixed: self.fixed(&["pretty"]), operations }
     }
 
-    fn object(&self) -> Place<'_> {
+    fn object(&self) -> PathItem<'_> {
         let actions = [Action::Get, Action::Put, Action::Patch, Action::Delete];
         let operations = actions.into_iter().map(|action| self.operation(action)).collect();
         let path = format!("{}/{{name}}", self.path());
-        Place { path, fixed: self.fixed(&["name", "pretty"]), operations }
+        PathItem { path, fixed: self.fixed(&["name", "pretty"]), operations }
     }
 
     /// The objects of all namespaces.
-    fn everywhere(&self) -> Place<'_> {
+    fn everywhere(&self) -> PathItem<'_> {
         let mut list = self.operation(Action::List);
         list.name = format!("{}ForAllNamespaces", self.kind.kind);
         let path = format!("{}/{}", self.root(), self.kind.plural);
-        Place { path, fixed: vec!["pretty"], operations: vec![list] }
+        PathItem { path, fixed: vec!["pretty"], operations: vec![list] }
     }
 
     /// A subresource; none if its type is not known.
-    fn part(&self, part: &Subresource) -> Option<Place<'_>> {
+    fn part(&self, part: &Subresource) -> Option<PathItem<'_>> {
         let is_builtin = self.kind.is_builtin();
         // What a token request is about is not told by discovery.
         let (group, version) = part.foreign.unwrap_or((&self.kind.group, &self.version.name));
@@ -102,7 +102,7 @@ impl Paths<'_> {
             let about = about.clone();
             Operation { name, description, about, body, ..self.operation(action) }
         };
-        Some(Place {
+        Some(PathItem {
             path: format!("{}/{{name}}/{}", self.path(), part.name),
             fixed: self.fixed(&["name", "pretty"]),
             operations: can.map(operation).collect(),
@@ -174,9 +174,9 @@ impl Paths<'_> {
 const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 const _: () = assert!(META.len() + ".Status".len() == STATUS.len());
 
-impl Place<'_> {
+impl PathItem<'_> {
     /// The path with its operations. Parameters that all of them have are those of the path.
-    fn item(self) -> (String, Value) {
+    fn entry(self) -> (String, Value) {
         let first = self.operations.first().map(Operation::parameters);
         let mut common = first.unwrap_or_default();
         for operation in &self.operations {

@@ -53,3 +53,22 @@ fn operations_have_names_of_their_own() {
         assert_eq!(unique.len(), ids.len(), "{name}");
     }
 }
+
+#[test]
+fn document_is_made_once_and_not_before_it_is_sent() {
+    let registry = Registry::new();
+    let group = registry.group("apps").expect("a group");
+    let mut cache = Cache::default();
+    let one = cache.document(group, "v1", Vec::new());
+    assert!(one.made.get().is_none(), "it is made later, without the lock of the state");
+    let hash = one.made().hash.clone();
+    let same = cache.document(group, "v1", Vec::new());
+    assert!(Arc::ptr_eq(&one, &same));
+    let other = cache.document(group, "v1", vec![json!({"group": "apps", "versions": []})]);
+    assert!(!Arc::ptr_eq(&one, &other) && other.made.get().is_none());
+    assert!(
+        index(&[one])["paths"]["apis/apps/v1"]["serverRelativeURL"]
+            .as_str()
+            .is_some_and(|url| url.ends_with(&hash))
+    );
+}

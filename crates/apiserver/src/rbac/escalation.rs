@@ -6,8 +6,8 @@
 use serde_json::{Map, Value};
 
 use super::index::{GROUP, RoleRef};
-use super::rule::{Attributes, On, PolicyRule, missing, quoted_list};
-use super::{MASTERS, Rbac, aggregate};
+use super::rule::{AccessTarget, Attributes, PolicyRule, quoted_list};
+use super::{MASTERS, Rbac, aggregate, coverage};
 use crate::auth::User;
 use crate::failure::Failure;
 use crate::field_error::go_quote;
@@ -19,6 +19,10 @@ type Object = Map<String, Value>;
 /// How many combinations of verb, group, resource and name are compared. A body can hold lists
 /// whose combinations no memory can.
 const PIECES_MAX: usize = 100_000;
+
+/// How many steps a comparison may take: a fraction of a second. Each combination is compared with
+/// each rule that the writer holds.
+const STEPS_MAX: usize = 100_000_000;
 
 /// Fields of `metadata` that the garbage collector writes, for which it needs no further rights.
 const GARBAGE_FIELDS: [&str; 3] = ["finalizers", "managedFields", "ownerReferences"];
@@ -53,7 +57,7 @@ impl Rbac {
     ) -> Result<(), Failure> {
         let escalate = Attributes {
             verb: "escalate",
-            on: On::Resource {
+            on: AccessTarget::Resource {
                 group: GROUP,
                 resource: &target.kind.plural,
                 subresource: "",
@@ -85,7 +89,7 @@ impl Rbac {
         };
         let bind = Attributes {
             verb: "bind",
-            on: On::Resource {
+            on: AccessTarget::Resource {
                 // It is filled in where the writer left it out.
                 group: group.and_then(Value::as_str).unwrap_or(GROUP),
                 resource: plural,
@@ -114,7 +118,7 @@ impl Rbac {
         wanted: &[PolicyRule],
         new: &Object,
     ) -> Result<(), Failure> {
-        let size = wanted.iter().map(PolicyRule::size).fold(0, usize::saturating_add);
+        let size = wanted.iter().map(coverage::pieces).fold(0, usize::saturating_add);
         if size > PIECES_MAX {
             return Err(Failure::too_large(&format!(
                 "the rules allow {size} combinations of verbs and objects, and {PIECES_MAX} can be \
@@ -122,7 +126,14 @@ impl Rbac {
             )));
         }
         let (held, lost) = self.rules_of(user, &target.namespace);
-        let missing = missing(&held, wanted);
+        let steps = coverage::steps(&held, wanted);
+        if steps > STEPS_MAX {
+            return Err(Failure::too_large(&format!(
+                "the rules and those that their writer holds would have to be compared in {steps} \
+                 steps, and {STEPS_MAX} are allowed"
+            )));
+        }
+        let missing = coverage::missing(&held, wanted);
         if missing.is_empty() {
             return Ok(());
         }
@@ -132,7 +143,7 @@ impl Rbac {
             "user {} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}{}",
             go_quote(&user.name),
             quoted_list(&user.groups),
-            missing.join("\n"),
+            missing.describe(),
             problem.unwrap_or_default()
         );
         Err(refusal(target, new, &why))

@@ -1,7 +1,5 @@
 //! One rule of a role, and what it allows: pure functions of a rule and a request.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value};
 
 use crate::field_error::go_quote;
@@ -10,12 +8,12 @@ use crate::field_error::go_quote;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Attributes<'a> {
     pub(crate) verb: &'a str,
-    pub(crate) on: On<'a>,
+    pub(crate) on: AccessTarget<'a>,
 }
 
 /// What a request is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum On<'a> {
+pub(crate) enum AccessTarget<'a> {
     /// An object, a part of it, or a collection. Texts are empty where they do not apply.
     Resource {
         group: &'a str,
@@ -39,14 +37,14 @@ pub(crate) struct PolicyRule {
 }
 
 /// Matches every verb, group, resource or path.
-const ALL: &str = "*";
+pub(super) const ALL: &str = "*";
 
 impl Attributes<'_> {
     /// The namespace that the request is in; empty: none, or all.
     pub(crate) fn namespace(&self) -> &str {
         match self.on {
-            On::Resource { namespace, .. } => namespace,
-            On::Path(_) => "",
+            AccessTarget::Resource { namespace, .. } => namespace,
+            AccessTarget::Path(_) => "",
         }
     }
 }
@@ -76,8 +74,10 @@ impl PolicyRule {
     pub(crate) fn allows(&self, request: &Attributes<'_>) -> bool {
         has(&self.verbs, request.verb)
             && match request.on {
-                On::Path(path) => self.non_resource_urls.iter().any(|url| url_covers(url, path)),
-                On::Resource { group, resource, subresource, name, .. } => {
+                AccessTarget::Path(path) => {
+                    self.non_resource_urls.iter().any(|url| url_covers(url, path))
+                }
+                AccessTarget::Resource { group, resource, subresource, name, .. } => {
                     has(&self.api_groups, group)
                         && self.names_resource(resource, subresource)
                         && self.names_object(name)
@@ -97,107 +97,6 @@ impl PolicyRule {
     fn names_object(&self, name: &str) -> bool {
         self.resource_names.is_empty() || self.resource_names.iter().any(|named| named == name)
     }
-
-    /// How many [pieces](Self::pieces) the rule has.
-    pub(crate) fn size(&self) -> usize {
-        let names = self.resource_names.len().max(1);
-        let resources = [self.api_groups.len(), self.resources.len(), names];
-        let objects = resources.into_iter().fold(1, usize::saturating_mul);
-        self.verbs.len().saturating_mul(objects.saturating_add(self.non_resource_urls.len()))
-    }
-
-    /// The rule in pieces of one verb, group, resource and name each.
-    fn pieces(&self) -> impl Iterator<Item = Self> + '_ {
-        let one = |text: &String| vec![text.clone()];
-        let names = move || {
-            let unnamed = self.resource_names.is_empty().then(Vec::new);
-            unnamed.into_iter().chain(self.resource_names.iter().map(one))
-        };
-        let objects = self.api_groups.iter().flat_map(move |group| {
-            self.resources.iter().flat_map(move |resource| {
-                names().map(move |resource_names| Self {
-                    api_groups: one(group),
-                    resources: one(resource),
-                    resource_names,
-                    ..Self::default()
-                })
-            })
-        });
-        let urls = self
-            .non_resource_urls
-            .iter()
-            .map(move |url| Self { non_resource_urls: one(url), ..Self::default() });
-        objects.chain(urls).flat_map(move |object| {
-            self.verbs.iter().map(move |verb| Self { verbs: one(verb), ..object.clone() })
-        })
-    }
-
-    /// Whether everything that a piece allows is allowed by this rule.
-    fn covers(&self, piece: &Self) -> bool {
-        let all = |own: &[String], wanted: &[String]| {
-            own.iter().any(|own| own == ALL) || wanted.iter().all(|wanted| own.contains(wanted))
-        };
-        let resource = |wanted: &String| {
-            self.resources.iter().any(|own| own == ALL || own == wanted)
-                || wanted
-                    .split_once('/')
-                    .is_some_and(|(_, part)| self.resources.contains(&format!("*/{part}")))
-        };
-        let url =
-            |wanted: &String| self.non_resource_urls.iter().any(|own| url_covers(own, wanted));
-        let names = if piece.resource_names.is_empty() {
-            self.resource_names.is_empty()
-        } else {
-            self.resource_names.is_empty()
-                || piece.resource_names.iter().all(|name| self.resource_names.contains(name))
-        };
-        all(&self.verbs, &piece.verbs)
-            && all(&self.api_groups, &piece.api_groups)
-            && piece.resources.iter().all(resource)
-            && piece.non_resource_urls.iter().all(url)
-            && names
-    }
-
-    /// As the message about an escalation writes it: `{APIGroups:[""], Resources:["pods"], …}`.
-    fn describe(&self) -> String {
-        let parts = [
-            ("APIGroups", &self.api_groups),
-            ("Resources", &self.resources),
-            ("NonResourceURLs", &self.non_resource_urls),
-            ("ResourceNames", &self.resource_names),
-            ("Verbs", &self.verbs),
-        ];
-        let filled = parts.into_iter().filter(|(_, list)| !list.is_empty());
-        let shown: Vec<String> =
-            filled.map(|(name, list)| format!("{name}:{}", quoted_list(list))).collect();
-        format!("{{{}}}", shown.join(", "))
-    }
-}
-
-/// The pieces of `wanted` that `held` does not cover, described in order: one line for each
-/// resource and name, with all the verbs that are missing.
-pub(crate) fn missing(held: &[PolicyRule], wanted: &[PolicyRule]) -> Vec<String> {
-    let mut verbs: BTreeMap<[Vec<String>; 3], Vec<String>> = BTreeMap::new();
-    let mut lines = Vec::new();
-    for piece in wanted.iter().flat_map(PolicyRule::pieces) {
-        if held.iter().any(|rule| rule.covers(&piece)) {
-            continue;
-        }
-        if piece.non_resource_urls.is_empty() {
-            let object = [piece.api_groups, piece.resources, piece.resource_names];
-            verbs.entry(object).or_default().extend(piece.verbs);
-        } else {
-            lines.push(piece.describe());
-        }
-    }
-    for ([api_groups, resources, resource_names], verbs) in verbs {
-        let rule =
-            PolicyRule { verbs, api_groups, resources, resource_names, ..PolicyRule::default() };
-        lines.push(rule.describe());
-    }
-    lines.sort();
-    lines.dedup();
-    lines
 }
 
 /// A list of texts as Go prints it with `%q`.
@@ -220,6 +119,6 @@ fn is_joined(text: &str, resource: &str, subresource: &str) -> bool {
 }
 
 /// A pattern that ends with a star covers everything that begins like it.
-fn url_covers(pattern: &str, path: &str) -> bool {
+pub(super) fn url_covers(pattern: &str, path: &str) -> bool {
     pattern == path || pattern.ends_with('*') && path.starts_with(pattern.trim_end_matches('*'))
 }

@@ -3,8 +3,9 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
+use super::coverage::{missing, steps};
 use super::index::Index;
-use super::rule::{Attributes, On, PolicyRule, missing};
+use super::rule::{AccessTarget, Attributes, PolicyRule};
 use super::{MASTERS, Rbac, aggregate};
 use crate::auth::User;
 use crate::kinds::{Kind, builtin, default_builtin, validate_builtin};
@@ -26,7 +27,10 @@ fn rule(verbs: &[&str], groups: &[&str], resources: &[&str], names: &[&str]) -> 
 
 fn on<'a>(verb: &'a str, group: &'a str, resource: &'a str, name: &'a str) -> Attributes<'a> {
     let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
-    Attributes { verb, on: On::Resource { group, resource, subresource, namespace: "n", name } }
+    Attributes {
+        verb,
+        on: AccessTarget::Resource { group, resource, subresource, namespace: "n", name },
+    }
 }
 
 fn object(value: &Value) -> Map<String, Value> {
@@ -47,7 +51,7 @@ fn a_rule_allows_what_it_names_and_nothing_else() {
     assert!(!get_pods.allows(&on("get", "apps", "pods", "a")));
     assert!(!get_pods.allows(&on("get", "", "secrets", "a")));
     assert!(!get_pods.allows(&on("get", "", "pods/status", "a")));
-    assert!(!get_pods.allows(&Attributes { verb: "get", on: On::Path("pods") }));
+    assert!(!get_pods.allows(&Attributes { verb: "get", on: AccessTarget::Path("pods") }));
     assert!(!PolicyRule::default().allows(&on("", "", "", "")));
 }
 
@@ -77,7 +81,7 @@ fn a_path_matches_itself_or_a_prefix_with_a_star() {
         non_resource_urls: texts(&["/a", "/b/*", "/c*"]),
         ..PolicyRule::default()
     };
-    let allows = |path| urls.allows(&Attributes { verb: "get", on: On::Path(path) });
+    let allows = |path| urls.allows(&Attributes { verb: "get", on: AccessTarget::Path(path) });
     for path in ["/a", "/b/", "/b/x/y", "/c", "/cd"] {
         assert!(allows(path), "{path}");
     }
@@ -91,7 +95,7 @@ fn what_is_missing_is_listed_by_resource_with_all_verbs() {
     let held = [rule(&["get"], &[""], &["pods"], &[])];
     let wanted = [rule(&["get", "list", "watch"], &[""], &["pods", "secrets"], &[])];
     assert_eq!(
-        missing(&held, &wanted),
+        missing(&held, &wanted).lines,
         [
             r#"{APIGroups:[""], Resources:["pods"], Verbs:["list" "watch"]}"#,
             r#"{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list" "watch"]}"#,
@@ -99,7 +103,76 @@ fn what_is_missing_is_listed_by_resource_with_all_verbs() {
     );
     let all = [rule(&["*"], &["*"], &["*"], &[])];
     assert!(missing(&all, &wanted).is_empty());
-    assert_eq!(missing(&wanted, &all).len(), 1);
+    assert_eq!(missing(&wanted, &all).lines.len(), 1);
+}
+
+#[test]
+fn a_right_is_held_by_one_rule_as_a_whole() {
+    // Each text is held, but by different rules.
+    let held = [rule(&["get"], &[""], &["pods"], &["a"]), rule(&["list"], &[""], &["nodes"], &[])];
+    let line = |resources: &str, rest: &str| {
+        vec![format!(r#"{{APIGroups:[""], Resources:["{resources}"], {rest}}}"#)]
+    };
+    let wanted = [rule(&["list"], &[""], &["pods"], &[])];
+    assert_eq!(missing(&held, &wanted).lines, line("pods", r#"Verbs:["list"]"#));
+    let wanted = [rule(&["get"], &[""], &["pods"], &["a", "b"])];
+    let named = r#"ResourceNames:["b"], Verbs:["get"]"#;
+    assert_eq!(missing(&held, &wanted).lines, line("pods", named));
+    assert!(missing(&held, &[rule(&["list"], &[""], &["nodes"], &["b"])]).is_empty());
+    assert!(!missing(&held, &[rule(&["get"], &[""], &["pods"], &[])]).is_empty());
+    let scales = [rule(&["get"], &["*"], &["*/scale"], &[])];
+    assert!(missing(&scales, &[rule(&["get"], &["apps"], &["x/scale"], &[])]).is_empty());
+    assert!(!missing(&scales, &[rule(&["get"], &["apps"], &["x"], &[])]).is_empty());
+}
+
+#[test]
+fn paths_are_held_by_patterns() {
+    let urls = |verbs: &[&str], urls: &[&str]| PolicyRule {
+        verbs: texts(verbs),
+        non_resource_urls: texts(urls),
+        ..PolicyRule::default()
+    };
+    let held = [urls(&["get"], &["/a", "/b/*"])];
+    assert!(missing(&held, &[urls(&["get"], &["/a", "/b/c"])]).is_empty());
+    assert_eq!(
+        missing(&held, &[urls(&["get", "put"], &["/a", "/c"])]).lines,
+        [
+            r#"{NonResourceURLs:["/a"], Verbs:["put"]}"#,
+            r#"{NonResourceURLs:["/c"], Verbs:["get"]}"#,
+            r#"{NonResourceURLs:["/c"], Verbs:["put"]}"#,
+        ]
+    );
+}
+
+#[test]
+fn a_list_of_missing_rights_is_bounded() {
+    let numbered = |prefix: &str| (0..300).map(|at| format!("{prefix}{at}")).collect::<Vec<_>>();
+    let wanted = PolicyRule {
+        verbs: numbered("verb"),
+        api_groups: numbered("group"),
+        resources: texts(&["pods"]),
+        ..PolicyRule::default()
+    };
+    let found = missing(&[], std::slice::from_ref(&wanted));
+    assert_eq!(found.lines.len() + found.unlisted, 300);
+    let text = found.describe();
+    assert!(text.len() < 100_000, "{}", text.len());
+    assert!(
+        text.ends_with(&format!("\nand {} more", found.unlisted)),
+        "{}",
+        &text[text.len() - 99..]
+    );
+    // A text that is long and in many combinations is not copied for each of them.
+    let wanted =
+        PolicyRule { verbs: vec!["v".repeat(1 << 20)], api_groups: numbered("group"), ..wanted };
+    assert_eq!(missing(&[], &[wanted]).unlisted, 300);
+}
+
+#[test]
+fn the_steps_of_a_comparison_grow_with_both_sides() {
+    let wanted = [rule(&["get", "list"], &[""], &["pods", "nodes"], &[])];
+    let held = vec![rule(&["get"], &[""], &["pods"], &[]); 10];
+    assert_eq!(steps(&held, &wanted), 10 * (4 + 5));
 }
 
 #[test]

@@ -4,12 +4,12 @@ use serde_json::Value;
 
 use super::node::{Additional, ListKind, MapKind, Node};
 use super::value_type::Type;
-use crate::kinds::BuiltInPlace;
-use crate::place::{Expected, Field, Form, Key, Place};
+use crate::kinds::BuiltInMergeSchema;
+use crate::merge_schema::{Expected, Field, Form, Key, MergeSchema};
 
-/// A place in a schema.
+/// How values of one node of a schema merge.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SchemaPlace<'a> {
+pub(crate) struct CustomMergeSchema<'a> {
     node: &'a Node,
     /// Whether it is a whole object, be it the resource or one inside of it.
     whole: bool,
@@ -17,7 +17,7 @@ pub(crate) struct SchemaPlace<'a> {
     keeps: bool,
 }
 
-impl<'a> SchemaPlace<'a> {
+impl<'a> CustomMergeSchema<'a> {
     pub(super) fn root(node: &'a Node) -> Self {
         Self { node, whole: true, keeps: node.preserves_unknown }
     }
@@ -59,9 +59,11 @@ impl<'a> SchemaPlace<'a> {
     pub(crate) fn field(self, name: &str) -> Option<Field<'a>> {
         if self.whole {
             match name {
-                "apiVersion" | "kind" => return Some(Field { place: Place::Text, named: true }),
+                "apiVersion" | "kind" => {
+                    return Some(Field { place: MergeSchema::Text, named: true });
+                }
                 "metadata" => {
-                    let place = Place::BuiltIn(BuiltInPlace::metadata());
+                    let place = MergeSchema::BuiltIn(BuiltInMergeSchema::metadata());
                     return Some(Field { place, named: true });
                 }
                 _ => {}
@@ -72,15 +74,15 @@ impl<'a> SchemaPlace<'a> {
         }
         let place = match &self.node.additional {
             Some(Additional::Schema(node)) => self.below(node),
-            Some(Additional::Allowed) => Place::Open,
-            None if self.keeps || self.node.properties.is_empty() => Place::Open,
+            Some(Additional::Allowed) => MergeSchema::Open,
+            None if self.keeps || self.node.properties.is_empty() => MergeSchema::Open,
             Some(Additional::Refused) | None => return None,
         };
         Some(Field { place, named: false })
     }
 
-    pub(crate) fn item(self) -> Place<'a> {
-        self.node.items.as_deref().map_or(Place::Open, |node| self.below(node))
+    pub(crate) fn item(self) -> MergeSchema<'a> {
+        self.node.items.as_deref().map_or(MergeSchema::Open, |node| self.below(node))
     }
 
     pub(crate) fn keys(self) -> Vec<Key<'a>> {
@@ -90,9 +92,9 @@ impl<'a> SchemaPlace<'a> {
         names.iter().map(|name| Key { name, default: default(name) }).collect()
     }
 
-    fn below(self, node: &'a Node) -> Place<'a> {
+    fn below(self, node: &'a Node) -> MergeSchema<'a> {
         let keeps = self.keeps || node.preserves_unknown;
-        Place::Custom(Self { node, whole: node.embedded, keeps })
+        MergeSchema::Custom(Self { node, whole: node.embedded, keeps })
     }
 }
 
@@ -136,8 +138,8 @@ mod tests {
         Schema::parse(&schema).expect("the schema must be valid")
     }
 
-    fn at<'a>(schema: &'a Schema, path: &[&str]) -> Place<'a> {
-        let root = Place::Custom(schema.place());
+    fn at<'a>(schema: &'a Schema, path: &[&str]) -> MergeSchema<'a> {
+        let root = MergeSchema::Custom(schema.place());
         path.iter()
             .fold(root, |place, name| place.field(name).expect("the field must be declared").place)
     }

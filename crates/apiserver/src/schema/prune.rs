@@ -9,7 +9,7 @@ use super::node::{Additional, Node};
 /// Drops what the schema of a resource does not know; the paths of what was dropped come sorted.
 pub(super) fn prune(root: &Node, object: &mut Value) -> Vec<String> {
     let mut pruner = Pruner::default();
-    pruner.object_or_list(Place { resource: true, ..Place::of(Some(root)) }, object);
+    pruner.object_or_list(PruneContext { resource: true, ..PruneContext::of(Some(root)) }, object);
     pruner.dropped.sort_unstable();
     pruner.dropped
 }
@@ -18,13 +18,13 @@ pub(super) fn prune(root: &Node, object: &mut Value) -> Vec<String> {
 /// does not know.
 pub(super) fn has_unknown(node: &Node, value: &Value) -> bool {
     let mut pruner = Pruner::default();
-    pruner.object_or_list(Place::of(Some(node)), &mut value.clone());
+    pruner.object_or_list(PruneContext::of(Some(node)), &mut value.clone());
     !pruner.dropped.is_empty()
 }
 
 /// What is known of the value at hand.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct PruneContext<'a> {
     /// Its schema; without one, no object keeps any field.
     node: Option<&'a Node>,
     /// Whether it has a type and metadata, which need no declaration.
@@ -33,7 +33,7 @@ struct Place<'a> {
     keeps: bool,
 }
 
-impl<'a> Place<'a> {
+impl<'a> PruneContext<'a> {
     fn of(node: Option<&'a Node>) -> Self {
         Self {
             node,
@@ -51,14 +51,14 @@ struct Pruner {
 }
 
 impl Pruner {
-    fn object_or_list(&mut self, place: Place<'_>, value: &mut Value) {
+    fn object_or_list(&mut self, place: PruneContext<'_>, value: &mut Value) {
         match value {
             Value::Object(fields) => {
                 fields.retain(|key, field| self.field(place, key, field));
             }
             Value::Array(items) => {
                 let schema = place.node.and_then(|node| node.items.as_deref());
-                let mut inner = Place::of(schema);
+                let mut inner = PruneContext::of(schema);
                 if place.keeps && schema.is_none() {
                     return;
                 }
@@ -77,7 +77,7 @@ impl Pruner {
     }
 
     /// Prunes below a field and says whether the field itself is kept.
-    fn field(&mut self, place: Place<'_>, key: &str, field: &mut Value) -> bool {
+    fn field(&mut self, place: PruneContext<'_>, key: &str, field: &mut Value) -> bool {
         if place.resource && matches!(key, "apiVersion" | "kind" | "metadata") {
             return true;
         }
@@ -89,7 +89,7 @@ impl Pruner {
             self.dropped.push(self.path.clone());
         } else if declared.is_some() || additional.is_some() {
             let schema = declared.or_else(|| additional.and_then(Additional::schema));
-            self.object_or_list(Place::of(schema), field);
+            self.object_or_list(PruneContext::of(schema), field);
         }
         self.path.truncate(length);
         kept

@@ -7,7 +7,8 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::node::{Additional, ListKind, Node};
+use super::before::Before;
+use super::node::{Additional, Node};
 use super::outcome::{At, Outcome};
 use super::scalar;
 use crate::field_error::{FieldError, go_quote};
@@ -24,63 +25,10 @@ pub(super) fn validate(
     look_again(node, value, before, At { base, path: "" }).into_errors()
 }
 
-/// What stood at a place before an update, with the schema of the place.
-#[derive(Clone, Copy)]
-pub(crate) struct Before<'a> {
-    node: &'a Node,
-    value: &'a Value,
-}
-
-impl<'a> Before<'a> {
-    pub(super) fn new(node: &'a Node, value: &'a Value) -> Self {
-        Self { node, value }
-    }
-
-    pub(crate) fn field(self, name: &str) -> Option<Self> {
-        Some(Self { node: self.node.field(name)?, value: self.value.get(name)? })
-    }
-
-    /// The item that stood for this one before: only the keys of a map-like list tell.
-    pub(crate) fn item(self, item: &Value) -> Option<Self> {
-        let (ListKind::Map(keys), Value::Array(before)) = (&self.node.list.kind, self.value) else {
-            return None;
-        };
-        let is_key =
-            |value: &Value| !matches!(value, Value::Null | Value::Array(_) | Value::Object(_));
-        let same =
-            |one: &&'a Value| keys.iter().all(|key| is_key(&one[key]) && one[key] == item[key]);
-        let value = before.iter().filter(|one| one.is_object()).find(same)?;
-        Some(Self { node: self.node.items.as_deref()?, value })
-    }
-
-    /// Whether `new` is the same. A field that the schema does not declare cannot be compared, and
-    /// so is never the same; the order of a map-like list does not matter.
-    pub(crate) fn is(self, new: &Value) -> bool {
-        match (self.value, new) {
-            (Value::Array(old), Value::Array(items)) => {
-                if matches!(self.node.list.kind, ListKind::Atomic | ListKind::Set) {
-                    return old == items;
-                }
-                old.len() == items.len()
-                    && items
-                        .iter()
-                        .all(|item| self.item(item).is_some_and(|before| before.is(item)))
-            }
-            (Value::Object(old), Value::Object(fields)) => {
-                old.len() == fields.len()
-                    && fields.iter().all(|(name, field)| {
-                        self.field(name).is_some_and(|before| before.is(field))
-                    })
-            }
-            (old, new) => old == new,
-        }
-    }
-}
-
 /// A look that forgives what has not changed.
 fn look_again(node: &Node, value: &Value, before: Option<Before<'_>>, at: At<'_>) -> Outcome {
     let mut outcome = look(node, value, before, at);
-    if !outcome.is_valid() && before.is_some_and(|before| before.is(value)) {
+    if !outcome.is_valid() && before.is_some_and(|before| before.is_same_as(value)) {
         outcome.forgive();
     }
     outcome
@@ -189,9 +137,10 @@ fn first_or_best(schemas: &[Node], value: &Value, at: At<'_>) -> (usize, Outcome
 fn list(node: &Node, items: &[Value], before: Option<Before<'_>>, at: At<'_>) -> Outcome {
     let mut outcome = Outcome::default();
     if let Some(schema) = &node.items {
+        let held = before.and_then(Before::items);
         for (index, item) in items.iter().enumerate() {
             let path = format!("{}[{index}]", at.path);
-            let old = before.and_then(|before| before.item(item));
+            let old = held.as_ref().and_then(|held| held.find(item));
             outcome.merge(look_again(schema, item, old, At { path: &path, ..at }));
         }
     }

@@ -29,19 +29,20 @@ pub(crate) struct BuiltIn {
     pub(super) cells: fn(&Value, Now) -> Value,
     /// What a row says besides its cells; null if nothing.
     pub(super) conditions: fn(&Value) -> Value,
-    /// Whether a list without items has null for its rows.
-    pub(super) null_if_empty: bool,
+    /// Whether an empty list has `"rows": null`, as the real server writes it for kinds without
+    /// columns of their own, instead of `"rows": []`.
+    pub(super) null_for_no_rows: bool,
 }
 
 impl BuiltIn {
     const fn new(columns: &'static [Column], cells: fn(&Value, Now) -> Value) -> Self {
-        Self { columns, cells, conditions: |_| Value::Null, null_if_empty: false }
+        Self { columns, cells, conditions: |_| Value::Null, null_for_no_rows: false }
     }
 }
 
 /// How a kind without columns of its own is shown.
 static DEFAULT: BuiltIn = BuiltIn {
-    null_if_empty: true,
+    null_for_no_rows: true,
     ..BuiltIn::new(&[NAME, CREATED_AT], |object, _| {
         json!([name(object), text(&object["metadata"]["creationTimestamp"])])
     })

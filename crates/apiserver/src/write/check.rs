@@ -11,7 +11,7 @@ use crate::kinds::{validate_builtin, validate_builtin_update};
 use crate::metadata;
 use crate::target::Target;
 
-/// A 422 if there is anything wrong with a new object.
+/// A 422 if there is anything wrong with a new object, a 500 if that cannot be found out.
 pub(super) fn create(
     target: &Target,
     object: &Map<String, Value>,
@@ -27,7 +27,7 @@ pub(super) fn create(
     if kind.is_builtin() {
         errors.extend(finalizer_errors(object));
         errors.extend(validate_builtin(kind, &value));
-    } else if let Some(schema) = &target.version().schema {
+    } else if let Some(schema) = target.version().usable_schema()? {
         errors.extend(schema.validate(&value));
         errors.extend(scale_errors(target, &value));
         warnings.extend(schema.check_rules(&typed(target, &value), None, &mut errors));
@@ -35,7 +35,7 @@ pub(super) fn create(
     refuse_if_any(target, text(object, "name"), &errors)
 }
 
-/// A 422 if there is anything wrong with a changed object.
+/// A 422 if there is anything wrong with a changed object, a 500 if that cannot be found out.
 pub(super) fn update(
     target: &Target,
     old: &Map<String, Value>,
@@ -53,13 +53,12 @@ pub(super) fn update(
         errors.extend(metadata::validate_update(&new["metadata"], &old["metadata"]));
     }
     if kind.is_builtin() {
-        errors.extend(validate_builtin(kind, &new));
         errors.extend(validate_builtin_update(kind, &old, &new));
         // What a revision holds is history.
         if kind.is("apps", "controllerrevisions") && new["data"] != old["data"] {
             errors.push(FieldError::invalid("data", &new["data"], "field is immutable"));
         }
-    } else if let Some(schema) = &target.version().schema {
+    } else if let Some(schema) = target.version().usable_schema()? {
         errors.extend(match target.subresource.as_str() {
             "status" => schema.validate_status_update(&new, &old),
             _ => schema.validate_update(&new, &old),
@@ -166,5 +165,49 @@ fn go_kind(value: &Value) -> &'static str {
         Value::String(_) => "string",
         Value::Array(_) => "[]interface {}",
         Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+    use serde_json::json;
+
+    use super::*;
+    use crate::kinds::Registry;
+
+    /// A kind whose definition got into the store although its rules do not compile.
+    #[test]
+    fn objects_are_not_written_without_the_schema_that_their_definition_asks_for() {
+        let schema =
+            json!({"type": "object", "x-kubernetes-validations": [{"rule": "self.nothing"}]});
+        let definition = json!({"spec": {
+            "group": "example.dev", "scope": "Cluster",
+            "names": {"plural": "things", "kind": "Thing"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": schema}}],
+        }});
+        let kind = crd::kind_of(definition.as_object().expect("an object")).expect("a kind");
+        let mut registry = Registry::new();
+        let id = registry.put(kind).expect("the name is free");
+        let target = Target {
+            kind: registry.by_id(id).expect("the kind was put").clone(),
+            version: 0,
+            namespace: String::new(),
+            name: "a".to_owned(),
+            subresource: String::new(),
+        };
+        let object = json!({"metadata": {"name": "a", "resourceVersion": "1", "uid": "u"}});
+        let object = object.as_object().expect("an object");
+        let warnings = &mut Vec::new();
+        for refused in
+            [create(&target, object, warnings), update(&target, object, object, warnings)]
+        {
+            let failure = refused.expect_err("nothing may be written");
+            assert_eq!(failure.code, StatusCode::INTERNAL_SERVER_ERROR);
+            let why = format!("{failure:?}");
+            assert!(why.contains("the schema of version v1 cannot be used"), "{why}");
+            assert!(why.contains("undefined field 'nothing'"), "{why}");
+        }
     }
 }

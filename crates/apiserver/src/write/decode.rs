@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::field_error::{FieldError, go_quote};
 use crate::fields::text;
 use crate::json;
-use crate::kinds::{Registry, convert_builtin, decode_builtin, prune_metadata};
+use crate::kinds::{Registry, convert_builtin, decode_builtin, decode_type, prune_metadata};
 use crate::metadata;
 use crate::protobuf;
 use crate::query::FieldValidation;
@@ -32,6 +32,10 @@ pub(crate) struct Decoder<'a> {
     pub(crate) validation: &'a FieldValidation,
     /// What to warn of, also where the request fails for another reason.
     pub(crate) warnings: &'a RefCell<Vec<String>>,
+    /// The type of bodies: that of the target, or the one that its subresource takes.
+    expected: protobuf::TypeMeta,
+    /// Whether it is the latter.
+    is_subresource: bool,
 }
 
 /// Why a body is not a value.
@@ -40,8 +44,29 @@ pub(crate) enum ParseError {
     Syntax(String),
 }
 
-impl Decoder<'_> {
-    /// Reads a body that stands for an object of the target's kind, in the stored version's words.
+impl<'a> Decoder<'a> {
+    /// For bodies that are objects of the target's kind.
+    pub(crate) fn new(
+        target: &'a Target,
+        validation: &'a FieldValidation,
+        warnings: &'a RefCell<Vec<String>>,
+    ) -> Self {
+        let expected = protobuf::TypeMeta {
+            api_version: target.kind.api_version(&target.version().name),
+            kind: target.kind.kind.clone(),
+        };
+        Self { target, validation, warnings, expected, is_subresource: false }
+    }
+
+    /// For bodies of a subresource of a built-in kind that takes another kind, such as a `Binding`.
+    pub(crate) fn of_subresource(self, (api_version, kind): (&str, &str)) -> Self {
+        let expected =
+            protobuf::TypeMeta { api_version: api_version.to_owned(), kind: kind.to_owned() };
+        Self { expected, is_subresource: true, ..self }
+    }
+
+    /// Reads a body that stands for an object of the expected kind. Objects of the target's kind
+    /// come in the form of the stored version.
     pub(crate) fn body(
         &self,
         registry: &Registry,
@@ -98,19 +123,14 @@ impl Decoder<'_> {
 
     /// Reads a body in protobuf. One of another kind is refused later, as in JSON.
     fn protobuf(&self, body: &[u8]) -> Result<Value, Failure> {
-        let kind = &self.target.kind;
-        let expected = protobuf::TypeMeta {
-            api_version: kind.api_version(&self.target.version().name),
-            kind: kind.kind.clone(),
-        };
-        protobuf::read(body, &expected).map_err(|refused| match refused.type_meta {
+        protobuf::read(body, &self.expected).map_err(|refused| match refused.type_meta {
             None => self.unrecognized_object(&refused.why, body),
             Some(given) => {
                 let (_, version) =
                     given.api_version.split_once('/').unwrap_or(("", &given.api_version));
                 Failure::bad_request(format!(
                     "{} in version {version:?} cannot be handled as a {}: {}",
-                    given.kind, kind.kind, refused.why
+                    given.kind, self.expected.kind, refused.why
                 ))
             }
         })
@@ -194,13 +214,13 @@ impl Decoder<'_> {
         let kind = &self.target.kind;
         let version = self.target.version();
         let unknown = if kind.is_builtin() {
-            decode_builtin(kind, &version.name, &mut value)?
+            decode_type(&self.expected.api_version, &self.expected.kind, &mut value)?
         } else {
             let misfit = |why: String| custom_metadata_error(&why, &kind.kind);
             metadata::check_types(&value).map_err(misfit)?;
             let mut unknown = prune_metadata(&mut value);
             unknown.extend(
-                version.schema.as_ref().map(|schema| schema.prune(&mut value)).unwrap_or_default(),
+                version.schema().map(|schema| schema.prune(&mut value)).unwrap_or_default(),
             );
             unknown
         };
@@ -218,6 +238,9 @@ impl Decoder<'_> {
     }
 
     fn stored(&self, object: Map<String, Value>) -> Map<String, Value> {
+        if self.is_subresource {
+            return object;
+        }
         let mut value = Value::Object(object);
         self.target.version().to_stored(&mut value);
         match value {
@@ -238,11 +261,11 @@ impl Decoder<'_> {
         registry: &Registry,
         object: &Map<String, Value>,
     ) -> Result<(), Failure> {
-        let wanted = &self.target.kind;
-        let wanted_version = wanted.api_version(&self.target.version().name);
+        let wanted = &self.expected;
         let kind = top(object, "kind").unwrap_or(&wanted.kind);
-        let version = top(object, "apiVersion").unwrap_or(&wanted_version);
-        if kind == wanted.kind && version == wanted_version {
+        let version = top(object, "apiVersion").unwrap_or(&wanted.api_version);
+        if kind == wanted.kind && (version == wanted.api_version || is_old_eviction(version, kind))
+        {
             return Ok(());
         }
         let (group, short) = version.split_once('/').unwrap_or(("", version));
@@ -255,8 +278,8 @@ impl Decoder<'_> {
         let why = if let Some(Err(why)) = decoded {
             why
         } else if of_kind.is_some() {
-            let package = if wanted.group.is_empty() { "core" } else { &wanted.group };
-            let package = package.split('.').next().unwrap_or_default();
+            let group = wanted.api_version.split_once('/').map_or("core", |(group, _)| group);
+            let package = group.split('.').next().unwrap_or_default();
             format!(
                 "converting ({short}.{kind}) to ({package}.{}): unknown conversion",
                 wanted.kind
@@ -299,8 +322,8 @@ impl Decoder<'_> {
     }
 
     fn misfit(&self, why: &str) -> Failure {
-        let kind = &self.target.kind.kind;
-        let version = &self.target.version().name;
+        let protobuf::TypeMeta { api_version, kind } = &self.expected;
+        let version = api_version.rsplit('/').next().unwrap_or_default();
         Failure::bad_request(format!(
             "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
         ))
@@ -321,7 +344,7 @@ impl Decoder<'_> {
     fn unrecognized_object(&self, why: &str, body: &[u8]) -> Failure {
         Failure::bad_request(format!(
             "the object provided is unrecognized (must be of type {}): {why} ({})",
-            self.target.kind.kind,
+            self.expected.kind,
             summary(body)
         ))
     }
@@ -333,7 +356,7 @@ pub(crate) fn is_protobuf(content_type: Option<&str>) -> bool {
     media.trim() == protobuf::MEDIA_TYPE
 }
 
-/// Reads a body that is not an object of the target's kind.
+/// Reads a body whose fields the caller checks, such as delete options.
 pub(crate) fn parse_as(
     body: &[u8],
     content_type: Option<&str>,
@@ -373,6 +396,12 @@ pub(crate) fn not_registered(kind: &str, version: &str) -> String {
     format!(
         "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
     )
+}
+
+/// Evictions of the old version are still taken, though nobody serves anything else of it. Both
+/// versions have the same fields.
+fn is_old_eviction(version: &str, kind: &str) -> bool {
+    (version, kind) == ("policy/v1beta1", "Eviction")
 }
 
 fn top<'a>(object: &'a Map<String, Value>, field: &str) -> Option<&'a str> {

@@ -76,6 +76,14 @@ impl DeleteOptions {
         if !matches!(text("kind"), "" | "DeleteOptions") {
             return Err(Failure::bad_request(not_registered(text("kind"), text("apiVersion"))));
         }
+        Self::from_value(value, query)
+    }
+
+    /// From options that are part of another object, with the dry run of the query.
+    pub(crate) fn from_value(mut value: Value, query: &Query) -> Result<Self, Failure> {
+        if let Value::Object(fields) = &mut value {
+            fields.retain(|_, value| !value.is_null());
+        }
         let mut options: Self = serde_json::from_value(value).map_err(|why| {
             Failure::bad_request(format!("the delete options are malformed: {why}"))
         })?;

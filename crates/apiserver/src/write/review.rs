@@ -7,11 +7,14 @@ mod token;
 use serde_json::{Map, Value, json};
 
 use crate::access::Access;
+use crate::accounts::Claims;
 use crate::auth::User;
 use crate::failure::Failure;
 use crate::fields::metadata_mut;
 use crate::state::State;
 use crate::target::Target;
+
+pub(crate) use self::token::open_token;
 
 type Object = Map<String, Value>;
 
@@ -20,6 +23,9 @@ pub(crate) struct Asked<'a> {
     pub(crate) access: Access<'a>,
     pub(crate) state: &'a State,
     pub(crate) user: &'a User,
+    /// What the token of a `TokenReview` claims, or why its signature is not ours; nothing if it does
+    /// not say that this server issued it.
+    pub(crate) claims: Option<Result<Claims, String>>,
 }
 
 /// Answers a review that was posted to `target`.

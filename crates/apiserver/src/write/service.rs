@@ -42,6 +42,15 @@ pub(super) fn keep_address(old: &Map<String, Value>, new: &mut Map<String, Value
             }
         }
     }
+    // A client that knows only the older of the two fields has changed that alone.
+    if has_address(spec)
+        && !is_open(spec)
+        && spec.get("clusterIP") != held.get("clusterIP")
+        && spec.get("clusterIPs") == held.get("clusterIPs")
+    {
+        let address = spec.get("clusterIP").cloned().unwrap_or_default();
+        spec.insert("clusterIPs".to_owned(), json!([address]));
+    }
 }
 
 fn has_address(spec: &Map<String, Value>) -> bool {

@@ -20,7 +20,7 @@ use super::rolling::{Size, Step, new_size, occupied, step};
 use super::sets::Sets;
 use super::status::{counted, deadline_in, is_complete, judge_progress, note_new_set, note_pause};
 use super::template::{is_same, new_replica_set};
-use crate::claim::controller;
+use crate::adoption::controller;
 use crate::objects::{Condition, Deployment, Pod, ReplicaSet};
 use crate::pod::is_finished;
 

@@ -50,7 +50,7 @@ pub(super) fn note(
         }
     }
     if job.is_indexed() {
-        status.succeeded = some(done.len());
+        status.succeeded = non_zero(done.len());
         status.completed_indexes = Some(done.to_string()).filter(|text| !text.is_empty());
     }
     released
@@ -65,8 +65,8 @@ pub(super) fn settle(status: &mut JobStatus, held: &BTreeSet<String>) {
         count(before - uids.len())
     };
     let (succeeded, failed) = (counted(&mut noted.succeeded), counted(&mut noted.failed));
-    status.succeeded = some(status.succeeded.unwrap_or(0).saturating_add(succeeded));
-    status.failed = some(status.failed.unwrap_or(0).saturating_add(failed));
+    status.succeeded = non_zero(status.succeeded.unwrap_or(0).saturating_add(succeeded));
+    status.failed = non_zero(status.failed.unwrap_or(0).saturating_add(failed));
 }
 
 /// Whether all that was noted is counted.
@@ -82,7 +82,7 @@ fn add(uids: &mut Vec<String>, uid: String) {
 }
 
 /// A count that the server leaves out if it is zero.
-pub(super) fn some(pods: i32) -> Option<i32> {
+pub(super) fn non_zero(pods: i32) -> Option<i32> {
     (pods != 0).then_some(pods)
 }
 

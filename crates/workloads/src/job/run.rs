@@ -10,7 +10,7 @@ use windlass::reconciler::{Action, Error, RunContext};
 
 use super::backoff::Backoff;
 use super::condition::{self, SUSPENDED};
-use super::count::{is_settled, note, settle, some};
+use super::count::{is_settled, non_zero, note, settle};
 use super::demand::{self, Demand};
 use super::pods::{is_tracked, new_pod, untrack};
 use super::tally::{Tally, count, sort};
@@ -80,7 +80,7 @@ impl<'a> Run<'a> {
                 self.note_suspension();
             }
         }
-        self.status.active = some(counts.active);
+        self.status.active = non_zero(counts.active);
         self.status.ready = Some(counts.ready);
         self.status.terminating = Some(counts.terminating);
         self.account(verdict.as_ref()).await?;

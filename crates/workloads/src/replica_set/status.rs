@@ -28,9 +28,11 @@ pub(super) fn of(
 
     let status = ReplicaSetStatus {
         replicas: count(active.len()),
-        fully_labeled_replicas: some(active.iter().filter(|pod| is_fully_labelled(pod)).count()),
-        ready_replicas: some(active.iter().filter(|pod| is_ready(pod)).count()),
-        available_replicas: some(waits.iter().filter(|wait| wait.is_zero()).count()),
+        fully_labeled_replicas: non_zero(
+            active.iter().filter(|pod| is_fully_labelled(pod)).count(),
+        ),
+        ready_replicas: non_zero(active.iter().filter(|pod| is_ready(pod)).count()),
+        available_replicas: non_zero(waits.iter().filter(|wait| wait.is_zero()).count()),
         terminating_replicas: Some(count(pods.iter().filter(|pod| is_terminating(pod)).count())),
         observed_generation: set.metadata.generation.max(set.status.observed_generation),
     };
@@ -39,7 +41,7 @@ pub(super) fn of(
 
 /// A count that the server leaves out if it is zero. If it were written, it would differ from what
 /// is read back, and be written for ever.
-fn some(pods: usize) -> Option<i32> {
+fn non_zero(pods: usize) -> Option<i32> {
     (pods > 0).then(|| count(pods))
 }
 

@@ -40,10 +40,10 @@ pub(super) fn of(
     let mut status = StatefulSetStatus {
         observed_generation: set.metadata.generation.max(set.status.observed_generation),
         replicas: count(members.all().count()),
-        ready_replicas: some(count(waits.len())),
+        ready_replicas: non_zero(count(waits.len())),
         available_replicas: count(waits.iter().filter(|wait| wait.is_zero()).count()),
-        current_replicas: some(of_revision(&names.current) - replaced),
-        updated_replicas: some(of_revision(&names.update)),
+        current_replicas: non_zero(of_revision(&names.current) - replaced),
+        updated_replicas: non_zero(of_revision(&names.update)),
         current_revision: Some(names.current.clone()),
         update_revision: Some(names.update.clone()),
         collision_count: Some(names.collisions),
@@ -67,7 +67,7 @@ fn complete(set: &StatefulSet, status: &mut StatefulSetStatus) {
 }
 
 /// A count that the server leaves out if it is zero.
-fn some(pods: i32) -> Option<i32> {
+fn non_zero(pods: i32) -> Option<i32> {
     (pods != 0).then_some(pods)
 }
 

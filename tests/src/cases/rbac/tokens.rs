@@ -65,6 +65,35 @@ pub(in crate::cases) async fn token_requests_that_are_refused(t: &mut Script) {
     t.get(&path).await;
 }
 
+pub(in crate::cases) async fn token_request_is_of_its_kind_and_types(t: &mut Script) {
+    let path = tokens_of(t, "me").await;
+    let plain = || token_request(&json!({}));
+    for request in [
+        with(plain(), "/kind", json!("TokenReview")),
+        with(plain(), "/kind", json!("Nothing")),
+        with(plain(), "/apiVersion", json!("v1")),
+        json!({"apiVersion": "v1", "kind": "ConfigMap"}),
+        token_request(&json!("x")),
+        token_request(&json!({"expirationSeconds": "600"})),
+        token_request(&json!({"expirationSeconds": 600.5})),
+        token_request(&json!({"audiences": "a"})),
+        token_request(&json!({"audiences": [1]})),
+        token_request(&json!({"boundObjectRef": []})),
+        token_request(&json!({"boundObjectRef": {"kind": 1}})),
+        with(plain(), "/metadata", json!({"name": 1})),
+    ] {
+        t.post(&path, request).await;
+    }
+    let unknown = with(token_request(&json!({"bogus": 1})), "/other", json!(1));
+    t.post(format!("{path}?fieldValidation=Strict"), unknown.clone()).await;
+    t.pick(Request::post(&path, unknown.clone()), &["/kind", "/spec/expirationSeconds"]).await;
+    let request = Request::post(format!("{path}?fieldValidation=Ignore"), unknown);
+    t.pick(request, &["/kind", "/spec/expirationSeconds"]).await;
+    let nulls = json!({"expirationSeconds": null, "audiences": null, "boundObjectRef": null});
+    t.pick(Request::post(&path, token_request(&nulls)), &["/kind", "/spec"]).await;
+    t.pick(Request::post(&path, json!({"spec": {}})), &["/kind", "/apiVersion"]).await;
+}
+
 pub(in crate::cases) async fn token_request_is_a_right_of_its_own(t: &mut Script) {
     let path = tokens_of(t, "robot").await;
     let me = t.account_with("me", &[rule("", &["serviceaccounts"], &["get", "create"])]).await;

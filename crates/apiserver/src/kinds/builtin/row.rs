@@ -171,7 +171,7 @@ impl Row {
                 status: self.status,
                 scale: self.scale.then(builtin_scale),
                 subresources: self.subresources.to_vec(),
-                schema: None,
+                declared_schema: None,
                 selectable: owned(self.selectable),
                 columns: None,
                 renames: self.renames,

@@ -9,11 +9,11 @@ const PARTS: i128 = 1_000_000_000;
 
 /// An amount of something, exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Quantity(i128);
+pub(in crate::kinds) struct Quantity(i128);
 
 impl Quantity {
     /// The amount that a text or a number says; none if it is not one, or too large to count.
-    pub(super) fn parse(value: &Value) -> Option<Self> {
+    pub(in crate::kinds) fn parse(value: &Value) -> Option<Self> {
         match value {
             Value::String(text) => Self::parse_text(text),
             Value::Number(number) => Self::parse_text(&number.to_string()),
@@ -22,7 +22,7 @@ impl Quantity {
     }
 
     /// Whether it is more than nothing.
-    pub(super) fn is_positive(self) -> bool {
+    pub(in crate::kinds) fn is_positive(self) -> bool {
         self.0 > 0
     }
 

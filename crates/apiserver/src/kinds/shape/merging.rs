@@ -6,11 +6,11 @@ use serde_json::{Map, Value};
 use super::OBJECT_META;
 use super::table::{Field as Member, Listing, Merging, Shape, TABLE, Table, Type};
 use crate::kinds::Kind;
-use crate::place::{Expected, Field, Form, Key, Place};
+use crate::merge_schema::{Expected, Field, Form, Key, MergeSchema};
 
-/// A place in a built-in type.
+/// How values of a built-in type, or of a field of one, merge.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct BuiltInPlace {
+pub(crate) struct BuiltInMergeSchema {
     of: Of,
     /// What the field says that is here, if it is one.
     merging: Option<&'static Merging>,
@@ -23,7 +23,7 @@ enum Of {
     Shape(&'static Shape),
 }
 
-impl BuiltInPlace {
+impl BuiltInMergeSchema {
     /// Whole objects of a kind in one of its versions.
     pub(crate) fn of_kind(kind: &Kind, version: &str) -> Option<Self> {
         let table: &'static Table = &TABLE;
@@ -59,7 +59,7 @@ impl BuiltInPlace {
             },
             // A `RawExtension` is one value to server-side apply, whatever it holds.
             Of::Shape(Shape::Any) => Form::Leaf,
-            Of::Shape(shape) if is_open(shape) => Place::Open.form(value),
+            Of::Shape(shape) if is_open(shape) => MergeSchema::Open.form(value),
             Of::Shape(_) => Form::Leaf,
         }
     }
@@ -83,21 +83,21 @@ impl BuiltInPlace {
             Of::Type(of) => {
                 let member = of.field(name)?;
                 let place = Self::new(&member.shape, Some(&member.merging));
-                Some(Field { place: Place::BuiltIn(place), named: true })
+                Some(Field { place: MergeSchema::BuiltIn(place), named: true })
             }
             Of::Shape(Shape::Map(_, _, values)) => {
                 let place = Self::new(values, None);
-                Some(Field { place: Place::BuiltIn(place), named: false })
+                Some(Field { place: MergeSchema::BuiltIn(place), named: false })
             }
-            Of::Shape(shape) if is_open(shape) => Place::Open.field(name),
+            Of::Shape(shape) if is_open(shape) => MergeSchema::Open.field(name),
             Of::Shape(_) => None,
         }
     }
 
-    pub(crate) fn item(self) -> Place<'static> {
+    pub(crate) fn item(self) -> MergeSchema<'static> {
         match self.of {
-            Of::Shape(Shape::List(_, items)) => Place::BuiltIn(Self::new(items, None)),
-            _ => Place::Open,
+            Of::Shape(Shape::List(_, items)) => MergeSchema::BuiltIn(Self::new(items, None)),
+            _ => MergeSchema::Open,
         }
     }
 
@@ -106,7 +106,7 @@ impl BuiltInPlace {
             return Vec::new();
         };
         let of = match self.item() {
-            Place::BuiltIn(Self { of: Of::Type(of), .. }) => Some(of),
+            MergeSchema::BuiltIn(Self { of: Of::Type(of), .. }) => Some(of),
             _ => None,
         };
         let default = |name: &str| of.and_then(|of| of.field(name)).and_then(default);
@@ -164,15 +164,16 @@ mod tests {
         found.expect("the kind must be built in")
     }
 
-    fn at(plural: &str, path: &[&str]) -> Place<'static> {
-        let root = BuiltInPlace::of_kind(&kind(plural), "v1").expect("the kind must have a shape");
-        path.iter().fold(Place::BuiltIn(root), |place, &name| match name {
+    fn at(plural: &str, path: &[&str]) -> MergeSchema<'static> {
+        let root =
+            BuiltInMergeSchema::of_kind(&kind(plural), "v1").expect("the kind must have a shape");
+        path.iter().fold(MergeSchema::BuiltIn(root), |place, &name| match name {
             "[]" => place.item(),
             name => place.field(name).expect("the field must exist").place,
         })
     }
 
-    fn key_names(place: &Place<'static>) -> Vec<&'static str> {
+    fn key_names(place: &MergeSchema<'static>) -> Vec<&'static str> {
         place.keys().iter().map(|key| key.name).collect()
     }
 
@@ -200,7 +201,7 @@ mod tests {
 
     #[test]
     fn entries_of_maps_have_no_names_and_fields_of_structs_do() {
-        let named = |place: &Place<'_>, name| place.field(name).map(|field| field.named);
+        let named = |place: &MergeSchema<'_>, name| place.field(name).map(|field| field.named);
         assert_eq!(named(&at("configmaps", &[]), "data"), Some(true));
         assert_eq!(named(&at("configmaps", &["data"]), "anything"), Some(false));
         assert_eq!(named(&at("configmaps", &[]), "bogus"), None);
@@ -208,7 +209,7 @@ mod tests {
 
     #[test]
     fn empty_objects_have_the_structs_that_are_in_them() {
-        let empty = BuiltInPlace::empty_object(&kind("deployments"), "v1");
+        let empty = BuiltInMergeSchema::empty_object(&kind("deployments"), "v1");
         assert_eq!(empty["spec"]["template"]["spec"], json!({"containers": null}));
         assert_eq!(empty["spec"]["strategy"], json!({}));
         assert_eq!(empty["spec"].get("replicas"), None);

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::immutable::{changed, with_names};
 use super::text;
 use crate::field_error::FieldError;
 
@@ -41,6 +42,122 @@ pub(super) fn pod_spec(spec: &Value, path: &str, errors: &mut Vec<FieldError>) {
         let field = format!("{path}.restartPolicy");
         errors.push(FieldError::not_supported(field, &json!(policy), &RESTART_POLICIES));
     }
+}
+
+/// The fields of a pod spec that may change, as the real server lists them.
+const UPDATABLE: &str = "`spec.containers[*].image`,`spec.initContainers[*].image`,\
+                         `spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing \
+                         tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 \
+                         if it was previously negative)";
+
+/// Checks a change of the spec of a pod. The new spec is valid.
+pub(super) fn spec_update(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
+    if old == new {
+        return;
+    }
+    for field in ["containers", "initContainers"] {
+        if list(old, field).len() != list(new, field).len() {
+            let detail = "pod updates may not add or remove containers";
+            errors.push(FieldError::forbidden(format!("spec.{field}"), detail));
+            return;
+        }
+        // As on the real server, which has said so of the new spec already.
+        for (index, container) in list(new, field).iter().enumerate() {
+            if text(container, "image").is_none() {
+                errors.push(FieldError::required(format!("spec.{field}[{index}].image"), ""));
+            }
+        }
+    }
+    match deadline(&old["activeDeadlineSeconds"], &new["activeDeadlineSeconds"]) {
+        Some((error, Deadline::Raised)) => {
+            errors.push(error);
+            return;
+        }
+        Some((error, Deadline::Unset)) => errors.push(error),
+        None => {}
+    }
+    tolerations(old, new, errors);
+    gates(old, new, errors);
+    let compared = with_updatable(old, new);
+    let found: Vec<&str> = changed(old, &compared, &[]).collect();
+    if !found.is_empty() {
+        let words = format!("pod updates may not change fields other than {UPDATABLE}");
+        errors.push(FieldError::forbidden("spec", &with_names(&words, &found)));
+    }
+}
+
+/// How a deadline may not change.
+enum Deadline {
+    /// Nothing else is looked at then.
+    Raised,
+    Unset,
+}
+
+/// A deadline may be set once, and come closer.
+fn deadline(old: &Value, new: &Value) -> Option<(FieldError, Deadline)> {
+    let refused = |detail: &str| FieldError::invalid("spec.activeDeadlineSeconds", new, detail);
+    match (old.as_i64(), new.as_i64()) {
+        (Some(old), Some(new)) if old < new => {
+            Some((refused("must be less than or equal to previous value"), Deadline::Raised))
+        }
+        (Some(_), None) => {
+            let detail = "must not update from a positive integer to nil value";
+            Some((refused(detail), Deadline::Unset))
+        }
+        _ => None,
+    }
+}
+
+/// A toleration stays, but for its seconds.
+fn tolerations(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
+    let stays = |held: &Value| {
+        list(new, "tolerations")
+            .iter()
+            .any(|given| changed(held, given, &["tolerationSeconds"]).next().is_none())
+    };
+    if !list(old, "tolerations").iter().all(stays) {
+        let detail = "existing toleration can not be modified except its tolerationSeconds";
+        errors.push(FieldError::forbidden("spec.tolerations", detail));
+    }
+}
+
+/// A gate can only be taken away.
+fn gates(old: &Value, new: &Value, errors: &mut Vec<FieldError>) {
+    let held: Vec<_> = list(old, "schedulingGates").iter().map(|gate| &gate["name"]).collect();
+    for (index, gate) in list(new, "schedulingGates").iter().enumerate() {
+        if !held.contains(&&gate["name"]) {
+            let name = text(gate, "name").unwrap_or_default();
+            let detail =
+                format!("only deletion is allowed, but found new scheduling gate '{name}'");
+            let field = format!("spec.schedulingGates[{index}].name");
+            errors.push(FieldError::forbidden(field, &detail));
+        }
+    }
+}
+
+/// The new spec with the old values of everything that may change.
+fn with_updatable(old: &Value, new: &Value) -> Value {
+    let mut compared = new.clone();
+    for field in ["containers", "initContainers"] {
+        let containers = compared.get_mut(field).and_then(Value::as_array_mut);
+        for (container, held) in containers.into_iter().flatten().zip(list(old, field)) {
+            container["image"] = held["image"].clone();
+        }
+    }
+    let mut keep = |field: &str| compared[field] = old[field].clone();
+    keep("activeDeadlineSeconds");
+    keep("tolerations");
+    keep("schedulingGates");
+    let grace = "terminationGracePeriodSeconds";
+    if old[grace].as_i64().is_some_and(|seconds| seconds < 0) && new[grace] == 1 {
+        keep(grace);
+    }
+    // Whoever holds a pod back may decide where it goes; how is not checked.
+    if !list(old, "schedulingGates").is_empty() {
+        keep("nodeSelector");
+        compared["affinity"]["nodeAffinity"] = old["affinity"]["nodeAffinity"].clone();
+    }
+    compared
 }
 
 /// A container has a name and an image, its ports have numbers, and what it mounts exists.

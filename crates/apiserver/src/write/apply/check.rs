@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use super::compare::element;
 use super::field_set::Element;
-use crate::place::{Expected, Form, Place};
+use crate::merge_schema::{Expected, Form, MergeSchema};
 
 /// What is wrong with a configuration, in one text.
-pub(crate) fn check(place: Place<'_>, config: &Value) -> Result<(), String> {
+pub(crate) fn check(place: MergeSchema<'_>, config: &Value) -> Result<(), String> {
     let mut errors = Vec::new();
     add_errors(place, config, "", &mut errors);
     match errors.as_slice() {
@@ -23,7 +23,7 @@ pub(crate) fn check(place: Place<'_>, config: &Value) -> Result<(), String> {
     }
 }
 
-fn add_errors(place: Place<'_>, value: &Value, path: &str, errors: &mut Vec<String>) {
+fn add_errors(place: MergeSchema<'_>, value: &Value, path: &str, errors: &mut Vec<String>) {
     let mut wrong = |why: &str| errors.push(told(path, why));
     match (place.expected(), value) {
         (_, Value::Null)
@@ -63,7 +63,13 @@ fn add_errors(place: Place<'_>, value: &Value, path: &str, errors: &mut Vec<Stri
     }
 }
 
-fn list(place: Place<'_>, items: &[Value], keyed: bool, path: &str, errors: &mut Vec<String>) {
+fn list(
+    place: MergeSchema<'_>,
+    items: &[Value],
+    keyed: bool,
+    path: &str,
+    errors: &mut Vec<String>,
+) {
     let mut seen: BTreeSet<Element> = BTreeSet::new();
     for (at, item) in items.iter().enumerate() {
         if !keyed {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::field_set::{Element, FieldSet, Scalar};
 use crate::field_error::go_quote;
-use crate::place::{Form, Place};
+use crate::merge_schema::{Form, MergeSchema};
 
 /// What differs between two objects. No field is in two of the sets.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,7 +21,7 @@ type Path = Vec<Element>;
 
 impl Comparison {
     /// Compares two objects.
-    pub(crate) fn new(place: Place<'_>, old: &Value, new: &Value) -> Self {
+    pub(crate) fn new(place: MergeSchema<'_>, old: &Value, new: &Value) -> Self {
         let mut comparison = Self::default();
         comparison.both(place, old, new, &mut Path::new());
         comparison
@@ -41,7 +41,7 @@ impl Comparison {
         }
     }
 
-    fn both(&mut self, place: Place<'_>, old: &Value, new: &Value, path: &mut Path) {
+    fn both(&mut self, place: MergeSchema<'_>, old: &Value, new: &Value, path: &mut Path) {
         let (before, after) = (place.form(old), place.form(new));
         if before != after {
             // A part of the old one is gone, a part of the new one is there, and a leaf is not what
@@ -63,7 +63,7 @@ impl Comparison {
         }
     }
 
-    fn maps(&mut self, place: Place<'_>, old: &Value, new: &Value, path: &mut Path) {
+    fn maps(&mut self, place: MergeSchema<'_>, old: &Value, new: &Value, path: &mut Path) {
         for (name, old) in fields(old) {
             let below = place.field_or_open(name).place;
             path.push(Element::field(name));
@@ -81,7 +81,7 @@ impl Comparison {
     }
 
     /// Items that are there more than once are compared as if they were one leaf.
-    fn lists(&mut self, place: Place<'_>, old: &Value, new: &Value, path: &mut Path) {
+    fn lists(&mut self, place: MergeSchema<'_>, old: &Value, new: &Value, path: &mut Path) {
         let (before, after) = (by_element(place, old), by_element(place, new));
         let none = Vec::new();
         let elements: std::collections::BTreeSet<&Element> =
@@ -116,13 +116,13 @@ impl Comparison {
 
 /// The fields that somebody who applies this object manages. A struct is not one of them, its
 /// fields are.
-pub(crate) fn applied(place: Place<'_>, object: &Value) -> FieldSet {
+pub(crate) fn applied(place: MergeSchema<'_>, object: &Value) -> FieldSet {
     let mut set = FieldSet::default();
     add_applied(place, object, &mut Path::new(), &mut set);
     set
 }
 
-fn add_applied(place: Place<'_>, value: &Value, path: &mut Path, set: &mut FieldSet) {
+fn add_applied(place: MergeSchema<'_>, value: &Value, path: &mut Path, set: &mut FieldSet) {
     match place.form(value) {
         Form::Leaf => set.insert(path),
         Form::Map => {
@@ -151,13 +151,13 @@ fn add_applied(place: Place<'_>, value: &Value, path: &mut Path, set: &mut Field
 }
 
 /// A value and everything in it.
-fn all(place: Place<'_>, value: &Value, path: &mut Path, set: &mut FieldSet) {
+fn all(place: MergeSchema<'_>, value: &Value, path: &mut Path, set: &mut FieldSet) {
     set.insert(path);
     children(place, value, path, set);
 }
 
 /// Everything in a value.
-fn children(place: Place<'_>, value: &Value, path: &mut Path, set: &mut FieldSet) {
+fn children(place: MergeSchema<'_>, value: &Value, path: &mut Path, set: &mut FieldSet) {
     match place.form(value) {
         Form::Leaf => {}
         Form::Map => {
@@ -184,7 +184,7 @@ fn children(place: Place<'_>, value: &Value, path: &mut Path, set: &mut FieldSet
 ///
 /// # Errors
 /// If nothing does, in the words of the real server.
-pub(crate) fn element(place: Place<'_>, item: &Value) -> Result<Element, String> {
+pub(crate) fn element(place: MergeSchema<'_>, item: &Value) -> Result<Element, String> {
     let keys = place.keys();
     if keys.is_empty() {
         return match item {
@@ -224,7 +224,7 @@ pub(crate) fn element(place: Place<'_>, item: &Value) -> Result<Element, String>
 }
 
 /// The items of a list, by what tells them apart; those that nothing tells apart are left out.
-fn by_element<'a>(place: Place<'_>, list: &'a Value) -> BTreeMap<Element, Vec<&'a Value>> {
+fn by_element<'a>(place: MergeSchema<'_>, list: &'a Value) -> BTreeMap<Element, Vec<&'a Value>> {
     let mut found: BTreeMap<Element, Vec<&Value>> = BTreeMap::new();
     for item in list.as_array().into_iter().flatten() {
         if let Ok(element) = element(place, item) {
@@ -256,7 +256,7 @@ mod tests {
 
     #[expect(clippy::needless_pass_by_value, reason = "tests pass literals")]
     fn compared(old: Value, new: Value) -> Vec<Vec<String>> {
-        let found = Comparison::new(Place::Open, &old, &new);
+        let found = Comparison::new(MergeSchema::Open, &old, &new);
         [found.removed, found.modified, found.added].iter().map(FieldSet::paths).collect()
     }
 
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn what_is_applied_without_a_schema_has_its_maps() {
-        let set = applied(Place::Open, &json!({"a": {"b": {"c": 1}}, "d": [1]}));
+        let set = applied(MergeSchema::Open, &json!({"a": {"b": {"c": 1}}, "d": [1]}));
         assert_eq!(set.paths(), [".a", ".d", ".a.b", ".a.b.c"]);
     }
 }

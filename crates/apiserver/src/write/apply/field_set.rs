@@ -10,7 +10,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use crate::field_error::{go_float, go_json, go_quote};
-use crate::place::Place;
+use crate::merge_schema::MergeSchema;
 
 /// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -215,7 +215,7 @@ impl FieldSet {
 
     /// The set with all structs that it has fields of. They are mostly left out: whoever manages a
     /// field of a struct manages the struct.
-    pub(crate) fn with_named(&self, place: Place<'_>) -> Self {
+    pub(crate) fn with_named(&self, place: MergeSchema<'_>) -> Self {
         let named = self.0.iter().map(|(element, node)| {
             let (named, below) = match element {
                 Element::Field(name) => {
@@ -223,7 +223,7 @@ impl FieldSet {
                     (field.named, field.place)
                 }
                 Element::Key(_) => (false, place.item()),
-                Element::Item(_) | Element::Index(_) => (false, Place::Open),
+                Element::Item(_) | Element::Index(_) => (false, MergeSchema::Open),
             };
             let member = node.member || named && !node.below.is_empty();
             (element.clone(), Node { member, below: node.below.with_named(below) })

@@ -13,7 +13,7 @@ use super::compare::{Comparison, applied};
 use super::field_set::FieldSet;
 use super::merge::{merge, remove};
 use crate::field_error::go_quote;
-use crate::place::Place;
+use crate::merge_schema::MergeSchema;
 
 /// How many managers may be known from writes other than apply; then the oldest are put together.
 const UPDATERS_MAX: usize = 10;
@@ -70,7 +70,7 @@ pub(crate) struct Managers(BTreeMap<Manager, Holding>);
 /// What is needed to understand the fields of a kind.
 pub(crate) struct Fields<'a> {
     /// The places of whole objects, by the `apiVersion` that describes them.
-    pub(crate) places: BTreeMap<String, Place<'a>>,
+    pub(crate) places: BTreeMap<String, MergeSchema<'a>>,
     /// The `apiVersion` of the request.
     pub(crate) version: String,
     /// What the request cannot write.
@@ -120,8 +120,8 @@ impl Manager {
 
 impl<'a> Fields<'a> {
     /// The place of whole objects in the version of the request.
-    pub(crate) fn place(&self) -> Place<'a> {
-        self.places.get(&self.version).copied().unwrap_or(Place::Open)
+    pub(crate) fn place(&self) -> MergeSchema<'a> {
+        self.places.get(&self.version).copied().unwrap_or(MergeSchema::Open)
     }
 
     fn compare(&self, version: &str, old: &Value, new: &Value) -> Option<Comparison> {

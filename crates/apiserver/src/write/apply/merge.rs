@@ -6,11 +6,11 @@ use serde_json::{Map, Value};
 
 use super::compare::{element, is_nothing};
 use super::field_set::{Element, FieldSet};
-use crate::place::{Form, Place};
+use crate::merge_schema::{Form, MergeSchema};
 
 /// What is there, with what is applied over it. What is applied wins; what it does not mention
 /// stays.
-pub(crate) fn merge(place: Place<'_>, held: &Value, applied: &Value) -> Value {
+pub(crate) fn merge(place: MergeSchema<'_>, held: &Value, applied: &Value) -> Value {
     let form = place.form(applied);
     let alike = form == place.form(held);
     if form == Form::Leaf || !alike || is_nothing(held) {
@@ -25,7 +25,7 @@ pub(crate) fn merge(place: Place<'_>, held: &Value, applied: &Value) -> Value {
     }
 }
 
-fn merge_maps(place: Place<'_>, held: &Value, applied: &Value) -> Value {
+fn merge_maps(place: MergeSchema<'_>, held: &Value, applied: &Value) -> Value {
     let mut merged = held.as_object().cloned().unwrap_or_default();
     for (name, applied) in applied.as_object().into_iter().flatten() {
         let value = match merged.get(name) {
@@ -39,7 +39,7 @@ fn merge_maps(place: Place<'_>, held: &Value, applied: &Value) -> Value {
 
 /// Items that both have come in the order in which they are applied. Items that only one has stay
 /// where they are among their neighbours; where both have some, those that are there come first.
-fn merge_lists(place: Place<'_>, held: &Value, applied: &Value) -> Value {
+fn merge_lists(place: MergeSchema<'_>, held: &Value, applied: &Value) -> Value {
     let (ours, theirs) = (items(place, held), items(place, applied));
     let mut known: BTreeMap<&Element, Option<&Value>> = BTreeMap::new();
     for (element, item) in &ours {
@@ -75,13 +75,13 @@ fn merge_lists(place: Place<'_>, held: &Value, applied: &Value) -> Value {
 }
 
 /// The items of a list with what tells them apart; those that nothing tells apart are left out.
-fn items<'a>(place: Place<'_>, list: &'a Value) -> Vec<(Element, &'a Value)> {
+fn items<'a>(place: MergeSchema<'_>, list: &'a Value) -> Vec<(Element, &'a Value)> {
     let items = list.as_array().into_iter().flatten();
     items.filter_map(|item| Some((element(place, item).ok()?, item))).collect()
 }
 
 /// The value without these fields. A list or map of which nothing is left is null.
-pub(crate) fn remove(place: Place<'_>, value: &Value, fields: &FieldSet) -> Value {
+pub(crate) fn remove(place: MergeSchema<'_>, value: &Value, fields: &FieldSet) -> Value {
     match (place.form(value), value) {
         (Form::Map, Value::Object(map)) => {
             let mut left = Map::new();
@@ -108,7 +108,7 @@ pub(crate) fn remove(place: Place<'_>, value: &Value, fields: &FieldSet) -> Valu
     }
 }
 
-fn remove_item(place: Place<'_>, item: &Value, fields: &FieldSet) -> Option<Value> {
+fn remove_item(place: MergeSchema<'_>, item: &Value, fields: &FieldSet) -> Option<Value> {
     let Ok(at) = element(place, item) else { return Some(item.clone()) };
     if fields.has(&at) {
         return None;
@@ -150,7 +150,7 @@ mod tests {
     #[expect(clippy::needless_pass_by_value, reason = "tests pass literals")]
     fn merged(field: &str, held: Value, applied: Value) -> Value {
         let schema = schema();
-        let place = Place::Custom(schema.place());
+        let place = MergeSchema::Custom(schema.place());
         merge(place, &json!({field: held}), &json!({field: applied}))[field].take()
     }
 
@@ -199,7 +199,7 @@ mod tests {
             "f:keyed": {"k:{\"name\":\"a\"}": {"f:x": {}}, "k:{\"name\":\"b\"}": {}},
             "f:list": {},
         }));
-        let left = remove(Place::Custom(schema.place()), &object, &fields);
+        let left = remove(MergeSchema::Custom(schema.place()), &object, &fields);
         assert_eq!(left, json!({"set": ["b"], "keyed": [{"name": "a"}]}));
     }
 }

@@ -12,8 +12,8 @@ use super::field_set::FieldSet;
 use super::managers::{Fields, Manager, Managers, Operation};
 use crate::clock::WallClock;
 use crate::fields::metadata_mut;
-use crate::kinds::{BuiltInPlace, StatusMetadata, Version};
-use crate::place::Place;
+use crate::kinds::{BuiltInMergeSchema, StatusMetadata, Version};
+use crate::merge_schema::MergeSchema;
 use crate::target::Target;
 
 /// The field of `metadata` that all of this is about.
@@ -163,14 +163,13 @@ pub(crate) fn fields(target: &Target) -> Fields<'_> {
     }
 }
 
-fn place_of<'a>(target: &'a Target, version: &Version) -> Place<'a> {
+fn place_of<'a>(target: &'a Target, version: &Version) -> MergeSchema<'a> {
     let of_kind = target.kind.versions.iter().find(|known| known.name == version.name);
-    let schema = of_kind.and_then(|version| version.schema.as_deref());
+    let schema = of_kind.and_then(Version::schema);
     match schema {
-        Some(schema) => Place::Custom(schema.place()),
-        None => {
-            BuiltInPlace::of_kind(&target.kind, &version.name).map_or(Place::Open, Place::BuiltIn)
-        }
+        Some(schema) => MergeSchema::Custom(schema.place()),
+        None => BuiltInMergeSchema::of_kind(&target.kind, &version.name)
+            .map_or(MergeSchema::Open, MergeSchema::BuiltIn),
     }
 }
 
@@ -190,7 +189,7 @@ fn unwritable(target: &Target) -> FieldSet {
 /// An object to which nothing was given.
 pub(crate) fn nothing(target: &Target) -> Value {
     if target.kind.is_builtin() {
-        BuiltInPlace::empty_object(&target.kind, &target.version().name)
+        BuiltInMergeSchema::empty_object(&target.kind, &target.version().name)
     } else {
         Value::Object(Map::new())
     }

@@ -19,6 +19,8 @@ pub(super) mod golang;
 mod lists;
 mod order;
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
@@ -171,7 +173,8 @@ fn retain_keys(
     if keys.iter().any(|key| key.is_object() || key.is_array()) {
         return Err(Refusal::Panic);
     }
-    let kept = |name: &str| keys.iter().any(|key| key == name);
+    let keys: HashSet<&str> = keys.iter().filter_map(Value::as_str).collect();
+    let kept = |name: &str| keys.contains(name);
     let is_directive = |name: &str| name.starts_with(DELETE_VALUES) || name.starts_with(SET_ORDER);
     let surplus =
         |(name, value): (&String, &Value)| !value.is_null() && !is_directive(name) && !kept(name);

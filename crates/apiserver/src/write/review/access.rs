@@ -7,7 +7,7 @@ use crate::auth::User;
 use crate::failure::Failure;
 use crate::field_error::FieldError;
 use crate::fields::text;
-use crate::rbac::rule::{Attributes, On};
+use crate::rbac::rule::{AccessTarget, Attributes};
 use crate::target::Target;
 
 /// A review of the sender's own access.
@@ -139,10 +139,10 @@ fn attributes(spec: &Value) -> Attributes<'_> {
     if !resource.is_object() {
         let path = &spec["nonResourceAttributes"];
         let text = |field: &str| path[field].as_str().unwrap_or_default();
-        return Attributes { verb: text("verb"), on: On::Path(text("path")) };
+        return Attributes { verb: text("verb"), on: AccessTarget::Path(text("path")) };
     }
     let text = |field: &str| resource[field].as_str().unwrap_or_default();
-    let on = On::Resource {
+    let on = AccessTarget::Resource {
         group: text("group"),
         resource: text("resource"),
         subresource: text("subresource"),

@@ -1,5 +1,5 @@
-//! How the values at one place of an object merge, whoever says so: the types of built-in kinds, or
-//! the schema of a custom one.
+//! How the values of a field merge in server-side apply, as the types of built-in kinds or the
+//! schema of a custom one say.
 //!
 //! Server-side apply tells fields apart by this: a map or struct is merged field by field unless it
 //! is atomic, a list only if its items can be told apart, and everything else is one value. Where
@@ -7,23 +7,23 @@
 
 use serde_json::Value;
 
-use crate::kinds::BuiltInPlace;
-use crate::schema::SchemaPlace;
+use crate::kinds::BuiltInMergeSchema;
+use crate::schema::CustomMergeSchema;
 
-/// One place of an object.
+/// How the values of one field, or of a whole object, merge.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Place<'a> {
+pub(crate) enum MergeSchema<'a> {
     /// Nothing is said about it, nor about what is in it.
     Open,
     /// A text, such as `kind`.
     Text,
-    /// A place in a type of Kubernetes.
-    BuiltIn(BuiltInPlace),
-    /// A place in a schema.
-    Custom(SchemaPlace<'a>),
+    /// A type of Kubernetes, or a field of one.
+    BuiltIn(BuiltInMergeSchema),
+    /// A node of the schema of a custom kind.
+    Custom(CustomMergeSchema<'a>),
 }
 
-/// How a value merges with another one at its place.
+/// How a value merges with another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// As a whole.
@@ -53,7 +53,7 @@ pub(crate) enum Expected {
 /// A field of a map or struct.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Field<'a> {
-    pub(crate) place: Place<'a>,
+    pub(crate) place: MergeSchema<'a>,
     /// Whether it is known by its name, as fields of structs are and entries of maps are not.
     pub(crate) named: bool,
 }
@@ -66,7 +66,7 @@ pub(crate) struct Key<'a> {
     pub(crate) default: Option<Value>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> MergeSchema<'a> {
     /// How a value merges here. Null merges as whatever is expected here.
     pub(crate) fn form(&self, value: &Value) -> Form {
         match self {
@@ -103,7 +103,7 @@ impl<'a> Place<'a> {
     }
 
     /// An item of the list that is here.
-    pub(crate) fn item(&self) -> Place<'a> {
+    pub(crate) fn item(&self) -> MergeSchema<'a> {
         match self {
             Self::Open | Self::Text => Self::Open,
             Self::BuiltIn(place) => place.item(),

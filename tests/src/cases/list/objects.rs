@@ -1,0 +1,160 @@
+//! What an object is, and what becomes of it.
+
+/// Adds its areas and cases to those that are `listed`, and hands them on.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! list_of_objects {
+    ($then:ident; $($listed:tt)*) => {
+        $crate::list_of_writes_and_reads! { $then; $($listed)*
+            objects: [
+                creation_fills_in_what_the_server_decides,
+                creation_ignores_what_only_the_server_decides,
+                creation_fills_in_the_namespace,
+                generated_name_has_five_characters,
+                generated_name_yields_to_a_given_one,
+                generated_name_from_a_bad_or_long_prefix,
+                defaults_of_the_schema_are_stored,
+                open_parts_of_the_schema_keep_everything,
+                numbers_are_kept_as_they_are,
+                put_replaces_all_but_the_servers_fields,
+                put_that_changes_nothing_keeps_the_version,
+                patch_that_changes_nothing_keeps_the_version,
+                generation_counts_changes_of_the_spec,
+                generation_counts_everything_without_a_status_subresource,
+                one_object_in_two_versions,
+                deleted_and_created_again_is_another_object,
+            ]
+            validation: [
+                schema_bounds_and_choices,
+                schema_errors_are_reported_together,
+                schema_required_fields,
+                schema_types,
+                schema_texts_and_lists,
+                schema_nulls,
+                schema_holds_for_updates_and_status,
+                name_that_is_not_allowed,
+                name_that_is_missing,
+                labels_and_annotations_that_are_not_allowed,
+                finalizer_that_is_not_allowed,
+                owner_references_that_are_not_allowed,
+                version_on_creation,
+                immutable_metadata_is_kept_or_defended,
+            ]
+            immutable: [
+                immutable_config_map_keeps_its_content,
+                config_map_becomes_immutable_with_its_last_change,
+                immutable_secret_keeps_its_content,
+                secret_keeps_its_type,
+                deployment_keeps_its_selector,
+                sets_keep_their_selector,
+                stateful_set_keeps_most_of_its_spec,
+                job_keeps_its_selector_and_template,
+                service_keeps_its_address,
+                claim_keeps_its_spec,
+                pod_keeps_most_of_its_spec,
+                pod_deadline_only_comes_closer,
+                pod_tolerations_are_only_added,
+                pod_gates_are_only_taken_away,
+                applied_fields_are_kept_as_well,
+            ]
+            builtins: [
+                lease_is_taken_and_renewed,
+                deployment_gets_its_defaults,
+                deployment_generation_counts_its_spec,
+                pod_is_pending_until_somebody_runs_it,
+                pod_is_bound_to_a_node,
+                bound_pod_has_the_place_of_its_node,
+                event_is_one_object_in_two_groups,
+                some_kinds_answer_a_deletion_with_the_object,
+                pod_on_a_node_is_given_time_to_end,
+                role_names_may_hold_colons,
+            ]
+            status: [
+                main_endpoint_drops_status,
+                status_endpoint_drops_the_rest,
+                status_can_be_put,
+                status_that_does_not_change_keeps_the_version,
+                status_cannot_be_created_or_deleted,
+                status_of_a_deployment,
+                scale_of_a_custom_resource,
+                scale_can_be_put_with_or_without_a_version,
+                scale_of_a_deployment,
+            ]
+            subresources: [
+                scale_with_paths_of_its_own,
+                scale_is_held_to_the_schema,
+                scale_of_an_object_without_replicas,
+                scale_of_a_custom_resource_cannot_be_applied,
+                scale_of_a_deployment_can_be_applied,
+                eviction_of_a_pod_without_a_budget,
+                eviction_that_a_budget_allows,
+                eviction_that_a_budget_refuses,
+                eviction_of_pods_that_are_not_ready,
+                eviction_with_several_budgets,
+                eviction_of_pods_that_do_not_run,
+                eviction_with_options,
+                binding_is_of_its_kind_and_types,
+                eviction_is_of_its_kind_and_types,
+                eviction_takes_options_that_are_null,
+                eviction_has_one_verb,
+                content_of_any_form_is_merged,
+            ]
+            deletion: [
+                deletion_answers_with_the_uid,
+                finalizer_turns_deletion_into_a_mark,
+                finalizer_holds_a_built_in_as_well,
+                last_of_two_finalizers_lets_go,
+                terminating_object_takes_no_new_finalizer,
+                terminating_object_can_still_be_changed,
+                terminating_object_stays_terminating,
+                terminating_name_is_taken,
+                precondition_on_the_uid,
+                precondition_on_the_version,
+                delete_options_that_are_not_allowed,
+                delete_options_in_body_or_query,
+                collection_is_deleted_by_label,
+                collection_is_deleted_whole_or_not_at_all,
+                collection_with_finalizers_is_marked,
+                collection_is_not_deleted_by_a_bad_selector,
+            ]
+            dry_run: [
+                dry_creation_has_a_uid_and_no_version,
+                dry_creation_fails_as_a_real_one,
+                dry_update_keeps_what_is_stored,
+                dry_deletion_keeps_the_object,
+                dry_run_of_an_unknown_sort,
+            ]
+            gc: [
+                child_goes_after_its_owner_in_the_background,
+                child_goes_after_its_owner_by_default,
+                grandchild_goes_as_well,
+                owner_stays_when_its_child_is_deleted,
+                owner_waits_in_the_foreground_for_a_blocking_child,
+                owner_does_not_wait_for_a_child_that_does_not_block,
+                owner_without_children_goes_in_the_foreground,
+                orphan_stays_without_its_owner,
+                orphan_by_the_older_option,
+                orphan_finalizer_set_by_the_user_orphans,
+                child_of_two_owners_loses_one_and_stays,
+                child_of_an_owner_that_never_was,
+                child_of_an_owner_of_the_same_name_and_another_uid,
+                child_of_an_owner_in_another_namespace,
+                collection_is_deleted_with_a_policy,
+            ]
+            namespaces: [
+                namespace_comes_with_label_finalizer_and_phase,
+                namespace_keeps_its_label,
+                missing_namespace_refuses_creation_only,
+                terminating_namespace_refuses_creation,
+                terminating_namespace_can_be_deleted_again,
+                deleted_namespace_answers_with_itself,
+                deleted_namespace_takes_its_content_with_it,
+                deleted_namespace_waits_for_finalizers,
+                finalize_ends_a_namespace,
+                default_namespace_may_not_be_deleted,
+                namespaces_are_not_deleted_as_a_collection,
+                namespaces_that_are_always_there,
+            ]
+        }
+    };
+}
