@@ -4,6 +4,7 @@
 //! server's answer has the version of the write. A cache that has that version, or a later one,
 //! shows the write.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use tokio::time::Instant;
 use windlass_indexer::{Head, ObjectKey, ResourceVersion, Selector, Uid};
 
 use crate::resource::Resource;
-use crate::share::engine::Engine;
+use crate::share::engine::{Engine, EngineSelection};
 
 /// The result of a write, as the server answered it.
 #[derive(Clone, Debug)]
@@ -33,6 +34,8 @@ pub struct Freshness {
     engine: Arc<Engine>,
     /// The label selector of the informer.
     labels: Selector,
+    /// Those of namespaces that have one of their own.
+    labels_in: BTreeMap<String, Selector>,
     /// What its field selector requires of names and namespaces.
     names: Vec<NameRule>,
     /// Whether it also selects by other fields, which only the server can evaluate.
@@ -50,9 +53,9 @@ struct NameRule {
 
 impl Freshness {
     pub(crate) fn new(engine: Arc<Engine>) -> Self {
-        let (labels, fields) = engine.selection();
+        let EngineSelection { labels, labels_in, fields } = engine.selection();
         let (names, has_other_fields) = name_rules(&fields);
-        Self { engine, labels, names, has_other_fields }
+        Self { engine, labels, labels_in, names, has_other_fields }
     }
 
     /// Whether both are about the cache of the same informer.
@@ -89,7 +92,7 @@ impl Freshness {
                 !is_older
             }
             (Written::Object(wanted), None) => {
-                !self.labels.matches(wanted.labels())
+                !self.labels_of(wanted.namespace()).matches(wanted.labels())
                     || !self.names.iter().all(|rule| rule.is_met(wanted.key()))
                     || self.has_passed(wanted)
             }
@@ -124,6 +127,11 @@ impl Freshness {
             }
             progress.await;
         }
+    }
+
+    /// The label selector of a namespace.
+    fn labels_of(&self, namespace: Option<&str>) -> &Selector {
+        namespace.and_then(|name| self.labels_in.get(name)).unwrap_or(&self.labels)
     }
 
     /// Whether everything up to the version of an object has arrived, or never will, because its
