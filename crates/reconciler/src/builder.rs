@@ -5,6 +5,7 @@ mod sources;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -336,6 +337,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
             work,
             wiring,
             handle: self.handle,
+            is_synced: AtomicBool::new(false),
             workers,
             sync_timeout: self.sync_timeout.or(defaults.sync_timeout).unwrap_or(SYNC_TIMEOUT),
         })

@@ -5,6 +5,7 @@ use std::fmt;
 use std::future::Future;
 use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::task::JoinSet;
@@ -51,6 +52,8 @@ pub struct Controller<K> {
     pub(crate) work: Arc<Work<K>>,
     pub(crate) wiring: Wiring,
     pub(crate) handle: ControllerHandle,
+    /// Whether all caches were complete once.
+    pub(crate) is_synced: AtomicBool,
     pub(crate) workers: usize,
     pub(crate) sync_timeout: Duration,
 }
@@ -102,16 +105,12 @@ impl<K: ObjectType> Controller<K> {
         if !streams.begin() {
             return Err(RunError::AlreadyRuns);
         }
-        let (controller, began) = (self.name(), Instant::now());
+        let controller = self.name();
         tracing::info!(controller, workers = self.workers, watches = self.watched(), "starting");
         let (ran, open_streams) = tokio::select! {
             () = shutdown.token().cancelled() => (Ok(()), Vec::new()),
             synced = self.wait_for_sync() => match synced {
-                Ok(()) => {
-                    let (objects, took) = (self.lister().len(), began.elapsed());
-                    tracing::info!(controller, objects, ?took, "the caches are complete");
-                    self.work_until(&shutdown).await
-                }
+                Ok(()) => self.work_until(&shutdown).await,
                 Err(error) => (Err(error), Vec::new()),
             },
         };
@@ -367,7 +366,8 @@ impl<K: ObjectType> Controller<K> {
     /// If it is dropped, the informers go on.
     pub async fn wait_for_sync(&self) -> Result<(), RunError> {
         self.wiring.factory.start();
-        let deadline = Instant::now() + self.sync_timeout.min(SYNC_TIMEOUT_MAX);
+        let began = Instant::now();
+        let deadline = began + self.sync_timeout.min(SYNC_TIMEOUT_MAX);
         for source in self.work.tools.sources.all() {
             let synced = async {
                 tokio::select! {
@@ -384,6 +384,11 @@ impl<K: ObjectType> Controller<K> {
                 }
                 Err(_) => return Err(RunError::not_synced(&source.status(), self.sync_timeout)),
             }
+        }
+        // Once: a manager waits for the caches before it runs the controller, which waits again.
+        if !self.is_synced.swap(true, Ordering::Relaxed) {
+            let (objects, took) = (self.lister().len(), began.elapsed());
+            tracing::info!(controller = self.name(), objects, ?took, "the caches are complete");
         }
         Ok(())
     }

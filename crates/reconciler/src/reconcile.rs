@@ -53,7 +53,8 @@ use crate::error::Error;
     message = "`{Self}` does not reconcile `{K}`",
     label = "this controller is of `{K}`",
     note = "write `impl Reconcile<{K}> for {Self}`, with \
-            `async fn reconcile(&self, object: Arc<{K}>, cx: &RunContext)`"
+            `async fn reconcile(&self, object: Arc<{K}>, cx: &RunContext)`",
+    note = "a closure or an `async fn` becomes a reconciler by `reconcile_fn(…)`"
 )]
 pub trait Reconcile<K>: Send + Sync + 'static {
     /// Reconciles an object that exists.

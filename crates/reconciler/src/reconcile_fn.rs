@@ -1,6 +1,5 @@
 //! A reconciler that is an async closure or function.
 
-use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -87,11 +86,5 @@ where
 {
     async fn reconcile(&self, object: Arc<K>, cx: &RunContext) -> Result<Action, Error> {
         self.reconcile.clone().run(object, cx).await
-    }
-}
-
-impl<K, F> fmt::Debug for FnReconciler<K, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("FnReconciler")
     }
 }
