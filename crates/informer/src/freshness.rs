@@ -4,6 +4,7 @@
 //! server's answer has the version of the write. A cache that has that version, or a later one,
 //! shows the write.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use tokio::time::Instant;
 use windlass_indexer::{Head, ObjectKey, Reader, ResourceVersion, Selector, Uid};
 
 use crate::resource::Resource;
-use crate::share::engine::Engine;
+use crate::share::engine::{Engine, EngineSelection};
 
 /// The result of a write, as the server answered it.
 #[derive(Clone, Debug)]
@@ -33,6 +34,8 @@ pub struct Freshness {
     pub(crate) engine: Arc<Engine>,
     /// The label selector of the informer.
     labels: Selector,
+    /// Those of namespaces that have one of their own.
+    labels_in: BTreeMap<String, Selector>,
     /// What its field selector requires of names and namespaces.
     names: Vec<NameRule>,
     /// Whether it also selects by other fields, which only the server can evaluate.
@@ -50,9 +53,9 @@ struct NameRule {
 
 impl Freshness {
     pub(crate) fn new(engine: Arc<Engine>) -> Self {
-        let (labels, fields) = engine.selection();
+        let EngineSelection { labels, labels_in, fields } = engine.selection();
         let (names, has_other_fields) = name_rules(&fields);
-        Self { engine, labels, names, has_other_fields }
+        Self { engine, labels, labels_in, names, has_other_fields }
     }
 
     /// Whether both are about the cache of the same informer.
@@ -74,7 +77,11 @@ impl Freshness {
     /// all namespaces, and for objects without one. Then what it does not show does not exist, or
     /// is newer than the cache.
     pub fn holds_all(&self, namespace: Option<&str>, selected: &Selector) -> bool {
-        let is_wide = self.labels.is_everything() || self.labels == *selected;
+        let is_wide = |labels: &Selector| labels.is_everything() || labels == selected;
+        let is_wide = match namespace {
+            Some(_) => is_wide(self.labels_of(namespace)),
+            None => is_wide(&self.labels) && self.labels_in.values().all(is_wide),
+        };
         let is_unfiltered = self.names.is_empty() && !self.has_other_fields;
         is_wide && is_unfiltered && self.engine.feed_of(namespace).is_some()
     }
@@ -115,7 +122,7 @@ impl Freshness {
     /// Whether the informer watches an object, as far as that is known without the server: by
     /// namespace, labels and name.
     pub(crate) fn selects(&self, head: &Head) -> bool {
-        self.labels.matches(head.labels())
+        self.labels_of(head.namespace()).matches(head.labels())
             && self.names.iter().all(|rule| rule.is_met(head.key()))
             && self.engine.feed_of(head.namespace()).is_some()
     }
@@ -148,6 +155,11 @@ impl Freshness {
             }
             progress.await;
         }
+    }
+
+    /// The label selector of a namespace.
+    fn labels_of(&self, namespace: Option<&str>) -> &Selector {
+        namespace.and_then(|name| self.labels_in.get(name)).unwrap_or(&self.labels)
     }
 
     /// Whether everything up to the version of an object that the informer watches has arrived.

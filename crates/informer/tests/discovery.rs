@@ -5,8 +5,9 @@ mod server;
 use std::time::Duration;
 
 use http::Response;
+use kube::core::GroupVersionKind;
 use serde_json::json;
-use windlass_informer::{ClientStack, DiscoveryError, Resource};
+use windlass_informer::{ClientStack, DiscoveryError, Resource, SharedInformerFactory};
 use windlass_testkit::apiserver::{Fault, FaultRule};
 use windlass_testkit::{TestCluster, on_each_cluster};
 
@@ -102,6 +103,28 @@ async fn what_cannot_be_watched_is_said_to_be_so() {
         assert!(error.contains("Deployment") && !error.contains("Definition"), "{error}");
     })
     .await;
+}
+
+/// Only what was found: a kind that is missing may be defined at any time.
+#[tokio::test]
+async fn a_factory_asks_once_for_a_kind_that_exists_and_again_for_one_that_does_not() {
+    let cluster = TestCluster::embedded();
+    let faults = cluster.server().expect("embedded").faults();
+    // It only counts requests.
+    let count = faults.add(FaultRule::new(Fault::Delay(Duration::ZERO)));
+    let factory = SharedInformerFactory::new(client_of(&cluster, ClientStack::new()));
+    let requests = async |kind: &str| {
+        let before = faults.struck(count);
+        let found = factory.discover(&GroupVersionKind::gvk("apps", "v1", kind)).await;
+        (found.map(|found| found.to_string()).ok(), faults.struck(count) - before)
+    };
+    let deployments = Some("deployments.v1.apps".to_owned());
+    assert_eq!(requests("Deployment").await, (deployments.clone(), 1));
+    assert_eq!(requests("Deployment").await, (deployments.clone(), 0));
+    assert_eq!(requests("Deploiment").await, (None, 1));
+    assert_eq!(requests("Deploiment").await, (None, 1));
+    factory.forget_discovered();
+    assert_eq!(requests("Deployment").await, (deployments, 1));
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use windlass_indexer::ObjectKey;
 use windlass_informer::SharedInformerFactory;
 use windlass_reconciler::{
     BuildError, Cause, Controller, ControllerBuilder, ControllerDefaults, ControllerMetrics,
-    ControllerStatus, ObjectType, Plan, RecentRuns, Reconcile, Run, RunError, Shutdown,
+    ControllerStatus, ObjectType, Plan, RecentRuns, Reconcile, RestingKey, Run, RunError, Shutdown,
 };
 use windlass_workqueue::WorkQueue;
 
@@ -24,6 +24,7 @@ pub(crate) trait AnyController: Send + Sync {
     fn queue(&self) -> &WorkQueue<ObjectKey, Cause>;
     fn runs(&self, key: &ObjectKey) -> Vec<Run>;
     fn recent_runs(&self, limit: usize) -> RecentRuns;
+    fn resting(&self) -> Vec<RestingKey>;
     fn wait_for_sync(&self) -> BoxFuture<'_, Result<(), RunError>>;
     fn run(&self, shutdown: Shutdown) -> BoxFuture<'_, Result<(), RunError>>;
     fn plan(&self) -> BoxFuture<'_, Result<Plan, RunError>>;
@@ -56,6 +57,10 @@ impl<K: ObjectType> AnyController for Controller<K> {
 
     fn recent_runs(&self, limit: usize) -> RecentRuns {
         Controller::recent_runs(self, limit)
+    }
+
+    fn resting(&self) -> Vec<RestingKey> {
+        Controller::resting(self)
     }
 
     fn wait_for_sync(&self) -> BoxFuture<'_, Result<(), RunError>> {

@@ -33,8 +33,8 @@ impl Reconcile<ConfigMap> for ByName {
         // Nobody listens any more when all were seen.
         let _ = self.0.send(name.clone()).await;
         match name.as_str() {
-            "fails" => Err(Error::boxed("as its name says".into())),
-            "terminal" => Err(Error::boxed("as its name says".into()).terminal()),
+            "fails" => Err(Error::msg("as its name says")),
+            "terminal" => Err(Error::msg("as its name says").terminal()),
             "requeues" => Ok(Action::RequeueAfter(Duration::from_hours(1))),
             _ => Ok(Action::Done),
         }

@@ -1,30 +1,38 @@
 //! The builder of controllers.
 
+mod rules;
+mod sources;
+
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use futures::Stream;
 use jiff::Timestamp;
 use kube::Client;
 use tracing::Span;
-use windlass_indexer::{Cached, ObjectKey};
+use windlass_indexer::ObjectKey;
 use windlass_informer::{InformerError, Resource, SharedInformerFactory};
-use windlass_workqueue::{Group, InvalidConfig, Priority, RateLimiter, WorkQueue};
+use windlass_workqueue::{Group, InvalidConfig, RateLimiter, WorkQueue};
 
-use crate::bounds::{ObjectType, StaticResource};
-use crate::cause::Cause;
+use crate::any_event::Filter;
+use crate::bounds::ObjectType;
 use crate::context::RunContext;
-use crate::controller::{Controller, KeyStream};
+use crate::controller::Controller;
+use crate::debounce::Debounce;
 use crate::defaults::ControllerDefaults;
 use crate::enqueue::{Enqueuer, PriorityPolicy, default_priority};
 use crate::expectations::Expectations;
+use crate::failed_run::ErrorHook;
+use crate::handle::ControllerHandle;
 use crate::journal::Journal;
 #[cfg(feature = "prometheus")]
 use crate::metrics::ControllerMetrics;
+use crate::pause::{PAUSED_ANNOTATION, Pause};
 use crate::plan::InPlan;
 use crate::reconcile::Reconcile;
 use crate::recorder::{Recorder, instance_from_environment};
+use crate::resting::Resting;
 use crate::run_id::RunIds;
 use crate::running::{LONG, Running};
 use crate::source::{Source, Sources};
@@ -61,12 +69,18 @@ pub struct ControllerBuilder<K> {
     name: Option<String>,
     pub(crate) primary: Watch<K>,
     pub(crate) sources: Vec<Attach>,
-    streams: Vec<KeyStream>,
+    handle: ControllerHandle,
+    filter: Option<Filter>,
+    pause: Pause,
     priority: PriorityPolicy,
+    debounce: Option<Debounce>,
     workers: Option<usize>,
     limiter: Option<Box<dyn RateLimiter<ObjectKey>>>,
-    is_fair: bool,
+    group_of: Option<GroupOf>,
+    aging: Option<Duration>,
     timeout: Option<Duration>,
+    max_attempts: Option<u32>,
+    on_error: Option<ErrorHook>,
     sync_timeout: Option<Duration>,
     defaults: ControllerDefaults,
     client: Option<Client>,
@@ -80,6 +94,9 @@ pub struct ControllerBuilder<K> {
 
 /// Makes a source when the controller is built.
 pub(crate) type Attach = Box<dyn FnOnce(&Wiring) -> Result<Source, InformerError> + Send>;
+
+/// Decides which keys take turns.
+type GroupOf = Box<dyn Fn(&ObjectKey) -> Group + Send + Sync>;
 
 /// A controller cannot be built.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -107,6 +124,12 @@ pub enum BuildError {
         /// The controller.
         controller: String,
     },
+    /// The number of attempts is zero.
+    #[error("controller {controller:?} has no attempts: max_attempts must be at least 1")]
+    NoAttempts {
+        /// The controller.
+        controller: String,
+    },
 }
 
 /// How long caches may take to sync by default. As in controller-runtime.
@@ -119,12 +142,18 @@ impl<K: ObjectType> Controller<K> {
             name: None,
             primary,
             sources: Vec::new(),
-            streams: Vec::new(),
+            handle: ControllerHandle::default(),
+            filter: None,
+            pause: Pause::by(Some(PAUSED_ANNOTATION)),
             priority: Arc::new(default_priority),
+            debounce: None,
             workers: None,
             limiter: None,
-            is_fair: false,
+            group_of: None,
+            aging: None,
             timeout: None,
+            max_attempts: None,
+            on_error: None,
             sync_timeout: None,
             defaults: ControllerDefaults::new(),
             client: None,
@@ -146,70 +175,6 @@ impl<K: ObjectType> ControllerBuilder<K> {
         self
     }
 
-    /// Runs an object when another object changes that it owns as its controller, and adds the index
-    /// for [`RunContext::owned`].
-    pub fn owns<T: ObjectType>(mut self, watch: Watch<T>) -> Self {
-        self.sources.push(Box::new(move |wiring| wiring.owns(watch)));
-        self
-    }
-
-    /// Runs the objects whose keys `keys` returns when an object of another kind changes. For an
-    /// update, it is called with the old and the new version.
-    pub fn watches<T: ObjectType, I: IntoIterator<Item = ObjectKey>>(
-        mut self,
-        watch: Watch<T>,
-        keys: impl Fn(&Cached<T>) -> I + Send + Sync + 'static,
-    ) -> Self {
-        self.sources.push(Box::new(move |wiring| wiring.watches(watch, keys)));
-        self
-    }
-
-    /// Adds a cache that is only read, by [`RunContext::get`] and its neighbours. It is complete
-    /// before the first run. Its events run nothing.
-    pub fn reads<T: ObjectType>(mut self, watch: Watch<T>) -> Self {
-        self.sources.push(Box::new(move |wiring| wiring.reads(watch)));
-        self
-    }
-
-    /// Declares a kind of [children](crate::RunContext::children) that an earlier version of this
-    /// controller made, and this one does not. What is left of it is found and deleted, also if the
-    /// note at the owner is lost. The account has to keep the rights to list and delete the kind.
-    ///
-    /// ```
-    /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-    /// # use windlass_reconciler::{Controller, ControllerBuilder, Watch};
-    /// # fn builder() -> ControllerBuilder<ConfigMap> {
-    /// Controller::of(Watch::<ConfigMap>::new()).retires::<Secret>()
-    /// # }
-    /// ```
-    pub fn retires<T: StaticResource>(mut self) -> Self {
-        self.retired.push(Resource::of::<T>());
-        self
-    }
-
-    /// Runs the objects whose keys the stream yields, for example from outside of the cluster. The
-    /// name appears in the [cause](Cause::Source) of a run. A receiver of `tokio` becomes a stream
-    /// by `futures::stream::poll_fn(move |cx| receiver.poll_recv(cx))`.
-    pub fn stream(
-        mut self,
-        name: impl Into<Arc<str>>,
-        keys: impl Stream<Item = ObjectKey> + Send + 'static,
-    ) -> Self {
-        self.streams.push(KeyStream { name: name.into(), keys: Box::pin(keys) });
-        self
-    }
-
-    /// How urgent a key is, depending on the cause. Default: [`Priority::Low`] for objects that
-    /// existed when the controller started and for resyncs, [`Priority::Normal`] for the rest. If
-    /// the policy panics, that is logged, and the key gets [`Priority::Normal`].
-    pub fn priority(
-        mut self,
-        policy: impl Fn(&ObjectKey, &Cause) -> Priority + Send + Sync + 'static,
-    ) -> Self {
-        self.priority = Arc::new(policy);
-        self
-    }
-
     /// How many keys run at once. Default: 1.
     ///
     /// As everywhere in tokio, a run must not block its thread, or other keys may have to wait for
@@ -223,13 +188,6 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// second in total.
     pub fn limiter(mut self, limiter: impl RateLimiter<ObjectKey> + 'static) -> Self {
         self.limiter = Some(Box::new(limiter));
-        self
-    }
-
-    /// Lets namespaces take turns, so that a busy one does not keep the others waiting. Default:
-    /// they do not.
-    pub fn fair(mut self) -> Self {
-        self.is_fair = true;
         self
     }
 
@@ -321,13 +279,20 @@ impl<K: ObjectType> ControllerBuilder<K> {
         if workers == 0 {
             return Err(BuildError::NoWorkers { controller });
         }
+        let max_attempts = self.max_attempts.or(defaults.max_attempts);
+        if max_attempts == Some(0) {
+            return Err(BuildError::NoAttempts { controller });
+        }
         let informer_error = |error| BuildError::Informer { controller: controller.clone(), error };
         let mut queue = WorkQueue::builder().name(controller.clone());
         if let Some(limiter) = self.limiter.or_else(|| defaults.limiter.map(|make| make())) {
             queue = queue.limiter(limiter);
         }
-        if self.is_fair {
-            queue = queue.fair_by(|key: &ObjectKey| Group::of(&key.namespace()));
+        if let Some(group_of) = self.group_of {
+            queue = queue.fair_by(group_of);
+        }
+        if let Some(aging) = self.aging {
+            queue = queue.aging(aging);
         }
         #[cfg(feature = "prometheus")]
         if let Some(metrics) = &self.metrics {
@@ -337,17 +302,23 @@ impl<K: ObjectType> ControllerBuilder<K> {
             .build()
             .map_err(|error| BuildError::Queue { controller: controller.clone(), error })?;
         let (primary, predicate) = self.primary.open(factory).map_err(informer_error)?;
-        let enqueuer =
-            Enqueuer { queue, controller: controller.as_str().into(), priority: self.priority };
+        let enqueuer = Enqueuer {
+            queue,
+            controller: controller.as_str().into(),
+            priority: self.priority,
+            debounce: self.debounce.map(Arc::new),
+        };
         let wiring = Wiring {
             factory: factory.clone(),
             enqueuer: enqueuer.clone(),
             primary: (primary.resource().clone(), primary.lister().reader().clone()),
+            streams: Arc::clone(&self.handle.streams),
+            filter: self.filter,
         };
         let sources = Sources::default();
         let objects = primary.lister().clone();
-        let attached = wiring.attach(primary, predicate, |_, object| Some(object.key().clone()));
         // First: runs find their object in the first source.
+        let attached = wiring.reconciles(primary, predicate, self.pause.clone());
         sources.add(attached.map_err(informer_error)?);
         for attach in self.sources {
             sources.add(attach(&wiring).map_err(informer_error)?);
@@ -371,6 +342,11 @@ impl<K: ObjectType> ControllerBuilder<K> {
             objects,
             enqueuer,
             timeout: self.timeout.or(defaults.timeout),
+            max_attempts,
+            on_error: self.on_error.or(defaults.on_error),
+            pause: self.pause,
+            resting: Resting::default(),
+            readers: Arc::clone(&self.handle.readers),
             running: Running::new(LONG),
             journal: Journal::new(),
             ids,
@@ -387,7 +363,8 @@ impl<K: ObjectType> ControllerBuilder<K> {
         Ok(Controller {
             work,
             wiring,
-            streams: Mutex::new(Some(self.streams)),
+            handle: self.handle,
+            is_synced: AtomicBool::new(false),
             workers,
             in_plan: self.in_plan,
             sync_timeout: self.sync_timeout.or(defaults.sync_timeout).unwrap_or(SYNC_TIMEOUT),

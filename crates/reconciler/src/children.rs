@@ -43,11 +43,11 @@ pub(crate) use look::Swept;
 pub use report::{Child, ChildrenReport, DeletedChild};
 
 /// The label of what a controller has made with [`Children`]: the name of the controller.
-pub const CONTROLLER_LABEL: &str = "windlass.rs/controller";
+pub const CONTROLLER_LABEL: &str = "windlass.dev/controller";
 
 /// The annotation of an owner that notes of which kinds it has [`Children`], as in
 /// `configmaps.v1,deployments.v1.apps`.
-pub const CHILDREN_ANNOTATION: &str = "windlass.rs/children";
+pub const CHILDREN_ANNOTATION: &str = "windlass.dev/children";
 
 /// Selects what the controller of this name has made with [`Children`]. An informer with this label
 /// selector caches nothing else.

@@ -2,26 +2,30 @@
 
 use std::convert::Infallible;
 use std::fmt;
+use std::future::Future;
 use std::panic::resume_unwind;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures::{Stream, StreamExt as _};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use windlass_indexer::{Cached, Lister, ObjectKey};
-use windlass_informer::{InformerError, InformerStatus, Life};
-use windlass_workqueue::{Add, WorkQueue};
+use windlass_informer::{Event, InformerError, InformerStatus, Life};
+use windlass_workqueue::WorkQueue;
 
 use crate::bounds::ObjectType;
 use crate::cause::Cause;
 use crate::counts::Counts;
-use crate::enqueue::Enqueuer;
+use crate::error::Error;
+use crate::finished::FinishedRuns;
+use crate::handle::ControllerHandle;
 use crate::journal::{RecentRuns, Run};
+use crate::key_stream::KeyStream;
 use crate::plan::{InPlan, Plan, PlanBook};
 use crate::recorder::RecorderStatus;
+use crate::resting::{Rest, RestingKey};
 use crate::run_error::RunError;
 use crate::shutdown::Shutdown;
 use crate::source::{Source, SourceId};
@@ -48,17 +52,12 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 pub struct Controller<K> {
     pub(crate) work: Arc<Work<K>>,
     pub(crate) wiring: Wiring,
-    /// `None` while the controller runs.
-    pub(crate) streams: Mutex<Option<Vec<KeyStream>>>,
+    pub(crate) handle: ControllerHandle,
+    /// Whether all caches were complete once.
+    pub(crate) is_synced: AtomicBool,
     pub(crate) workers: usize,
     pub(crate) in_plan: Option<InPlan>,
     pub(crate) sync_timeout: Duration,
-}
-
-/// A stream of keys, with its name.
-pub(crate) struct KeyStream {
-    pub(crate) name: Arc<str>,
-    pub(crate) keys: Pin<Box<dyn Stream<Item = ObjectKey> + Send>>,
 }
 
 /// The state of a controller.
@@ -75,6 +74,10 @@ pub struct ControllerStatus {
     pub all_busy_for: Option<Duration>,
     /// Keys that are ready and wait for a worker.
     pub ready: usize,
+    /// Keys that do not run because their object is paused.
+    pub paused: usize,
+    /// Keys that do not run because they were given up.
+    pub given_up: usize,
     /// Counts of its runs.
     pub counts: Counts,
     /// Counts of the Kubernetes events that its runs recorded.
@@ -100,28 +103,36 @@ impl<K: ObjectType> Controller<K> {
     /// again.
     pub async fn run(&self, shutdown: impl Into<Shutdown>) -> Result<(), RunError> {
         let shutdown = shutdown.into();
-        let streams = self.streams().take().ok_or(RunError::AlreadyRuns)?;
-        self.wiring.factory.start();
-        let (ran, streams) = tokio::select! {
-            () = shutdown.token().cancelled() => (Ok(()), streams),
+        let streams = &self.handle.streams;
+        if !streams.begin() {
+            return Err(RunError::AlreadyRuns);
+        }
+        let controller = self.name();
+        tracing::info!(controller, workers = self.workers, watches = self.watched(), "starting");
+        let (ran, open_streams) = tokio::select! {
+            () = shutdown.token().cancelled() => (Ok(()), Vec::new()),
             synced = self.wait_for_sync() => match synced {
-                Ok(()) => self.work_until(&shutdown, streams).await,
-                Err(error) => (Err(error), streams),
+                Ok(()) => self.work_until(&shutdown).await,
+                Err(error) => (Err(error), Vec::new()),
             },
         };
         // Events are best effort: an unreachable server does not keep a process from ending.
         let _ = timeout(FLUSH_TIMEOUT, self.work.tools.recorder.flush()).await;
-        *self.streams() = Some(streams);
+        streams.end(open_streams);
+        tracing::info!(controller, runs = self.work.journal.counts().runs(), "stopped");
         ran
+    }
+
+    /// The resources of its sources, for a log line.
+    fn watched(&self) -> String {
+        let sources = self.work.tools.sources.all();
+        let names = sources.iter().map(|source| source.resource().to_string());
+        names.collect::<Vec<_>>().join(", ")
     }
 
     /// Runs the workers until the shutdown begins, or something breaks that they depend on. Returns
     /// the streams that have not ended.
-    async fn work_until(
-        &self,
-        shutdown: &Shutdown,
-        key_streams: Vec<KeyStream>,
-    ) -> (Result<(), RunError>, Vec<KeyStream>) {
+    async fn work_until(&self, shutdown: &Shutdown) -> (Result<(), RunError>, Vec<KeyStream>) {
         // Also cancelled if something breaks, so that no run begins with stale caches.
         let stop = &shutdown.token().child_token();
         let mut workers = JoinSet::new();
@@ -133,9 +144,7 @@ impl<K: ObjectType> Controller<K> {
         let work = Arc::clone(&self.work);
         watchdog.spawn(async move { work.warn_while_running().await });
         let mut streams = JoinSet::new();
-        for stream in key_streams {
-            streams.spawn(enqueue_all(stream, self.work.enqueuer.clone(), stop.clone()));
-        }
+        self.start_streams(&mut streams, stop);
         // Workers catch the panics of reconcilers, so a panic of a worker is a bug of this crate.
         // It is passed on after the other runs have ended.
         let (mut bug, mut open_streams) = (None, Vec::new());
@@ -145,6 +154,7 @@ impl<K: ObjectType> Controller<K> {
                 failure = self.wiring.factory.wait_for_failure() => {
                     break Err(RunError::Broke(failure));
                 }
+                () = self.handle.streams.wait_for_more() => self.start_streams(&mut streams, stop),
                 Some(ended) = streams.join_next() => match ended {
                     Ok(stream) => open_streams.extend(stream),
                     Err(_) => break Err(RunError::StreamPanicked),
@@ -241,8 +251,10 @@ impl<K: ObjectType> Controller<K> {
             Some(InPlan::Skip) => return Ok(Plan::skipped(self.name())),
             Some(InPlan::Run) => {}
         }
-        // It stays taken: the queue is shut down below.
-        self.streams().take().ok_or(RunError::AlreadyRuns)?;
+        // It never ends, so nothing else begins: the queue is shut down below.
+        if !self.handle.streams.begin() {
+            return Err(RunError::AlreadyRuns);
+        }
         let book = self.work.plan.get_or_init(PlanBook::default);
         self.wait_for_sync().await?;
         // The handlers have enqueued what the caches have. The workers end when all of it has run.
@@ -260,6 +272,14 @@ impl<K: ObjectType> Controller<K> {
             }
         }
         Ok(book.finish(self.name()))
+    }
+
+    /// Polls the streams that nobody polls yet.
+    fn start_streams(&self, tasks: &mut JoinSet<Option<KeyStream>>, stop: &CancellationToken) {
+        for stream in self.handle.streams.take_waiting() {
+            let objects = self.lister().reader().clone();
+            tasks.spawn(stream.enqueue_all(self.work.enqueuer.clone(), objects, stop.clone()));
+        }
     }
 
     /// Cancels the runs under way. A run that blocks its thread cannot be cancelled: it is left
@@ -310,10 +330,29 @@ impl<K: ObjectType> Controller<K> {
             running: self.work.running.keys().len(),
             all_busy_for: self.all_busy_for(),
             ready: self.queue().len(),
+            paused: self.work.resting.count(Rest::Paused),
+            given_up: self.work.resting.count(Rest::GivenUp),
             counts: self.work.journal.counts(),
             events: tools.recorder.status(),
             sources: tools.sources.all().iter().map(|source| source.status()).collect(),
         }
+    }
+
+    /// The keys that do not run, because their object is paused or because they were given up, in
+    /// their order.
+    pub fn resting(&self) -> Vec<RestingKey> {
+        self.work.resting.all()
+    }
+
+    /// The runs that end from now on. See [`ControllerHandle::finished`].
+    #[must_use]
+    pub fn finished(&self) -> FinishedRuns {
+        self.handle.finished()
+    }
+
+    /// A handle that adds streams while the controller runs.
+    pub fn handle(&self) -> ControllerHandle {
+        self.handle.clone()
     }
 
     /// If no worker is free: for how long at least, which is how long the youngest run has taken.
@@ -353,14 +392,29 @@ impl<K: ObjectType> Controller<K> {
         Ok(self.add(self.wiring.watches(watch, keys)?))
     }
 
+    /// Adds a source like [`watches_changes`](crate::ControllerBuilder::watches_changes) to a
+    /// controller that may already run. Runs do not wait for its cache.
+    ///
+    /// # Errors
+    /// Returns an error if the informer cannot be created.
+    pub fn add_watched_changes<T, F, R, I>(
+        &self,
+        watch: Watch<T>,
+        map: F,
+    ) -> Result<SourceId, InformerError>
+    where
+        T: ObjectType,
+        F: FnOnce(Event<T>) -> R + Clone + Send + Sync + 'static,
+        R: Future<Output = Result<I, Error>> + Send + 'static,
+        I: IntoIterator<Item = ObjectKey> + Send + 'static,
+    {
+        Ok(self.add(self.wiring.watches_changes(watch, map)?))
+    }
+
     /// Removes a source that was added. Its informer stops if nobody else uses it. Returns whether
     /// the source was there.
     pub fn remove(&self, source: SourceId) -> bool {
         self.work.tools.sources.remove(source)
-    }
-
-    fn streams(&self) -> MutexGuard<'_, Option<Vec<KeyStream>>> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn add(&self, source: Source) -> SourceId {
@@ -384,7 +438,8 @@ impl<K: ObjectType> Controller<K> {
     /// If it is dropped, the informers go on.
     pub async fn wait_for_sync(&self) -> Result<(), RunError> {
         self.wiring.factory.start();
-        let deadline = Instant::now() + self.sync_timeout.min(SYNC_TIMEOUT_MAX);
+        let began = Instant::now();
+        let deadline = began + self.sync_timeout.min(SYNC_TIMEOUT_MAX);
         for source in self.work.tools.sources.all() {
             let synced = async {
                 tokio::select! {
@@ -402,6 +457,11 @@ impl<K: ObjectType> Controller<K> {
                 Err(_) => return Err(RunError::not_synced(&source.status(), self.sync_timeout)),
             }
         }
+        // Once: a manager waits for the caches before it runs the controller, which waits again.
+        if !self.is_synced.swap(true, Ordering::Relaxed) {
+            let (objects, took) = (self.lister().len(), began.elapsed());
+            tracing::info!(controller = self.name(), objects, ?took, "the caches are complete");
+        }
         Ok(())
     }
 
@@ -417,23 +477,6 @@ impl<K: ObjectType> Controller<K> {
             }
         }
     }
-}
-
-/// Enqueues every key that the stream yields. Returns the stream if it has not ended.
-async fn enqueue_all(
-    mut stream: KeyStream,
-    enqueuer: Enqueuer,
-    stop: CancellationToken,
-) -> Option<KeyStream> {
-    while let Some(next) = stop.run_until_cancelled(stream.keys.next()).await {
-        let Some(key) = next else {
-            let controller = &*enqueuer.controller;
-            tracing::debug!(controller, stream = &*stream.name, "a stream of keys has ended");
-            return None;
-        };
-        enqueuer.add(key, Add::now(), Cause::Source(Arc::clone(&stream.name)));
-    }
-    Some(stream)
 }
 
 impl<K> Drop for Controller<K> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::error::Class;
+use crate::journal::Run;
 use crate::outcome::Outcome;
 
 /// Counts of what a controller has done since it was built.
@@ -20,6 +21,11 @@ pub struct Counts {
     pub panicked: u64,
     /// Runs that were cancelled because they took too long.
     pub timed_out: u64,
+    /// Runs that found their object paused, once for each time that it was.
+    pub paused: u64,
+    /// Keys that were given up, because all of their
+    /// [attempts](crate::ControllerBuilder::max_attempts) failed.
+    pub given_up: u64,
     /// Runs that began although a cache did not show what the last run had written.
     pub behind: u64,
     /// Keys that woke themselves again and again.
@@ -30,10 +36,11 @@ pub struct Counts {
 
 impl Counts {
     /// Counts a run.
-    pub(crate) fn add(&mut self, outcome: &Outcome, took: Duration, is_behind: bool) {
-        let count = match outcome {
+    pub(crate) fn add(&mut self, run: &Run, is_behind: bool) {
+        let count = match &run.outcome {
             Outcome::Done => &mut self.done,
             Outcome::RequeueAfter(_) => &mut self.requeued,
+            Outcome::Paused => &mut self.paused,
             Outcome::Panicked { .. } => &mut self.panicked,
             Outcome::TimedOut => &mut self.timed_out,
             Outcome::Failed { class, .. } | Outcome::Terminal { class, .. } => {
@@ -42,7 +49,8 @@ impl Counts {
         };
         *count += 1;
         self.behind += u64::from(is_behind);
-        self.took += took;
+        self.given_up += u64::from(run.gave_up);
+        self.took += run.took;
     }
 
     /// The counts of two controllers together.
@@ -57,6 +65,8 @@ impl Counts {
             failed: self.failed,
             panicked: self.panicked + other.panicked,
             timed_out: self.timed_out + other.timed_out,
+            paused: self.paused + other.paused,
+            given_up: self.given_up + other.given_up,
             behind: self.behind + other.behind,
             hot_loops: self.hot_loops + other.hot_loops,
             took: self.took + other.took,
@@ -66,7 +76,7 @@ impl Counts {
     /// All runs.
     pub fn runs(&self) -> u64 {
         let failed: u64 = self.failed.values().sum();
-        self.done + self.requeued + failed + self.panicked + self.timed_out
+        self.done + self.requeued + failed + self.panicked + self.timed_out + self.paused
     }
 
     /// Runs that failed with this class.

@@ -7,6 +7,8 @@ use std::time::Duration;
 use windlass_indexer::ObjectKey;
 use windlass_workqueue::RateLimiter;
 
+use crate::failed_run::{ErrorHook, FailedRun};
+
 /// Settings for controllers that have none of their own. See
 /// [`ControllerBuilder::defaults`](crate::ControllerBuilder::defaults).
 #[derive(Clone, Default)]
@@ -16,6 +18,8 @@ pub struct ControllerDefaults {
     pub(crate) timeout: Option<Duration>,
     pub(crate) sync_timeout: Option<Duration>,
     pub(crate) limiter: Option<MakeLimiter>,
+    pub(crate) max_attempts: Option<u32>,
+    pub(crate) on_error: Option<ErrorHook>,
 }
 
 /// Makes a limiter for each controller, because a limiter is not shared.
@@ -40,6 +44,18 @@ impl ControllerDefaults {
     /// How long caches may take to sync.
     pub fn sync_timeout(self, timeout: Duration) -> Self {
         Self { sync_timeout: Some(timeout), ..self }
+    }
+
+    /// How often a key that fails runs in a row before it is given up. See
+    /// [`ControllerBuilder::max_attempts`](crate::ControllerBuilder::max_attempts).
+    pub fn max_attempts(self, attempts: u32) -> Self {
+        Self { max_attempts: Some(attempts), ..self }
+    }
+
+    /// Is called with every run that failed. See
+    /// [`ControllerBuilder::on_error`](crate::ControllerBuilder::on_error).
+    pub fn on_error(self, hook: impl Fn(&FailedRun<'_>) + Send + Sync + 'static) -> Self {
+        Self { on_error: Some(ErrorHook::new(hook)), ..self }
     }
 
     /// Makes the limiter of each controller.

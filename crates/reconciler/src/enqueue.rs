@@ -6,6 +6,7 @@ use windlass_indexer::ObjectKey;
 use windlass_workqueue::{Add, Priority, WorkQueue};
 
 use crate::cause::Cause;
+use crate::debounce::Debounce;
 use crate::guard::{FIX, caught};
 
 /// The queue of a controller.
@@ -20,9 +21,20 @@ pub(crate) struct Enqueuer {
     pub(crate) queue: Queue,
     pub(crate) controller: Arc<str>,
     pub(crate) priority: PriorityPolicy,
+    /// `None` if keys run at once.
+    pub(crate) debounce: Option<Arc<Debounce>>,
 }
 
 impl Enqueuer {
+    /// Adds a key because something has happened.
+    pub(crate) fn wake(&self, key: ObjectKey, cause: Cause) {
+        let add = match &self.debounce {
+            Some(debounce) if cause.is_urgent() => Add::after(debounce.note(&key)),
+            _ => Add::now(),
+        };
+        self.add(key, add, cause);
+    }
+
     /// Adds a key. A queue that is shut down ignores it: the controller has stopped.
     pub(crate) fn add(&self, key: ObjectKey, add: Add<Cause>, cause: Cause) {
         let priority = caught(|| (self.priority)(&key, &cause)).unwrap_or_else(|| {

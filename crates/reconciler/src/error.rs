@@ -1,8 +1,11 @@
 //! The error of a reconciler, and what it means for the next run.
 //!
-//! `?` makes an [`Error`] of any error. Its chain of causes says what it means: a conflict, an
-//! overloaded server, missing rights. A reconciler that knows better says so with
+//! `?` makes an [`Error`] of any error, also of `anyhow`'s. Its chain of causes says what it means:
+//! a conflict, an overloaded server, missing rights. A reconciler that knows better says so with
 //! [`Error::terminal`] and [`Error::retry_after`].
+//!
+//! `anyhow` hides the type of the outermost error when it becomes a box, but not the types of its
+//! causes. So the class of an error of kube's is also found by what that error holds.
 //!
 //! Its message contains no secrets: see [`safe_message`].
 
@@ -12,11 +15,12 @@ use std::io;
 use std::time::Duration;
 
 use windlass_indexer::DecodeError;
-use windlass_informer::{NotLeader, error_chain, safe_message, status_of};
+use windlass_informer::{NotLeader, RequestError, error_chain, safe_message, status_of};
 
 /// Why a run failed.
 ///
-/// Any error converts to it with `?`, so it cannot implement [`std::error::Error`] itself.
+/// Everything that converts to a boxed error converts to it with `?`: every error, `anyhow::Error`,
+/// a text. So it cannot implement [`std::error::Error`] itself.
 ///
 /// ```
 /// use windlass_reconciler::{Class, Error};
@@ -106,12 +110,7 @@ impl Delay {
 impl Error {
     /// An error that is only a message.
     pub fn msg(message: impl Into<String>) -> Self {
-        Self::boxed(message.into().into())
-    }
-
-    /// From an error of unknown type, such as `anyhow`'s: `Error::boxed(error.into())`.
-    pub fn boxed(source: Box<dyn StdError + Send + Sync>) -> Self {
-        Self { source, verdict: None }
+        message.into().into()
     }
 
     /// The reconciled object cannot be decoded.
@@ -178,6 +177,8 @@ fn class_of(error: &(dyn StdError + 'static)) -> Option<Class> {
         Some(kube::Error::HyperError(_) | kube::Error::Service(_) | kube::Error::ReadEvents(_))
     );
     let is_transient = is_of_kube
+        // What kube's error holds, if `anyhow` hides that one.
+        || error.is::<RequestError>()
         || error.is::<tokio::time::error::Elapsed>()
         || is_held_by(kube::Error::HyperError, error)
         || error.downcast_ref().is_some_and(is_of_connection);
@@ -219,9 +220,9 @@ fn server_delay(error: &(dyn StdError + 'static)) -> Option<Duration> {
     (seconds > 0).then(|| Duration::from_secs(u64::from(seconds)))
 }
 
-impl<E: StdError + Send + Sync + 'static> From<E> for Error {
+impl<E: Into<Box<dyn StdError + Send + Sync>>> From<E> for Error {
     fn from(error: E) -> Self {
-        Self::boxed(Box::new(error))
+        Self { source: error.into(), verdict: None }
     }
 }
 

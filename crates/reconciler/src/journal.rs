@@ -7,7 +7,7 @@
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hashlink::LruCache;
@@ -27,7 +27,7 @@ pub const RUNS_PER_KEY: usize = 8;
 pub const KEYS_MAX: usize = 10_000;
 
 /// How many bytes of an error message are kept. The log has all of it.
-const MESSAGE_MAX: usize = 1_024;
+pub(crate) const MESSAGE_MAX: usize = 1_024;
 
 /// How many runs in a row that wake themselves are a hot loop.
 const HOT_LOOP_AT: u64 = 10;
@@ -53,8 +53,12 @@ pub struct Run {
     /// How it ended.
     pub outcome: Outcome,
     /// After which time a failed run is retried. `None` if it is not: because it succeeded, because
-    /// the error is terminal, or because the controller is shutting down.
+    /// the error is terminal, because the key was given up, or because the controller is shutting
+    /// down.
     pub retry_in: Option<Duration>,
+    /// Whether it was the last of the [attempts](crate::ControllerBuilder::max_attempts) that a key
+    /// has. It runs again when something changes.
+    pub gave_up: bool,
     /// What it wrote, as far as the server has answered: the first eight writes and the last eight.
     pub writes: Vec<Write>,
     /// How many writes between them were left out.
@@ -87,7 +91,7 @@ struct State {
 #[derive(Debug)]
 struct Page {
     /// The oldest first.
-    runs: VecDeque<Run>,
+    runs: VecDeque<Arc<Run>>,
     /// How many runs in a row were caused by nothing but the writes of the run before, and wrote
     /// the same objects again.
     self_caused: u64,
@@ -118,10 +122,9 @@ impl Journal {
     }
 
     /// Notes a run. `is_behind` says whether a cache lacked what the last run had written.
-    pub(crate) fn write(&self, key: &ObjectKey, mut run: Run, is_behind: bool) -> Noted {
-        run.outcome.shorten(MESSAGE_MAX);
+    pub(crate) fn write(&self, key: &ObjectKey, run: Arc<Run>, is_behind: bool) -> Noted {
         let mut state = self.lock();
-        state.counts.add(&run.outcome, run.took, is_behind);
+        state.counts.add(&run, is_behind);
         // Most keys run rarely, so a page begins with room for one run.
         let new_page = || Page { runs: VecDeque::with_capacity(1), self_caused: 0 };
         let mut page = state.pages.remove(key).unwrap_or_else(new_page);
@@ -151,7 +154,8 @@ impl Journal {
     /// The last runs of a key, the oldest first.
     pub(crate) fn runs(&self, key: &ObjectKey) -> Vec<Run> {
         let state = self.lock();
-        state.pages.peek(key).map(|page| page.runs.iter().cloned().collect()).unwrap_or_default()
+        let runs = state.pages.peek(key).into_iter().flat_map(|page| &page.runs);
+        runs.map(|run| Run::clone(run)).collect()
     }
 
     /// The last runs of all keys, the newest first, at most `limit`.
@@ -167,7 +171,7 @@ impl Journal {
         runs.sort_by_key(|(_, run)| Reverse(run.started + run.took));
         runs.truncate(limit);
         let omitted = known - runs.len();
-        let runs = runs.into_iter().map(|(key, run)| (key.clone(), run.clone())).collect();
+        let runs = runs.into_iter().map(|(key, run)| (key.clone(), Run::clone(run))).collect();
         RecentRuns { runs, omitted }
     }
 
@@ -181,7 +185,7 @@ impl Journal {
 }
 
 impl Page {
-    fn write(&mut self, run: Run) -> Noted {
+    fn write(&mut self, run: Arc<Run>) -> Noted {
         let last = self.runs.back();
         let is_repeated = last.is_some_and(|last| last.outcome == run.outcome);
         let again = last.and_then(|last| written_again(last, &run)).map(Write::to_string);
@@ -224,8 +228,10 @@ mod tests {
     use crate::error::Class;
     use crate::run_id::RunIds;
 
-    fn run(message: &str) -> Run {
-        Run {
+    fn run(message: &str) -> Arc<Run> {
+        let mut outcome = Outcome::Terminal { class: Class::Other, message: message.to_owned() };
+        outcome.shorten(MESSAGE_MAX);
+        Arc::new(Run {
             id: RunIds::of("web", "", Timestamp::UNIX_EPOCH).next(),
             started: Instant::now(),
             queued: Duration::ZERO,
@@ -233,11 +239,12 @@ mod tests {
             attempt: 1,
             causes: Vec::new(),
             causes_omitted: 0,
-            outcome: Outcome::Terminal { class: Class::Other, message: message.to_owned() },
+            outcome,
             retry_in: None,
+            gave_up: false,
             writes: Vec::new(),
             writes_omitted: 0,
-        }
+        })
     }
 
     #[test]

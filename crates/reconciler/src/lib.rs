@@ -79,13 +79,14 @@
 //!
 //! # When something goes wrong
 //!
-//! `?` makes an [`Error`] of any error. (An error of `anyhow` needs `Error::boxed(error.into())`,
-//! because it does not implement `std::error::Error`; together with the prelude, import its trait
-//! as `use anyhow::Context as _`.) The [`Class`] of an error follows from its causes: after a
-//! conflict the run starts again, an overloaded server is left alone for as long as it asks for,
-//! and an object that does not decode is not retried until it changes. Panics, and runs that exceed
-//! the [timeout](ControllerBuilder::timeout), if there is one, are caught and retried. Every
-//! failure is one log line with the controller, the key, what is wrong and what to do.
+//! `?` makes an [`Error`] of any error, also of `anyhow`'s. The [`Class`] of an error follows from
+//! its causes, however it was wrapped: after a conflict the run starts again, an overloaded server
+//! is left alone for as long as it asks for, and an object that does not decode is not retried
+//! until it changes. Panics, and runs that exceed the [timeout](ControllerBuilder::timeout), if
+//! there is one, are caught and retried. Every failure is one log line with the controller, the
+//! key, what is wrong and what to do; [`ControllerBuilder::on_error`] is called with it. With
+//! [`ControllerBuilder::max_attempts`], a key that fails again and again is given up until
+//! something changes.
 //!
 //! A run that takes a minute is logged, and again each time that its duration has doubled. That
 //! includes a run that blocks its thread, if the runtime has another one. On a `current_thread`
@@ -95,7 +96,9 @@
 //! the last writes, if there are more than [`WRITES_PER_RUN`]), how it ended, and when it is
 //! retried.
 //! [`Controller::status`] has counts and the state of the informers; [`Controller::queue`] knows
-//! what every key waits for. A key that its own writes wake again and again is logged with the
+//! what every key waits for, and [`Controller::resting`] which keys do not run: because their object
+//! is [paused](ControllerBuilder::paused_by), or because they were given up.
+//! [`Controller::finished`] is a stream of runs as they end. A key that its own writes wake again and again is logged with the
 //! write.
 //!
 //! # Compared with controller-runtime
@@ -103,12 +106,20 @@
 //! | there | here |
 //! |---|---|
 //! | `ctrl.NewControllerManagedBy(mgr).For(&Foo{})` | `Controller::of(Watch::<Foo>::new())` |
+//! | `reconcile.Func` | [`reconcile_fn`] |
 //! | `.Owns(&appsv1.Deployment{})` | `.owns(Watch::<Deployment>::new())` |
+//! | `.Owns(…, builder.MatchEveryOwner)` | `.owns(Watch::new().owned_by(OwnedBy::AnyReference))` |
 //! | `.Watches(&corev1.Secret{}, EnqueueRequestsFromMapFunc(f))` | `.watches(Watch::new(), f)` |
+//! | `handler.Funcs{UpdateFunc: …}`, which sees old and new | `.watches_changes(Watch::new(), f)` |
 //! | `.OwnsMetadata`, `builder.OnlyMetadata` | `.owns(Watch::metadata_of::<Secret>())` |
-//! | `.WithEventFilter(GenerationChangedPredicate{})` | [`Watch::when`], [`Predicate`] |
+//! | `builder.WithPredicates(GenerationChangedPredicate{})` | [`Watch::when`], [`Predicate`] |
+//! | `.WithEventFilter(p)`, for all sources | [`ControllerBuilder::when`] |
 //! | `.WatchesRawSource(source.Channel(ch, h))` | `.stream("name", stream)` |
+//! | `source.Kind(cache, …)`, of another cache | [`Watch::from_informer`] |
+//! | `cache.Options{ByObject: …Namespaces}`, a selector for each | `namespace_selector` of the informer's options |
 //! | `MaxConcurrentReconciles`, `UsePriorityQueue` | `.workers(n)`, `.priority(policy)` |
+//! | `queue.NumRequeues`, `Forget` to give up | [`ControllerBuilder::max_attempts`] |
+//! | `annotations.HasPaused` of Cluster API | [`ControllerBuilder::paused_by`] |
 //! | `ctrl.Result{RequeueAfter: d}` | `Action::RequeueAfter(d)` |
 //! | `reconcile.TerminalError(err)` | `error.terminal()` |
 //! | `r.Get(ctx, req.NamespacedName, &foo)` | an argument; [`Reconcile::absent`] if there is none |
@@ -134,8 +145,13 @@
 //! |---|---|
 //! | `Controller::new(api, config)` | `Controller::of(Watch::<Foo>::new())` |
 //! | `.run(reconcile, error_policy, context)` | `.build(&factory, reconciler)?.run(stop)` |
-//! | `context` | the fields of the reconciler |
-//! | `error_policy` | the limiter, and the methods of [`Error`]: `terminal`, `retry_after` |
+//! | `reconcile`, a function | [`reconcile_fn`] |
+//! | `context` | the fields of the reconciler, or what the closure captures |
+//! | `error_policy` | the limiter, the methods of [`Error`]: `terminal`, `retry_after`; `.on_error` |
+//! | the stream that `run` returns | [`Controller::finished`] |
+//! | `.reconcile_all_on(stream)`, `.reconcile_on(stream)` | the same, and `.stream("name", keys)` |
+//! | `Config::debounce` | [`ControllerBuilder::debounce`] |
+//! | `.watches_stream`, `for_stream` | [`Watch::from_informer`] |
 //! | `Action::requeue(d)`, `Action::await_change()` | `Action::RequeueAfter(d)`, `Action::Done` |
 //! | `finalizer(&api, name, object, …)` | [`Finalized`] |
 //! | `reflector::Store` in the context | `cx.get`, `cx.list`, `cx.owned`; [`Controller::lister`] |
@@ -146,6 +162,8 @@
 #![forbid(unsafe_code)]
 
 mod action;
+mod annotations;
+mod any_event;
 mod applied;
 mod apply_conflict;
 mod authorship;
@@ -159,16 +177,22 @@ mod context;
 mod controller;
 mod counts;
 mod crd;
+mod debounce;
 mod defaults;
 mod enqueue;
 mod error;
 mod event_about;
 mod expectations;
+mod failed_run;
 mod finalizer;
+mod finished;
 mod frozen;
 mod guard;
+mod handle;
 mod journal;
+mod key_stream;
 mod live;
+mod mapping;
 mod merge_patch;
 #[cfg(feature = "prometheus")]
 mod metrics;
@@ -177,14 +201,17 @@ mod origin;
 mod outcome;
 mod overlay;
 mod ownership;
+mod pause;
 mod plan;
 mod predicate;
 mod rebase;
 mod reconcile;
+mod reconcile_fn;
 mod recorder;
 mod recording;
 mod references;
 mod report;
+mod resting;
 mod run_error;
 mod run_id;
 mod running;
@@ -202,6 +229,7 @@ mod write_options;
 mod writing;
 
 pub use action::Action;
+pub use any_event::AnyEvent;
 pub use apply_conflict::{ApplyConflict, FieldConflict};
 pub use bounds::{ObjectType, StaticResource};
 pub use builder::{BuildError, ControllerBuilder};
@@ -222,7 +250,10 @@ pub use crd::{INSTALL_TIMEOUT, InstallError, Obstacle, install_crd, install_crd_
 pub use defaults::ControllerDefaults;
 pub use error::{Class, Delay, Error};
 pub use event_about::EventAbout;
+pub use failed_run::FailedRun;
 pub use finalizer::{Cleanup, Finalize, Finalized};
+pub use finished::FinishedRuns;
+pub use handle::ControllerHandle;
 pub use journal::{KEYS_MAX, RUNS_PER_KEY, RecentRuns, Run};
 pub use live::apply::ApplyChange;
 pub use live::{Live, WaitTimeout};
@@ -234,11 +265,14 @@ pub use outcome::Outcome;
 pub use ownership::{
     OwnershipError, add_owner, is_controlled_by, owner_reference, remove_owner, set_owner,
 };
+pub use pause::PAUSED_ANNOTATION;
 pub use plan::{Effect, FieldChange, InPlan, Plan, PlanRecorder, PlannedRun, PlannedWrite};
 pub use predicate::Predicate;
 pub use reconcile::Reconcile;
+pub use reconcile_fn::{RunOnce, reconcile_fn};
 pub use recorder::{Occurrence, RecordedEvents, Recorder, RecorderBuilder, RecorderStatus};
 pub use recording::WRITES_PER_RUN;
+pub use resting::{Rest, RestingKey};
 pub use run_error::RunError;
 pub use run_id::RunId;
 pub use shutdown::Shutdown;
@@ -247,7 +281,7 @@ pub use source::SourceId;
 pub use span::SPAN_TARGET;
 /// What stops a controller: `Controller::run` takes one, and `Shutdown::token` returns one.
 pub use tokio_util::sync::CancellationToken;
-pub use watch::Watch;
+pub use watch::{OwnedBy, Watch};
 pub use write::{Verb, Write};
 pub use write_options::{FieldValidation, Propagation, WriteOptions};
 

@@ -56,6 +56,8 @@ use families::FAMILIES;
 /// | `failures_total` | counter | runs that returned an error, by `class` |
 /// | `behind_total` | counter | runs that began although a cache lacked what the last one wrote |
 /// | `hot_loops_total` | counter | keys that their own writes woke again and again |
+/// | `paused` | gauge | objects that are not reconciled, because they are paused |
+/// | `given_up` | gauge | keys that are not retried, because all of their attempts failed |
 /// | `events_dropped_total` | counter | Kubernetes events that were dropped: there were too many |
 ///
 /// The queues are shown as [`QueueMetrics`] describes it.
@@ -106,6 +108,8 @@ pub(crate) struct Measures {
     pub(crate) workers: usize,
     pub(crate) active_workers: usize,
     pub(crate) events_dropped: u64,
+    pub(crate) paused: usize,
+    pub(crate) given_up: usize,
 }
 
 /// One name in one scrape.
@@ -210,6 +214,8 @@ impl Measures {
             workers: self.workers + other.workers,
             active_workers: self.active_workers + other.active_workers,
             events_dropped: self.events_dropped + other.events_dropped,
+            paused: self.paused + other.paused,
+            given_up: self.given_up + other.given_up,
         }
     }
 }

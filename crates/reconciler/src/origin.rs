@@ -122,6 +122,7 @@ mod linked {
         match outcome {
             Outcome::Done
             | Outcome::RequeueAfter(_)
+            | Outcome::Paused
             | Outcome::Failed { class: Class::Conflict, .. } => None,
             Outcome::Failed { message, .. } | Outcome::Terminal { message, .. } => {
                 Some(message.clone())

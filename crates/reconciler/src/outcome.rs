@@ -14,6 +14,9 @@ pub enum Outcome {
     Done,
     /// The run succeeded and asked for another run after this time.
     RequeueAfter(Duration),
+    /// The object is [paused](crate::ControllerBuilder::paused_by). The key runs again when it is
+    /// not.
+    Paused,
     /// The run failed. [`Run::retry_in`](crate::Run::retry_in) says when the key is retried.
     Failed {
         /// The class of the error.
@@ -38,21 +41,29 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The outcome of a run that returned, and the delay that the error asks for.
+    /// The outcome of a run that succeeded.
+    pub(crate) fn of(action: Action) -> Self {
+        match action {
+            Action::Done => Self::Done,
+            Action::RequeueAfter(delay) => Self::RequeueAfter(delay),
+        }
+    }
+
+    /// The outcome of a run that returned an error, and the delay that the error asks for.
     ///
-    /// Formatting and dropping an error is user code, which may panic. So the caller must catch
-    /// panics of this function, too.
-    pub(crate) fn of(returned: Result<Action, Error>) -> (Self, Option<Delay>) {
-        let error = match returned {
-            Ok(Action::Done) => return (Self::Done, None),
-            Ok(Action::RequeueAfter(delay)) => return (Self::RequeueAfter(delay), None),
-            Err(error) => error,
-        };
+    /// Formatting an error is user code, which may panic. So the caller must catch panics of this
+    /// function, too.
+    pub(crate) fn of_error(error: &Error) -> (Self, Option<Delay>) {
         let (class, message) = (error.class(), error.to_string());
         match class {
             Class::Terminal | Class::Undecodable => (Self::Terminal { class, message }, None),
             _ => (Self::Failed { class, message }, error.delay()),
         }
+    }
+
+    /// Whether the run did not do what it should.
+    pub fn is_failure(&self) -> bool {
+        !matches!(self, Self::Done | Self::RequeueAfter(_) | Self::Paused)
     }
 
     /// The outcome of a run that panicked.

@@ -286,20 +286,25 @@ pub fn is_controlled_by<O: AnyObject>(child: &ObjectMeta, owner: &O) -> bool {
         && Some(&reference.uid) == meta.uid.as_ref()
 }
 
-/// The key and the uid of the object that controls another one, if it is of the resource `owner`.
-pub(crate) fn owner_of<'h>(
+/// The keys and uids of the objects of the resource `owner` that an object refers to: of its
+/// controller only, or of every owner.
+pub(crate) fn owners_of<'h>(
     head: &'h Head,
-    owner: &WatchedResource,
-) -> Option<(ObjectKey, &'h Uid)> {
-    let reference = head.controller()?;
-    if group_of(reference.api_version) != owner.group() || reference.kind != owner.kind() {
-        return None;
-    }
-    let key = match head.namespace().filter(|_| owner.is_namespaced()) {
-        Some(namespace) => ObjectKey::namespaced(namespace, reference.name),
-        None => ObjectKey::cluster(reference.name),
-    };
-    Some((key, reference.uid))
+    owner: &'h WatchedResource,
+    is_controller_only: bool,
+) -> impl Iterator<Item = (ObjectKey, &'h Uid)> {
+    let references = head.owner_references().filter(move |reference| {
+        (reference.controller || !is_controller_only)
+            && group_of(reference.api_version) == owner.group()
+            && reference.kind == owner.kind()
+    });
+    references.map(|reference| {
+        let key = match head.namespace().filter(|_| owner.is_namespaced()) {
+            Some(namespace) => ObjectKey::namespaced(namespace, reference.name),
+            None => ObjectKey::cluster(reference.name),
+        };
+        (key, reference.uid)
+    })
 }
 
 /// The group of an API version; empty for the core group.

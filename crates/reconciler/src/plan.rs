@@ -144,7 +144,7 @@ impl PlanBook {
     /// Notes a run that has ended.
     pub(crate) fn note(&self, key: &ObjectKey, writes: &PlanRecorder, outcome: &Outcome) {
         let error = match outcome {
-            Outcome::Done | Outcome::RequeueAfter(_) => None,
+            Outcome::Done | Outcome::RequeueAfter(_) | Outcome::Paused => None,
             Outcome::Failed { message, .. } | Outcome::Terminal { message, .. } => {
                 Some(message.clone())
             }

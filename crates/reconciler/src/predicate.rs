@@ -5,8 +5,10 @@
 
 use std::sync::Arc;
 
-use windlass_indexer::Head;
+use windlass_indexer::{Cached, Head, Selector};
 use windlass_informer::Event;
+
+use crate::annotations::annotation;
 
 /// Decides for every event whether it causes a run.
 ///
@@ -48,6 +50,28 @@ impl<K: 'static> Predicate<K> {
         Self::on_change(|old, new| old.annotations_hash() != new.annotations_hash())
     }
 
+    /// The labels match a selector, before or after the change. So an object that ceases to match
+    /// passes once more.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use windlass_reconciler::Predicate;
+    /// let web = Predicate::<ConfigMap>::labelled("app in (web, api)".parse()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn labelled(selector: Selector) -> Self {
+        Self::of_either(move |object| selector.matches(object.head().labels()))
+    }
+
+    /// An annotation has a value, before or after the change. It is read from the cached bytes,
+    /// without decoding the object. A resident cache has no bytes, so there nothing passes.
+    pub fn annotated(name: impl Into<String>, value: impl Into<String>) -> Self {
+        let (name, value) = (name.into(), value.into());
+        Self::of_either(move |object| {
+            annotation(object.object(), &name).is_some_and(|of| of == value)
+        })
+    }
+
     /// A finalizer was added or removed, or the deletion was requested.
     pub fn finalizers_changed() -> Self {
         Self::on_change(|old, new| {
@@ -83,6 +107,16 @@ impl<K: 'static> Predicate<K> {
     /// Whether an event passes.
     pub fn passes(&self, event: &Event<K>) -> bool {
         (self.0)(event)
+    }
+
+    fn of_either(is_meant: impl Fn(&Cached<K>) -> bool + Send + Sync + 'static) -> Self {
+        Self::new(move |event| {
+            let old = match event {
+                Event::Updated { old, .. } => Some(old),
+                Event::Added { .. } | Event::Deleted { .. } => None,
+            };
+            is_meant(event.object()) || old.is_some_and(&is_meant)
+        })
     }
 
     fn on_change(is_changed: impl Fn(&Head, &Head) -> bool + Send + Sync + 'static) -> Self {

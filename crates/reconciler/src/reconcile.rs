@@ -40,15 +40,21 @@ use crate::error::Error;
 /// |---|---|---|
 /// | `Ok(Done)` | when something changes | reset |
 /// | `Ok(RequeueAfter(d))` | after d | reset |
-/// | `Err`, retryable | after a backoff | one more |
+/// | `Err`, retryable | after a backoff, unless it was the [last attempt] | one more |
 /// | `Err`, terminal | when something changes | kept, shown |
 /// | a panic | as after a retryable error, counted separately | one more |
 /// | a timeout | as after a retryable error, counted separately | one more |
+///
+/// An object that is [paused](crate::ControllerBuilder::paused_by) has no run. A reconciler of a few
+/// lines can be a closure: [`reconcile_fn`](crate::reconcile_fn).
+///
+/// [last attempt]: crate::ControllerBuilder::max_attempts
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not reconcile `{K}`",
     label = "this controller is of `{K}`",
     note = "write `impl Reconcile<{K}> for {Self}`, with \
-            `async fn reconcile(&self, object: Arc<{K}>, cx: &RunContext)`"
+            `async fn reconcile(&self, object: Arc<{K}>, cx: &RunContext)`",
+    note = "a closure or an `async fn` becomes a reconciler by `reconcile_fn(…)`"
 )]
 pub trait Reconcile<K>: Send + Sync + 'static {
     /// Reconciles an object that exists.
@@ -69,16 +75,33 @@ pub trait Reconcile<K>: Send + Sync + 'static {
         let _ = (key, cx);
         std::future::ready(Ok(Action::Done))
     }
+
+    /// An object was found [paused](crate::ControllerBuilder::paused_by), and is not reconciled.
+    /// Called once, and again after a restart. Write a condition here that says so; the default
+    /// does nothing. An error is retried as that of [`reconcile`](Self::reconcile).
+    fn paused(
+        &self,
+        object: Arc<K>,
+        cx: &RunContext,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        let _ = (object, cx);
+        std::future::ready(Ok(()))
+    }
 }
 
 /// The future of a run.
 pub(crate) type RunFuture<'a> = Pin<Box<dyn Future<Output = Result<Action, Error>> + Send + 'a>>;
+
+/// The future of a run that finds its object paused.
+pub(crate) type PausedFuture<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>>;
 
 /// A reconciler of any type, so that a controller is generic only over the type of its objects.
 pub(crate) trait ErasedReconcile<K>: Send + Sync {
     fn reconcile<'a>(&'a self, object: Arc<K>, cx: &'a RunContext) -> RunFuture<'a>;
 
     fn absent<'a>(&'a self, cx: &'a RunContext) -> RunFuture<'a>;
+
+    fn paused<'a>(&'a self, object: Arc<K>, cx: &'a RunContext) -> PausedFuture<'a>;
 }
 
 impl<K: Send + Sync + 'static, R: Reconcile<K>> ErasedReconcile<K> for R {
@@ -88,5 +111,9 @@ impl<K: Send + Sync + 'static, R: Reconcile<K>> ErasedReconcile<K> for R {
 
     fn absent<'a>(&'a self, cx: &'a RunContext) -> RunFuture<'a> {
         Box::pin(Reconcile::absent(self, cx.key(), cx))
+    }
+
+    fn paused<'a>(&'a self, object: Arc<K>, cx: &'a RunContext) -> PausedFuture<'a> {
+        Box::pin(Reconcile::paused(self, object, cx))
     }
 }

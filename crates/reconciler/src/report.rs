@@ -2,13 +2,15 @@
 //!
 //! A line says what is wrong, for which object, and what to do or what happens next.
 
+use std::fmt;
 use std::time::Duration;
 
 use windlass_indexer::ObjectKey;
 
 use crate::error::Class;
-use crate::journal::{HotLoop, Noted};
+use crate::journal::{HotLoop, Noted, Run};
 use crate::outcome::Outcome;
+use crate::pause::Pause;
 use crate::run_id::RunId;
 
 /// The run that a line is about.
@@ -21,24 +23,33 @@ pub(crate) struct RunReport<'a> {
 }
 
 impl RunReport<'_> {
-    /// Reports how the run ended. `retry_in` is `None` if a failed run is not retried, because the
-    /// controller is shutting down.
-    pub(crate) fn ended(
-        self,
-        outcome: &Outcome,
-        took: Duration,
-        retry_in: Option<Duration>,
-        noted: &Noted,
-    ) {
+    /// Reports how the run ended. The outcome of `run` is shortened; `outcome` has the whole
+    /// message.
+    pub(crate) fn ended(self, run: &Run, outcome: &Outcome, noted: &Noted, pause: &Pause) {
         let Self { controller, key, id: reconcile_id, attempt } = self;
-        let next = match retry_in {
+        let took = run.took;
+        let next = match run.retry_in {
             Some(_) => "is retried",
+            None if run.gave_up => {
+                "is given up: this was its last attempt, and it does not run before something \
+                 changes"
+            }
             None => "is not retried, because the controller is shutting down",
         };
-        let retry_in = retry_in.map(tracing::field::debug);
+        let retry_in = run.retry_in.map(tracing::field::debug);
         match outcome {
             Outcome::Done | Outcome::RequeueAfter(_) => {
-                tracing::debug!(controller, %key, %reconcile_id, attempt, ?took, ?outcome, "reconciled");
+                tracing::debug!(
+                    controller, %key, %reconcile_id, attempt, ?took, ?outcome,
+                    causes = %List(&run.causes), writes = %List(&run.writes), "reconciled"
+                );
+            }
+            Outcome::Paused => {
+                let annotation = pause.annotation();
+                tracing::info!(
+                    controller, %key, %reconcile_id,
+                    "the object is paused by its annotation {annotation}, and is not reconciled"
+                );
             }
             // Somebody else wrote first, which is not an error of the controller.
             Outcome::Failed { class: Class::Conflict, message } => {
@@ -104,6 +115,19 @@ impl RunReport<'_> {
              that to tokio::task::spawn_blocking",
             took.as_secs()
         );
+    }
+}
+
+/// Some things, separated by commas.
+struct List<'a, T>(&'a [T]);
+
+impl<T: fmt::Display> fmt::Display for List<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, one) in self.0.iter().enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            write!(f, "{comma}{one}")?;
+        }
+        Ok(())
     }
 }
 

@@ -9,7 +9,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use windlass_indexer::{Lister, ResourceVersion, Snapshot};
 use windlass_informer::{
     Freshness, InformerStatus, Registration, RequestTarget, Resource, SharedInformer,
@@ -76,6 +76,11 @@ impl Source {
             () = self.removed.cancelled() => false,
             synced = synced => synced,
         }
+    }
+
+    /// A future that ends when the controller does not use it any more.
+    pub(crate) fn wait_for_removal(&self) -> WaitForCancellationFutureOwned {
+        self.removed.clone().cancelled_owned()
     }
 
     /// Whether the controller does not use it any more.

@@ -28,9 +28,38 @@ use crate::predicate::Predicate;
 #[must_use]
 pub struct Watch<T> {
     resource: Resource,
-    is_metadata_only: bool,
-    options: Box<dyn FnOnce(InformerOptions) -> InformerOptions + Send>,
+    origin: Origin<T>,
+    owned_by: OwnedBy,
     predicate: Predicate<T>,
+}
+
+/// Where the informer of a watch comes from.
+enum Origin<T> {
+    /// From the factory of the controller.
+    Factory {
+        is_metadata_only: bool,
+        options: Box<dyn FnOnce(InformerOptions) -> InformerOptions + Send>,
+    },
+    /// It is the user's.
+    Informer(SharedInformer<T>),
+}
+
+/// How an object refers to its owner, for [`ControllerBuilder::owns`].
+///
+/// [`ControllerBuilder::owns`]: crate::ControllerBuilder::owns
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OwnedBy {
+    /// By the owner reference of its controller. An object has at most one.
+    #[default]
+    Controller,
+    /// By any owner reference: every owner runs.
+    AnyReference,
+    /// By an annotation of this name with the key of the owner, as `namespace/name`, or the name
+    /// alone if the owner has no namespace. For an owner in another namespace, which Kubernetes
+    /// does not allow in owner references. It does not delete the object with its owner either: use
+    /// a finalizer of the owner.
+    Annotation(String),
 }
 
 impl<T: StaticResource + ObjectType> Watch<T> {
@@ -43,28 +72,42 @@ impl<T: StaticResource + ObjectType> Watch<T> {
 impl Watch<()> {
     /// The metadata of all objects of a type.
     pub fn metadata_of<U: StaticResource + 'static>() -> Watch<PartialObjectMeta<U>> {
-        Watch { is_metadata_only: true, ..Watch::of(Resource::of::<U>()) }
+        let origin =
+            Origin::Factory { is_metadata_only: true, options: Box::new(|options| options) };
+        Watch { origin, ..Watch::of(Resource::of::<U>()) }
     }
 }
 
 impl<T: 'static> Watch<T> {
     /// All objects of a resource, read as any type.
     pub fn of(resource: Resource) -> Self {
-        Self {
-            resource,
-            is_metadata_only: false,
-            options: Box::new(|options| options),
-            predicate: Predicate::new(|_| true),
-        }
+        let options = Box::new(|options| options);
+        Self::from_origin(resource, Origin::Factory { is_metadata_only: false, options })
+    }
+
+    fn from_origin(resource: Resource, origin: Origin<T>) -> Self {
+        let predicate = Predicate::new(|_| true);
+        Self { resource, origin, owned_by: OwnedBy::default(), predicate }
     }
 
     /// Changes the options of the informer: namespaces, selectors, layout. Several calls add up.
+    /// The options of an informer [of your own](Self::from_informer) do not change.
     pub fn options(
         mut self,
         change: impl FnOnce(InformerOptions) -> InformerOptions + Send + 'static,
     ) -> Self {
-        let before = self.options;
-        self.options = Box::new(|options| change(before(options)));
+        if let Origin::Factory { is_metadata_only, options: before } = self.origin {
+            let options = Box::new(|options| change(before(options)));
+            self.origin = Origin::Factory { is_metadata_only, options };
+        }
+        self
+    }
+
+    /// How the objects refer to their owner, for
+    /// [`ControllerBuilder::owns`](crate::ControllerBuilder::owns). Default: by the owner reference
+    /// of their controller.
+    pub fn owned_by(mut self, owned_by: OwnedBy) -> Self {
+        self.owned_by = owned_by;
         self
     }
 
@@ -75,6 +118,10 @@ impl<T: 'static> Watch<T> {
         self
     }
 
+    pub(crate) fn owned_by_setting(&self) -> &OwnedBy {
+        &self.owned_by
+    }
+
     /// What is watched.
     pub fn resource(&self) -> &Resource {
         &self.resource
@@ -82,15 +129,26 @@ impl<T: 'static> Watch<T> {
 }
 
 impl<T: ObjectType> Watch<T> {
+    /// What an informer of your own watches, from another factory or with a source of its own. You
+    /// run it, and the controller waits until it is synced. It must be of the cluster to which the
+    /// controller writes, because runs wait until it shows what was written.
+    pub fn from_informer(informer: &SharedInformer<T>) -> Self {
+        Self::from_origin(informer.resource().clone(), Origin::Informer(informer.clone()))
+    }
+
     /// Gets the informer from the factory. Returns it with the predicate for its events.
     pub(crate) fn open(
         self,
         factory: &SharedInformerFactory,
     ) -> Result<(SharedInformer<T>, Predicate<T>), InformerError> {
-        let informer = if self.is_metadata_only {
-            factory.metadata_of(&self.resource, self.options)?
-        } else {
-            factory.informer_of(&self.resource, self.options)?
+        let informer = match self.origin {
+            Origin::Factory { is_metadata_only: true, options } => {
+                factory.metadata_of(&self.resource, options)?
+            }
+            Origin::Factory { is_metadata_only: false, options } => {
+                factory.informer_of(&self.resource, options)?
+            }
+            Origin::Informer(informer) => informer,
         };
         Ok((informer, self.predicate))
     }

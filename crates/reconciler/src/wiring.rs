@@ -3,20 +3,29 @@
 //! Predicates and mappers are user code and may panic, which is logged. An event whose predicate
 //! panics counts. An event whose mapper panics leads to no key.
 
+use std::future::Future;
+use std::sync::Arc;
+
+use futures::StreamExt as _;
 use windlass_indexer::{ByController, Cached, ObjectKey, Reader};
 use windlass_informer::{
     Event, HandlerOptions, InformerError, Resource, SharedInformer, SharedInformerFactory,
 };
-use windlass_workqueue::Add;
 
+use crate::annotations::annotation;
+use crate::any_event::{AnyEvent, Filter};
 use crate::bounds::ObjectType;
 use crate::cause::Cause;
 use crate::enqueue::Enqueuer;
+use crate::error::Error;
 use crate::guard::{FIX, caught};
-use crate::ownership::owner_of;
+use crate::key_stream::{KeyStream, Streams};
+use crate::mapping::mapped;
+use crate::ownership::owners_of;
+use crate::pause::Pause;
 use crate::predicate::Predicate;
 use crate::source::Source;
-use crate::watch::Watch;
+use crate::watch::{OwnedBy, Watch};
 
 /// Connects informers to the queue of one controller.
 #[derive(Clone)]
@@ -25,28 +34,93 @@ pub(crate) struct Wiring {
     pub(crate) enqueuer: Enqueuer,
     /// The resource that is reconciled, and its cache.
     pub(crate) primary: (Resource, Reader),
+    pub(crate) streams: Arc<Streams>,
+    /// For the events of all sources.
+    pub(crate) filter: Option<Filter>,
+}
+
+/// Decides which events of one source count.
+pub(crate) struct EventFilter<T> {
+    pub(crate) controller: Arc<str>,
+    pub(crate) resource: Resource,
+    predicate: Predicate<T>,
+    of_all: Option<Filter>,
+    /// For the reconciled objects: an object that is no longer paused runs, whatever the predicates
+    /// say.
+    pause: Option<Pause>,
+}
+
+impl<T: 'static> EventFilter<T> {
+    pub(crate) fn passes(&self, event: &Event<T>) -> bool {
+        let passes = caught(|| {
+            self.predicate.passes(event)
+                && self.of_all.as_ref().is_none_or(|of| of(&AnyEvent::of(&self.resource, event)))
+        });
+        let passes = passes.unwrap_or_else(|| {
+            self.report_panic("predicate", "the event counts", event);
+            true
+        });
+        passes || self.pause.as_ref().is_some_and(|pause| is_pause(pause, event))
+    }
+
+    fn report_panic(&self, what: &str, consequence: &str, event: &Event<T>) {
+        let Self { controller, resource, .. } = self;
+        tracing::error!(
+            controller = &**controller, %resource, object = %event.key(),
+            "the {what} of a watch panicked; {consequence}; {FIX}"
+        );
+    }
+}
+
+/// Whether an object was paused, or is no longer.
+fn is_pause<T>(pause: &Pause, event: &Event<T>) -> bool {
+    match event {
+        Event::Updated { old, new } => pause.has_changed(old.object(), new.object()),
+        Event::Added { .. } | Event::Deleted { .. } => false,
+    }
 }
 
 impl Wiring {
+    /// The source of the objects that are reconciled.
+    pub(crate) fn reconciles<T: ObjectType>(
+        &self,
+        informer: SharedInformer<T>,
+        predicate: Predicate<T>,
+        pause: Pause,
+    ) -> Result<Source, InformerError> {
+        let filter = EventFilter { pause: Some(pause), ..self.filter_of(&informer, predicate) };
+        self.attach(informer, filter, |_, object| Some(object.key().clone()))
+    }
+
     /// A source whose events enqueue nothing.
     pub(crate) fn reads<T: ObjectType>(&self, watch: Watch<T>) -> Result<Source, InformerError> {
         let (informer, _) = watch.open(&self.factory)?;
         Ok(Source::new(informer, None))
     }
 
-    /// A source whose events enqueue the controller owner of the object.
+    /// A source whose events enqueue the owners of the object.
     pub(crate) fn owns<T: ObjectType>(&self, watch: Watch<T>) -> Result<Source, InformerError> {
         // For `RunContext::owned`.
         let watch = watch.options(|informer| informer.index(ByController));
+        let owned_by = watch.owned_by_setting().clone();
         let (informer, predicate) = watch.open(&self.factory)?;
+        let filter = self.filter_of(&informer, predicate);
         let (owner, owners) = self.primary.clone();
-        self.attach(informer, predicate, move |event, object| {
-            let (key, uid) = owner_of(object.head(), &owner)?;
-            let is_other = owners.get(&key).is_some_and(|present| present.head().uid() != uid);
-            // An object with the name of the owner, but another uid, is not the owner: it was
-            // created later. A deletion counts for it, too: the deleted object was in its way.
-            let is_meant = !is_other || matches!(event, Event::Deleted { .. });
-            is_meant.then_some(key)
+        if let OwnedBy::Annotation(name) = owned_by {
+            return self.attach(informer, filter, move |_, object| {
+                annotation(object.object(), &name).and_then(|key| key.parse::<ObjectKey>().ok())
+            });
+        }
+        let is_controller_only = matches!(owned_by, OwnedBy::Controller);
+        self.attach(informer, filter, move |event, object| {
+            let is_meant = |(key, uid): &(ObjectKey, _)| {
+                let is_other = owners.get(key).is_some_and(|present| present.head().uid() != *uid);
+                // An object with the name of the owner, but another uid, is not the owner: it was
+                // created later. A deletion counts for it, too: the deleted object was in its way.
+                !is_other || matches!(event, Event::Deleted { .. })
+            };
+            let owners = owners_of(object.head(), &owner, is_controller_only);
+            owners.filter(is_meant).map(|(key, _)| key).collect::<Vec<_>>()
         })
     }
 
@@ -57,37 +131,68 @@ impl Wiring {
         keys: impl Fn(&Cached<T>) -> I + Send + Sync + 'static,
     ) -> Result<Source, InformerError> {
         let (informer, predicate) = watch.open(&self.factory)?;
-        self.attach(informer, predicate, move |_, object| keys(object))
+        let filter = self.filter_of(&informer, predicate);
+        self.attach(informer, filter, move |_, object| keys(object))
     }
 
-    /// Adds a handler to an informer. For each event that the predicate passes, it enqueues what
+    /// A source whose events enqueue the keys that the future of `map` returns.
+    pub(crate) fn watches_changes<T, F, R, I>(
+        &self,
+        watch: Watch<T>,
+        map: F,
+    ) -> Result<Source, InformerError>
+    where
+        T: ObjectType,
+        F: FnOnce(Event<T>) -> R + Clone + Send + Sync + 'static,
+        R: Future<Output = Result<I, Error>> + Send + 'static,
+        I: IntoIterator<Item = ObjectKey> + Send + 'static,
+    {
+        let (informer, predicate) = watch.open(&self.factory)?;
+        let filter = self.filter_of(&informer, predicate);
+        let name = format!("changes of {}", informer.resource()).into();
+        let events = informer.subscribe_with(self.handler_options())?;
+        let source = Source::new(informer, None);
+        let wakes = mapped(events, filter, map).take_until(source.wait_for_removal());
+        self.streams.add(KeyStream { name, wakes: Box::pin(wakes) });
+        Ok(source)
+    }
+
+    fn filter_of<T>(&self, informer: &SharedInformer<T>, predicate: Predicate<T>) -> EventFilter<T>
+    where
+        T: ObjectType,
+    {
+        EventFilter {
+            controller: Arc::clone(&self.enqueuer.controller),
+            resource: informer.resource().clone(),
+            predicate,
+            of_all: self.filter.clone(),
+            pause: None,
+        }
+    }
+
+    fn handler_options(&self) -> HandlerOptions {
+        HandlerOptions::new().name(format!("controller {}", self.enqueuer.controller))
+    }
+
+    /// Adds a handler to an informer. For each event that the filter passes, it enqueues what
     /// `keys` returns for the object; for an update also what it returns for the old version.
-    pub(crate) fn attach<T: ObjectType, I: IntoIterator<Item = ObjectKey>>(
+    fn attach<T: ObjectType, I: IntoIterator<Item = ObjectKey>>(
         &self,
         informer: SharedInformer<T>,
-        predicate: Predicate<T>,
+        filter: EventFilter<T>,
         keys: impl Fn(&Event<T>, &Cached<T>) -> I + Send + Sync + 'static,
     ) -> Result<Source, InformerError> {
         // Not the whole wiring: the handler must not hold the factory, which holds the handler.
-        let (enqueuer, resource) = (self.enqueuer.clone(), informer.resource().clone());
+        let enqueuer = self.enqueuer.clone();
         let handler = move |event: Event<T>| {
-            let report = |what: &str, consequence: &str| {
-                tracing::error!(
-                    controller = &*enqueuer.controller, %resource, object = %event.key(),
-                    "the {what} of a watch panicked; {consequence}; {FIX}"
-                );
-            };
-            let passes = caught(|| predicate.passes(&event)).unwrap_or_else(|| {
-                report("predicate", "the event counts");
-                true
-            });
-            if !passes {
+            if !filter.passes(&event) {
                 return;
             }
             let map = |object: &Cached<T>| {
                 let mapped = caught(|| keys(&event, object).into_iter().collect::<Vec<_>>());
                 mapped.unwrap_or_else(|| {
-                    report("mapper", "what the event leads to is not reconciled");
+                    let consequence = "what the event leads to is not reconciled";
+                    filter.report_panic("mapper", consequence, &event);
                     Vec::new()
                 })
             };
@@ -100,14 +205,12 @@ impl Wiring {
                 to_add.sort_unstable();
                 to_add.dedup();
             }
-            let cause = Cause::of(&resource, &event);
+            let cause = Cause::of(&filter.resource, &event);
             for key in to_add {
-                enqueuer.add(key, Add::now(), cause.clone());
+                enqueuer.wake(key, cause.clone());
             }
         };
-        let name = format!("controller {}", self.enqueuer.controller);
-        let options = HandlerOptions::new().name(name);
-        let registration = informer.add_handler_with(options, handler)?;
+        let registration = informer.add_handler_with(self.handler_options(), handler)?;
         Ok(Source::new(informer, Some(registration)))
     }
 }

@@ -11,26 +11,30 @@ use futures::FutureExt as _;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
-use windlass_indexer::{Lister, ObjectKey};
+use windlass_indexer::{Cached, Lister, ObjectKey};
 use windlass_workqueue::{Add, Lease, MAX_DELAY};
 
 use crate::bounds::ObjectType;
 use crate::cause::Cause;
 use crate::context::RunContext;
 use crate::enqueue::Enqueuer;
-use crate::error::{Delay, Error};
+use crate::error::{Class, Delay, Error};
 use crate::expectations::Pending;
+use crate::failed_run::{ErrorHook, FailedRun};
+use crate::finished::Readers;
 use crate::frozen::FrozenCaches;
 use crate::guard::caught;
-use crate::journal::{Journal, Run};
+use crate::journal::{Journal, MESSAGE_MAX, Run};
 #[cfg(feature = "prometheus")]
 use crate::metrics::{Measured, Measures, Series};
 use crate::origin::Origin;
 use crate::outcome::Outcome;
+use crate::pause::Pause;
 use crate::plan::{PlanBook, PlanRecorder};
 use crate::rebase::Rebased;
 use crate::reconcile::ErasedReconcile;
 use crate::report::RunReport;
+use crate::resting::{Rest, Resting};
 use crate::run_id::{RunId, RunIds};
 use crate::running::{LongRun, Running};
 use crate::shutdown::Shutdown;
@@ -56,6 +60,11 @@ pub(crate) struct Work<K> {
     pub(crate) objects: Lister<K>,
     pub(crate) enqueuer: Enqueuer,
     pub(crate) timeout: Option<Duration>,
+    pub(crate) max_attempts: Option<u32>,
+    pub(crate) on_error: Option<ErrorHook>,
+    pub(crate) pause: Pause,
+    pub(crate) resting: Resting,
+    pub(crate) readers: Arc<Readers>,
     pub(crate) running: Running,
     pub(crate) journal: Journal,
     pub(crate) ids: RunIds,
@@ -78,6 +87,25 @@ struct KeyInHand<'q> {
     tools: &'q Tools,
     /// What earlier runs have written, while the worker waits for the caches to show it.
     pending: Option<Pending>,
+}
+
+/// How a run ended, and what follows.
+struct Ended {
+    outcome: Outcome,
+    /// What the reconciler returned.
+    error: Option<Error>,
+    /// The delay that the error asks for.
+    delay: Option<Delay>,
+}
+
+/// What follows a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// Nothing before something changes, or the time has come that the run asked for.
+    Rest,
+    Retry(Duration),
+    /// It would be retried, but was the last attempt.
+    GiveUp,
 }
 
 /// A run under way. If it is cancelled, what it has written is noted: nobody else does it then.
@@ -123,6 +151,11 @@ impl<K: ObjectType> Work<K> {
     /// begun ends first. `stop` is also cancelled when an informer breaks, before any `shutdown`.
     pub(crate) async fn run_worker(&self, stop: &CancellationToken, shutdown: &Shutdown) {
         while let Some(Some(lease)) = stop.run_until_cancelled(self.enqueuer.queue.get()).await {
+            if let Some(wait) = self.enqueuer.debounce.as_ref().and_then(|of| of.wait_of(&lease)) {
+                // Fails only after shut-down, when the key does not run again.
+                let _ = lease.defer(wait);
+                continue;
+            }
             let taken = KeyInHand { lease: Some(lease), tools: &self.tools, pending: None };
             let ready = match self.tools.expectations.take(taken.key()) {
                 None => Some((taken, false)),
@@ -205,14 +238,26 @@ impl<K: ObjectType> Work<K> {
     }
 
     async fn run(&self, taken: KeyInHand<'_>, is_behind: bool, shutdown: &Shutdown) {
-        let started = Instant::now();
+        let (started, key) = (Instant::now(), taken.key());
+        let object = self.objects.cached(key);
+        let is_paused = object.as_ref().is_some_and(|of| self.pause.is_paused(of.object()));
+        if is_paused && self.resting.is_paused(key) {
+            if is_behind {
+                // For the next run.
+                self.tools.expect_unknown_write(key);
+            }
+            return taken.into_lease().finish();
+        }
+        if self.resting.remove(key) == Some(Rest::Paused) {
+            tracing::info!(controller = &*self.tools.controller, %key, "no longer paused");
+        }
         let mut cx = self.context(taken.lease(), started, is_behind, shutdown);
         let span = span_of(&cx, self.span.as_ref());
         cx.origin = Origin::of(&span);
-        let (outcome, delay) = {
+        let Ended { outcome, error, delay } = {
             let unfinished = UnfinishedRun(&cx);
             let _active = self.running.enter(&cx.key, cx.id, cx.attempt, started);
-            let called = pin!(self.call(&cx));
+            let called = pin!(self.call(&cx, object, is_paused));
             // Avoids the cost of instrumenting with a disabled span.
             let ended = if span.is_disabled() {
                 called.await
@@ -230,9 +275,12 @@ impl<K: ObjectType> Work<K> {
         if let Some((_, series)) = &self.metrics {
             series.observe(took);
         }
-        let retry_in = self.schedule(&mut lease, cx.attempt, &outcome, delay);
-        // During a shutdown no worker takes the retry, so none is reported.
-        let retry_in = retry_in.filter(|_| !shutdown.has_begun());
+        let next = self.schedule(&mut lease, cx.attempt, &outcome, delay);
+        let retry_in = match next {
+            // During a shutdown no worker takes the retry, so none is reported.
+            Next::Retry(delay) if !shutdown.has_begun() => Some(delay),
+            _ => None,
+        };
         let log = cx.recording.get().map(|(_, log)| log.close());
         let (kept, pending) = log.unwrap_or_default();
         match (self.plan.get(), &cx.plan) {
@@ -241,7 +289,9 @@ impl<K: ObjectType> Work<K> {
             _ => self.tools.expect_writes(&cx.key, pending),
         }
         let RunContext { id, key, causes, causes_omitted, attempt, .. } = cx;
-        let run = Run {
+        let mut shortened = outcome.clone();
+        shortened.shorten(MESSAGE_MAX);
+        let run = Arc::new(Run {
             id,
             started,
             queued: lease.queued(),
@@ -249,18 +299,40 @@ impl<K: ObjectType> Work<K> {
             attempt,
             causes,
             causes_omitted,
-            outcome: outcome.clone(),
+            outcome: shortened,
             retry_in,
+            gave_up: next == Next::GiveUp,
             writes: kept.writes,
             writes_omitted: kept.omitted,
-        };
-        let noted = self.journal.write(&key, run, is_behind);
-        self.report(&key, id, attempt).ended(&outcome, took, retry_in, &noted);
+        });
+        let noted = self.journal.write(&key, Arc::clone(&run), is_behind);
+        self.report(&key, id, attempt).ended(&run, &outcome, &noted, &self.pause);
+        self.notify_users(&key, &run, error);
         // Last, because then the key may run again on another worker.
-        match outcome {
-            Outcome::Done | Outcome::RequeueAfter(_) => lease.finish(),
+        match (&outcome, next) {
+            (Outcome::Paused, _) => self.rest(lease, Rest::Paused),
+            (_, Next::GiveUp) => self.rest(lease, Rest::GivenUp),
+            (Outcome::Done | Outcome::RequeueAfter(_), _) => lease.finish(),
             _ => drop(lease),
         }
+    }
+
+    /// Calls the hook for errors, and sends the run to those who read finished runs.
+    fn notify_users(&self, key: &ObjectKey, run: &Arc<Run>, error: Option<Error>) {
+        if let Some(hook) = self.on_error.as_ref().filter(|_| run.outcome.is_failure()) {
+            let controller = &*self.tools.controller;
+            hook.call(&FailedRun { controller, key, run, error: error.as_ref() });
+        }
+        // Dropping an error is user code, too.
+        let _ = caught(|| drop(error));
+        self.readers.send(key, run);
+    }
+
+    /// Ends a lease whose key does not run until something changes. Its failures are forgotten, so
+    /// that it has all of its attempts then.
+    fn rest(&self, lease: KeyLease<'_>, why: Rest) {
+        self.resting.insert(lease.key(), why);
+        lease.finish();
     }
 
     fn context(
@@ -293,17 +365,26 @@ impl<K: ObjectType> Work<K> {
         }
     }
 
-    /// Calls the reconciler, within its timeout. Returns the outcome, and the delay that an error
-    /// asks for. Catches panics of user code, including those in formatting its error.
-    async fn call(&self, cx: &RunContext) -> (Outcome, Option<Delay>) {
+    /// Calls the reconciler, within its timeout. Catches panics of user code, including those in
+    /// formatting its error.
+    async fn call(&self, cx: &RunContext, object: Option<Cached<K>>, is_paused: bool) -> Ended {
         let called = async {
             // Bypasses the hot set: most objects change before they run again.
-            let object = cx.object.as_ref().map(|object| self.objects.handle(Arc::clone(object)));
-            Outcome::of(match object.map(|object| object.get()) {
-                Some(Ok(object)) => self.reconciler.reconcile(object, cx).await,
-                None => self.reconciler.absent(cx).await,
+            let returned = match object.map(|object| object.get()) {
+                Some(Ok(object)) if is_paused => {
+                    self.reconciler.paused(object, cx).await.map(|()| Outcome::Paused)
+                }
+                Some(Ok(object)) => self.reconciler.reconcile(object, cx).await.map(Outcome::of),
+                None => self.reconciler.absent(cx).await.map(Outcome::of),
                 Some(Err(error)) => Err(Error::undecodable(error)),
-            })
+            };
+            match returned {
+                Ok(outcome) => Ended { outcome, error: None, delay: None },
+                Err(error) => {
+                    let (outcome, delay) = Outcome::of_error(&error);
+                    Ended { outcome, error: Some(error), delay }
+                }
+            }
         };
         let called = AssertUnwindSafe(called).catch_unwind();
         let ended = match self.timeout {
@@ -313,34 +394,42 @@ impl<K: ObjectType> Work<K> {
                 let Ok(ended) = timeout(limit, &mut called).await else {
                     // Dropping the run is user code, too. If that panics, it still timed out.
                     let _ = caught(|| drop(called));
-                    return (Outcome::TimedOut, None);
+                    return Ended { outcome: Outcome::TimedOut, error: None, delay: None };
                 };
                 ended
             }
         };
-        ended.unwrap_or_else(|panic| (Outcome::of_panic(&*panic), None))
+        ended.unwrap_or_else(|panic| Ended {
+            outcome: Outcome::of_panic(&*panic),
+            error: None,
+            delay: None,
+        })
     }
 
-    /// Adds the key again if the outcome asks for it; it runs after the lease has ended. Returns
-    /// after which time a failed run is retried; `None` if it is not.
+    /// Adds the key again if the outcome asks for it; it runs after the lease has ended.
     fn schedule(
         &self,
         lease: &mut KeyLease<'_>,
         attempt: u32,
         outcome: &Outcome,
         delay: Option<Delay>,
-    ) -> Option<Duration> {
+    ) -> Next {
+        let is_object_to_blame =
+            !matches!(outcome, Outcome::Failed { class: Class::NotLeader, .. });
         match (outcome, delay) {
-            (Outcome::Done | Outcome::Terminal { .. }, _) => None,
+            (Outcome::Done | Outcome::Paused | Outcome::Terminal { .. }, _) => Next::Rest,
             (Outcome::RequeueAfter(delay), _) => {
                 let add = Add::after((*delay).min(MAX_DELAY));
                 self.enqueuer.add(lease.key().clone(), add, Cause::Timer);
-                None
+                Next::Rest
+            }
+            _ if is_object_to_blame && self.max_attempts.is_some_and(|max| attempt >= max) => {
+                Next::GiveUp
             }
             (_, delay) => {
                 let delay = delay.map(|delay| delay.after(attempt - 1).min(MAX_DELAY));
                 // Fails only after shut-down, when the key does not run again.
-                lease.schedule_retry(delay).ok()
+                lease.schedule_retry(delay).map_or(Next::Rest, Next::Retry)
             }
         }
     }
@@ -358,6 +447,8 @@ impl<K: ObjectType> Measured for Work<K> {
             workers: self.metrics.as_ref().map_or(0, |(workers, _)| *workers),
             active_workers: self.enqueuer.queue.load().running,
             events_dropped: self.tools.recorder.status().dropped,
+            paused: self.resting.count(Rest::Paused),
+            given_up: self.resting.count(Rest::GivenUp),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a controller says when something is wrong: one line, with the object, the trouble and what
+//! What a controller says: when something is wrong, one line with the object, the trouble and what
 //! to do.
 
 mod stage;
@@ -6,7 +6,7 @@ mod stage;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -283,4 +283,43 @@ async fn missing_right_to_write_is_told_with_the_object() {
     let runs = running.controller.runs(&"default/one".parse().expect("a key"));
     assert!(matches!(&runs[0].outcome, Outcome::Failed { class: Class::Forbidden, .. }));
     running.end().await.expect("it stops");
+}
+
+#[tokio::test(start_paused = true)]
+async fn controller_tells_when_it_starts_is_ready_and_stops() {
+    let (log, _guard) = Log::start_at(tracing::Level::DEBUG);
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(100);
+    let write = does(move |object: Arc<ConfigMap>, cx: &RunContext| {
+        let said = said.clone();
+        Box::pin(async move {
+            let mut new = ConfigMap::clone(&object);
+            new.data.get_or_insert_default().insert("seen".to_owned(), "yes".to_owned());
+            cx.live().update(&*object, &new).await?;
+            said.send(()).await?;
+            Ok(Action::Done)
+        })
+    });
+    let running =
+        run_with(client, |builder| builder.workers(2).owns(Watch::<Secret>::new()), write);
+    for _ in 0..2 {
+        runs.recv().await.expect("a run");
+    }
+    running.end().await.expect("it stops");
+    let of_controller = |text: &str| {
+        let lines = log.lines(text);
+        lines.into_iter().filter(|line| line.contains("windlass_reconciler")).collect::<Vec<_>>()
+    };
+    let info = of_controller(" INFO ");
+    assert_eq!(info.len(), 3, "{info:?}");
+    assert_has(&info[0], &["starting", "controller=\"configmap\"", "configmaps.v1", "secrets.v1"]);
+    assert_has(&info[1], &["the caches are complete", "objects=1", "took="]);
+    assert_has(&info[2], &["stopped", "runs="]);
+    let reconciled = of_controller("reconciled");
+    assert_has(
+        &reconciled[0],
+        &["DEBUG", "causes=ConfigMap default/one was there at", "writes=patch configmaps"],
+    );
+    let server = log.lines("windlass_apiserver");
+    assert!(server.iter().all(|line| line.contains(" DEBUG ")), "{server:?}");
 }

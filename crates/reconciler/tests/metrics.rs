@@ -63,12 +63,12 @@ async fn every_outcome_is_counted_as_controller_runtime_counts_it() {
     let (registry, metrics) = metrics();
     let soon = Action::RequeueAfter(Duration::from_secs(1));
     let steps = Mutex::new(VecDeque::from([
-        Step::Return(Err(Error::boxed("no".into()))),
+        Step::Return(Err(Error::msg("no"))),
         Step::Return(Err(conflict())),
         Step::Panic,
         Step::Hang,
         Step::Return(Ok(soon)),
-        Step::Return(Err(Error::boxed("never".into()).terminal())),
+        Step::Return(Err(Error::msg("never").terminal())),
     ]));
     let (begun, mut runs) = mpsc::channel(10);
     let gate = Arc::new(Semaphore::new(5));

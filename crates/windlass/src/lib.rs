@@ -63,8 +63,8 @@ pub mod prelude {
     };
     pub use crate::manager::{Manager, Options, TaskContext};
     pub use crate::reconciler::{
-        Action, CancellationToken, Controller, Error, Finalize, Finalized, Predicate, Reconcile,
-        RunContext, Watch,
+        Action, CancellationToken, Controller, Error, Finalize, Finalized, OwnedBy, Predicate,
+        Reconcile, RunContext, Watch, reconcile_fn,
     };
     pub use crate::workqueue::{Add, Lease, WorkQueue};
 }

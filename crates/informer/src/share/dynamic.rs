@@ -53,10 +53,24 @@ impl SharedInformerFactory {
 
     /// The resource of a kind, for [`informer_of`](Self::informer_of) and its options.
     ///
+    /// The factory remembers what it found, and asks the server again for a kind that it has not
+    /// found. If a definition changes its names, its scope or its preferred version,
+    /// [`forget_discovered`](Self::forget_discovered) makes it ask again.
+    ///
     /// # Errors
     /// As [`dynamic_informer`](Self::dynamic_informer).
     pub async fn discover(&self, kind: &GroupVersionKind) -> Result<Resource, DiscoveryError> {
+        if let Some(found) = self.discovered().get(kind) {
+            return Ok(found.clone());
+        }
         let version = Some(kind.version.as_str()).filter(|version| !version.is_empty());
-        Resource::discover(self.client(), &kind.group, version, &kind.kind).await
+        let found = Resource::discover(self.client(), &kind.group, version, &kind.kind).await?;
+        self.discovered().insert(kind.clone(), found.clone());
+        Ok(found)
+    }
+
+    /// Forgets what [`discover`](Self::discover) has found. Informers are not affected.
+    pub fn forget_discovered(&self) {
+        self.discovered().clear();
     }
 }

@@ -3,6 +3,7 @@
 //! Tasks: one for each feed, one for each handler, and the one that calls [`Engine::run`], which
 //! does the resyncs and supervises the others. A feed that panics fails the whole informer.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use tokio::runtime::Handle;
@@ -50,6 +51,16 @@ pub(crate) struct Engine {
     tasks: OnceLock<(TaskTracker, Handle)>,
     /// A handler has joined, which may have the next resync.
     joined: Notify,
+}
+
+/// What an informer selects.
+pub(crate) struct EngineSelection {
+    /// The label selector.
+    pub(crate) labels: Selector,
+    /// Those of namespaces that have one of their own.
+    pub(crate) labels_in: BTreeMap<String, Selector>,
+    /// The field selector as it was given.
+    pub(crate) fields: String,
 }
 
 impl Engine {
@@ -185,12 +196,16 @@ impl Engine {
         }
     }
 
-    /// The label selector, and the field selector as it was given.
-    pub(crate) fn selection(&self) -> (Selector, String) {
+    /// What it selects.
+    pub(crate) fn selection(&self) -> EngineSelection {
         let options = lock(&self.options);
         // A source of the user need not support selectors.
-        let labels = options.labels.parse().unwrap_or_default();
-        (labels, options.fields.clone())
+        let parse = |labels: &str| labels.parse::<Selector>().unwrap_or_default();
+        EngineSelection {
+            labels: parse(&options.labels),
+            labels_in: options.watched_labels_in(parse),
+            fields: options.fields.clone(),
+        }
     }
 
     /// Makes objects from JSON as the cache holds them.
@@ -319,7 +334,7 @@ impl Origin {
             Self::Server(client, _) => client,
         };
         let mut source = KubeListWatch::new(client.clone(), resource.clone())
-            .label_selector(&options.labels)?
+            .label_selector(options.labels_of(namespace))?
             .field_selector(&options.fields)?
             .metadata_only(options.metadata_only);
         if let Some(namespace) = namespace {

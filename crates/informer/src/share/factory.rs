@@ -5,10 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
 use kube::Client;
-use kube::core::PartialObjectMeta;
+use kube::core::{GroupVersionKind, PartialObjectMeta};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -69,7 +71,12 @@ struct Shared {
     tasks: TaskTracker,
     informers: Mutex<BTreeMap<Identity, Entry>>,
     failed: watch::Sender<Option<InformerFailure>>,
+    /// The resources of kinds that discovery has found. As many as the program has asked for.
+    discovered: Mutex<Discovered>,
 }
+
+/// Resources by their kinds.
+pub(crate) type Discovered = HashMap<GroupVersionKind, Resource, RandomState>;
 
 struct Entry {
     engine: Arc<Engine>,
@@ -137,6 +144,7 @@ impl SharedInformerFactory {
             tasks: TaskTracker::new(),
             informers: Mutex::default(),
             failed: watch::Sender::new(None),
+            discovered: Mutex::default(),
         };
         FactoryBuilder { shared }
     }
@@ -315,6 +323,10 @@ impl SharedInformerFactory {
     /// The client of its informers.
     pub fn client(&self) -> &Client {
         &self.shared.client
+    }
+
+    pub(crate) fn discovered(&self) -> MutexGuard<'_, Discovered> {
+        lock(&self.shared.discovered)
     }
 
     /// The informers that have a user.

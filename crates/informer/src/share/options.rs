@@ -1,7 +1,7 @@
 //! Settings of an informer: what it watches, what it caches, and how it behaves.
 
 use std::any::TypeId;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::hash::BuildHasher as _;
 use std::sync::Arc;
@@ -42,6 +42,8 @@ pub struct InformerOptions {
     /// `None` for all.
     pub(crate) namespaces: Option<BTreeSet<String>>,
     pub(crate) labels: String,
+    /// The label selectors of namespaces that have one of their own.
+    pub(crate) labels_in: BTreeMap<String, String>,
     pub(crate) fields: String,
     pub(crate) managed_fields: ManagedFields,
     pub(crate) transform: Option<Transform>,
@@ -74,6 +76,7 @@ pub(crate) struct Identity {
     pub(crate) resource: Resource,
     pub(crate) namespaces: Option<BTreeSet<String>>,
     pub(crate) labels: String,
+    pub(crate) labels_in: BTreeMap<String, String>,
     pub(crate) fields: String,
     pub(crate) transform: Option<String>,
     pub(crate) keeps_managed_fields: bool,
@@ -95,6 +98,28 @@ impl InformerOptions {
     /// empty list is an error.
     pub fn namespaces<T: Into<String>>(mut self, namespaces: impl IntoIterator<Item = T>) -> Self {
         self.namespaces = Some(namespaces.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Also objects in this namespace that have such labels: a selector that holds in this namespace
+    /// instead of [`label_selector`](Self::label_selector).
+    ///
+    /// ```
+    /// use windlass_informer::InformerOptions;
+    ///
+    /// let options = InformerOptions::new()
+    ///     .namespace_selector("shop", "app=web")
+    ///     .namespace_selector("billing", "app in (api, worker)");
+    /// # drop(options);
+    /// ```
+    pub fn namespace_selector(
+        mut self,
+        namespace: impl Into<String>,
+        labels: impl Into<String>,
+    ) -> Self {
+        let namespace = namespace.into();
+        self.namespaces.get_or_insert_default().insert(namespace.clone());
+        self.labels_in.insert(namespace, labels.into());
         self
     }
 
@@ -217,7 +242,8 @@ impl InformerOptions {
         Identity {
             resource: resource.clone(),
             namespaces: self.namespaces.clone(),
-            labels: self.normalized_labels(),
+            labels: normalized(&self.labels),
+            labels_in: self.watched_labels_in(normalized),
             fields: self.fields.clone(),
             transform: self.transform.as_ref().map(|transform| transform.name().to_owned()),
             keeps_managed_fields: self.managed_fields == ManagedFields::Keep,
@@ -225,11 +251,18 @@ impl InformerOptions {
         }
     }
 
-    /// The label selector in a form that is the same for all that mean the same. An invalid one
-    /// stays as it is: it becomes an error when the informer is made.
-    fn normalized_labels(&self) -> String {
-        let selector = self.labels.parse::<Selector>();
-        selector.map_or_else(|_| self.labels.clone(), |selector| selector.to_string())
+    /// The label selector of a namespace.
+    pub(crate) fn labels_of(&self, namespace: Option<&str>) -> &str {
+        let own = namespace.and_then(|namespace| self.labels_in.get(namespace));
+        own.unwrap_or(&self.labels)
+    }
+
+    /// The label selectors of the watched namespaces that have one of their own.
+    pub(crate) fn watched_labels_in<T>(&self, of: impl Fn(&str) -> T) -> BTreeMap<String, T> {
+        let is_watched =
+            |name: &str| self.namespaces.as_ref().is_some_and(|names| names.contains(name));
+        let watched = self.labels_in.iter().filter(|(name, _)| is_watched(name));
+        watched.map(|(name, labels)| (name.clone(), of(labels))).collect()
     }
 
     /// The seed of one feed.
@@ -271,6 +304,13 @@ impl InformerOptions {
     }
 }
 
+/// A label selector in a form that is the same for all that mean the same. An invalid one stays as
+/// it is: it becomes an error when the informer is made.
+fn normalized(labels: &str) -> String {
+    let selector = labels.parse::<Selector>();
+    selector.map_or_else(|_| labels.to_owned(), |selector| selector.to_string())
+}
+
 /// A number that differs between processes.
 fn process_seed() -> u64 {
     #[expect(clippy::disallowed_types, reason = "jitter of a fleet must differ; tests give a seed")]
@@ -282,6 +322,7 @@ impl fmt::Debug for InformerOptions {
         f.debug_struct("InformerOptions")
             .field("namespaces", &self.namespaces)
             .field("labels", &self.labels)
+            .field("labels_in", &self.labels_in)
             .field("fields", &self.fields)
             .field("layout", &self.describe_layout())
             .field("resync", &self.resync)

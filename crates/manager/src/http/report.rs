@@ -17,8 +17,8 @@ mod select;
 
 pub use clock::Time;
 pub use controller::{
-    ControllerReport, EventCounts, KeyReport, KeyState, QueueReport, RunCounts, RunOutcome,
-    RunReport, StateReport,
+    ControllerReport, EventCounts, KeyReport, KeyState, QueueReport, RestReason, RestReport,
+    RunCounts, RunOutcome, RunReport, StateReport,
 };
 pub use informer::{
     FeedActivity, FeedCounts, FeedError, FeedReport, HandlerReport, IndexReport, InformerReport,

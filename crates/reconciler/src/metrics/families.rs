@@ -38,7 +38,7 @@ const CLASSES: [Class; 8] = [
     Class::Other,
 ];
 
-pub(super) static FAMILIES: [Family; 12] = [
+pub(super) static FAMILIES: [Family; 14] = [
     Family {
         name: "controller_runtime_reconcile",
         help: "Runs, by result.",
@@ -95,6 +95,16 @@ pub(super) static FAMILIES: [Family; 12] = [
         name: "windlass_controller_hot_loops",
         help: "Keys that their own writes woke again and again.",
         values: Values::Count(|counts| counts.hot_loops),
+    },
+    Family {
+        name: "windlass_controller_paused",
+        help: "Objects that are not reconciled, because they are paused.",
+        values: Values::Gauge(|shown| shown.measures.paused),
+    },
+    Family {
+        name: "windlass_controller_given_up",
+        help: "Keys that are not retried before something changes: all of their attempts failed.",
+        values: Values::Gauge(|shown| shown.measures.given_up),
     },
     Family {
         name: "windlass_controller_events_dropped",

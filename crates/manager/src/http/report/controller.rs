@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use windlass_indexer::ObjectKey;
-use windlass_reconciler::{Cause, Counts, Outcome, RecorderStatus, Run};
+use windlass_reconciler::{Cause, Counts, Outcome, RecorderStatus, Rest, RestingKey, Run};
 use windlass_workqueue::{Ahead, KeyStatus, Priority};
 
 use super::camel_case;
@@ -38,10 +38,40 @@ pub struct ControllerReport {
     pub events: EventCounts,
     /// Its queue.
     pub queue: QueueReport,
+    /// Keys that do not run until something changes, in their order.
+    pub resting: Vec<RestReport>,
+    /// How many more keys rest.
+    pub omitted_resting: usize,
     /// Its last runs, the newest first.
     pub last_runs: Vec<RunReport>,
     /// How many more runs are known.
     pub omitted_runs: usize,
+}
+
+/// A key that does not run until something changes.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct RestReport {
+    /// The key, as `namespace/name`.
+    pub key: String,
+    /// Why it does not run.
+    pub why: RestReason,
+    /// Since when.
+    pub since: Time,
+}
+
+/// Why a key does not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum RestReason {
+    /// Its object is paused by an annotation.
+    Paused,
+    /// All of its attempts failed.
+    GivenUp,
+    /// Another reason.
+    Other,
 }
 
 /// Counts of runs by their outcome.
@@ -61,6 +91,10 @@ pub struct RunCounts {
     pub panicked: u64,
     /// Runs that were cancelled because they took too long.
     pub timed_out: u64,
+    /// Runs that found their object paused.
+    pub paused: u64,
+    /// Keys that were given up, because all of their attempts failed.
+    pub given_up: u64,
     /// Runs that began although a cache did not show what the last run had written.
     pub behind: u64,
     /// Keys that woke themselves again and again.
@@ -200,7 +234,9 @@ pub enum RunOutcome {
     Done,
     /// It succeeded and asked for another run.
     Requeued,
-    /// It failed, and the key is retried.
+    /// The object is paused.
+    Paused,
+    /// It failed. `nextRun` says when the key is retried.
     Failed,
     /// It failed, and the key is not retried before something changes.
     Terminal,
@@ -218,6 +254,9 @@ impl ControllerReport {
         let status = controller.status();
         let (runs, omitted_runs) = last_runs(controller, selection);
         let runs = runs.iter().map(|(key, run)| RunReport::of(key, run, clock));
+        let mut resting = controller.resting();
+        resting.retain(|rest| selection.key.as_ref().is_none_or(|key| *key == rest.key));
+        let shown_resting = resting.iter().take(selection.keys_max);
         Self {
             name: controller.name().to_owned(),
             needs_leadership: shown.needs_leadership,
@@ -229,9 +268,22 @@ impl ControllerReport {
             counts: RunCounts::of(&status.counts),
             events: EventCounts::of(&status.events),
             queue: QueueReport::of(controller, selection, clock),
+            resting: shown_resting.map(|rest| RestReport::of(rest, clock)).collect(),
+            omitted_resting: resting.len().saturating_sub(selection.keys_max),
             last_runs: runs.collect(),
             omitted_runs,
         }
+    }
+}
+
+impl RestReport {
+    fn of(rest: &RestingKey, clock: Clock) -> Self {
+        let why = match rest.why {
+            Rest::Paused => RestReason::Paused,
+            Rest::GivenUp => RestReason::GivenUp,
+            _ => RestReason::Other,
+        };
+        Self { key: rest.key.to_string(), why, since: clock.time(rest.since) }
     }
 }
 
@@ -261,6 +313,8 @@ impl RunCounts {
             failed: failed.map(|(class, count)| (camel_case(&class.to_string()), *count)).collect(),
             panicked: counts.panicked,
             timed_out: counts.timed_out,
+            paused: counts.paused,
+            given_up: counts.given_up,
             behind: counts.behind,
             hot_loops: counts.hot_loops,
             took_seconds: counts.took.as_secs_f64(),
@@ -343,6 +397,7 @@ impl RunReport {
         let (outcome, class, message) = match &run.outcome {
             Outcome::Done => (RunOutcome::Done, None, None),
             Outcome::RequeueAfter(_) => (RunOutcome::Requeued, None, None),
+            Outcome::Paused => (RunOutcome::Paused, None, None),
             Outcome::Failed { class, message } => (RunOutcome::Failed, Some(class), Some(message)),
             Outcome::Terminal { class, message } => {
                 (RunOutcome::Terminal, Some(class), Some(message))

@@ -1,0 +1,126 @@
+//! When keys run, in which order, and what happens if they fail.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use windlass_indexer::ObjectKey;
+use windlass_workqueue::{Group, Priority};
+
+use super::ControllerBuilder;
+use crate::bounds::ObjectType;
+use crate::cause::Cause;
+use crate::debounce::Debounce;
+use crate::failed_run::{ErrorHook, FailedRun};
+use crate::pause::Pause;
+
+impl<K: ObjectType> ControllerBuilder<K> {
+    /// How urgent a key is, depending on the cause. Default: [`Priority::Low`] for objects that
+    /// existed when the controller started and for resyncs, [`Priority::Normal`] for the rest. If
+    /// the policy panics, that is logged, and the key gets [`Priority::Normal`].
+    ///
+    /// The policy also decides about [`Action::RequeueAfter`](crate::Action::RequeueAfter), whose
+    /// cause is [`Cause::Timer`]. A retry has the priority of the run that failed.
+    pub fn priority(
+        mut self,
+        policy: impl Fn(&ObjectKey, &Cause) -> Priority + Send + Sync + 'static,
+    ) -> Self {
+        self.priority = Arc::new(policy);
+        self
+    }
+
+    /// Lets namespaces take turns, so that a busy one does not keep the others waiting. Default:
+    /// they do not.
+    pub fn fair(self) -> Self {
+        self.fair_by(|key| Group::of(&key.namespace()))
+    }
+
+    /// Lets groups of keys take turns within a priority: tenants, clusters, shards. Default: keys
+    /// run in the order in which they became ready.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use windlass_reconciler::{Controller, Watch};
+    /// use windlass_workqueue::Group;
+    ///
+    /// // By the first part of the name, as in `acme-web`.
+    /// let builder = Controller::of(Watch::<ConfigMap>::new())
+    ///     .fair_by(|key| Group::of(&key.name().split('-').next()));
+    /// # drop(builder);
+    /// ```
+    pub fn fair_by(
+        mut self,
+        group_of: impl Fn(&ObjectKey) -> Group + Send + Sync + 'static,
+    ) -> Self {
+        self.group_of = Some(Box::new(group_of));
+        self
+    }
+
+    /// How long a key that is ready stays at one priority before it moves up by one, so that urgent
+    /// keys do not starve it. Default: 30 seconds.
+    pub fn aging(mut self, aging: Duration) -> Self {
+        self.aging = Some(aging);
+        self
+    }
+
+    /// Runs a key only when nothing has happened to it for `quiet`, but at the latest `at_most`
+    /// after the first event. For objects that change many times in a row. Objects that existed
+    /// before and resyncs do not wait. Default: keys run at once.
+    pub fn debounce(mut self, quiet: Duration, at_most: Duration) -> Self {
+        self.debounce = Some(Debounce::new(quiet, at_most));
+        self
+    }
+
+    /// How often a key that fails runs in a row before it is given up: it is then not retried
+    /// before something changes, and has all of its attempts again when something does. Default:
+    /// it is retried for ever, with growing delays.
+    ///
+    /// A key that was given up is logged, is in [`Controller::resting`], in the debug report and
+    /// in a metric. Errors of the class [`NotLeader`](crate::Class::NotLeader) do not count.
+    ///
+    /// [`Controller::resting`]: crate::Controller::resting
+    pub fn max_attempts(mut self, attempts: u32) -> Self {
+        self.max_attempts = Some(attempts);
+        self
+    }
+
+    /// Is called with every run that failed, panicked or took too long, after it was decided when
+    /// the key is retried. For a tracker of errors, or a counter of your own; what follows is
+    /// decided by the [error](crate::Error) itself. It must not block. If it panics, that is
+    /// logged.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use windlass_reconciler::{Controller, Watch};
+    /// let builder = Controller::of(Watch::<ConfigMap>::new()).on_error(|failed| {
+    ///     if failed.run.attempt == 10 {
+    ///         eprintln!("{} fails again and again: {:?}", failed.key, failed.error);
+    ///     }
+    /// });
+    /// # drop(builder);
+    /// ```
+    pub fn on_error(mut self, hook: impl Fn(&FailedRun<'_>) + Send + Sync + 'static) -> Self {
+        self.on_error = Some(ErrorHook::new(hook));
+        self
+    }
+
+    /// The annotation that pauses an object: while its value is `true`, the object is not
+    /// reconciled. Default: [`PAUSED_ANNOTATION`](crate::PAUSED_ANNOTATION), `windlass.dev/paused`.
+    /// With `None`, nothing pauses an object.
+    ///
+    /// As in Cluster API, everything stops, also the clean-up before a deletion: an object with a
+    /// finalizer stays until it is no longer paused. What was deleted altogether is
+    /// [absent](crate::Reconcile::absent), and runs. When the annotation goes, the object runs,
+    /// whatever its predicates say.
+    ///
+    /// A paused object is logged once, is in [`Controller::resting`], in the debug report and in a
+    /// metric; [`Reconcile::paused`](crate::Reconcile::paused) can write a condition. The
+    /// annotation is read from the cached bytes: a [resident] cache does not have them, so its
+    /// objects cannot be paused.
+    ///
+    /// [`Controller::resting`]: crate::Controller::resting
+    /// [resident]: windlass_informer::InformerOptions::resident
+    pub fn paused_by<'a>(mut self, annotation: impl Into<Option<&'a str>>) -> Self {
+        self.pause = Pause::by(annotation.into());
+        self
+    }
+}

@@ -1,0 +1,57 @@
+//! Debouncing: a key runs when nothing has happened to it for a while.
+//!
+//! An event adds its key with a delay of the quiet period, and the time of the event is noted here.
+//! The queue keeps the earliest time of a key. So a worker that takes a key looks here whether there
+//! was an event in the quiet period, and if so defers the key.
+//!
+//! Invariant: a key that is noted is in the queue, so there are no more than the queue has.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use foldhash::fast::RandomState;
+use tokio::time::Instant;
+use windlass_indexer::ObjectKey;
+use windlass_workqueue::MAX_DELAY;
+
+/// Decides how long keys wait after events.
+#[derive(Debug)]
+pub(crate) struct Debounce {
+    quiet: Duration,
+    at_most: Duration,
+    /// The keys that wait, with their first and last event.
+    events: Mutex<HashMap<ObjectKey, (Instant, Instant), RandomState>>,
+}
+
+impl Debounce {
+    pub(crate) fn new(quiet: Duration, at_most: Duration) -> Self {
+        // Longer ones could not be added to a time, and nobody waits that long.
+        let (quiet, at_most) = (quiet.min(MAX_DELAY), at_most.min(MAX_DELAY));
+        Self { quiet, at_most, events: Mutex::default() }
+    }
+
+    /// Notes an event of a key. Returns after which delay to look at the key.
+    pub(crate) fn note(&self, key: &ObjectKey) -> Duration {
+        let now = Instant::now();
+        self.lock().entry(key.clone()).or_insert((now, now)).1 = now;
+        self.quiet.min(self.at_most)
+    }
+
+    /// How much longer a key has to wait. `None` if it may run: then its events are forgotten.
+    pub(crate) fn wait_of(&self, key: &ObjectKey) -> Option<Duration> {
+        let mut events = self.lock();
+        let (first, last) = *events.get(key)?;
+        let due = (last + self.quiet).min(first + self.at_most);
+        let wait = due.saturating_duration_since(Instant::now());
+        if wait.is_zero() {
+            events.remove(key);
+            return None;
+        }
+        Some(wait)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ObjectKey, (Instant, Instant), RandomState>> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,86 @@
+//! Finished runs as a stream, for users.
+//!
+//! Every stream has a channel of its own. If its reader is slow, runs are left out and counted: a
+//! worker never waits for a reader.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use futures::Stream;
+use tokio::sync::mpsc::{self, error::TrySendError};
+use windlass_indexer::ObjectKey;
+
+use crate::journal::Run;
+
+/// How many runs wait for a reader before others are left out.
+const WAITING_MAX: usize = 1_024;
+
+/// The runs of a controller from now on, as they end: a stream of keys and runs. See
+/// [`ControllerHandle::finished`](crate::ControllerHandle::finished).
+///
+/// At most 1,024 runs wait to be read. If there are more, the later ones are left out, and
+/// [`missed`](Self::missed) counts them. It ends when the controller and all of its handles are
+/// dropped.
+pub struct FinishedRuns {
+    runs: mpsc::Receiver<(ObjectKey, Arc<Run>)>,
+    missed: Arc<AtomicU64>,
+}
+
+/// Those who read the finished runs of a controller.
+#[derive(Debug, Default)]
+pub(crate) struct Readers(Mutex<Vec<Reader>>);
+
+#[derive(Debug)]
+struct Reader {
+    runs: mpsc::Sender<(ObjectKey, Arc<Run>)>,
+    missed: Arc<AtomicU64>,
+}
+
+impl FinishedRuns {
+    /// How many runs were left out, because they were not read in time.
+    pub fn missed(&self) -> u64 {
+        self.missed.load(Ordering::Relaxed)
+    }
+}
+
+impl Stream for FinishedRuns {
+    type Item = (ObjectKey, Arc<Run>);
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.get_mut().runs.poll_recv(cx)
+    }
+}
+
+impl Readers {
+    pub(crate) fn add(&self) -> FinishedRuns {
+        let (sender, runs) = mpsc::channel(WAITING_MAX);
+        let missed = Arc::<AtomicU64>::default();
+        self.lock().push(Reader { runs: sender, missed: Arc::clone(&missed) });
+        FinishedRuns { runs, missed }
+    }
+
+    /// Sends a run to all readers.
+    pub(crate) fn send(&self, key: &ObjectKey, run: &Arc<Run>) {
+        self.lock().retain(|reader| match reader.runs.try_send((key.clone(), Arc::clone(run))) {
+            Ok(()) => true,
+            Err(TrySendError::Full(_)) => {
+                reader.missed.fetch_add(1, Ordering::Relaxed);
+                true
+            }
+            Err(TrySendError::Closed(_)) => false,
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Reader>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for FinishedRuns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FinishedRuns").field("missed", &self.missed()).finish_non_exhaustive()
+    }
+}

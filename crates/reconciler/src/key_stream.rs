@@ -1,0 +1,126 @@
+//! Streams that wake keys: those of the user, and watches whose mapper is awaited.
+//!
+//! A controller polls its streams while it runs. When it stops, the streams that have not ended
+//! wait here for its next run. They can be added at any time.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::{Stream, StreamExt as _};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use windlass_indexer::{ObjectKey, Reader};
+
+use crate::cause::Cause;
+use crate::enqueue::Enqueuer;
+
+/// What a stream wakes.
+#[derive(Debug)]
+pub(crate) enum Wake {
+    /// One key.
+    Key(ObjectKey, Cause),
+    /// Every object of the controller.
+    All(Cause),
+}
+
+/// A stream, with its name.
+pub(crate) struct KeyStream {
+    pub(crate) name: Arc<str>,
+    pub(crate) wakes: Pin<Box<dyn Stream<Item = Wake> + Send>>,
+}
+
+/// The streams of a controller.
+#[derive(Default)]
+pub(crate) struct Streams {
+    state: Mutex<State>,
+    /// Tells the running controller that there is another one.
+    added: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    is_running: bool,
+    /// Those that nobody polls now.
+    waiting: Vec<KeyStream>,
+}
+
+impl KeyStream {
+    /// Wakes every key that the stream yields.
+    pub(crate) fn of_keys(
+        name: impl Into<Arc<str>>,
+        keys: impl Stream<Item = ObjectKey> + Send + 'static,
+    ) -> Self {
+        let name = name.into();
+        let cause = Cause::Source(Arc::clone(&name));
+        Self { name, wakes: Box::pin(keys.map(move |key| Wake::Key(key, cause.clone()))) }
+    }
+
+    /// Wakes all keys whenever the stream yields something.
+    pub(crate) fn of_all<T>(
+        name: impl Into<Arc<str>>,
+        occasions: impl Stream<Item = T> + Send + 'static,
+    ) -> Self {
+        let name = name.into();
+        let cause = Cause::Source(Arc::clone(&name));
+        Self { name, wakes: Box::pin(occasions.map(move |_| Wake::All(cause.clone()))) }
+    }
+
+    /// Enqueues what the stream wakes. Returns the stream if it has not ended.
+    pub(crate) async fn enqueue_all(
+        mut self,
+        enqueuer: Enqueuer,
+        objects: Reader,
+        stop: CancellationToken,
+    ) -> Option<Self> {
+        while let Some(next) = stop.run_until_cancelled(self.wakes.next()).await {
+            match next {
+                Some(Wake::Key(key, cause)) => enqueuer.wake(key, cause),
+                Some(Wake::All(cause)) => {
+                    for object in objects.snapshot().all().iter() {
+                        enqueuer.wake(object.head().key().clone(), cause.clone());
+                    }
+                }
+                None => {
+                    let controller = &*enqueuer.controller;
+                    tracing::debug!(controller, stream = &*self.name, "a stream of keys has ended");
+                    return None;
+                }
+            }
+        }
+        Some(self)
+    }
+}
+
+impl Streams {
+    /// Adds a stream, which is polled as soon as the controller runs.
+    pub(crate) fn add(&self, stream: KeyStream) {
+        self.lock().waiting.push(stream);
+        self.added.notify_one();
+    }
+
+    /// The controller runs from now on. Returns `false` if it does so already.
+    pub(crate) fn begin(&self) -> bool {
+        !std::mem::replace(&mut self.lock().is_running, true)
+    }
+
+    /// The streams that nobody polls yet.
+    pub(crate) fn take_waiting(&self) -> Vec<KeyStream> {
+        std::mem::take(&mut self.lock().waiting)
+    }
+
+    /// Waits until a stream was added. Cancel safe.
+    pub(crate) async fn wait_for_more(&self) {
+        self.added.notified().await;
+    }
+
+    /// The controller has stopped. These streams have not ended.
+    pub(crate) fn end(&self, open: Vec<KeyStream>) {
+        let mut state = self.lock();
+        state.is_running = false;
+        state.waiting.extend(open);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

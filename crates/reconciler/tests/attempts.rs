@@ -1,0 +1,153 @@
+//! Closures as reconcilers, the hook for errors, and keys that are given up.
+
+mod stage;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use tokio::sync::mpsc;
+use windlass_informer::SharedInformerFactory;
+use windlass_reconciler::{
+    Action, BuildError, Class, Controller, Error, Outcome, Rest, RunContext, Watch, reconcile_fn,
+};
+
+use stage::{Log, api, cluster, run, run_with};
+
+async fn greet(map: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
+    let mut new = ConfigMap::clone(&map);
+    new.data.get_or_insert_default().insert("greeting".to_owned(), cx.key().to_string());
+    cx.live().update(&*map, &new).await?;
+    Ok(Action::Done)
+}
+
+#[tokio::test(start_paused = true)]
+async fn closure_and_function_reconcile() {
+    let _log = Log::start();
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(10);
+    // It captures something that is used by reference, and calls an async fn with its context.
+    let running = run(
+        client.clone(),
+        reconcile_fn(async move |map: Arc<ConfigMap>, cx| {
+            greet(map, cx).await?;
+            said.send(cx.key().to_string()).await?;
+            Ok(Action::Done)
+        }),
+    );
+    assert_eq!(runs.recv().await.as_deref(), Some("default/one"));
+    let written = api(&client).get("one").await.expect("read");
+    assert_eq!(written.data.expect("data")["greeting"], "default/one");
+    running.end().await.expect("it stops");
+    drop(run(client, reconcile_fn(greet)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn key_rests_after_its_last_attempt_and_has_all_of_them_again_after_an_event() {
+    let (log, _guard) = Log::start();
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(100);
+    let fails = reconcile_fn(async move |_: Arc<ConfigMap>, cx| {
+        said.send(cx.attempt()).await?;
+        Err(anyhow::anyhow!("no database"))?
+    });
+    let running = run_with(client.clone(), |builder| builder.max_attempts(3), fails);
+    let mut attempts = Vec::new();
+    for _ in 0..3 {
+        attempts.push(runs.recv().await.expect("a run"));
+    }
+    assert_eq!(attempts, [1, 2, 3]);
+    let rest = tokio::time::timeout(Duration::from_hours(1), runs.recv()).await;
+    assert!(rest.is_err(), "{rest:?}");
+
+    let controller = &running.controller;
+    assert_eq!((controller.status().given_up, controller.status().counts.given_up), (1, 1));
+    let resting = controller.resting();
+    assert_eq!(resting.len(), 1);
+    assert_eq!((resting[0].key.to_string(), resting[0].why), ("default/one".into(), Rest::GivenUp));
+    let last = controller.runs(&resting[0].key).pop().expect("a run");
+    assert!(last.gave_up && last.retry_in.is_none(), "{last:?}");
+    let lines = log.lines("is given up: this was its last attempt");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+
+    let patch = Patch::Merge(json!({"data": {"touched": "yes"}}));
+    api(&client).patch("one", &PatchParams::default(), &patch).await.expect("patched");
+    assert_eq!(runs.recv().await, Some(1));
+    assert_eq!(runs.recv().await, Some(2));
+    assert_eq!(controller.status().given_up, 0, "it runs again");
+    running.end().await.expect("it stops");
+}
+
+#[tokio::test(start_paused = true)]
+async fn controller_without_attempts_is_not_built() {
+    let _log = Log::start();
+    let (_cluster, client) = cluster().await;
+    let factory = SharedInformerFactory::new(client);
+    let builder = Controller::of(Watch::<ConfigMap>::new()).max_attempts(0);
+    let error = builder.build(&factory, reconcile_fn(greet)).expect_err("nothing could run");
+    assert!(matches!(error, BuildError::NoAttempts { .. }), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn hook_sees_every_failed_run_with_its_error_and_may_panic() {
+    let _log = Log::start();
+    #[derive(Debug, thiserror::Error)]
+    #[error("code {0}")]
+    struct Code(u32);
+
+    let (_cluster, client) = cluster().await;
+    let (said, mut seen) = mpsc::channel(100);
+    let count = Arc::new(AtomicU32::new(0));
+    let script = reconcile_fn(async move |_: Arc<ConfigMap>, _| {
+        match count.fetch_add(1, Ordering::Relaxed) {
+            0 => Err(anyhow::Error::from(Code(42)).context("wrapped"))?,
+            1 => panic!("as the script says"),
+            2 => Err(Error::msg("never").terminal()),
+            _ => Ok(Action::Done),
+        }
+    });
+    let hook = move |failed: &windlass_reconciler::FailedRun<'_>| {
+        let causes = failed.error.map(|error| {
+            let mut chain = windlass_informer::error_chain(error.source());
+            chain.find_map(|cause| cause.downcast_ref::<Code>()).map(|code| code.0)
+        });
+        let (run, key) = (failed.run, failed.key.to_string());
+        said.try_send((key, run.attempt, run.outcome.clone(), run.retry_in.is_some(), causes))
+            .expect("room");
+        panic!("the hook is broken");
+    };
+    let running = run_with(client, |builder| builder.on_error(hook), script);
+    let (key, attempt, outcome, is_retried, code) = seen.recv().await.expect("a failure");
+    assert_eq!((key.as_str(), attempt, is_retried, code), ("default/one", 1, true, Some(Some(42))));
+    assert!(matches!(outcome, Outcome::Failed { class: Class::Other, .. }), "{outcome:?}");
+    let (_, attempt, outcome, is_retried, code) = seen.recv().await.expect("a failure");
+    assert_eq!((attempt, is_retried, code), (2, true, None));
+    assert!(matches!(outcome, Outcome::Panicked { .. }), "{outcome:?}");
+    let (_, _, outcome, is_retried, _) = seen.recv().await.expect("a failure");
+    assert!(matches!(outcome, Outcome::Terminal { .. }) && !is_retried, "{outcome:?}");
+    running.end().await.expect("it stops");
+}
+
+#[tokio::test(start_paused = true)]
+async fn finished_runs_can_be_followed_and_those_that_are_missed_are_counted() {
+    let _log = Log::start();
+    let (_cluster, client) = cluster().await;
+    let again =
+        reconcile_fn(async |_: Arc<ConfigMap>, _| Ok(Action::RequeueAfter(Duration::from_secs(1))));
+    let running = run_with(client, |builder| builder, again);
+    let (mut finished, slow) = (running.controller.finished(), running.controller.finished());
+    let mut previous = None;
+    for _ in 0..1_100 {
+        let (key, run) = finished.next().await.expect("a run");
+        assert_eq!(key.to_string(), "default/one");
+        assert_eq!(run.outcome, Outcome::RequeueAfter(Duration::from_secs(1)));
+        assert!(previous.is_none_or(|previous| previous < run.started));
+        previous = Some(run.started);
+    }
+    assert_eq!((finished.missed(), slow.missed()), (0, 1_100 - 1_024));
+    running.end().await.expect("it stops");
+}

@@ -1,0 +1,15 @@
+//! The closure does not say what its object is.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use windlass_informer::SharedInformerFactory;
+use windlass_reconciler::{Action, Controller, Watch, reconcile_fn};
+
+fn build(factory: &SharedInformerFactory) {
+    let reconciler = reconcile_fn(async |object, cx| {
+        println!("{}: {:?}", cx.key(), object.data);
+        Ok(Action::Done)
+    });
+    let _ = Controller::of(Watch::<ConfigMap>::new()).build(factory, reconciler);
+}
+
+fn main() {}
