@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use windlass_indexer::{Head, ObjectKey, ResourceVersion, Selector, Uid};
+use windlass_indexer::{Head, ObjectKey, ResourceVersion, Selector, Snapshot, Uid};
 
 use crate::resource::Resource;
 use crate::share::engine::Engine;
@@ -68,6 +68,16 @@ impl Freshness {
     /// The cached version of an object; `None` if it is not cached.
     pub fn version_of(&self, key: &ObjectKey) -> Option<ResourceVersion> {
         self.engine.cache.reader.get(key).map(|held| held.head().resource_version().clone())
+    }
+
+    /// The namespaces that the informer watches; `None` for all.
+    pub fn namespaces(&self) -> impl Iterator<Item = Option<&str>> {
+        self.engine.feeds().iter().map(|feed| feed.namespace())
+    }
+
+    /// Everything that the cache holds at this moment.
+    pub fn snapshot(&self) -> Snapshot {
+        self.engine.cache.reader.snapshot()
     }
 
     /// Whether the cache shows what was written, or never will, because the informer does not watch

@@ -37,6 +37,7 @@ mod task;
 
 pub use connect::NoCluster;
 
+pub use controllers::{AnyController, OnWrite};
 pub use election::{
     Elector, ElectorBuilder, Ended, InvalidElection, InvalidTiming, Leadership, Timing,
 };
@@ -46,5 +47,6 @@ pub use logging::{Logging, LoggingError};
 pub use manager::{Manager, OnLostLeadership};
 pub use metrics::Metrics;
 pub use options::{LogFormat, Options};
+pub use state::View;
 pub use task::TaskContext;
 pub use windlass_informer::NotLeader;

@@ -10,11 +10,12 @@ use kube::Client;
 use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 use tower::BoxError;
+use windlass_indexer::ObjectKey;
 use windlass_informer::{ClientStack, InformerOptions, safe_message};
-use windlass_reconciler::{ControllerBuilder, ControllerDefaults, ObjectType, Reconcile};
+use windlass_reconciler::{ControllerBuilder, ControllerDefaults, ObjectType, Reconcile, Write};
 
 use crate::connect::MakeClient;
-use crate::controllers::Planned;
+use crate::controllers::{OnWrite, Planned};
 use crate::error::ManagerError;
 use crate::http::checks::{Checks, Finding, Probe};
 use crate::http::routes;
@@ -23,7 +24,7 @@ use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::run::run;
 use crate::signals::stop_on_signals;
-use crate::state::State;
+use crate::state::{State, View};
 use crate::task::{Task, TaskContext};
 
 /// After which time a controller whose workers are all busy with one object each fails its liveness
@@ -85,6 +86,7 @@ pub struct Manager {
     pub(crate) sets_up_logs: bool,
     pub(crate) metrics: Metrics,
     pub(crate) has_metrics: bool,
+    pub(crate) on_write: Option<OnWrite>,
 }
 
 /// What a replica does when it no longer leads.
@@ -120,6 +122,7 @@ impl Manager {
             sets_up_logs: true,
             metrics: Metrics::new(),
             has_metrics: true,
+            on_write: None,
         }
     }
 
@@ -306,6 +309,21 @@ impl Manager {
     ) -> Self {
         self.make_client = Some(Box::new(make_client));
         self
+    }
+
+    /// Calls `observer` with every write of a run of any controller, and the key that ran, as
+    /// [`Controller::on_write`](windlass_reconciler::Controller::on_write) does.
+    pub fn on_write(
+        mut self,
+        observer: impl Fn(&ObjectKey, &Write) + Send + Sync + 'static,
+    ) -> Self {
+        self.on_write = Some(Arc::new(observer));
+        self
+    }
+
+    /// What it runs, for tests and programs that look inside while it runs.
+    pub fn view(&self) -> View {
+        View::new(Arc::clone(&self.state))
     }
 
     /// Leaves the logs alone. A program that has set up `tracing` before need not say so.

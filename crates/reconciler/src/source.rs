@@ -108,6 +108,10 @@ impl Source {
     pub(crate) fn resource(&self) -> &Resource {
         self.freshness.resource()
     }
+
+    pub(crate) fn freshness(&self) -> &Freshness {
+        &self.freshness
+    }
 }
 
 impl Drop for Source {

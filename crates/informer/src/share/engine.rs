@@ -192,6 +192,10 @@ impl Engine {
         (labels, options.fields.clone())
     }
 
+    pub(crate) fn feeds(&self) -> &[Arc<FeedTelemetry>] {
+        &self.feeds
+    }
+
     /// The feed that watches a namespace, if there is one.
     pub(crate) fn feed_of(&self, namespace: Option<&str>) -> Option<&Arc<FeedTelemetry>> {
         self.feeds
