@@ -26,7 +26,8 @@ const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s
 #[derive(Deserialize)]
 struct Listed {
     metadata: ListMeta,
-    items: Vec<Value>,
+    /// A real server has `null` for none.
+    items: Option<Vec<Value>>,
 }
 
 #[derive(Deserialize)]
@@ -69,7 +70,8 @@ async fn missing(
     let request = request.body(Vec::new()).map_err(kube::Error::HttpError)?;
     let listed: Listed = client.request(request).await?;
     let (answered, parser) = (Instant::now(), HeadParser::new(Interner::new()));
-    let heads = listed.items.iter().filter_map(|item| parser.parse(item.to_string().as_bytes()).ok());
+    let items = listed.items.iter().flatten();
+    let heads = items.filter_map(|item| parser.parse(item.to_string().as_bytes()).ok());
     let heads: Vec<Head> = heads.collect();
     let keys: BTreeSet<ObjectKey> = heads.iter().map(|head| head.key().clone()).collect();
     for head in heads {

@@ -33,7 +33,8 @@ impl Cluster {
         self.run_built(|factory| builder.build(factory, reconciler))
     }
 
-    /// Starts a controller that is built by `build`, for a program that builds it itself.
+    /// Starts a controller that is built by `build`, for a program that builds it itself. What it
+    /// writes is noted unless it has an observer of writes already.
     ///
     /// # Panics
     /// If the controller cannot be built.
@@ -52,16 +53,16 @@ impl Cluster {
     }
 
     /// Starts a manager, with everything that it runs, on clients of this cluster. It serves no
-    /// HTTP, leaves the logs alone and does not handle signals. With leader election, the Lease is
-    /// in the namespace of the test, unless its options name another one.
+    /// HTTP, leaves the logs alone and does not handle signals; its observer of writes is this
+    /// crate's. With leader election, the Lease is in the namespace of the test, unless its options
+    /// name another one.
     pub fn run_manager(&self, manager: Manager) -> Running {
         let (cluster, writes) = (self.clone(), Arc::new(Writes::default()));
         let noted = Arc::clone(&writes);
         let manager = manager
             .change_options(|options| {
                 // The paused clock does not wait for sockets.
-                "0".clone_into(&mut options.health_probe_bind_address);
-                "0".clone_into(&mut options.metrics_bind_address);
+                *options = options.clone().without_http();
                 let namespace = || self.namespace().to_owned();
                 options.leader_election_namespace.get_or_insert_with(namespace);
                 if options.namespaces.is_empty() {
