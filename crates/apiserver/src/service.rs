@@ -78,10 +78,8 @@ impl ApiService {
             }
             _ => RequestInfo::other(&parts.method),
         };
-        let faults = match self.meets_faults {
-            true => self.shared.faults.at_request(&info),
-            false => Vec::new(),
-        };
+        let faults =
+            if self.meets_faults { self.shared.faults.at_request(&info) } else { Vec::new() };
         if let Some(refused) = strike_before(&faults).await? {
             return strike_after(&faults, refused);
         }

@@ -225,10 +225,7 @@ impl<K: ObjectType> Controller<K> {
     /// Calls `observer` with every write of a run that the server has answered, in the order of the
     /// answers, together with the key that ran. It is called before the run sees the answer, so it
     /// must be quick. Returns whether it was accepted: a controller has one observer.
-    pub fn on_write(
-        &self,
-        observer: impl Fn(&ObjectKey, &Write) + Send + Sync + 'static,
-    ) -> bool {
+    pub fn on_write(&self, observer: impl Fn(&ObjectKey, &Write) + Send + Sync + 'static) -> bool {
         self.work.tools.on_write.set(Box::new(observer))
     }
 

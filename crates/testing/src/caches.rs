@@ -83,7 +83,7 @@ async fn missing(
         }
     }
     let version = ResourceVersion::new(&listed.metadata.resource_version);
-    for object in cache.snapshot().all().iter() {
+    for object in &cache.snapshot().all() {
         let head = object.head();
         let is_listed = namespace.is_none() || head.namespace() == namespace;
         if is_listed && !keys.contains(head.key()) && head.resource_version() <= &version {

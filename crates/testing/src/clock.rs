@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 const PATIENCE_PAUSED: Duration = Duration::from_mins(5);
 
 /// How long a test waits on the wall clock: enough for a real server on a busy machine.
-const PATIENCE_WALL: Duration = Duration::from_secs(60);
+const PATIENCE_WALL: Duration = Duration::from_mins(1);
 
 /// How long `never` looks on the paused clock: longer than most retries and periods.
 const WATCH_PAUSED: Duration = Duration::from_mins(10);
@@ -24,12 +24,16 @@ const WATCH_WALL: Duration = Duration::from_secs(2);
 
 /// On the paused clock a test also ends after so long on the wall, as far as its limit is within
 /// these: a controller that keeps itself busy never lets that clock advance.
-const ALARM: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(60));
+const ALARM: (Duration, Duration) = (Duration::from_secs(10), Duration::from_mins(1));
 
-/// The first and the longest pause between two looks. They grow, so that a test that fails does not
-/// look a hundred thousand times.
-const PAUSES_PAUSED: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(250));
-const PAUSES_WALL: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(100));
+/// The first pause between two looks. Pauses grow, so that a test that fails does not look a hundred
+/// thousand times.
+const PAUSE_PAUSED: Duration = Duration::from_millis(1);
+const PAUSE_WALL: Duration = Duration::from_millis(10);
+
+/// The longest pause on the wall clock. On the paused one it is this part of the limit.
+const PAUSE_WALL_MAX: Duration = Duration::from_millis(100);
+const PAUSE_PAUSED_PART: u32 = 300;
 
 /// The clock of the runtime that a test runs in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,10 +87,13 @@ impl Clock {
 
 /// Looks again and again until `look` returns something, at most for `limit`. `None` if it does
 /// not. A look that lasts beyond the limit is dropped.
-pub(crate) async fn poll<T>(limit: Duration, mut look: impl AsyncFnMut() -> Option<T>) -> Option<T> {
+pub(crate) async fn poll<T>(
+    limit: Duration,
+    mut look: impl AsyncFnMut() -> Option<T>,
+) -> Option<T> {
     let clock = Clock::current();
-    let (deadline, (mut pause, longest)) =
-        (Instant::now() + limit, clock.pick(PAUSES_PAUSED, PAUSES_WALL));
+    let (deadline, mut pause) = (Instant::now() + limit, clock.pick(PAUSE_PAUSED, PAUSE_WALL));
+    let longest = clock.pick(limit / PAUSE_PAUSED_PART, PAUSE_WALL_MAX).max(pause);
     let looking = async {
         loop {
             if let Some(found) = look().await {
@@ -100,7 +107,8 @@ pub(crate) async fn poll<T>(limit: Duration, mut look: impl AsyncFnMut() -> Opti
             pause = (pause * 2).min(longest);
         }
     };
-    let Alarm { rang, _keeps_on } = Alarm::after(clock.pick(limit.clamp(ALARM.0, ALARM.1), limit + ALARM.1));
+    let Alarm { rang, _keeps_on } =
+        Alarm::after(clock.pick(limit.clamp(ALARM.0, ALARM.1), limit + ALARM.1));
     tokio::select! {
         biased;
         found = looking => found,
@@ -118,11 +126,11 @@ struct Alarm {
 
 impl Alarm {
     fn after(time: Duration) -> Self {
-        let ((keeps_on, dropped), (ring, rang)) = (mpsc::channel::<()>(), oneshot::channel());
+        let ((keeps_on, dropped), (bell, rang)) = (mpsc::channel::<()>(), oneshot::channel());
         // A thread, because a blocking task would keep the paused clock from advancing.
         std::thread::spawn(move || {
             if dropped.recv_timeout(time) == Err(mpsc::RecvTimeoutError::Timeout) {
-                let _ = ring.send(());
+                let _ = bell.send(());
             }
         });
         Self { rang, _keeps_on: keeps_on }

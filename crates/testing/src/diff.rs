@@ -91,7 +91,8 @@ mod tests {
 
     #[test]
     fn difference_shows_the_named_fields_and_both_values() {
-        let got = json!({"kind": "Foo", "spec": {"image": "a", "replicas": 2, "paused": true, "x": 1}});
+        let got =
+            json!({"kind": "Foo", "spec": {"image": "a", "replicas": 2, "paused": true, "x": 1}});
         let expected = json!({"spec": {"image": "a", "replicas": 3, "paused": null, "tag": "t"}});
         let expected = difference(&expected, &got).expect("a difference");
         let lines = [

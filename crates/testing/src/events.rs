@@ -93,7 +93,8 @@ impl fmt::Debug for EventRecord {
 
 impl PartialEq<str> for EventRecord {
     fn eq(&self, text: &str) -> bool {
-        self.to_string() == text
+        let own = self.to_string();
+        own == text
     }
 }
 

@@ -106,7 +106,9 @@ fn describe_run(key: &ObjectKey, run: &Run) -> String {
 fn outcome(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Done => "was done".to_owned(),
-        Outcome::RequeueAfter(after) => format!("was done, and asked to run after {}", short(*after)),
+        Outcome::RequeueAfter(after) => {
+            format!("was done, and asked to run after {}", short(*after))
+        }
         Outcome::Failed { message, .. } => format!("failed ({message})"),
         Outcome::Terminal { message, .. } => format!("failed for good ({message})"),
         Outcome::Panicked { message } => format!("panicked ({message})"),

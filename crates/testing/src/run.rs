@@ -98,9 +98,7 @@ impl Cluster {
             Ok(controllers) => controllers,
             Err(error) => fail(at, &format!("the workloads cannot be built: {}", causes(&error))),
         };
-        let nodes = async move {
-            workloads.register_nodes().await.map_err(|error| causes(&error))
-        };
+        let nodes = async move { workloads.register_nodes().await.map_err(|error| causes(&error)) };
         self.run_all("the workloads".to_owned(), controllers, factory, nodes)
     }
 

@@ -70,7 +70,8 @@ impl fmt::Debug for Wrote {
 
 impl PartialEq<str> for Wrote {
     fn eq(&self, text: &str) -> bool {
-        self.to_string() == text
+        let own = self.to_string();
+        own == text
     }
 }
 

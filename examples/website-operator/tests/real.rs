@@ -124,7 +124,10 @@ async fn play(cluster: &Cluster, as_operator: &Cluster, hosts: &str) {
     cluster.eventually_gone::<Deployment>("blog").await;
     assert_eq!(holder(cluster, hosts, "blog.example.com").await, None);
     let told = reasons(cluster, "blog").await;
-    assert!(["Published", "Withdrawn"].iter().all(|one| told.iter().any(|it| it == one)), "{told:?}");
+    assert!(
+        ["Published", "Withdrawn"].iter().all(|one| told.iter().any(|it| it == one)),
+        "{told:?}"
+    );
     assert_eq!(reasons(cluster, "copy").await.first().map(String::as_str), Some("Blocked"));
     operator.stop().await;
     workloads.stop().await;

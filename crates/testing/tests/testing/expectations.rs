@@ -139,9 +139,13 @@ async fn objects_are_where_their_names_say() {
         cluster.expect::<ConfigMap>(&name, json!({"data": {"text": "there"}})).await;
         cluster.delete::<ConfigMap>(&name).await;
         assert!(cluster.get_opt::<ConfigMap>(&name).await.is_none());
-        assert!(cluster.list::<ConfigMap>().await.iter().all(|map| {
-            map.metadata.namespace.as_deref() == Some(cluster.namespace())
-        }));
+        assert!(
+            cluster
+                .list::<ConfigMap>()
+                .await
+                .iter()
+                .all(|map| { map.metadata.namespace.as_deref() == Some(cluster.namespace()) })
+        );
     })
     .await;
 }

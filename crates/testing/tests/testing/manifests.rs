@@ -45,7 +45,8 @@ async fn definitions_of_a_folder_are_installed() {
 async fn objects_of_a_file_are_applied_to_the_namespace_of_the_test() {
     on_each_cluster(async |cluster| {
         let folder = folder();
-        let custom = "apiVersion: example.com/v1\nkind: Page\nmetadata: {name: p}\nspec: {text: t}\n";
+        let custom =
+            "apiVersion: example.com/v1\nkind: Page\nmetadata: {name: p}\nspec: {text: t}\n";
         write(folder.path(), "all.yaml", &[MAP, &definition(), custom]);
         let file = folder.path().join("all.yaml");
         cluster.apply_from(&file).await;

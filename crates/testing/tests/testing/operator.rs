@@ -59,8 +59,8 @@ pub(crate) async fn with_pages(cluster: Cluster) -> Cluster {
 }
 
 /// The message of the panic that fails the test.
-pub(crate) async fn failure<T>(test: impl Future<Output = T>) -> String {
-    let Err(panic) = AssertUnwindSafe(test).catch_unwind().await else {
+pub(crate) async fn failure<T>(body: impl Future<Output = T>) -> String {
+    let Err(panic) = AssertUnwindSafe(body).catch_unwind().await else {
         panic!("the test did not fail");
     };
     let text = panic.downcast_ref::<String>().cloned();

@@ -21,11 +21,7 @@ pub(crate) fn start(cluster: &Cluster, hosts_namespace: &str) -> Running {
 }
 
 /// Which Website has a host.
-pub(crate) async fn holder(
-    cluster: &Cluster,
-    hosts_namespace: &str,
-    host: &str,
-) -> Option<String> {
+pub(crate) async fn holder(cluster: &Cluster, hosts_namespace: &str, host: &str) -> Option<String> {
     let name = format!("{hosts_namespace}/{}", hosts::NAME);
     cluster.get_opt::<ConfigMap>(&name).await?.data?.remove(host)
 }
