@@ -14,12 +14,13 @@ use crate::process::CommandLine;
 pub(crate) const REAL_TIER: (&str, &str) = ("WINDLASS_TEST_REAL", "1");
 
 /// The packages that have tests on a real control plane.
-const REAL_PACKAGES: [&str; 8] = [
+const REAL_PACKAGES: [&str; 9] = [
     "sample-controller",
     "website-operator",
     "windlass-informer",
     "windlass-manager",
     "windlass-reconciler",
+    "windlass-testing",
     "windlass-testkit",
     "windlass-tests",
     "windlass-workloads",
@@ -91,8 +92,9 @@ mod tests {
             options.command().to_string(),
             "WINDLASS_TEST_REAL=1 cargo test --package sample-controller --package website-operator \
              --package windlass-informer \
-             --package windlass-manager --package windlass-reconciler --package windlass-testkit \
-             --package windlass-tests --package windlass-workloads some_test"
+             --package windlass-manager --package windlass-reconciler --package windlass-testing \
+             --package windlass-testkit --package windlass-tests --package windlass-workloads \
+             some_test"
         );
     }
 }

@@ -97,6 +97,11 @@ impl Freshness {
         self.engine.cache.reader.get(key).map(|held| held.head().resource_version().clone())
     }
 
+    /// The namespaces that the informer watches; `None` for all.
+    pub fn namespaces(&self) -> impl Iterator<Item = Option<&str>> {
+        self.engine.feeds().iter().map(|feed| feed.namespace())
+    }
+
     /// Whether the cache shows what was written, or never will, because the informer does not watch
     /// it. `answered` is when the server answered the write.
     ///

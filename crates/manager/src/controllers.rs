@@ -6,29 +6,50 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use kube::Client;
 use windlass_indexer::ObjectKey;
-use windlass_informer::SharedInformerFactory;
+use windlass_informer::{Freshness, SharedInformerFactory};
 use windlass_reconciler::{
     BuildError, Cause, Controller, ControllerBuilder, ControllerDefaults, ControllerMetrics,
-    ControllerStatus, ObjectType, Plan, RecentRuns, Reconcile, RestingKey, Run, RunError, Shutdown,
+    ControllerStatus, ObjectType, Plan, RecentRuns, Reconcile, Recorder, RestingKey, Run, RunError,
+    Shutdown, Write,
 };
 use windlass_workqueue::WorkQueue;
 
 use crate::http::checks::{Checks, Finding, Probe};
 
-/// A controller of any type.
-pub(crate) trait AnyController: Send + Sync {
+/// A [`Controller`] of any type. Its methods are those of the controller.
+pub trait AnyController: Send + Sync {
+    /// [`Controller::name`].
     fn name(&self) -> &str;
+    /// [`Controller::status`].
     fn status(&self) -> ControllerStatus;
+    /// [`Controller::all_busy_for`].
     fn all_busy_for(&self) -> Option<Duration>;
+    /// [`Controller::trouble`].
     fn trouble(&self) -> Option<String>;
+    /// [`Controller::queue`].
     fn queue(&self) -> &WorkQueue<ObjectKey, Cause>;
+    /// [`Controller::runs`].
     fn runs(&self, key: &ObjectKey) -> Vec<Run>;
+    /// [`Controller::recent_runs`].
     fn recent_runs(&self, limit: usize) -> RecentRuns;
+    /// [`Controller::resting`].
     fn resting(&self) -> Vec<RestingKey>;
+    /// [`Controller::caches`].
+    fn caches(&self) -> Vec<Freshness>;
+    /// [`Controller::recorder`].
+    fn recorder(&self) -> &Recorder;
+    /// [`Controller::on_write`].
+    fn on_write(&self, observer: OnWrite) -> bool;
+    /// [`Controller::wait_for_sync`].
     fn wait_for_sync(&self) -> BoxFuture<'_, Result<(), RunError>>;
+    /// [`Controller::run`].
     fn run(&self, shutdown: Shutdown) -> BoxFuture<'_, Result<(), RunError>>;
+    /// [`Controller::plan`].
     fn plan(&self) -> BoxFuture<'_, Result<Plan, RunError>>;
 }
+
+/// Gets every write of a run, with the key that ran. See [`Controller::on_write`].
+pub type OnWrite = Arc<dyn Fn(&ObjectKey, &Write) + Send + Sync>;
 
 impl<K: ObjectType> AnyController for Controller<K> {
     fn name(&self) -> &str {
@@ -61,6 +82,18 @@ impl<K: ObjectType> AnyController for Controller<K> {
 
     fn resting(&self) -> Vec<RestingKey> {
         Controller::resting(self)
+    }
+
+    fn caches(&self) -> Vec<Freshness> {
+        Controller::caches(self)
+    }
+
+    fn recorder(&self) -> &Recorder {
+        Controller::recorder(self)
+    }
+
+    fn on_write(&self, observer: OnWrite) -> bool {
+        Controller::on_write(self, move |key, write| observer(key, write))
     }
 
     fn wait_for_sync(&self) -> BoxFuture<'_, Result<(), RunError>> {

@@ -39,6 +39,7 @@ mod task;
 
 pub use connect::NoCluster;
 
+pub use controllers::{AnyController, OnWrite};
 pub use election::{
     Elector, ElectorBuilder, Ended, InvalidElection, InvalidTiming, Leadership, Timing,
 };
@@ -49,5 +50,6 @@ pub use manager::{Manager, OnLostLeadership};
 pub use metrics::Metrics;
 pub use options::{LogFormat, Options, PlanFormat};
 pub use plan::OperatorPlan;
+pub use state::View;
 pub use task::TaskContext;
 pub use windlass_informer::NotLeader;

@@ -10,11 +10,12 @@ use kube::Client;
 use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 use tower::BoxError;
+use windlass_indexer::ObjectKey;
 use windlass_informer::{ClientStack, InformerOptions, safe_message};
-use windlass_reconciler::{ControllerBuilder, ControllerDefaults, ObjectType, Reconcile};
+use windlass_reconciler::{ControllerBuilder, ControllerDefaults, ObjectType, Reconcile, Write};
 
 use crate::connect::MakeClient;
-use crate::controllers::PendingController;
+use crate::controllers::{OnWrite, PendingController};
 use crate::error::ManagerError;
 use crate::http::checks::{Checks, Finding, Probe};
 use crate::http::routes;
@@ -24,7 +25,7 @@ use crate::options::Options;
 use crate::plan::{self, OperatorPlan};
 use crate::run::run;
 use crate::signals::stop_on_signals;
-use crate::state::State;
+use crate::state::{State, View};
 use crate::task::{Task, TaskContext};
 
 /// After which time a controller whose workers are all busy with one object each fails its liveness
@@ -86,6 +87,7 @@ pub struct Manager {
     pub(crate) sets_up_logs: bool,
     pub(crate) metrics: Metrics,
     pub(crate) has_metrics: bool,
+    pub(crate) on_write: Option<OnWrite>,
 }
 
 /// What a replica does when it no longer leads.
@@ -121,6 +123,7 @@ impl Manager {
             sets_up_logs: true,
             metrics: Metrics::new(),
             has_metrics: true,
+            on_write: None,
         }
     }
 
@@ -309,6 +312,21 @@ impl Manager {
         self
     }
 
+    /// Calls `observer` with every write of a run of any controller, and the key that ran, as
+    /// [`Controller::on_write`](windlass_reconciler::Controller::on_write) does.
+    pub fn on_write(
+        mut self,
+        observer: impl Fn(&ObjectKey, &Write) + Send + Sync + 'static,
+    ) -> Self {
+        self.on_write = Some(Arc::new(observer));
+        self
+    }
+
+    /// What it runs, for tests and programs that look inside while it runs.
+    pub fn view(&self) -> View {
+        View::new(Arc::clone(&self.state))
+    }
+
     /// Leaves the logs alone. A program that has set up `tracing` before need not say so.
     pub fn without_logs(mut self) -> Self {
         self.sets_up_logs = false;
@@ -426,7 +444,7 @@ impl Manager {
 
 impl fmt::Debug for Manager {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = |controllers: &[Planned]| -> Vec<String> {
+        let names = |controllers: &[PendingController]| -> Vec<String> {
             controllers.iter().map(|controller| controller.name.clone()).collect()
         };
         f.debug_struct("Manager")

@@ -95,6 +95,9 @@ impl Service {
             let needs_leadership = pending.needs_leadership;
             let controller = pending.build(&parts(needs_leadership))?;
             add_checks(&manager.checks, &controller, manager.stuck_after);
+            if let Some(on_write) = &manager.on_write {
+                controller.on_write(Arc::clone(on_write));
+            }
             controllers.push((controller, needs_leadership));
         }
         let shown = controllers.iter().map(|(controller, needs_leadership)| ControllerState {

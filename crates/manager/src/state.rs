@@ -1,5 +1,6 @@
 //! What a manager shows of itself while it runs.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::watch;
@@ -53,6 +54,44 @@ pub(crate) struct ElectionState {
     pub(crate) lease: String,
     pub(crate) identity: String,
     pub(crate) leadership: watch::Receiver<Leadership>,
+}
+
+/// What a manager runs, seen from outside. See [`Manager::view`](crate::Manager::view).
+#[derive(Clone)]
+pub struct View {
+    state: Arc<State>,
+}
+
+impl View {
+    pub(crate) fn new(state: Arc<State>) -> Self {
+        Self { state }
+    }
+
+    /// The controllers; empty before they are built.
+    pub fn controllers(&self) -> Vec<Arc<dyn AnyController>> {
+        let controllers = self.state.controllers().iter();
+        controllers.map(|shown| Arc::clone(&shown.controller)).collect()
+    }
+
+    /// Why a controller does not work yet: the manager starts or stops, or another replica leads.
+    /// `None` if all of them work.
+    pub fn obstacle(&self) -> Option<String> {
+        let phase = self.state.phase();
+        if phase != Phase::Running {
+            return Some(format!("the manager is {}", phase.as_str()));
+        }
+        let election = self.state.election()?;
+        let is_led_elsewhere = !election.leadership.borrow().is_leading();
+        let waits = self.state.controllers().iter().any(|shown| shown.needs_leadership);
+        (is_led_elsewhere && waits)
+            .then(|| format!("{} does not hold the Lease {}", election.identity, election.lease))
+    }
+}
+
+impl fmt::Debug for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("View").field("phase", &self.state.phase()).finish_non_exhaustive()
+    }
 }
 
 impl State {

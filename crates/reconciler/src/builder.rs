@@ -37,7 +37,7 @@ use crate::run_id::RunIds;
 use crate::running::{LONG, Running};
 use crate::source::{Source, Sources};
 use crate::span::SpanShape;
-use crate::tools::Tools;
+use crate::tools::{Tools, WriteObserver};
 use crate::watch::Watch;
 use crate::wiring::Wiring;
 use crate::worker::Work;
@@ -332,6 +332,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
                 Recorder::new(factory.client().clone(), Arc::clone(&enqueuer.controller))
             }),
             writing: Writing::new(wiring.primary.0.clone(), self.retired),
+            on_write: WriteObserver::default(),
         };
         let ids = RunIds::of(&enqueuer.controller, &instance_from_environment(), Timestamp::now());
         #[cfg(feature = "prometheus")]

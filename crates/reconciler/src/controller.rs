@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use windlass_indexer::{Cached, Lister, ObjectKey};
-use windlass_informer::{Event, InformerError, InformerStatus, Life};
+use windlass_informer::{Event, Freshness, InformerError, InformerStatus, Life};
 use windlass_workqueue::WorkQueue;
 
 use crate::bounds::ObjectType;
@@ -24,7 +24,7 @@ use crate::handle::ControllerHandle;
 use crate::journal::{RecentRuns, Run};
 use crate::key_stream::KeyStream;
 use crate::plan::{InPlan, Plan, PlanBook};
-use crate::recorder::RecorderStatus;
+use crate::recorder::{Recorder, RecorderStatus};
 use crate::resting::{Rest, RestingKey};
 use crate::run_error::RunError;
 use crate::shutdown::Shutdown;
@@ -32,6 +32,7 @@ use crate::source::{Source, SourceId};
 use crate::watch::Watch;
 use crate::wiring::Wiring;
 use crate::worker::Work;
+use crate::write::Write;
 
 /// How often a controller that waits for a cache repeats why the cache cannot sync.
 const TROUBLE_EVERY: Duration = Duration::from_secs(10);
@@ -309,6 +310,24 @@ impl<K: ObjectType> Controller<K> {
     /// The last runs of all keys, the newest first, at most `limit`.
     pub fn recent_runs(&self, limit: usize) -> RecentRuns {
         self.work.journal.recent_runs(limit)
+    }
+
+    /// Calls `observer` with every write of a run that the server has answered, in the order of the
+    /// answers, together with the key that ran. It is called before the run sees the answer, so it
+    /// must be quick. Returns whether it was accepted: a controller has one observer.
+    pub fn on_write(&self, observer: impl Fn(&ObjectKey, &Write) + Send + Sync + 'static) -> bool {
+        self.work.tools.on_write.set(Box::new(observer))
+    }
+
+    /// Tells of each of its caches whether it is as new as something that was written.
+    pub fn caches(&self) -> Vec<Freshness> {
+        let sources = self.work.tools.sources.all();
+        sources.iter().map(|source| source.freshness().clone()).collect()
+    }
+
+    /// Records the Kubernetes events of its runs.
+    pub fn recorder(&self) -> &Recorder {
+        &self.work.tools.recorder
     }
 
     /// The cache of the objects that are reconciled.

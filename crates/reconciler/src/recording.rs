@@ -80,6 +80,9 @@ impl WriteLog {
             self.origin.note(&recorded.write);
         }
         let Some(tools) = self.tools.upgrade() else { return };
+        if let Some(recorded) = &recorded {
+            tools.on_write.report(&self.key, &recorded.write);
+        }
         let mut entries = self.lock();
         if entries.is_closed {
             drop(entries);

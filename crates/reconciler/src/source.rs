@@ -123,6 +123,10 @@ impl Source {
     pub(crate) fn lay_over(&self, snapshot: &mut Snapshot, answered: &Answered) {
         self.freshness.lay_over(snapshot, &answered.recorded.written, &answered.answer);
     }
+
+    pub(crate) fn freshness(&self) -> &Freshness {
+        &self.freshness
+    }
 }
 
 impl Drop for Source {

@@ -1,14 +1,15 @@
 //! What all runs of a controller share.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use kube::Client;
 use windlass_indexer::ObjectKey;
 
 use crate::expectations::{Expectations, Pending};
+use crate::guard::caught;
 use crate::recorder::Recorder;
 use crate::source::Sources;
-use crate::write::Recorded;
+use crate::write::{Recorded, Write};
 use crate::writing::Writing;
 
 /// What all runs of a controller share.
@@ -19,6 +20,28 @@ pub(crate) struct Tools {
     pub(crate) expectations: Expectations,
     pub(crate) recorder: Recorder,
     pub(crate) writing: Writing,
+    pub(crate) on_write: WriteObserver,
+}
+
+/// Whom every write is reported to, if somebody asked for it.
+#[derive(Default)]
+pub(crate) struct WriteObserver(OnceLock<OnWrite>);
+
+type OnWrite = Box<dyn Fn(&ObjectKey, &Write) + Send + Sync>;
+
+impl WriteObserver {
+    /// Returns whether it was the first.
+    pub(crate) fn set(&self, observer: OnWrite) -> bool {
+        self.0.set(observer).is_ok()
+    }
+
+    /// Reports what a run of `key` wrote.
+    pub(crate) fn report(&self, key: &ObjectKey, write: &Write) {
+        if let Some(observer) = self.0.get() {
+            // The answer of the server must reach the reconciler, whatever the observer does.
+            let _ = caught(|| observer(key, write));
+        }
+    }
 }
 
 impl Tools {

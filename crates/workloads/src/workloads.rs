@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 use windlass::informer::SharedInformerFactory;
-use windlass::reconciler::{BuildError, Controller, RunError};
+use windlass::manager::AnyController;
+use windlass::reconciler::{BuildError, RunError};
 
 use crate::addresses::NODES_MAX;
 use crate::clock::Clock;
@@ -147,6 +149,29 @@ impl Workloads {
         nodes::register(self.factory.client(), self.nodes, now).await
     }
 
+    /// The controllers, built and not started, for those who run them themselves. The
+    /// [nodes](Self::nodes) must be [registered](Self::register_nodes) before they run.
+    ///
+    /// # Errors
+    /// If a controller cannot be put together.
+    pub fn controllers(&self) -> Result<Vec<Arc<dyn AnyController>>, WorkloadsError> {
+        let clock = Clock::new(self.wall_time.unwrap_or_else(Timestamp::now));
+        let (factory, workers, has_nodes) = (&self.factory, self.workers, self.nodes > 0);
+        let mut controllers: Vec<Arc<dyn AnyController>> = vec![
+            Arc::new(scheduler::build(factory, clock, has_nodes)?),
+            Arc::new(kubelet::build(factory, workers, clock, self.pace, has_nodes)?),
+        ];
+        if !self.pods_only {
+            controllers.push(Arc::new(replica_set::build(factory, workers, clock)?));
+            controllers.push(Arc::new(deployment::build(factory, workers, clock)?));
+            controllers.push(Arc::new(stateful_set::build(factory, workers, clock)?));
+            controllers.push(Arc::new(job::build(factory, workers, clock)?));
+            controllers.push(Arc::new(endpoint_slice::build(factory, workers, has_nodes)?));
+            controllers.push(Arc::new(disruption::build(factory, workers, clock)?));
+        }
+        Ok(controllers)
+    }
+
     /// Runs the controllers until `stop` is cancelled; what they are at is finished. If one cannot
     /// go on, none does.
     ///
@@ -157,47 +182,14 @@ impl Workloads {
     /// If the controllers cannot be put together, or a cache is not complete in time.
     pub async fn run(self, stop: CancellationToken) -> Result<(), WorkloadsError> {
         self.register_nodes().await?;
-        let clock = Clock::new(self.wall_time.unwrap_or_else(Timestamp::now));
-        let (factory, workers, has_nodes) = (&self.factory, self.workers, self.nodes > 0);
-        let scheduler = scheduler::build(factory, clock, has_nodes)?;
-        let kubelet = kubelet::build(factory, workers, clock, self.pace, has_nodes)?;
-        let stop = stop.child_token();
-        let pods = async {
-            let ran =
-                tokio::join!(run_or_stop_all(&scheduler, &stop), run_or_stop_all(&kubelet, &stop));
-            ran.0.and(ran.1)
+        let controllers = self.controllers()?;
+        let stop = &stop.child_token();
+        let run_or_stop_all = |controller: Arc<dyn AnyController>| async move {
+            let ran = controller.run(stop.clone().into()).await;
+            stop.cancel();
+            ran
         };
-        if self.pods_only {
-            return Ok(pods.await?);
-        }
-        let sets = replica_set::build(factory, workers, clock)?;
-        let deployments = deployment::build(factory, workers, clock)?;
-        let stateful_sets = stateful_set::build(factory, workers, clock)?;
-        let jobs = job::build(factory, workers, clock)?;
-        let slices = endpoint_slice::build(factory, workers, has_nodes)?;
-        let budgets = disruption::build(factory, workers, clock)?;
-        let (pods, sets, deployments, stateful_sets, jobs, slices, budgets) = tokio::join!(
-            pods,
-            run_or_stop_all(&sets, &stop),
-            run_or_stop_all(&deployments, &stop),
-            run_or_stop_all(&stateful_sets, &stop),
-            run_or_stop_all(&jobs, &stop),
-            run_or_stop_all(&slices, &stop),
-            run_or_stop_all(&budgets, &stop),
-        );
-        pods.and(sets).and(deployments).and(stateful_sets).and(jobs).and(slices).and(budgets)?;
-        Ok(())
+        let ran = join_all(controllers.into_iter().map(run_or_stop_all)).await;
+        Ok(ran.into_iter().collect::<Result<(), RunError>>()?)
     }
-}
-
-async fn run_or_stop_all<K>(
-    controller: &Controller<K>,
-    stop: &CancellationToken,
-) -> Result<(), RunError>
-where
-    K: serde::de::DeserializeOwned + Send + Sync + 'static,
-{
-    let ran = controller.run(stop.clone()).await;
-    stop.cancel();
-    ran
 }

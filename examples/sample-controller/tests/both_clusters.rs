@@ -7,40 +7,24 @@
 
 mod common;
 
-use std::fmt::Debug;
-use std::time::Duration;
-
-use common::{NAMESPACE, available, create, events, foo, replicas};
-use k8s_openapi::NamespaceResourceScope;
+use common::{available, foo, replicas, with_foos};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
-use k8s_openapi::api::core::v1::{Event, Pod};
-use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
-use kube::{Client, Resource, ResourceExt as _};
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt as _;
 use sample_controller::controller::new_deployment;
-use sample_controller::{Foo, definition};
+use sample_controller::{Foo, controller};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::sync::watch;
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
-use windlass::informer::{ClientStack, Event as InformerEvent, Scope, SharedInformerFactory};
-use windlass::reconciler::install_crd;
-use windlass_testkit::cluster::{REAL_TIER, real_tier_is_on};
-use windlass_testkit::{
+use windlass_testing::testkit::cluster::{REAL_TIER, real_tier_is_on};
+use windlass_testing::testkit::{
     CLEANUP_CONTROLLERS, RealCluster, RealOptions, TestCluster, WORKLOAD_CONTROLLERS,
 };
+use windlass_testing::{Cluster, EventRecord};
 use windlass_workloads::Workloads;
-
-/// Beyond this something hangs. It bounds a failure, and asserts nothing.
-const HANGS_AFTER: Duration = Duration::from_mins(2);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn port_ends_in_the_same_objects_on_each_cluster() {
-    let cluster = TestCluster::embedded();
-    let server = cluster.server().expect("it is embedded").clone();
-    let client = ClientStack::new().around(server.service(), "default");
-    let on_embedded = play(client, Made::ByWorkloads).await;
+    let on_embedded = play(Cluster::embedded()).await;
 
     if !real_tier_is_on() {
         println!("skipped on a real kube-apiserver: run `cargo xtask test --real`");
@@ -52,56 +36,30 @@ async fn port_ends_in_the_same_objects_on_each_cluster() {
         Ok(real) => real,
         Err(error) => panic!("{REAL_TIER} is set, but there is no real cluster: {error}"),
     };
-    let client = ClientStack::new().connect(real.config()).expect("a client");
-    let on_real = play(client, Made::ByKubernetes).await;
+    let on_real = play(Cluster::on(TestCluster::on_control_plane(real), "default")).await;
     assert_eq!(on_embedded.len(), on_real.len());
     for (number, (embedded, real)) in on_embedded.iter().zip(&on_real).enumerate() {
         assert_eq!(embedded, real, "after step {number}");
     }
 }
 
-/// Who makes pods of Deployments.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Made {
-    ByWorkloads,
-    ByKubernetes,
-}
-
 /// Everything, on one cluster. Returns what was there after each step.
-async fn play(client: Client, made: Made) -> Vec<Value> {
-    tokio::time::timeout(HANGS_AFTER, play_to_the_end(client, made)).await.expect("it ends")
-}
-
-async fn play_to_the_end(client: Client, made: Made) -> Vec<Value> {
-    install_crd(&client, &definition()).await.expect("the definition is taken");
-    let stop = CancellationToken::new();
-    let mut running = JoinSet::new();
-    let (own, token) = (client.clone(), stop.clone());
-    running.spawn(async move { sample_controller::run(own, token).await.expect("it runs") });
-    let factory = SharedInformerFactory::new(client.clone());
-    let mut workloads = Workloads::new(&factory);
-    if made == Made::ByKubernetes {
-        workloads = workloads.pods_only();
-    }
-    let token = stop.clone();
-    running.spawn(async move { workloads.run(token).await.expect("they run") });
-
-    let mut scene = Scene::new(client, &factory);
+async fn play(cluster: Cluster) -> Vec<Value> {
+    let scene = Scene { cluster: with_foos(cluster).await };
+    let running = scene.cluster.run_built(controller);
+    // The real one has controllers of its own that make pods.
+    let is_embedded = scene.cluster.is_embedded();
+    let change = |it: Workloads| if is_embedded { it } else { it.pods_only() };
+    let workloads = scene.cluster.run_workloads(change);
     let steps = scene.steps().await;
-
-    stop.cancel();
-    while let Some(ended) = running.join_next().await {
-        ended.expect("no panic");
-    }
-    factory.shut_down().await;
+    running.stop().await;
+    workloads.stop().await;
     steps
 }
 
 /// What a user does on a cluster, and sees there.
 struct Scene {
-    client: Client,
-    /// Something has changed.
-    changes: watch::Receiver<()>,
+    cluster: Cluster,
 }
 
 /// All that is there.
@@ -110,33 +68,23 @@ struct Seen {
     deployments: Vec<Deployment>,
     sets: Vec<ReplicaSet>,
     pods: Vec<Pod>,
-    /// Of both Foos: type, reason and message.
-    events: [Vec<(String, String, String)>; 2],
+    /// Of both Foos.
+    events: [Vec<EventRecord>; 2],
 }
 
 impl Scene {
-    fn new(client: Client, factory: &SharedInformerFactory) -> Self {
-        let (sender, changes) = watch::channel(());
-        watched::<Foo>(factory, &sender);
-        watched::<Deployment>(factory, &sender);
-        watched::<ReplicaSet>(factory, &sender);
-        watched::<Pod>(factory, &sender);
-        watched::<Event>(factory, &sender);
-        factory.start();
-        Self { client, changes }
-    }
-
     /// What happens; and what is to be seen after each step.
-    async fn steps(&mut self) -> Vec<Value> {
-        let mut steps = Vec::new();
-        create(&self.api(), &foo("one", "web", Some(1))).await;
+    async fn steps(&self) -> Vec<Value> {
+        let (cluster, mut steps) = (&self.cluster, Vec::new());
+        cluster.create(&foo("one", "web", Some(1))).await;
         let is_synced = |seen: &Seen| seen.has("one", 1) && !seen.events[0].is_empty();
         steps.push(self.until(is_synced).await);
 
-        self.patch::<Foo>("one", json!({"spec": {"replicas": 3}})).await;
+        cluster.patch::<Foo>("one", json!({"spec": {"replicas": 3}})).await;
         steps.push(self.until(|seen| seen.has("one", 3)).await);
 
-        let by_hand = self.patch::<Deployment>("web", json!({"spec": {"replicas": 5}})).await;
+        let by_hand = json!({"spec": {"replicas": 5}});
+        let by_hand = cluster.patch::<Deployment>("web", by_hand).await;
         let is_changed_back = |seen: &Seen| {
             seen.has("one", 3)
                 && seen.deployments[0].metadata.generation > by_hand.metadata.generation
@@ -144,75 +92,37 @@ impl Scene {
         steps.push(self.until(is_changed_back).await);
 
         // A Deployment that is nobody's, and a Foo that asks for it.
-        create(&self.api(), &new_deployment(&foo("nobody", "other", Some(1)))).await;
-        create(&self.api(), &foo("two", "other", Some(2))).await;
+        cluster.create(&new_deployment(&foo("nobody", "other", Some(1)))).await;
+        cluster.create(&foo("two", "other", Some(2))).await;
         steps.push(self.until(|seen| seen.has("one", 3) && !seen.events[1].is_empty()).await);
 
-        self.api::<Foo>().delete("one", &DeleteParams::default()).await.expect("deleted");
+        cluster.delete::<Foo>("one").await;
         steps.push(self.until(|seen| seen.foos.len() == 1 && seen.deployments.len() == 1).await);
         steps
     }
 
     /// Waits until it is so, and everything has come to rest.
-    async fn until(&mut self, is_so: impl Fn(&Seen) -> bool) -> Value {
-        loop {
-            self.changes.mark_unchanged();
+    async fn until(&self, is_so: impl Fn(&Seen) -> bool) -> Value {
+        let look = async || {
             let seen = self.look().await;
-            if seen.is_settled() && is_so(&seen) {
-                return seen.shown();
-            }
-            self.changes.changed().await.expect("it is watched");
-        }
+            let is_right = seen.is_settled() && is_so(&seen);
+            if is_right { Ok(seen.shown()) } else { Err(seen.shown().to_string()) }
+        };
+        self.cluster.eventually_ok(look).await
     }
 
     async fn look(&self) -> Seen {
         Seen {
-            foos: self.list().await,
-            deployments: self.list().await,
-            sets: self.list().await,
-            pods: self.list().await,
+            foos: self.cluster.list().await,
+            deployments: self.cluster.list().await,
+            sets: self.cluster.list().await,
+            pods: self.cluster.list().await,
             events: [
-                events(&self.client, NAMESPACE, "one").await,
-                events(&self.client, NAMESPACE, "two").await,
+                self.cluster.events::<Foo>("one").await,
+                self.cluster.events::<Foo>("two").await,
             ],
         }
     }
-
-    fn api<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(&self) -> Api<K> {
-        Api::namespaced(self.client.clone(), NAMESPACE)
-    }
-
-    async fn list<K>(&self) -> Vec<K>
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-            + Clone
-            + Debug
-            + DeserializeOwned,
-    {
-        self.api().list(&ListParams::default()).await.expect("a list").items
-    }
-
-    async fn patch<K>(&self, name: &str, patch: Value) -> K
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-            + Clone
-            + Debug
-            + DeserializeOwned,
-    {
-        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
-        self.api().patch(name, &params, &patch).await.expect("patched")
-    }
-}
-
-/// Tells of every change of a type.
-fn watched<K>(factory: &SharedInformerFactory, changed: &watch::Sender<()>)
-where
-    K: Resource<DynamicType = (), Scope: Scope> + DeserializeOwned + Send + Sync + 'static,
-{
-    let changed = changed.clone();
-    let informer = factory.informer::<K>().expect("an informer");
-    // A handler keeps its informer running.
-    informer.add_handler(move |_: InformerEvent<K>| changed.send_replace(())).expect("it is new");
 }
 
 impl Seen {
@@ -273,7 +183,7 @@ impl Seen {
                 "owner": pod["metadata"]["ownerReferences"][0]["kind"],
                 "image": pod["spec"]["containers"][0]["image"],
             })),
-            "events": self.events,
+            "events": self.events.each_ref().map(|events| shown_events(events)),
         })
     }
 }
@@ -283,6 +193,14 @@ fn shown<K: Serialize>(objects: &[K], show: impl Fn(&Value) -> Value) -> Vec<Val
     let values = objects.iter().map(|object| serde_json::to_value(object).expect("JSON"));
     let mut shown: Vec<Value> = values.map(|object| show(&object)).collect();
     shown.sort_by_key(ToString::to_string);
+    shown
+}
+
+/// Each event once, whatever its time and count.
+fn shown_events(events: &[EventRecord]) -> Vec<String> {
+    let mut shown: Vec<String> = events.iter().map(ToString::to_string).collect();
+    shown.sort();
+    shown.dedup();
     shown
 }
 

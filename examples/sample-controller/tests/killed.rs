@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use common::{NAMESPACE, Stage, available, create, foo, is_owned_by, replicas};
+use common::{available, foo, is_owned_by, replicas, with_foos};
 use fastrand::Rng;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
@@ -25,6 +25,8 @@ use serde_json::json;
 use tokio::process::{Child, Command};
 use windlass::informer::{Event, Scope, SharedInformerFactory};
 use windlass_apiserver::{Kubeconfig, Listening};
+use windlass_testing::Cluster;
+use windlass_testing::testkit::TestCluster;
 
 /// How many Foos there are.
 const FOOS: usize = 1000;
@@ -56,6 +58,7 @@ async fn killed_at_random_points_it_ends_right_and_nothing_is_doubled() {
 /// A cluster, its Foos, and a program that is killed.
 struct Play {
     rng: Rng,
+    cluster: Cluster,
     client: Client,
     factory: SharedInformerFactory,
     /// How many replicas each Foo asks for, by its name.
@@ -69,13 +72,16 @@ struct Play {
 
 impl Play {
     async fn begin(seed: u64) -> Self {
-        let (server, client) = Stage::server().await;
+        let cluster = with_foos(Cluster::embedded()).await;
+        let (client, test_cluster) = (cluster.client(), cluster.test_cluster());
+        let server = test_cluster.and_then(TestCluster::server).expect("it is embedded");
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let listening = server.listen(address).await.expect("a port");
         let kubeconfig = listening.temporary_kubeconfig(None).expect("written");
         let factory = SharedInformerFactory::new(client.clone());
         let mut play = Self {
             rng: Rng::with_seed(seed),
+            cluster,
             client,
             factory,
             wanted: BTreeMap::new(),
@@ -95,7 +101,7 @@ impl Play {
 
     async fn create(&mut self, name: &str) {
         let replicas = self.rng.i32(1..=10);
-        create(&self.foos(), &foo(name, name, Some(replicas))).await;
+        self.cluster.create(&foo(name, name, Some(replicas))).await;
         self.wanted.insert(name.to_owned(), replicas);
         self.generations.insert(name.to_owned(), 1);
     }
@@ -191,7 +197,7 @@ impl Play {
         for deployment in &deployments {
             let name = deployment.name_any();
             let foo = &foos[&name];
-            assert_eq!(deployment.namespace().as_deref(), Some(NAMESPACE));
+            assert_eq!(deployment.namespace().as_deref(), Some(self.cluster.namespace()));
             assert_eq!(replicas(deployment), Some(self.wanted[&name]), "{name}");
             assert!(is_owned_by(deployment, foo), "{name}: {:?}", deployment.owner_references());
             assert_eq!(available(foo), Some(0), "{name}");

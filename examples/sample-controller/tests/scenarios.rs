@@ -8,20 +8,20 @@ mod common;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{Stage, available, create, foo, is_owned_by, replicas};
+use common::{available, foo, is_owned_by, replicas, with_foos};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{DeleteParams, Patch, PatchParams};
 use sample_controller::controller::new_deployment;
-use sample_controller::{Foo, FooSpec};
+use sample_controller::{Foo, FooSpec, controller};
 use serde_json::json;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use windlass::reconciler::{Cause, Outcome, set_owner};
+use windlass_testing::testkit::TestCluster;
+use windlass_testing::testkit::apiserver::ApiServer;
+use windlass_testing::{Cluster, Quiet, Running};
 
-/// The events of a Foo that is as it should be.
-fn wait_for_sync() -> (String, String, String) {
-    ("Normal".to_owned(), "Synced".to_owned(), "Foo synced successfully".to_owned())
-}
+/// The event of a Foo that is as it should be.
+const SYNCED: &str = "Normal Synced: Foo synced successfully";
 
 /// Every Foo is looked at again after so long.
 const RESYNC: Duration = Duration::from_secs(30);
@@ -29,77 +29,91 @@ const RESYNC: Duration = Duration::from_secs(30);
 /// What is said of a Deployment that is somebody else's.
 const REFUSED: &str = "Resource \"web\" already exists and is not managed by Foo";
 
+/// The controller at work on an empty cluster.
+async fn at_work() -> (Cluster, Running) {
+    let cluster = with_foos(Cluster::embedded()).await;
+    let running = cluster.run_built(controller);
+    (cluster, running)
+}
+
+/// A cluster that leaves objects where they are whose owners are gone, or never were.
+async fn without_garbage_collection() -> Cluster {
+    let server = ApiServer::builder().garbage_collection(false).build();
+    with_foos(Cluster::on(TestCluster::on(server), "default")).await
+}
+
+/// Waits until there is nothing to do but to try again what fails.
+async fn until_only_retries_are_left(running: &Running) {
+    running.wait_until(Quiet::new().ignore_retries()).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn creates_the_deployment() {
-    let stage = Stage::empty().await;
-    let made = create(&stage.api(), &foo("one", "web", Some(2))).await;
-    stage.rest().await;
-    assert_eq!(stage.writes.take(), ["POST default/deployments", "PATCH default/foos/one/status"]);
+    let (cluster, running) = at_work().await;
+    let made = cluster.create(&foo("one", "web", Some(2))).await;
+    running.wait_until_quiet().await;
+    let writes = ["create deployments default/web", "patch foos/status default/one"];
+    assert_eq!(running.take_writes(), writes);
 
-    let deployment = stage.deployment("web").await;
-    assert!(is_owned_by(&deployment, &made), "{deployment:?}");
-    assert_eq!(replicas(&deployment), Some(2));
-    let spec = serde_json::to_value(deployment.spec).expect("JSON");
     let labels = json!({"app": "nginx", "controller": "one"});
-    assert_eq!(spec["selector"], json!({"matchLabels": labels}));
-    assert_eq!(spec["template"]["metadata"]["labels"], labels);
-    let containers = &spec["template"]["spec"]["containers"];
-    assert_eq!(containers.as_array().map(Vec::len), Some(1));
-    assert_eq!(containers[0]["name"], "nginx");
-    assert_eq!(containers[0]["image"], "nginx:latest");
-
-    let synced_foo: Foo = stage.api().get("one").await.expect("the Foo is there");
-    assert_eq!(available(&synced_foo), Some(0));
-    assert_eq!(stage.events("one").await, [wait_for_sync()]);
-    stage.end().await;
+    let container = json!({"name": "nginx", "image": "nginx:latest"});
+    let expected = json!({"spec": {
+        "replicas": 2,
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+    }});
+    let deployment = cluster.expect::<Deployment>("web", expected).await;
+    assert!(is_owned_by(&deployment, &made), "{deployment:?}");
+    cluster.expect::<Foo>("one", json!({"status": {"availableReplicas": 0}})).await;
+    assert_eq!(cluster.events::<Foo>("one").await, [SYNCED]);
+    running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn does_nothing_when_equal_but_writes_the_status() {
-    let (server, client) = Stage::server().await;
-    let api = kube::Api::default_namespaced(client.clone());
-    let made = create(&api, &foo("one", "web", Some(1))).await;
-    create(&kube::Api::default_namespaced(client.clone()), &deployment_of(&made)).await;
-    let stage = Stage::start(server, client);
-    stage.rest().await;
-    assert_eq!(stage.writes.take(), ["PATCH default/foos/one/status"]);
+    let cluster = with_foos(Cluster::embedded()).await;
+    let made = cluster.create(&foo("one", "web", Some(1))).await;
+    cluster.create(&deployment_of(&made)).await;
+    let running = cluster.run_built(controller);
+    running.wait_until_quiet().await;
+    assert_eq!(running.take_writes(), ["patch foos/status default/one"]);
 
     // And not even that when the status is as it should be. The original sends it every time; the
     // server then changes nothing.
     tokio::time::sleep(RESYNC).await;
-    assert_eq!(stage.writes.take(), [""; 0]);
-    let last = stage.runs("one").pop().expect("a run");
+    running.wait_until_quiet().await;
+    assert_eq!(running.take_writes(), [""; 0]);
+    let last = running.runs("one").pop().expect("a run");
     assert_eq!((last.causes, last.outcome), (vec![Cause::Resync], Outcome::Done));
-    stage.end().await;
+    running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn updates_replicas() {
-    let stage = Stage::empty().await;
-    create(&stage.api(), &foo("one", "web", Some(1))).await;
-    stage.rest().await;
-    stage.writes.take();
+    let (cluster, running) = at_work().await;
+    cluster.create(&foo("one", "web", Some(1))).await;
+    running.wait_until_quiet().await;
+    running.take_writes();
 
-    scale_foo(&stage, "one", Some(2)).await;
-    stage.rest().await;
-    assert_eq!(stage.writes.take(), ["PATCH default/deployments/web"]);
-    assert_eq!(replicas(&stage.deployment("web").await), Some(2));
-    stage.end().await;
+    cluster.patch::<Foo>("one", json!({"spec": {"replicas": 2}})).await;
+    running.wait_until_quiet().await;
+    assert_eq!(running.take_writes(), ["patch deployments default/web"]);
+    cluster.expect::<Deployment>("web", json!({"spec": {"replicas": 2}})).await;
+    running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn refuses_a_deployment_that_it_does_not_control() {
-    let stage = Stage::empty().await;
-    let foreign = new_deployment(&foo("one", "web", Some(5)));
-    let foreign = create(&stage.api(), &foreign).await;
-    create(&stage.api(), &foo("one", "web", Some(1))).await;
-    stage.rest().await;
+    let (cluster, running) = at_work().await;
+    let foreign = cluster.create(&new_deployment(&foo("one", "web", Some(5)))).await;
+    cluster.create(&foo("one", "web", Some(1))).await;
+    until_only_retries_are_left(&running).await;
 
-    assert_eq!(stage.writes.take(), [""; 0]);
-    assert_eq!(stage.deployment("web").await, foreign);
-    let refused = ("Warning".to_owned(), "ErrResourceExists".to_owned(), REFUSED.to_owned());
-    assert_eq!(stage.events("one").await, std::slice::from_ref(&refused));
-    let runs = stage.runs("one");
+    assert_eq!(running.take_writes(), [""; 0]);
+    assert_eq!(cluster.get::<Deployment>("web").await, foreign);
+    let refused = format!("Warning ErrResourceExists: {REFUSED}");
+    assert_eq!(cluster.events::<Foo>("one").await, [&*refused]);
+    let runs = running.runs("one");
     assert!(runs.len() > 3, "it is tried again and again: {runs:?}");
     for run in &runs {
         assert!(
@@ -109,129 +123,117 @@ async fn refuses_a_deployment_that_it_does_not_control() {
     }
 
     // Once it is gone the Foo gets its own, with the next try.
-    stage.api::<Deployment>().delete("web", &DeleteParams::default()).await.expect("deleted");
-    stage.rest().await;
-    assert_eq!(replicas(&stage.deployment("web").await), Some(1));
-    assert_eq!(stage.events("one").await, [wait_for_sync(), refused]);
-    stage.end().await;
+    cluster.delete::<Deployment>("web").await;
+    running.wait_until_quiet().await;
+    cluster.expect::<Deployment>("web", json!({"spec": {"replicas": 1}})).await;
+    assert_eq!(cluster.events::<Foo>("one").await, [&*refused, SYNCED]);
+    running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn owner_of_the_same_name_but_another_uid_is_somebody_else() {
     // The server would collect what names an owner that is not there.
-    let (server, client) = Stage::server_without_garbage_collection().await;
-    let api = kube::Api::default_namespaced(client.clone());
-    let earlier = create(&api, &foo("one", "web", Some(1))).await;
-    let deployments = kube::Api::<Deployment>::default_namespaced(client.clone());
-    create(&deployments, &deployment_of(&earlier)).await;
-    api.delete("one", &DeleteParams::default()).await.expect("deleted");
-    create(&api, &foo("one", "web", Some(3))).await;
+    let cluster = without_garbage_collection().await;
+    let earlier = cluster.create(&foo("one", "web", Some(1))).await;
+    cluster.create(&deployment_of(&earlier)).await;
+    cluster.delete::<Foo>("one").await;
+    cluster.create(&foo("one", "web", Some(3))).await;
 
-    let stage = Stage::start(server, client);
-    stage.rest().await;
-    assert_eq!(stage.writes.take(), [""; 0]);
-    let runs = stage.runs("one");
+    let running = cluster.run_built(controller);
+    until_only_retries_are_left(&running).await;
+    assert_eq!(running.take_writes(), [""; 0]);
+    let runs = running.runs("one");
     let refused = |outcome: &Outcome| matches!(outcome, Outcome::Failed { message, .. } if message == REFUSED);
     assert!(runs.iter().all(|run| refused(&run.outcome)), "{runs:?}");
     // A change of that Deployment is none of the new Foo's business: none of its runs is because of
     // it.
-    let patch = Patch::Merge(json!({"spec": {"replicas": 7}}));
-    deployments.patch("web", &PatchParams::default(), &patch).await.expect("patched");
-    stage.rest().await;
-    for run in stage.runs("one") {
+    cluster.patch::<Deployment>("web", json!({"spec": {"replicas": 7}})).await;
+    until_only_retries_are_left(&running).await;
+    for run in running.runs("one") {
         let by_deployment = |cause: &Cause| matches!(cause, Cause::Changed { resource, .. } if resource.kind() == "Deployment");
         assert!(!run.causes.iter().any(by_deployment), "{run:?}");
     }
-    stage.end().await;
+    running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn owner_of_another_group_is_somebody_else() {
-    let (server, client) = Stage::server_without_garbage_collection().await;
-    let made =
-        create(&kube::Api::default_namespaced(client.clone()), &foo("one", "web", Some(1))).await;
+    let cluster = without_garbage_collection().await;
+    let made = cluster.create(&foo("one", "web", Some(1))).await;
     let mut theirs = deployment_of(&made);
     for owner in theirs.metadata.owner_references.iter_mut().flatten() {
         owner.api_version = "example.com/v1".to_owned();
     }
-    create(&kube::Api::default_namespaced(client.clone()), &theirs).await;
-    let stage = Stage::start(server, client);
-    stage.rest().await;
-    assert_eq!(stage.writes.take(), [""; 0]);
-    assert_eq!(stage.events("one").await[0].1, "ErrResourceExists");
-    stage.end().await;
+    cluster.create(&theirs).await;
+    let running = cluster.run_built(controller);
+    until_only_retries_are_left(&running).await;
+    assert_eq!(running.take_writes(), [""; 0]);
+    assert_eq!(cluster.events::<Foo>("one").await[0].reason, "ErrResourceExists");
+    running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn another_version_of_the_same_group_is_the_same_owner() {
-    let (server, client) = Stage::server_without_garbage_collection().await;
-    let made =
-        create(&kube::Api::default_namespaced(client.clone()), &foo("one", "web", Some(2))).await;
+    let cluster = without_garbage_collection().await;
+    let made = cluster.create(&foo("one", "web", Some(2))).await;
     let mut own = deployment_of(&made);
     own.spec.replicas = Some(1);
     for owner in own.metadata.owner_references.iter_mut().flatten() {
         owner.api_version = "samplecontroller.k8s.io/v1beta1".to_owned();
     }
-    create(&kube::Api::default_namespaced(client.clone()), &own).await;
-    let stage = Stage::start(server, client);
-    stage.rest().await;
-    assert_eq!(replicas(&stage.deployment("web").await), Some(2));
-    stage.end().await;
+    cluster.create(&own).await;
+    let running = cluster.run_built(controller);
+    running.wait_until_quiet().await;
+    assert_eq!(running.take_writes()[0], "patch deployments default/web");
+    running.stop().await;
+    cluster.expect::<Deployment>("web", json!({"spec": {"replicas": 2}})).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn drift_is_repaired() {
-    let stage = Stage::empty().await;
-    create(&stage.api(), &foo("one", "web", Some(1))).await;
-    stage.rest().await;
-    stage.writes.take();
+    let (cluster, running) = at_work().await;
+    cluster.create(&foo("one", "web", Some(1))).await;
+    running.wait_until_quiet().await;
+    running.take_writes();
 
-    let patch =
-        Patch::Merge(json!({"spec": {"replicas": 9}, "metadata": {"labels": {"mine": "yes"}}}));
-    let deployments = stage.api::<Deployment>();
-    deployments.patch("web", &PatchParams::default(), &patch).await.expect("patched");
-    stage.rest().await;
-    assert_eq!(stage.writes.take(), ["PATCH default/deployments/web"]);
-    let repaired = stage.deployment("web").await;
-    assert_eq!(replicas(&repaired), Some(1));
+    let drift = json!({"spec": {"replicas": 9}, "metadata": {"labels": {"mine": "yes"}}});
+    cluster.patch::<Deployment>("web", drift).await;
+    running.wait_until_quiet().await;
+    assert_eq!(running.take_writes(), ["patch deployments default/web"]);
     // Only what the Foo speaks of is repaired. The original writes the whole object, and the label
     // would be gone.
-    assert!(repaired.metadata.labels.is_some_and(|labels| labels.contains_key("mine")));
+    let repaired = json!({"spec": {"replicas": 1}, "metadata": {"labels": {"mine": "yes"}}});
+    cluster.expect::<Deployment>("web", repaired).await;
 
-    deployments.delete("web", &DeleteParams::default()).await.expect("deleted");
-    stage.rest().await;
-    assert_eq!(replicas(&stage.deployment("web").await), Some(1));
-    stage.end().await;
+    cluster.delete::<Deployment>("web").await;
+    running.wait_until_quiet().await;
+    cluster.expect::<Deployment>("web", json!({"spec": {"replicas": 1}})).await;
+    running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn availability_of_the_deployment_is_told_by_the_foo() {
-    let stage = Stage::empty().await;
-    create(&stage.api(), &foo("one", "web", Some(3))).await;
-    stage.rest().await;
-    let patch = Patch::Merge(
-        json!({"status": {"availableReplicas": 2, "readyReplicas": 2, "replicas": 3}}),
-    );
-    let deployments = stage.api::<Deployment>();
-    deployments.patch_status("web", &PatchParams::default(), &patch).await.expect("patched");
-    stage.rest().await;
-    assert_eq!(available(&stage.api().get("one").await.expect("there")), Some(2));
-    stage.end().await;
+    let (cluster, running) = at_work().await;
+    cluster.create(&foo("one", "web", Some(3))).await;
+    running.wait_until_quiet().await;
+    let status = json!({"status": {"availableReplicas": 2, "readyReplicas": 2, "replicas": 3}});
+    cluster.patch_status::<Deployment>("web", status).await;
+    running.wait_until_quiet().await;
+    assert_eq!(available(&cluster.get("one").await), Some(2));
+    running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn replicas_that_are_left_out_are_left_alone() {
-    let stage = Stage::empty().await;
-    create(&stage.api(), &foo("one", "web", None)).await;
-    stage.rest().await;
+    let (cluster, running) = at_work().await;
+    cluster.create(&foo("one", "web", None)).await;
+    running.wait_until_quiet().await;
     // The API server's default.
-    assert_eq!(replicas(&stage.deployment("web").await), Some(1));
-    let patch = Patch::Merge(json!({"spec": {"replicas": 4}}));
-    let deployments = stage.api::<Deployment>();
-    deployments.patch("web", &PatchParams::default(), &patch).await.expect("patched");
-    stage.rest().await;
-    assert_eq!(replicas(&stage.deployment("web").await), Some(4));
-    stage.end().await;
+    assert_eq!(replicas(&cluster.get("web").await), Some(1));
+    cluster.patch::<Deployment>("web", json!({"spec": {"replicas": 4}})).await;
+    running.wait_until_quiet().await;
+    assert_eq!(replicas(&cluster.get("web").await), Some(4));
+    running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -240,103 +242,101 @@ async fn empty_deployment_name_is_logged_and_not_retried() {
     let lines = log.clone();
     let subscriber = tracing_subscriber::fmt().with_writer(move || lines.clone()).finish();
     let _logging = subscriber.set_default();
-    let stage = Stage::empty().await;
-    create(&stage.api(), &foo("one", "", Some(1))).await;
-    stage.rest().await;
-    let runs = stage.runs("one");
+    let (cluster, running) = at_work().await;
+    cluster.create(&foo("one", "", Some(1))).await;
+    running.wait_until_quiet().await;
+    let runs = running.runs("one");
     assert_eq!(runs.iter().map(|run| &run.outcome).collect::<Vec<_>>(), [&Outcome::Done]);
-    assert_eq!(stage.writes.take(), [""; 0]);
-    assert_eq!(stage.events("one").await, []);
+    assert_eq!(running.take_writes(), [""; 0]);
+    assert_eq!(cluster.events::<Foo>("one").await, [""; 0]);
     let logged = log.text();
     let about = |line: &&str| line.contains("Deployment name missing from object reference");
     assert_eq!(logged.lines().filter(about).count(), 1, "{logged}");
     assert!(logged.contains("default/one"), "{logged}");
 
     // The next edit is the next try.
-    let patch = Patch::Merge(json!({"spec": {"deploymentName": "web"}}));
-    stage.api::<Foo>().patch("one", &PatchParams::default(), &patch).await.expect("patched");
-    stage.rest().await;
-    assert_eq!(replicas(&stage.deployment("web").await), Some(1));
-    stage.end().await;
+    cluster.patch::<Foo>("one", json!({"spec": {"deploymentName": "web"}})).await;
+    running.wait_until_quiet().await;
+    assert_eq!(replicas(&cluster.get("web").await), Some(1));
+    running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn missing_foo_is_no_error() {
-    let stage = Stage::empty().await;
-    create(&stage.api(), &foo("one", "web", Some(1))).await;
-    stage.rest().await;
-    stage.writes.take();
-    stage.api::<Foo>().delete("one", &DeleteParams::default()).await.expect("deleted");
-    stage.rest().await;
-    let last = stage.runs("one").pop().expect("a run");
+    let (cluster, running) = at_work().await;
+    cluster.create(&foo("one", "web", Some(1))).await;
+    running.wait_until_quiet().await;
+    running.take_writes();
+    cluster.delete::<Foo>("one").await;
+    running.wait_until_quiet().await;
+    let last = running.runs("one").pop().expect("a run");
     assert_eq!(last.outcome, Outcome::Done);
-    assert_eq!(stage.writes.take(), [""; 0]);
+    assert_eq!(running.take_writes(), [""; 0]);
     // The server has collected what it owned.
-    assert_eq!(stage.api::<Deployment>().get_opt("web").await.expect("an answer"), None);
-    stage.end().await;
+    assert_eq!(cluster.get_opt::<Deployment>("web").await, None);
+    running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn foo_that_waits_for_its_dependents_gets_no_new_ones() {
-    let stage = Stage::empty().await;
-    create(&stage.api(), &foo("one", "web", Some(1))).await;
-    stage.rest().await;
-    stage.writes.take();
+    let (cluster, running) = at_work().await;
+    cluster.create(&foo("one", "web", Some(1))).await;
+    running.wait_until_quiet().await;
+    running.take_writes();
     // Somebody holds the Foo back, as the garbage collector does in a foreground deletion.
-    let patch = Patch::Merge(json!({"metadata": {"finalizers": ["example.com/hold"]}}));
-    stage.api::<Foo>().patch("one", &PatchParams::default(), &patch).await.expect("patched");
-    stage.api::<Foo>().delete("one", &DeleteParams::default()).await.expect("deleted");
-    stage.api::<Deployment>().delete("web", &DeleteParams::default()).await.expect("deleted");
-    stage.rest().await;
-    assert_eq!(stage.writes.take(), [""; 0]);
-    stage.end().await;
+    cluster.patch::<Foo>("one", json!({"metadata": {"finalizers": ["example.com/hold"]}})).await;
+    cluster.delete::<Foo>("one").await;
+    cluster.delete::<Deployment>("web").await;
+    running.wait_until_quiet().await;
+    assert_eq!(running.take_writes(), [""; 0]);
+    running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn unrelated_changes_run_nothing() {
-    let stage = Stage::empty().await;
-    create(&stage.api(), &foo("one", "web", Some(1))).await;
-    stage.rest().await;
-    let before = stage.runs("one").len();
-    create(&stage.api(), &new_deployment(&foo("two", "other", Some(1)))).await;
+    let (cluster, running) = at_work().await;
+    cluster.create(&foo("one", "web", Some(1))).await;
+    running.wait_until_quiet().await;
+    let before = running.runs("one").len();
+    cluster.create(&new_deployment(&foo("two", "other", Some(1)))).await;
     let mut settings = ConfigMap::default();
     settings.metadata.name = Some("web".to_owned());
-    create(&stage.api(), &settings).await;
-    stage.rest().await;
-    assert_eq!(stage.runs("one").len(), before);
-    assert!(stage.runs("two").is_empty());
-    stage.end().await;
+    cluster.create(&settings).await;
+    running.wait_until_quiet().await;
+    assert_eq!(running.runs("one").len(), before);
+    assert!(running.runs("two").is_empty());
+    running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn replicas_are_one_to_ten_and_the_server_says_so() {
-    let stage = Stage::empty().await;
+    let cluster = with_foos(Cluster::embedded()).await;
+    let foos: kube::Api<Foo> = kube::Api::default_namespaced(cluster.client());
     for wrong in [0, 11] {
         let spec = FooSpec { deployment_name: "web".to_owned(), replicas: Some(wrong) };
-        let refused =
-            stage.api().create(&kube::api::PostParams::default(), &Foo::new("one", spec)).await;
+        let refused = foos.create(&kube::api::PostParams::default(), &Foo::new("one", spec)).await;
         assert!(
             matches!(&refused, Err(kube::Error::Api(status)) if status.code == 422),
             "{refused:?}"
         );
     }
-    stage.end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn foo_without_a_spec_is_reported_once_and_not_retried() {
-    let stage = Stage::empty().await;
+    let (cluster, running) = at_work().await;
     let resource = kube::api::ApiResource::erase::<Foo>(&());
     let api: kube::Api<kube::api::DynamicObject> =
-        kube::Api::namespaced_with(stage.client.clone(), common::NAMESPACE, &resource);
-    create_dynamic(&api, &kube::api::DynamicObject::new("one", &resource)).await;
-    stage.rest().await;
-    let runs = stage.runs("one");
+        kube::Api::namespaced_with(cluster.client(), cluster.namespace(), &resource);
+    let empty = kube::api::DynamicObject::new("one", &resource);
+    api.create(&kube::api::PostParams::default(), &empty).await.expect("created");
+    running.wait_until_quiet().await;
+    let runs = running.runs("one");
     assert!(
         matches!(&runs[..], [run] if matches!(run.outcome, Outcome::Terminal { .. })),
         "{runs:?}"
     );
-    stage.end().await;
+    running.stop().await;
 }
 
 /// What was logged.
@@ -365,16 +365,4 @@ fn deployment_of(foo: &Foo) -> Deployment {
     let mut deployment = new_deployment(foo);
     set_owner(&mut deployment, foo).expect("the Foo is there");
     deployment
-}
-
-async fn create_dynamic(
-    api: &kube::Api<kube::api::DynamicObject>,
-    object: &kube::api::DynamicObject,
-) {
-    api.create(&kube::api::PostParams::default(), object).await.expect("created");
-}
-
-async fn scale_foo(stage: &Stage, name: &str, replicas: Option<i32>) {
-    let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
-    stage.api::<Foo>().patch(name, &PatchParams::default(), &patch).await.expect("patched");
 }

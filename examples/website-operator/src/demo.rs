@@ -28,7 +28,6 @@ use windlass_workloads::Workloads;
 
 use crate::website::Website;
 use story::Story;
-pub use wait::wait_until;
 
 /// How the story is told.
 #[derive(Args, Clone, Debug)]

@@ -4,78 +4,52 @@
 
 mod common;
 
-use common::manifests;
-use common::{Made, Stage, available, condition, site};
+use common::{available, condition, holder, is_blocked, is_ready, manifests, reasons, site};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec, TokenReview};
+use k8s_openapi::api::authentication::v1::TokenReview;
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
-use k8s_openapi::api::core::v1::{ConfigMap, Service, ServiceAccount};
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, CustomResourceExt as _};
 use serde_json::json;
 use website_operator::{Website, WebsiteSpec};
-use windlass::informer::ClientStack;
-use windlass::reconciler::install_crd;
-use windlass_apiserver::{ApiServer, Authorization};
-use windlass_testkit::cluster::{REAL_TIER, real_tier_is_on};
-use windlass_testkit::{
+use windlass_testing::Cluster;
+use windlass_testing::testkit::cluster::{REAL_TIER, real_tier_is_on};
+use windlass_testing::testkit::{
     CLEANUP_CONTROLLERS, RealCluster, RealOptions, TestCluster, WORKLOAD_CONTROLLERS,
 };
+use windlass_workloads::Workloads;
 
 /// The namespace and the name of the operator in its manifests.
 const OPERATOR: &str = "website-operator";
 
 /// A real cluster with the manifests on it; `None` where that was not asked for.
-async fn deployed(options: RealOptions) -> Option<RealCluster> {
+async fn deployed(options: RealOptions) -> Option<Cluster> {
     if !real_tier_is_on() {
         println!("skipped on a real kube-apiserver: run `cargo xtask test --real`");
         return None;
     }
     let cluster = match RealCluster::start(options).await {
-        Ok(cluster) => cluster,
+        Ok(cluster) => Cluster::on(TestCluster::on_control_plane(cluster), "default"),
         Err(error) => panic!("{REAL_TIER} is set, but there is no real cluster: {error}"),
     };
-    let client = admin(&cluster);
-    manifests::apply(&client).await;
-    install_crd(&client, &Website::crd()).await.expect("the definition is served");
-    Some(cluster)
-}
-
-fn admin(cluster: &RealCluster) -> Client {
-    ClientStack::new().connect(cluster.config()).expect("a client")
-}
-
-/// A token of the operator's `ServiceAccount`, as a pod gets it.
-async fn token(client: Client) -> String {
-    let accounts: Api<ServiceAccount> = Api::namespaced(client, OPERATOR);
-    let request =
-        TokenRequest { spec: Some(TokenRequestSpec::default()), ..TokenRequest::default() };
-    let granted = accounts.create_token_request(OPERATOR, &PostParams::default(), &request).await;
-    granted.expect("a token").status.and_then(|status| status.token).expect("a token")
+    manifests::apply(&cluster).await;
+    Some(cluster.watch_all_namespaces())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn operator_does_its_work_on_the_embedded_server() {
-    let server = ApiServer::new();
-    let client = ClientStack::new().around(server.service(), "default");
-    install_crd(&client, &Website::crd()).await.expect("the definition is accepted");
-    let connect = move |stack: ClientStack| stack.around(server.service(), "default");
-    play(Stage::start(connect, client, Made::ByWorkloads, ["default", "kube-public"])).await;
+    let cluster = Cluster::embedded();
+    cluster.install(&Website::crd()).await;
+    play(&cluster, &cluster, "kube-public").await;
 }
 
 /// The same manifests and rights as on a real server, so that a missing verb fails in seconds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn operator_does_its_work_with_its_own_rights_on_the_embedded_server() {
-    let server = ApiServer::builder().authorization(Authorization::Rbac).build();
-    let admin = ClientStack::new().around(server.service(), "default");
-    manifests::apply(&admin).await;
-    install_crd(&admin, &Website::crd()).await.expect("the definition is served");
-    let operator = TestCluster::on(server.clone()).account(OPERATOR, OPERATOR).await;
-    let token = operator.expect("an account").token().to_owned();
-    let connect =
-        move |stack: ClientStack| stack.around(server.service_with_token(&token), "default");
-    secure_metrics_can_ask(connect(ClientStack::new())).await;
-    play(Stage::start(connect, admin, Made::ByWorkloads, ["default", OPERATOR])).await;
+    let cluster = Cluster::on(TestCluster::embedded_with_roles(), "default");
+    manifests::apply(&cluster).await;
+    play_with_its_own_rights(&cluster).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -83,11 +57,15 @@ async fn operator_does_its_work_with_its_own_rights_on_a_real_server() {
     let controllers = CLEANUP_CONTROLLERS.into_iter().chain(WORKLOAD_CONTROLLERS);
     let options = RealOptions::new().controllers(controllers);
     let Some(cluster) = deployed(options).await else { return };
-    let admin = admin(&cluster);
-    let config = cluster.config_as(&token(admin.clone()).await);
-    let connect = move |stack: ClientStack| stack.connect(config.clone()).expect("a client");
-    secure_metrics_can_ask(connect(ClientStack::new())).await;
-    play(Stage::start(connect, admin, Made::ByKubernetes, ["default", OPERATOR])).await;
+    play_with_its_own_rights(&cluster).await;
+}
+
+async fn play_with_its_own_rights(cluster: &Cluster) {
+    let test_cluster = cluster.test_cluster().expect("one of the test kit");
+    // The manifests have made it.
+    let operator = test_cluster.account(OPERATOR, OPERATOR).await.expect("an account");
+    secure_metrics_can_ask(operator.client().expect("a client")).await;
+    play(cluster, &cluster.acting_as(&operator), OPERATOR).await;
 }
 
 /// What `--metrics-secure` asks the server for each reader of the metrics.
@@ -106,57 +84,66 @@ async fn secure_metrics_can_ask(client: Client) {
 }
 
 /// Everything that the operator does, so that it uses every verb that it has.
-async fn play(stage: Stage) {
-    stage.create(&site("blog", "blog.example.com", 1)).await;
-    stage.until_ready("blog").await;
-    stage.patch::<Website>("blog", json!({"spec": {"replicas": 3}})).await;
-    let blog = stage.until_ready("blog").await;
+async fn play(cluster: &Cluster, as_operator: &Cluster, hosts: &str) {
+    let operator = common::start(as_operator, hosts);
+    // A real one has controllers of its own that make pods.
+    let is_embedded = cluster.is_embedded();
+    let change = |it: Workloads| if is_embedded { it } else { it.pods_only() };
+    let workloads = cluster.run_workloads(change);
+
+    cluster.create(&site("blog", "blog.example.com", 1)).await;
+    cluster.eventually("blog", is_ready).await;
+    cluster.patch::<Website>("blog", json!({"spec": {"replicas": 3}})).await;
+    let blog = cluster.eventually("blog", is_ready).await;
     assert_eq!(available(&blog), Some(3));
 
     // Somebody deletes the Service, and scales the Deployment.
-    let deleted = stage.get::<Service>("blog").await;
-    stage.delete::<Service>("blog").await;
-    let is_another = |made: &Service| made.metadata.uid != deleted.metadata.uid;
-    stage.until("blog", "the Service is back", is_another).await;
-    let by_hand: Deployment = stage.patch("blog", json!({"spec": {"replicas": 5}})).await;
+    let deleted = cluster.get::<Service>("blog").await;
+    cluster.delete::<Service>("blog").await;
+    cluster.eventually("blog", |made: &Service| made.metadata.uid != deleted.metadata.uid).await;
+    let by_hand: Deployment = cluster.patch("blog", json!({"spec": {"replicas": 5}})).await;
     let is_repaired = |made: &Deployment| {
         made.metadata.generation > by_hand.metadata.generation && common::replicas(made) == Some(3)
     };
-    stage.until("blog", "the Deployment is as it was", is_repaired).await;
+    cluster.eventually("blog", is_repaired).await;
 
     // The host is taken, and then the name is.
-    stage.create(&site("copy", "blog.example.com", 1)).await;
-    let copy = stage.until_blocked("copy").await;
+    cluster.create(&site("copy", "blog.example.com", 1)).await;
+    let copy = cluster.eventually("copy", is_blocked).await;
     let message = condition(&copy, "Ready").map(|ready| ready.message.clone()).unwrap_or_default();
     assert!(message.contains("belongs to the Website default/blog"), "{message}");
     let mut foreign = ConfigMap::default();
     foreign.metadata.name = Some("shop".to_owned());
-    let foreign = stage.create(&foreign).await;
-    stage.create(&site("shop", "shop.example.com", 1)).await;
-    stage.until_blocked("shop").await;
-    assert_eq!(stage.get::<ConfigMap>("shop").await.data, foreign.data);
+    let foreign = cluster.create(&foreign).await;
+    cluster.create(&site("shop", "shop.example.com", 1)).await;
+    cluster.eventually("shop", is_blocked).await;
+    assert_eq!(cluster.get::<ConfigMap>("shop").await.data, foreign.data);
 
-    stage.delete::<Website>("blog").await;
-    stage.until_gone::<Website>("blog").await;
-    stage.until_gone::<Deployment>("blog").await;
-    assert_eq!(stage.holder("blog.example.com").await, None);
-    stage.until_event("blog", "Published").await;
-    stage.until_event("blog", "Withdrawn").await;
-    stage.until_event("copy", "Blocked").await;
-    stage.end().await;
+    cluster.delete::<Website>("blog").await;
+    cluster.eventually_gone::<Website>("blog").await;
+    cluster.eventually_gone::<Deployment>("blog").await;
+    assert_eq!(holder(cluster, hosts, "blog.example.com").await, None);
+    let told = reasons(cluster, "blog").await;
+    assert!(
+        ["Published", "Withdrawn"].iter().all(|one| told.iter().any(|it| it == one)),
+        "{told:?}"
+    );
+    assert_eq!(reasons(cluster, "copy").await.first().map(String::as_str), Some("Blocked"));
+    operator.stop().await;
+    workloads.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn real_server_refuses_what_the_rules_forbid_in_their_words() {
     let Some(cluster) = deployed(RealOptions::new()).await else { return };
-    assert_rules_hold(admin(&cluster)).await;
+    assert_rules_hold(cluster.client()).await;
 }
 
 #[tokio::test]
 async fn embedded_server_refuses_what_the_rules_forbid_in_the_same_words() {
-    let client = ClientStack::new().around(ApiServer::new().service(), "default");
-    install_crd(&client, &Website::crd()).await.expect("the definition is accepted");
-    assert_rules_hold(client).await;
+    let cluster = Cluster::embedded();
+    cluster.install_from("deploy/crd.yaml").await;
+    assert_rules_hold(cluster.client()).await;
 }
 
 async fn assert_rules_hold(client: Client) {

@@ -188,43 +188,31 @@ fn on_embedded_server(operator: Manager, server: ApiServer) -> Manager {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use kube::api::DeleteParams;
-    use tokio_util::sync::CancellationToken;
+    use serde_json::json;
+    use windlass_testing::Cluster;
 
     use super::*;
 
-    /// On the paused clock, time passes only when nobody has anything to do.
-    async fn settle() {
-        tokio::time::sleep(Duration::from_secs(10)).await;
-    }
-
     #[tokio::test(start_paused = true)]
     async fn website_is_served_and_withdrawn() {
-        let server = ApiServer::new();
-        let client = ClientStack::new().around(server.service(), "default");
-        // No sockets: time does not wait for them.
-        let options = Options::default().without_http();
-        let stop = CancellationToken::new();
-        let operator = on_embedded_server(operator(options), server).without_logs();
-        let running = operator.run_until(stop.clone());
-        let test = async {
-            settle().await;
-            let sites: Api<Website> = Api::default_namespaced(client.clone());
-            let site = sites.get("hello").await.expect("a Website");
-            let status = site.status.expect("a status");
-            assert_eq!(status.available_replicas, 2);
-            assert_eq!(status.conditions[0].reason, "Available");
+        let cluster = Cluster::embedded();
+        let running = cluster.run_manager(operator(Options::default()));
+        let workloads = cluster.run_workloads(|workloads| workloads);
+        cluster.wait_until_quiet().await; // the definition is installed
 
-            sites.delete("hello", &DeleteParams::default()).await.expect("deleted");
-            settle().await;
-            assert!(sites.get_opt("hello").await.expect("an answer").is_none());
-            let made: Api<Deployment> = Api::default_namespaced(client.clone());
-            assert!(made.get_opt("hello").await.expect("an answer").is_none());
-            stop.cancel();
-        };
-        let (ran, ()) = tokio::join!(running, test);
-        ran.expect("it ends well");
+        let files = [("index.html".to_owned(), "<h1>Hello</h1>".to_owned())].into();
+        let spec = WebsiteSpec { host: "hello.example.com".into(), files, replicas: 2 };
+        cluster.create(&Website::new("hello", spec)).await;
+        cluster.wait_until_quiet().await;
+        let conditions = json!([{"type": "Ready", "reason": "Available"}]);
+        let served = json!({"status": {"availableReplicas": 2, "conditions": conditions}});
+        cluster.expect::<Website>("hello", served).await;
+
+        cluster.delete::<Website>("hello").await;
+        cluster.wait_until_quiet().await;
+        assert!(cluster.get_opt::<Website>("hello").await.is_none());
+        assert!(cluster.get_opt::<Deployment>("hello").await.is_none());
+        running.stop().await;
+        workloads.stop().await;
     }
 }

@@ -60,8 +60,13 @@ const LAYERS: &[Layer] = &[
         never: &[],
     },
     Layer {
-        name: "windlass-sim",
+        name: "windlass-testing",
         uses: &["windlass-testkit", "windlass", "windlass-workloads"],
+        never: &[],
+    },
+    Layer {
+        name: "windlass-sim",
+        uses: &["windlass-testing", "windlass-testkit", "windlass", "windlass-workloads"],
         never: &[],
     },
 ];

@@ -226,6 +226,10 @@ impl Engine {
         !options.metadata_only && options.transform.is_none()
     }
 
+    pub(crate) fn feeds(&self) -> &[Arc<FeedTelemetry>] {
+        &self.feeds
+    }
+
     /// The feed that watches a namespace, if there is one.
     pub(crate) fn feed_of(&self, namespace: Option<&str>) -> Option<&Arc<FeedTelemetry>> {
         self.feeds

@@ -38,6 +38,8 @@ pub(crate) struct Listener {
     backlog: Mutex<Backlog>,
     wake: Notify,
     closed: AtomicBool,
+    /// Whether the handler is at an event. Changed under the lock of the backlog.
+    busy: AtomicBool,
     synced: watch::Sender<bool>,
     delivered: AtomicU64,
     panics: AtomicU64,
@@ -53,6 +55,8 @@ pub struct HandlerStatus {
     pub synced: bool,
     /// Events that wait for it.
     pub pending: usize,
+    /// Whether it is at an event now. A subscriber never is: nobody knows what it does with one.
+    pub busy: bool,
     /// Events that it was given.
     pub delivered: u64,
     /// Events that merged with others because it was slow.
@@ -90,6 +94,7 @@ impl Listener {
             backlog: Mutex::new(Backlog::new(merge_above)),
             wake: Notify::new(),
             closed: AtomicBool::new(false),
+            busy: AtomicBool::new(false),
             synced: watch::Sender::new(false),
             delivered: AtomicU64::new(0),
             panics: AtomicU64::new(0),
@@ -128,6 +133,7 @@ impl Listener {
                 let mut backlog = lock(&self.backlog);
                 let notice = backlog.pop();
                 self.pass_mark(&mut backlog);
+                self.busy.store(self.is_driven && notice.is_some(), Ordering::Relaxed);
                 notice
             };
             match notice {
@@ -179,6 +185,7 @@ impl Listener {
             name: self.name.to_string(),
             synced: self.has_synced(),
             pending: backlog.len(),
+            busy: self.busy.load(Ordering::Relaxed),
             delivered: self.delivered.load(Ordering::Relaxed),
             merged: backlog.merged(),
             panics: self.panics.load(Ordering::Relaxed),

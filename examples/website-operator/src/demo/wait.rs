@@ -17,7 +17,7 @@ const WAIT_MAX: Duration = Duration::from_mins(2);
 ///
 /// # Errors
 /// If it is not so in time, or if the objects cannot be watched.
-pub async fn wait_until<K>(
+pub(super) async fn wait_until<K>(
     factory: &SharedInformerFactory,
     what: &str,
     is_so: impl Fn(&Lister<K>) -> Result<bool, DecodeError>,

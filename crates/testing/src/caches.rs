@@ -1,0 +1,94 @@
+//! Whether caches show what the server has.
+//!
+//! The versions of a list cannot be compared with that of a watch: a cache does not hear of the
+//! version of the whole cluster before something changes that it watches. So the server is asked
+//! what there is, and every object of the answer must be in the cache, in that version or a later
+//! one; and what the cache holds beyond it must be newer than the answer.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use http::Request;
+use http::header::ACCEPT;
+use kube::Client;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::time::Instant;
+use windlass::indexer::{Head, HeadParser, Interner, ResourceVersion};
+use windlass::informer::{Freshness, Written};
+use windlass::manager::AnyController;
+use windlass::prelude::ObjectKey;
+
+/// The metadata of a list alone.
+const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+/// What the server has of a resource.
+#[derive(Deserialize)]
+struct Listed {
+    metadata: ListMeta,
+    /// A real server has `null` for none.
+    items: Option<Vec<Value>>,
+}
+
+#[derive(Deserialize)]
+struct ListMeta {
+    #[serde(rename = "resourceVersion")]
+    resource_version: String,
+}
+
+/// A cache of these controllers that does not show what the server has, and what it lacks.
+///
+/// # Errors
+/// If the server does not answer.
+pub(crate) async fn behind(
+    client: &Client,
+    controllers: &[Arc<dyn AnyController>],
+) -> Result<Option<String>, kube::Error> {
+    let mut caches: Vec<Freshness> = Vec::new();
+    for cache in controllers.iter().flat_map(|controller| controller.caches()) {
+        if !caches.iter().any(|known| known.is_of_same_cache(&cache)) {
+            caches.push(cache);
+        }
+    }
+    for cache in &caches {
+        for namespace in cache.namespaces() {
+            if let Some(missing) = missing(client, cache, namespace).await? {
+                return Ok(Some(format!("the cache of {} {missing}", cache.resource())));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// What a cache lacks of a namespace.
+async fn missing(
+    client: &Client,
+    cache: &Freshness,
+    namespace: Option<&str>,
+) -> Result<Option<String>, kube::Error> {
+    let request = Request::get(cache.resource().path(namespace)).header(ACCEPT, METADATA);
+    let request = request.body(Vec::new()).map_err(kube::Error::HttpError)?;
+    let listed: Listed = client.request(request).await?;
+    let (answered, parser) = (Instant::now(), HeadParser::new(Interner::new()));
+    let items = listed.items.iter().flatten();
+    let heads = items.filter_map(|item| parser.parse(item.to_string().as_bytes()).ok());
+    let heads: Vec<Head> = heads.collect();
+    let keys: BTreeSet<ObjectKey> = heads.iter().map(|head| head.key().clone()).collect();
+    for head in heads {
+        let (key, version) = (head.key().clone(), head.resource_version().clone());
+        let written = Written::Object(head);
+        // Only the server knows whether a field selector selects what the cache does not have.
+        if !cache.has_seen(&written, answered) && cache.is_certain(&written) {
+            return Ok(Some(format!("does not show {key} at version {version} yet")));
+        }
+    }
+    let version = ResourceVersion::new(&listed.metadata.resource_version);
+    for object in &cache.snapshot().all() {
+        let head = object.head();
+        let is_listed = namespace.is_none() || head.namespace() == namespace;
+        if is_listed && !keys.contains(head.key()) && head.resource_version() <= &version {
+            return Ok(Some(format!("still shows {}, which is deleted", head.key())));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,314 @@
+//! The cluster of a test: a server, a namespace on it, and what runs there.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use kube::Client;
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use windlass::informer::{ClientStack, InformerOptions, SharedInformerFactory};
+use windlass_testkit::cluster::{REAL_TIER, real_tier_is_on};
+use windlass_testkit::{Account, TestCluster};
+
+use crate::clock::Clock;
+use crate::part::Part;
+use crate::report::causes;
+
+/// The namespace of a test that has a server for itself.
+const NAMESPACE: &str = "default";
+
+/// How the namespaces of tests on a shared server begin.
+const PREFIX: &str = "test";
+
+/// A server, a namespace on it, and the controllers that a test runs there. Clones are the same
+/// cluster.
+///
+/// Everything here fails the test with a panic that names the line of the test. On a server that
+/// tests share (a real one, or that of a kubeconfig), the namespace is new, and the controllers
+/// watch only it and cluster-scoped objects, so that tests do not see each other; see
+/// [`watch_all_namespaces`](Self::watch_all_namespaces).
+#[derive(Clone)]
+pub struct Cluster {
+    shared: Arc<Shared>,
+    token: Option<Arc<str>>,
+    patience: Option<Duration>,
+    watches_all: bool,
+}
+
+struct Shared {
+    server: Server,
+    client: Client,
+    namespace: String,
+    /// What was run, as long as somebody holds it.
+    parts: Mutex<Vec<Weak<Part>>>,
+}
+
+enum Server {
+    Test(TestCluster),
+    /// The one of a kubeconfig.
+    Existing(Box<Config>),
+}
+
+impl Cluster {
+    /// A new embedded API server for this test alone, in this process, and its namespace
+    /// `default`.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn embedded() -> Self {
+        Self::on(TestCluster::embedded(), NAMESPACE)
+    }
+
+    /// A cluster of the test kit, and a namespace that is there: for an embedded server that was
+    /// built otherwise, or a real one with controllers of its own.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime; and if the server is real and the clock is paused.
+    pub fn on(cluster: TestCluster, namespace: impl Into<String>) -> Self {
+        let watches_all = cluster.server().is_some();
+        Self::new(Server::Test(cluster), namespace.into(), watches_all)
+    }
+
+    /// The real kube-apiserver of this process, which its tests share, and a new namespace.
+    ///
+    /// # Panics
+    /// If the server does not start, or if the clock is paused.
+    pub async fn real() -> Self {
+        require_wall_clock();
+        let cluster = match TestCluster::real().await {
+            Ok(cluster) => cluster,
+            Err(error) => panic!("there is no real cluster: {}", causes(&error)),
+        };
+        let namespace = match cluster.namespace(PREFIX).await {
+            Ok(namespace) => namespace,
+            Err(error) => panic!("the namespace cannot be created: {}", causes(&error)),
+        };
+        Self::on(cluster, namespace)
+    }
+
+    /// The cluster that a kubeconfig file points at, and a new namespace on it, which
+    /// [`delete_namespace`](Self::delete_namespace) removes. Nothing but what the test asks for is
+    /// written outside of it.
+    ///
+    /// # Panics
+    /// If the file cannot be used, if the namespace cannot be created, or if the clock is paused.
+    pub async fn of_kubeconfig(path: impl AsRef<Path>) -> Self {
+        require_wall_clock();
+        let path = path.as_ref();
+        let config = async {
+            let kubeconfig = Kubeconfig::read_from(path)?;
+            Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await
+        };
+        let config = match config.await {
+            Ok(config) => config,
+            Err(error) => panic!("{} cannot be used: {}", path.display(), causes(&error)),
+        };
+        let client = match ClientStack::new().connect(config.clone()) {
+            Ok(client) => client,
+            Err(error) => panic!("{} cannot be used: {}", path.display(), causes(&error)),
+        };
+        let namespace = crate::objects::new_namespace(&client, PREFIX).await;
+        Self::new(Server::Existing(Box::new(config)), namespace, false)
+    }
+
+    fn new(server: Server, namespace: String, watches_all: bool) -> Self {
+        if !server.is_embedded() {
+            require_wall_clock();
+        }
+        let client = match server.client_without_faults(&namespace) {
+            Ok(client) => client,
+            Err(error) => panic!("the cluster cannot be reached: {error}"),
+        };
+        let shared = Shared { server, client, namespace, parts: Mutex::default() };
+        Self { shared: Arc::new(shared), token: None, patience: None, watches_all }
+    }
+
+    /// The same cluster for controllers that act as this account, with its rights. What the test
+    /// does itself it still does with all rights.
+    #[must_use]
+    pub fn acting_as(&self, account: &Account) -> Self {
+        Self { token: Some(account.token().into()), ..self.clone() }
+    }
+
+    /// The same cluster for controllers with all rights.
+    pub(crate) fn as_admin(&self) -> Self {
+        Self { token: None, ..self.clone() }
+    }
+
+    /// The same cluster with another limit for everything that waits. Default: five minutes on the
+    /// paused clock, where they cost nothing, and one minute on the wall clock.
+    #[must_use]
+    pub fn patience(&self, patience: Duration) -> Self {
+        Self { patience: Some(patience), ..self.clone() }
+    }
+
+    /// The same cluster for controllers that watch all namespaces on a shared server, too. They
+    /// then see what other tests do.
+    #[must_use]
+    pub fn watch_all_namespaces(&self) -> Self {
+        Self { watches_all: true, ..self.clone() }
+    }
+
+    /// A client with all rights, whose default namespace is the one of the test. The
+    /// [faults](windlass_testkit::apiserver::ApiServer::faults) of an embedded server do not hit
+    /// it: they are for the controllers.
+    pub fn client(&self) -> Client {
+        self.shared.client.clone()
+    }
+
+    /// The namespace of the test.
+    pub fn namespace(&self) -> &str {
+        &self.shared.namespace
+    }
+
+    /// The cluster of the test kit, with its faults and accounts; `None` for that of a kubeconfig.
+    pub fn test_cluster(&self) -> Option<&TestCluster> {
+        match &self.shared.server {
+            Server::Test(cluster) => Some(cluster),
+            Server::Existing(_) => None,
+        }
+    }
+
+    /// Whether the server is embedded, and not a real one.
+    pub fn is_embedded(&self) -> bool {
+        self.shared.server.is_embedded()
+    }
+
+    /// A client for a controller: of the account that it acts as.
+    pub(crate) fn connect(&self, stack: ClientStack) -> Result<Client, String> {
+        self.shared.server.connect(stack, self.token.as_deref(), self.namespace())
+    }
+
+    /// A factory for one controller.
+    pub(crate) fn factory(&self) -> SharedInformerFactory {
+        let client = match self.connect(ClientStack::new()) {
+            Ok(client) => client,
+            Err(error) => panic!("the controller has no client: {error}"),
+        };
+        let mut options = InformerOptions::new();
+        if let Some(namespace) = self.watched_namespace() {
+            options = options.namespace(namespace);
+        }
+        SharedInformerFactory::builder(client).defaults(options).build()
+    }
+
+    /// The namespace that controllers watch; `None` for all.
+    pub(crate) fn watched_namespace(&self) -> Option<&str> {
+        (!self.watches_all).then(|| self.namespace())
+    }
+
+    /// How long to wait for something.
+    pub(crate) fn limit(&self) -> Duration {
+        self.patience.unwrap_or_else(|| Clock::current().patience())
+    }
+
+    /// Notes what runs.
+    pub(crate) fn add(&self, part: &Arc<Part>) {
+        self.lock().push(Arc::downgrade(part));
+    }
+
+    /// What runs.
+    pub(crate) fn parts(&self) -> Vec<Arc<Part>> {
+        self.lock().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Weak<Part>>> {
+        self.shared.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Server {
+    fn is_embedded(&self) -> bool {
+        matches!(self, Self::Test(cluster) if cluster.server().is_some())
+    }
+
+    /// A client for the test itself, which faults do not hit.
+    fn client_without_faults(&self, namespace: &str) -> Result<Client, String> {
+        let stack = ClientStack::new();
+        match self {
+            Self::Test(cluster) if let Some(server) = cluster.server() => {
+                Ok(stack.around(server.service().without_faults(), namespace))
+            }
+            _ => self.connect(stack, None, namespace),
+        }
+    }
+
+    /// A client; with a token, if there is one, and with all rights otherwise.
+    fn connect(
+        &self,
+        stack: ClientStack,
+        token: Option<&str>,
+        namespace: &str,
+    ) -> Result<Client, String> {
+        let mut config = match self {
+            Self::Test(cluster) => match (cluster.server(), cluster.control_plane()) {
+                (Some(server), _) => {
+                    return Ok(match token {
+                        Some(token) => stack.around(server.service_with_token(token), namespace),
+                        None => stack.around(server.service(), namespace),
+                    });
+                }
+                (None, Some(real)) => real.config_as(token.unwrap_or_else(|| real.admin_token())),
+                (None, None) => unreachable!("a cluster of the test kit is embedded or real"),
+            },
+            Self::Existing(config) => {
+                let mut config = Config::clone(config);
+                if let Some(token) = token {
+                    config.auth_info = kube::config::AuthInfo::default();
+                    config.auth_info.token = Some(token.to_owned().into());
+                }
+                config
+            }
+        };
+        namespace.clone_into(&mut config.default_namespace);
+        stack.connect(config).map_err(|error| causes(&error))
+    }
+}
+
+/// Runs a test on an embedded server, and then on the real one if that was asked for by
+/// `WINDLASS_TEST_REAL=1`, as `cargo xtask test --real` does.
+///
+/// The clock may be paused: it is for the embedded server, and goes on for the real one.
+///
+/// ```no_run
+/// #[tokio::test(start_paused = true)]
+/// async fn works_on_both() {
+///     windlass_testing::on_each_cluster(async |cluster| {
+///         // … run a controller, wait until it is quiet, look
+/// #       drop(cluster);
+///     })
+///     .await;
+/// }
+/// ```
+///
+/// # Panics
+/// If the test does, or if the real cluster was asked for and does not start.
+pub async fn on_each_cluster(test: impl AsyncFn(Cluster)) {
+    test(Cluster::embedded()).await;
+    if !real_tier_is_on() {
+        println!("skipped on a real kube-apiserver: set {REAL_TIER}=1");
+        return;
+    }
+    Clock::resume();
+    test(Cluster::real().await).await;
+}
+
+/// # Panics
+/// If the clock is paused: every request to a real server would time out at once.
+fn require_wall_clock() {
+    assert!(
+        Clock::current() == Clock::Wall,
+        "a server behind a socket needs the wall clock, and the clock of this test is paused: \
+         leave out `start_paused`, or use `on_each_cluster`"
+    );
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cluster")
+            .field("embedded", &self.is_embedded())
+            .field("namespace", &self.namespace())
+            .finish_non_exhaustive()
+    }
+}

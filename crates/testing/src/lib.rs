@@ -1,0 +1,120 @@
+//! Tests of controllers: run one on an embedded or a real server, wait until it is quiet, and look
+//! at what it did.
+//!
+//! A whole test, of the operator of the README:
+//!
+//! ```
+//! # mod operator {
+//! #     use std::sync::Arc;
+//! #     use k8s_openapi::api::core::v1::ConfigMap;
+//! #     use kube::{CustomResource, ResourceExt as _};
+//! #     use schemars::JsonSchema;
+//! #     use serde::{Deserialize, Serialize};
+//! #     use windlass::prelude::*;
+//! #     use windlass::reconciler::ControllerBuilder;
+//! #     #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
+//! #     #[kube(group = "example.com", version = "v1", kind = "Page", namespaced)]
+//! #     pub struct PageSpec {
+//! #         pub text: String,
+//! #     }
+//! #     pub struct Publisher;
+//! #     impl Reconcile<Page> for Publisher {
+//! #         async fn reconcile(&self, page: Arc<Page>, cx: &RunContext) -> Result<Action, Error> {
+//! #             let data = [("index.html".into(), format!("<p>{}</p>", page.spec.text))].into();
+//! #             let mut map = ConfigMap { data: Some(data), ..ConfigMap::default() };
+//! #             map.metadata.name = Some(page.name_any());
+//! #             map.metadata.namespace = page.namespace();
+//! #             cx.live().apply_owned(map, &*page).await?;
+//! #             cx.event(&*page).normal("Published", "the page is a ConfigMap");
+//! #             Ok(Action::Done)
+//! #         }
+//! #     }
+//! #     pub fn pages() -> ControllerBuilder<Page> {
+//! #         Controller::of(Watch::<Page>::new()).owns(Watch::<ConfigMap>::new())
+//! #     }
+//! # }
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use kube::CustomResourceExt as _;
+//! use operator::{Page, PageSpec, Publisher, pages};
+//! use serde_json::json;
+//! use windlass_testing::Cluster;
+//!
+//! # /* An attribute that documentation tests do not know.
+//! #[tokio::test(start_paused = true)]
+//! # */
+//! async fn page_becomes_a_config_map() {
+//!     let cluster = Cluster::embedded();
+//!     cluster.install(&Page::crd()).await;
+//!     let running = cluster.run(pages(), Publisher);
+//!     cluster.create(&Page::new("hello", PageSpec { text: "Hi".into() })).await;
+//!     running.wait_until_quiet().await;
+//!     let expected = json!({"data": {"index.html": "<p>Hi</p>"}});
+//!     cluster.expect::<ConfigMap>("hello", expected).await;
+//!     let published = ["Normal Published: the page is a ConfigMap"];
+//!     assert_eq!(cluster.events::<Page>("hello").await, published);
+//!     // The first run wrote what led to the second, which changed nothing.
+//!     assert_eq!(running.take_writes(), ["patch configmaps default/hello"; 2]);
+//!     running.stop().await;
+//! }
+//! # let mut runtime = tokio::runtime::Builder::new_current_thread();
+//! # let runtime = runtime.enable_all().start_paused(true).build().unwrap();
+//! # runtime.block_on(page_becomes_a_config_map());
+//! ```
+//!
+//! # The pieces
+//!
+//! - [`Cluster`]: an embedded API server of the test's own ([`Cluster::embedded`]), the real one of
+//!   the test kit ([`Cluster::real`]), or an existing one ([`Cluster::of_kubeconfig`]).
+//!   [`on_each_cluster`] runs one test on the first two. Definitions come from types
+//!   ([`Cluster::install`]) or from YAML ([`Cluster::install_from`]).
+//! - [`Cluster::run`] starts a controller, [`Cluster::run_manager`] a manager with all that it
+//!   runs, [`Cluster::run_workloads`] what makes pods of Deployments. A [`Running`] stops in order
+//!   when it is dropped, and a controller that fails fails the test.
+//! - [`Running::wait_until_quiet`] waits until nothing is left to do; [`Quiet`] says what that
+//!   means for keys that wait. [`Running::take_writes`] returns what the controller wrote, in
+//!   order. [`Cluster::run_until_quiet`] is all of it in one call.
+//! - [`Cluster::expect`], [`Cluster::eventually`] and [`Cluster::never`] look at an object, and show
+//!   what is different. [`Cluster::events`] returns the events about it.
+//!
+//! # The clock
+//!
+//! With `#[tokio::test(start_paused = true)]` and an embedded server, a test takes no time: the
+//! clock stands still while anybody has something to do, and jumps to the next timer when nobody
+//! has. Ten minutes without an event cost nothing. On the wall clock, and so on a real server, the
+//! same calls poll, and [`Clock`] tells the two apart.
+//!
+//! A crate that uses this one chooses the version of Kubernetes' types, by a feature of
+//! `k8s-openapi` such as `latest`. This crate switches `tokio`'s feature `test-util` on, so it
+//! belongs to the `dev-dependencies`.
+//!
+//! Reading order of the source: `cluster`, `run`, `part` and `running`, `quiet` and `caches`,
+//! `objects`, `expect`, `diff`, `events`, `writes`, `manifests`, `clock`, `report`.
+
+#![forbid(unsafe_code)]
+
+mod caches;
+mod clock;
+mod cluster;
+mod diff;
+mod events;
+mod expect;
+mod manifests;
+mod objects;
+mod part;
+mod quiet;
+mod report;
+mod run;
+mod running;
+mod writes;
+
+/// The test kit: the servers, their faults, and service accounts.
+pub use windlass_testkit as testkit;
+
+pub use clock::Clock;
+pub use cluster::{Cluster, on_each_cluster};
+pub use events::EventRecord;
+pub use expect::Expectation;
+pub use objects::TestObject;
+pub use quiet::{AT_ONCE, Quiet};
+pub use running::Running;
+pub use writes::Wrote;

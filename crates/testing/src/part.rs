@@ -1,0 +1,125 @@
+//! Something that a test runs: controllers, or a manager with its controllers.
+
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use windlass::manager::{AnyController, View};
+use windlass::prelude::ObjectKey;
+use windlass::reconciler::{Shutdown, Write};
+
+use crate::writes::Wrote;
+
+/// How long the runs under way may go on when a test stops its controller.
+const GRACE_PERIOD: Duration = Duration::from_secs(30);
+
+/// Something that runs.
+pub(crate) struct Part {
+    pub(crate) name: String,
+    subject: Subject,
+    /// What its runs wrote since the last call of [`take_writes`](Self::take_writes).
+    writes: Arc<Writes>,
+    ended: watch::Sender<Option<Ended>>,
+}
+
+/// What runs, and how it is stopped.
+pub(crate) enum Subject {
+    Controllers(Vec<Arc<dyn AnyController>>, Shutdown),
+    Manager(View, CancellationToken),
+}
+
+/// How it ended: the error is its text, with its causes.
+pub(crate) type Ended = Result<(), String>;
+
+/// What was written, in order. It grows with the test.
+#[derive(Default)]
+pub(crate) struct Writes(Mutex<Vec<Wrote>>);
+
+impl Writes {
+    pub(crate) fn note(&self, by: &ObjectKey, write: &Write) {
+        self.lock().push(Wrote::new(by, write));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Wrote>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Part {
+    pub(crate) fn new(name: impl Into<String>, subject: Subject, writes: Arc<Writes>) -> Self {
+        Self { name: name.into(), subject, writes, ended: watch::Sender::new(None) }
+    }
+
+    /// Runs it to its end, and notes how it ended.
+    pub(crate) async fn run(&self, running: impl Future<Output = Ended>) {
+        let ended = AssertUnwindSafe(running).catch_unwind().await.unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+            Err(format!("it panicked: {}", text.unwrap_or_default()))
+        });
+        self.ended.send_replace(Some(ended));
+    }
+
+    /// Tells it to stop, in its order.
+    pub(crate) fn stop(&self) {
+        match &self.subject {
+            Subject::Controllers(_, shutdown) => shutdown.begin(GRACE_PERIOD),
+            Subject::Manager(_, stop) => stop.cancel(),
+        }
+    }
+
+    /// Waits until it has ended. Returns how.
+    pub(crate) async fn wait_for_end(&self) -> Ended {
+        let mut ended = self.ended.subscribe();
+        let ended = ended.wait_for(Option::is_some).await;
+        // Cannot fail: `self` holds the sender.
+        ended.ok().and_then(|ended| ended.clone()).unwrap_or(Ok(()))
+    }
+
+    /// Why it failed; `None` if it runs, or ended well.
+    pub(crate) fn failure(&self) -> Option<String> {
+        match &*self.ended.borrow() {
+            Some(Err(failure)) => Some(format!("{} failed: {failure}", self.name)),
+            Some(Ok(())) | None => None,
+        }
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.borrow().is_some()
+    }
+
+    /// Its controllers; none before a manager has built them.
+    pub(crate) fn controllers(&self) -> Vec<Arc<dyn AnyController>> {
+        match &self.subject {
+            Subject::Controllers(controllers, _) => controllers.clone(),
+            Subject::Manager(view, _) => view.controllers(),
+        }
+    }
+
+    /// Why its controllers do not work yet; `None` if they do, or have ended.
+    pub(crate) fn obstacle(&self) -> Option<String> {
+        if self.has_ended() {
+            return None;
+        }
+        if let Subject::Manager(view, _) = &self.subject
+            && let Some(obstacle) = view.obstacle()
+        {
+            return Some(obstacle);
+        }
+        self.controllers().iter().find_map(|controller| controller.trouble())
+    }
+
+    pub(crate) fn take_writes(&self) -> Vec<Wrote> {
+        std::mem::take(&mut *self.writes.lock())
+    }
+}
+
+impl fmt::Debug for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Part").field("name", &self.name).finish_non_exhaustive()
+    }
+}

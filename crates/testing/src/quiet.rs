@@ -1,0 +1,176 @@
+//! When a controller is quiet: nothing is left to do, and its caches show what is there.
+//!
+//! It is looked at in this order, and again from the start if something is in the way:
+//!
+//! 1. No key of any queue is ready, runs, or is due at once.
+//! 2. Every recorded event is written.
+//! 3. Every cache shows what the server has *after* 1, and every handler has passed it on.
+//! 4. Step 1 still holds, and no run has ended since.
+//!
+//! So a run cannot have begun in between, and nothing that was written before the call is on its
+//! way: neither by the test nor by the controllers.
+
+use std::panic::Location;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+use windlass::manager::AnyController;
+use windlass::prelude::ObjectKey;
+use windlass::reconciler::{Cause, Counts};
+use windlass::workqueue::KeyStatus;
+
+use crate::caches::behind;
+use crate::clock::{Clock, poll};
+use crate::cluster::Cluster;
+use crate::part::Part;
+use crate::report::{causes, fail, short, state};
+
+/// A key that is due within this time is due at once: first retries, keys whose caches are late,
+/// and what the made-up nodes of `windlass-workloads` take to start a pod.
+pub const AT_ONCE: Duration = Duration::from_millis(200);
+
+/// How long an event may take to be written.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What "quiet" means for keys that wait.
+///
+/// By default a controller is quiet if no key is ready, runs, or is due within [`AT_ONCE`], and no
+/// key waits for a retry. A key that waits longer for its timer (`Action::RequeueAfter`) does not
+/// count: it would never be quiet.
+///
+/// ```
+/// use std::time::Duration;
+/// use windlass_testing::Quiet;
+///
+/// // Also runs the timers that are due within a minute, and does not wait for keys that fail.
+/// let quiet = Quiet::new().timers_within(Duration::from_secs(60)).ignore_retries();
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct Quiet {
+    timers_within: Duration,
+    ignores_retries: bool,
+}
+
+impl Quiet {
+    /// The default: timers do not count, retries do.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A key whose timer is due within this time counts: it is waited for. A controller that asks
+    /// for a run more often than that is never quiet.
+    pub fn timers_within(self, time: Duration) -> Self {
+        Self { timers_within: time, ..self }
+    }
+
+    /// A key that waits for a retry does not count: for tests in which something fails. Retries
+    /// that are due within [`AT_ONCE`] are still waited for.
+    pub fn ignore_retries(self) -> Self {
+        Self { ignores_retries: true, ..self }
+    }
+
+    /// What a key is at, if it counts.
+    fn obstacle(&self, status: &KeyStatus<ObjectKey, Cause>, now: Instant) -> Option<String> {
+        let key = &status.key;
+        if status.running.is_some() {
+            return Some(format!("{key} runs"));
+        }
+        let ahead = status.ahead.as_ref()?;
+        let Some(due) = ahead.due else { return Some(format!("{key} is ready")) };
+        let wait = due.saturating_duration_since(now);
+        let is_timer = ahead.causes.iter().all(|cause| *cause == Cause::Timer);
+        if status.failures > 0 {
+            let counts = !self.ignores_retries || wait <= AT_ONCE;
+            return counts.then(|| format!("{key} waits {} for a retry", short(wait)));
+        }
+        // What does not wait for a timer waits for a cache, or to be retried after a conflict.
+        let counts = wait <= self.timers_within.max(AT_ONCE) || !is_timer && !self.ignores_retries;
+        counts.then(|| format!("{key} is due in {}", short(wait)))
+    }
+}
+
+/// Waits until all of these are quiet.
+pub(crate) async fn wait_until(
+    cluster: &Cluster,
+    parts: &[Arc<Part>],
+    quiet: &Quiet,
+    at: &Location<'_>,
+) {
+    let (limit, mut last) = (cluster.limit(), String::new());
+    let waited = poll(limit, async || {
+        if let Some(failure) = parts.iter().find_map(|part| part.failure()) {
+            return Some(Err(failure));
+        }
+        match obstacle(cluster, parts, quiet).await {
+            None => Some(Ok(())),
+            Some(obstacle) => {
+                last = obstacle;
+                None
+            }
+        }
+    });
+    match waited.await {
+        Some(Ok(())) => {}
+        Some(Err(failure)) => fail(at, &failure),
+        None => fail(
+            at,
+            &format!(
+                "not quiet after {} on {}: {last}\n\n{}",
+                short(limit),
+                Clock::current().name(),
+                state(parts)
+            ),
+        ),
+    }
+}
+
+/// What keeps these from being quiet.
+async fn obstacle(cluster: &Cluster, parts: &[Arc<Part>], quiet: &Quiet) -> Option<String> {
+    if let Some(obstacle) = parts.iter().find_map(|part| part.obstacle()) {
+        return Some(obstacle);
+    }
+    let controllers: Vec<_> =
+        parts.iter().filter(|part| !part.has_ended()).flat_map(|part| part.controllers()).collect();
+    let before = counts(&controllers);
+    if let Some(busy) = busy(&controllers, quiet) {
+        return Some(busy);
+    }
+    for controller in &controllers {
+        if timeout(FLUSH_TIMEOUT, controller.recorder().flush()).await.is_err() {
+            return Some(format!("events of {} are not written", controller.name()));
+        }
+    }
+    match behind(&cluster.client(), &controllers).await {
+        Ok(None) => {}
+        Ok(behind) => return behind,
+        Err(error) => return Some(format!("the server does not answer: {}", causes(&error))),
+    }
+    let busy = pending(&controllers).or_else(|| busy(&controllers, quiet));
+    let has_run = || counts(&controllers) != before;
+    busy.or_else(|| has_run().then(|| "a run has just ended".to_owned()))
+}
+
+/// What a key is at that counts.
+fn busy(controllers: &[Arc<dyn AnyController>], quiet: &Quiet) -> Option<String> {
+    controllers.iter().find_map(|controller| {
+        let snapshot = controller.queue().snapshot();
+        snapshot.keys.iter().find_map(|status| quiet.obstacle(status, snapshot.taken))
+    })
+}
+
+/// A handler that has not passed on everything that its cache shows.
+fn pending(controllers: &[Arc<dyn AnyController>]) -> Option<String> {
+    let sources = controllers.iter().flat_map(|controller| controller.status().sources);
+    let handlers = sources.flat_map(|source| {
+        let resource = source.resource;
+        source.handlers.into_iter().map(move |handler| (resource.clone(), handler))
+    });
+    let mut handlers = handlers.filter(|(_, handler)| handler.pending > 0 || handler.busy);
+    handlers.next().map(|(resource, _)| format!("events of {resource} are on their way"))
+}
+
+fn counts(controllers: &[Arc<dyn AnyController>]) -> Vec<Counts> {
+    controllers.iter().map(|controller| controller.status().counts).collect()
+}

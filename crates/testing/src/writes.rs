@@ -1,0 +1,88 @@
+//! What controllers wrote, as tests compare it.
+
+use std::fmt;
+
+use windlass::prelude::ObjectKey;
+use windlass::reconciler::{Verb, Write};
+
+/// A write of a controller that the server accepted.
+///
+/// It is displayed as `patch deployments/status shop/web`, and equal to that text:
+///
+/// ```no_run
+/// # fn example(page: &windlass_testing::Running) {
+/// assert_eq!(page.take_writes(), ["patch configmaps default/hello"]);
+/// # }
+/// ```
+///
+/// Events that it recorded are not among its writes: see
+/// [`Cluster::events`](crate::Cluster::events).
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Wrote {
+    /// The key whose run wrote it.
+    pub by: ObjectKey,
+    /// What was done. An apply that creates the object is a patch.
+    pub verb: Verb,
+    /// The group of the resource; empty for the core group.
+    pub group: String,
+    /// The resource, as in `deployments`.
+    pub plural: String,
+    /// The subresource, as in `status`; `None` for the object itself.
+    pub subresource: Option<String>,
+    /// The key of the object.
+    pub key: ObjectKey,
+    /// Whether it is known to have changed the object; see [`Write::has_changed`] for when that is
+    /// not known.
+    pub has_changed: bool,
+}
+
+impl Wrote {
+    pub(crate) fn new(by: &ObjectKey, write: &Write) -> Self {
+        Self {
+            by: by.clone(),
+            verb: write.verb,
+            group: write.group.clone(),
+            plural: write.plural.clone(),
+            subresource: write.subresource.clone(),
+            key: write.key.clone(),
+            has_changed: write.has_changed,
+        }
+    }
+}
+
+impl fmt::Display for Wrote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.verb, self.plural)?;
+        if let Some(subresource) = &self.subresource {
+            write!(f, "/{subresource}")?;
+        }
+        write!(f, " {}", self.key)
+    }
+}
+
+impl fmt::Debug for Wrote {
+    /// The same text, so that a failed assertion can be read.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.to_string(), f)
+    }
+}
+
+impl PartialEq<str> for Wrote {
+    fn eq(&self, text: &str) -> bool {
+        let own = self.to_string();
+        own == text
+    }
+}
+
+impl PartialEq<&str> for Wrote {
+    fn eq(&self, text: &&str) -> bool {
+        self == *text
+    }
+}
+
+impl PartialEq<String> for Wrote {
+    fn eq(&self, text: &String) -> bool {
+        self == text.as_str()
+    }
+}
