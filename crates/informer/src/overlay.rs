@@ -38,14 +38,14 @@ impl Freshness {
             }
         };
         let (managed_fields, is_metadata_only) = self.engine.extent();
-        let held = snapshot.get(head.key()).map(|held| held.head());
-        let held = held.filter(|held| held.uid() == head.uid());
+        let present = snapshot.get(head.key()).map(|object| object.head());
+        let present = present.filter(|present| present.uid() == head.uid());
         // Answers in different forms may come in another order than their writes.
-        let is_as_new = |held: &Head| held.resource_version() >= head.resource_version();
-        if held.is_some_and(is_as_new) || !self.is_told(head, is_metadata_only) {
+        let is_as_new = |present: &Head| present.resource_version() >= head.resource_version();
+        if present.is_some_and(is_as_new) || !self.is_told(head, is_metadata_only) {
             return;
         }
-        let is_certain = held.is_some() || !self.has_other_fields;
+        let is_certain = present.is_some() || !self.has_other_fields;
         if !self.selects(head) || !is_certain {
             snapshot.remove(head.key());
         } else if let Some(object) = self.ingest(answer, managed_fields, is_metadata_only) {

@@ -67,12 +67,12 @@ impl Overlay {
 /// had the same key one after the other.
 fn is_outdated(written: &Written, held: &Written) -> bool {
     match (written, held) {
-        (Written::Object(head), Written::Object(by)) => {
-            head.resource_version() < by.resource_version() && !is_other_form(written, held)
+        (Written::Object(new), Written::Object(old)) => {
+            new.resource_version() < old.resource_version() && !is_other_form(written, held)
         }
-        (Written::Object(head), Written::Gone { uid, .. }) => head.uid() == uid,
+        (Written::Object(new), Written::Gone { uid, .. }) => new.uid() == uid,
         // There is another object of this name, which was created later.
-        (Written::Gone { uid, .. }, Written::Object(by)) => by.uid() != uid,
+        (Written::Gone { uid, .. }, Written::Object(old)) => old.uid() != uid,
         (Written::Gone { .. }, Written::Gone { .. }) => false,
     }
 }

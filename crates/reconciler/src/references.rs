@@ -1,10 +1,13 @@
 //! Objects that refer to others by name: the changes of those run them.
 
 use windlass_indexer::{Cached, Index, ObjectKey};
+use windlass_informer::InformerError;
 
 use crate::bounds::ObjectType;
 use crate::builder::ControllerBuilder;
+use crate::source::Source;
 use crate::watch::Watch;
+use crate::wiring::Wiring;
 
 impl<K: ObjectType> ControllerBuilder<K> {
     /// Runs the objects that refer to an object of another kind when that object changes. The index
@@ -56,14 +59,22 @@ impl<K: ObjectType> ControllerBuilder<K> {
         I: Index<Value = ObjectKey> + Clone,
     {
         self.primary = self.primary.options(|informer| informer.index(index));
-        self.sources.push(Box::new(move |wiring| {
-            let (_, referring) = wiring.primary.clone();
-            wiring.watches(watch, move |object: &Cached<T>| {
-                let found = referring.snapshot().by_index::<I>(object.key());
-                let found = found.expect("the index must have been added with the primary");
-                found.iter().map(|object| object.head().key().clone()).collect::<Vec<_>>()
-            })
-        }));
+        self.sources.push(Box::new(move |wiring| wiring.refers_to::<T, I>(watch)));
         self
+    }
+}
+
+impl Wiring {
+    /// A source whose events enqueue the objects that have its key in an index.
+    fn refers_to<T: ObjectType, I: Index<Value = ObjectKey>>(
+        &self,
+        watch: Watch<T>,
+    ) -> Result<Source, InformerError> {
+        let (_, referring) = self.primary.clone();
+        self.watches(watch, move |object: &Cached<T>| {
+            let found = referring.snapshot().by_index::<I>(object.key());
+            let found = found.expect("the index must have been added with the primary");
+            found.iter().map(|object| object.head().key().clone()).collect::<Vec<_>>()
+        })
     }
 }

@@ -169,7 +169,7 @@ async fn options_of_a_watch_add_up() {
     assert!(ran.is_err(), "{ran:?} is in another namespace");
 }
 
-/// cache_view.rs `cache` gives the first cache of a type. With two watches of one type, what the
+/// source.rs `lister` gives the first cache of a type. With two watches of one type, what the
 /// second has is not found, and nothing says so.
 #[tokio::test(start_paused = true)]
 async fn two_caches_of_one_type_are_not_mistaken_for_each_other() {
@@ -196,7 +196,7 @@ async fn two_caches_of_one_type_are_not_mistaken_for_each_other() {
     assert!(is_told, "it is in a cache of the controller, and neither found nor is an error told");
 }
 
-/// cache_view.rs `cache` cuts the name of a type at its last `::`, which is within the brackets of a
+/// context.rs `lister` cuts the name of a type at its last `::`, which is within the brackets of a
 /// generic one.
 #[tokio::test(start_paused = true)]
 async fn missing_cache_of_metadata_is_told_in_words_that_compile() {
