@@ -21,7 +21,9 @@ use tower::ServiceExt as _;
 use windlass_indexer::ByOwner;
 use windlass_informer::{ClientStack, InformerOptions};
 use windlass_manager::{Manager, ManagerError, Options};
-use windlass_reconciler::{Action, Controller, Error, Reconcile, RunContext, Watch};
+use windlass_reconciler::{
+    Action, Controller, Error, PAUSED_ANNOTATION, Reconcile, RunContext, Watch,
+};
 use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule};
 
 /// What no page may show, as it was written and as it is in the cache.
@@ -336,8 +338,13 @@ async fn field_names_are_stable() {
     let patch = Patch::Merge(json!({"metadata": {"labels": {"edited": "yes"}}}));
     let secrets = secrets(&running.server);
     secrets.patch("hangs", &PatchParams::default(), &patch).await.expect("patched");
+    running.wait_for(|report| !last_run(report, "works").is_null()).await;
+    let patch = Patch::Merge(json!({"metadata": {"annotations": {PAUSED_ANNOTATION: "true"}}}));
+    secrets.patch("works", &PatchParams::default(), &patch).await.expect("patched");
     let report = running.wait_for(|report| {
-        !key(report, "hangs")["again"].is_null() && !last_run(report, "works").is_null()
+        let resting = &report["controllers"][0]["resting"][0];
+        let is_paused = resting["key"] == "default/works" && resting["why"] == "paused";
+        is_paused && !key(report, "hangs")["again"].is_null()
     });
     let report = report.await;
     let mut names = BTreeSet::new();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windlass_indexer::Head;
+use windlass_indexer::{Cached, Head};
 use windlass_informer::{Event, Resource};
 
 /// An event of any source: what its objects are, and their metadata.
@@ -19,6 +19,7 @@ pub struct AnyEvent<'a> {
     pub is_initial: bool,
     /// Whether nothing has changed, because a resync shows it again.
     pub is_resync: bool,
+    newest: &'a Head,
 }
 
 /// Decides which events of all sources count.
@@ -33,15 +34,16 @@ impl<'a> AnyEvent<'a> {
         };
         Self {
             resource,
-            old: old.map(|object| object.head()),
-            new: new.map(|object| object.head()),
+            old: old.map(Cached::head),
+            new: new.map(Cached::head),
             is_initial: matches!(event, Event::Added { initial: true, .. }),
             is_resync: event.is_resync(),
+            newest: event.object().head(),
         }
     }
 
     /// The newest metadata.
     pub fn head(&self) -> &'a Head {
-        self.new.or(self.old).expect("an event must have an object")
+        self.newest
     }
 }

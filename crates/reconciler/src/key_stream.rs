@@ -76,7 +76,7 @@ impl KeyStream {
             match next {
                 Some(Wake::Key(key, cause)) => enqueuer.wake(key, cause),
                 Some(Wake::All(cause)) => {
-                    for object in objects.snapshot().all().iter() {
+                    for object in &objects.snapshot().all() {
                         enqueuer.wake(object.head().key().clone(), cause.clone());
                     }
                 }

@@ -18,6 +18,11 @@ use windlass_reconciler::{
 
 use stage::{Log, api, cluster, run, run_with};
 
+/// An error of the user.
+#[derive(Debug, thiserror::Error)]
+#[error("code {0}")]
+struct Code(u32);
+
 async fn greet(map: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
     let mut new = ConfigMap::clone(&map);
     new.data.get_or_insert_default().insert("greeting".to_owned(), cx.key().to_string());
@@ -95,10 +100,6 @@ async fn controller_without_attempts_is_not_built() {
 #[tokio::test(start_paused = true)]
 async fn hook_sees_every_failed_run_with_its_error_and_may_panic() {
     let _log = Log::start();
-    #[derive(Debug, thiserror::Error)]
-    #[error("code {0}")]
-    struct Code(u32);
-
     let (_cluster, client) = cluster().await;
     let (said, mut seen) = mpsc::channel(100);
     let count = Arc::new(AtomicU32::new(0));

@@ -140,9 +140,9 @@ async fn event_whose_mapper_was_under_way_is_not_lost_when_the_controller_stops(
     let _log = Log::start();
     let (_cluster, client) = cluster().await;
     let (said, mut runs) = mpsc::channel(100);
-    let (began, mut begun) = mpsc::channel(100);
+    let (start, mut starts) = mpsc::channel(100);
     let map = async move |event: Event<Secret>| {
-        began.send(()).await?;
+        start.send(()).await?;
         tokio::time::sleep(Duration::from_mins(1)).await;
         drop(event);
         Ok([key("default/one")])
@@ -155,7 +155,7 @@ async fn event_whose_mapper_was_under_way_is_not_lost_when_the_controller_stops(
     create_secret(&client, "a", json!({}), json!({})).await;
     let stop = CancellationToken::new();
     let work = async {
-        begun.recv().await.expect("it is mapped");
+        starts.recv().await.expect("it is mapped");
         stop.cancel();
     };
     let (ran, ()) = tokio::join!(controller.run(stop.clone()), work);
