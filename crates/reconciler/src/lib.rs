@@ -132,11 +132,19 @@
 //! | `IndexField`, `Watches` and a map function that lists | [`ControllerBuilder::refers_to`] |
 //! | `unstructured.UnstructuredList` | `cx.cache_of::<DynamicObject>(&resource)?.list()` |
 //! | `r.Status().Update(ctx, &foo)` | `cx.live().update_status(&old, &new)` |
-//! | `controllerutil.CreateOrUpdate` | `cx.live().apply_owned(object, &owner)`, or `modify` |
-//! | `controllerutil.SetControllerReference` | [`set_owner`] |
+//! | `r.Status().Patch(ctx, &foo, client.Apply)` | `cx.live().apply_status(&foo)` |
+//! | `controllerutil.CreateOrUpdate` | `cx.children(&owner).apply(…).prune()`, or `modify` |
+//! | `retry.RetryOnConflict` | `cx.live().modify(&key, …)` |
+//! | `client.DryRunAll`, `client.FieldOwner` | [`WriteOptions`] |
+//! | `r.SubResource("scale")`, `"eviction"` | [`Live::set_scale`], [`Live::evict`] |
+//! | `unstructured.Unstructured` | [`RunContext::live_of`] |
+//! | `controllerutil.SetControllerReference` | [`set_owner`]; children have it |
+//! | `controllerutil.SetOwnerReference`, `RemoveOwnerReference` | [`add_owner`], [`remove_owner`] |
+//! | `meta.SetStatusCondition` | [`ConditionType`], [`set_conditions`] |
 //! | `ctrl.SetupSignalHandler()` | [`stop_on_signal`] |
 //! | `controllerutil.AddFinalizer` and a branch | [`Finalized`] |
 //! | `r.Recorder.Event(foo, "Normal", …)` | [`RunContext::event`] |
+//! | `record.NewFakeRecorder` | [`Recorder::in_memory`] |
 //! | `expectations` against a stale cache | nothing to do: see above |
 //!
 //! # Compared with kube-runtime
@@ -153,7 +161,10 @@
 //! | `Config::debounce` | [`ControllerBuilder::debounce`] |
 //! | `.watches_stream`, `for_stream` | [`Watch::from_informer`] |
 //! | `Action::requeue(d)`, `Action::await_change()` | `Action::RequeueAfter(d)`, `Action::Done` |
-//! | `finalizer(&api, name, object, …)` | [`Finalized`] |
+//! | `finalizer(&api, name, object, …)` | [`Finalized`], [`Finalized::also`] |
+//! | `Api::patch(name, &PatchParams::apply(…), …)` | [`RunContext::children`], [`Live::apply`] |
+//! | `await_condition`, `delete_and_finalize` | [`Live::wait_for_condition`], [`Live::delete_and_wait`] |
+//! | `events::Recorder` | [`RunContext::event`] |
 //! | `reflector::Store` in the context | `cx.get`, `cx.list`, `cx.owned`; [`Controller::lister`] |
 //! | `store.state()` and a filter | [`CacheView::by_index`], `cx.list::<T>()?.matching(&selector)` |
 //! | `predicate_filter` | [`Watch::when`] |

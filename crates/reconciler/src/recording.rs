@@ -17,7 +17,8 @@ use kube::client::Body;
 use tower::{BoxError, service_fn};
 use windlass_indexer::{ObjectKey, ResourceVersion};
 use windlass_informer::{
-    ConnectError, NotLeader, RequestError, RequestInfo, RequestTarget, error_chain, explain,
+    ConnectError, NotLeader, RequestError, RequestInfo, RequestTarget, Resource, error_chain,
+    explain,
 };
 
 use crate::authorship::Before;
@@ -98,6 +99,12 @@ impl WriteLog {
             }
         }
         entries.pending.note(recorded, |recorded| tools.is_seen(recorded));
+    }
+
+    /// Whether the run has written this object, and the caches may not show it yet.
+    pub(crate) fn has_written(&self, resource: &Resource, key: &ObjectKey) -> bool {
+        let is_it = |write: &Write| write.is_of(resource) && write.key == *key;
+        self.lock().pending.writes.iter().any(|recorded| is_it(&recorded.write))
     }
 
     /// Logs what the server warns of.

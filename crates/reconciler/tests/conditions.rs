@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use windlass_reconciler::{
-    condition, find_condition, is_condition_true, remove_condition, set_condition, set_condition_at,
+    ConditionType, condition, find_condition, is_condition_true, remove_condition, set_condition,
+    set_condition_at, set_conditions_at,
 };
 
 fn moment(text: &str) -> Timestamp {
@@ -90,4 +91,32 @@ fn conditions_of_other_types_stay_as_they_are() {
     assert!(!remove_condition(&mut conditions, "Ready"));
     assert!(find_condition(&conditions, "Ready").is_none());
     assert!(find_condition(&conditions, "Stalled").is_some());
+}
+
+const READY: ConditionType = ConditionType::new("Ready");
+
+#[test]
+fn newer_generation_is_a_change_but_no_transition() {
+    let (one, two) = (moment("2026-01-01T00:00:00Z"), moment("2026-01-01T00:01:00Z"));
+    let mut conditions = Vec::new();
+    let ready = || READY.yes("AllUp", "3 of 3");
+    assert!(set_conditions_at(&mut conditions, Some(1), [ready()], one));
+    assert!(!set_conditions_at(&mut conditions, Some(1), [ready()], two));
+    assert!(set_conditions_at(&mut conditions, Some(2), [ready()], two));
+    let condition = READY.find(&conditions).expect("a condition");
+    assert_eq!((condition.observed_generation, condition.last_transition_time.0), (Some(2), one));
+    assert!(set_conditions_at(&mut conditions, Some(2), [READY.unknown("Lost", "")], two));
+    assert_eq!(since(&conditions, "Ready"), two);
+}
+
+#[test]
+fn condition_of_an_older_generation_is_left_out() {
+    let now = moment("2026-01-01T00:00:00Z");
+    let mut conditions = Vec::new();
+    set_conditions_at(&mut conditions, Some(3), [READY.with(true, "AllUp", "")], now);
+    assert!(!set_conditions_at(&mut conditions, Some(2), [READY.no("Starting", "")], now));
+    assert!(READY.is_true(&conditions));
+    // One that names no generation may be as new as any.
+    assert!(set_conditions_at(&mut conditions, None, [READY.no("Starting", "")], now));
+    assert!(!READY.is_true(&conditions));
 }

@@ -9,15 +9,17 @@ use http::Request;
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::client::Body;
 use kube::{Client, ResourceExt as _};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tower::service_fn;
-use windlass_informer::SharedInformerFactory;
-use windlass_reconciler::{Action, Controller, Error, Finalize, Finalized, RunContext, Watch};
+use windlass_informer::{Resource, SharedInformerFactory};
+use windlass_reconciler::{
+    Action, Cleanup, Controller, Error, Finalize, Finalized, RunContext, Watch,
+};
 use windlass_testkit::{TestCluster, on_each_cluster};
 
 const FINALIZER: &str = "example.com/bucket";
@@ -172,6 +174,75 @@ async fn object_is_not_cleaned_up_again_after_its_cleanup_succeeded() {
         let (ran, ()) = tokio::join!(controller.run(stop.clone()), story);
         ran.expect("it ran");
         assert_eq!(cleanups.load(Ordering::Relaxed), 1);
+    })
+    .await;
+}
+
+const DNS: &str = "example.com/dns";
+
+/// The second thing to clean up. It says which finalizers the server still has.
+struct Dns(mpsc::Sender<String>);
+
+impl<K: kube::Resource + Send + Sync + 'static> Cleanup<K> for Dns {
+    async fn cleanup(&self, object: Arc<K>, cx: &RunContext) -> Result<Action, Error> {
+        let present = cx.live::<ConfigMap>().get(cx.key()).await?.expect("it is held");
+        assert_eq!(present.uid(), object.meta().uid);
+        self.0.send(format!("dns, held by {}", present.finalizers().join(", "))).await?;
+        Ok(Action::Done)
+    }
+}
+
+/// A reconciler of objects whose kind is known at run time.
+struct Anything(mpsc::Sender<String>);
+
+impl Finalize<DynamicObject> for Anything {
+    async fn reconcile(&self, object: Arc<DynamicObject>, _: &RunContext) -> Result<Action, Error> {
+        self.0.send(format!("held by {}", object.finalizers().join(", "))).await?;
+        Ok(Action::Done)
+    }
+
+    async fn cleanup(&self, _: Arc<DynamicObject>, _: &RunContext) -> Result<Action, Error> {
+        self.0.send("bucket".to_owned()).await?;
+        Ok(Action::Done)
+    }
+}
+
+#[tokio::test]
+async fn each_finalizer_goes_after_its_own_cleanup() {
+    on_each_cluster(async |cluster: TestCluster| {
+        let namespace = cluster.namespace("finalizer").await.expect("a namespace");
+        let client = cluster.client().expect("a client");
+        let api: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace);
+        let (said, mut heard) = mpsc::channel(100);
+        let reconciler = Finalized::new(FINALIZER, Anything(said.clone())).also(DNS, Dns(said));
+        let factory = SharedInformerFactory::new(client);
+        let watch =
+            Watch::<DynamicObject>::of(Resource::of::<ConfigMap>()).options(move |informer| {
+                informer.namespace(namespace).field_selector("metadata.name=one")
+            });
+        let controller = Controller::of(watch).build(&factory, reconciler).expect("a controller");
+        let stop = CancellationToken::new();
+        let story = async {
+            let mut object = ConfigMap::default();
+            object.metadata.name = Some("one".to_owned());
+            api.create(&PostParams::default(), &object).await.expect("created");
+            let held = format!("held by {FINALIZER}, {DNS}");
+            assert_eq!(heard.recv().await.as_ref(), Some(&held), "both are added at once");
+            api.delete("one", &DeleteParams::default()).await.expect("deleted");
+            let mut last = heard.recv().await.expect("something");
+            while last == held {
+                last = heard.recv().await.expect("something");
+            }
+            assert_eq!(last, "bucket");
+            assert_eq!(heard.recv().await, Some(format!("dns, held by {DNS}")));
+            while api.get_opt("one").await.expect("an answer").is_some() {
+                tokio::task::yield_now().await;
+            }
+            stop.cancel();
+        };
+        let (ended, ()) = tokio::join!(controller.run(stop.clone()), story);
+        ended.expect("it stops");
+        factory.shut_down().await;
     })
     .await;
 }

@@ -1,4 +1,4 @@
-//! Labels by which the operator finds what it made.
+//! Labels by which people and Services find what the operator made.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,6 @@ const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "website-opera
 
 /// The name of the Website, on what belongs to it.
 const INSTANCE: &str = "app.kubernetes.io/instance";
-
-/// Selects what the operator makes, so that its caches hold nothing else.
-pub(crate) fn selector() -> String {
-    format!("{}={}", MANAGED_BY.0, MANAGED_BY.1)
-}
 
 /// Selects the pods of a Website.
 pub(crate) fn pods_of(site: &Website) -> BTreeMap<String, String> {

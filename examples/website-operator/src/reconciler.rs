@@ -6,14 +6,16 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentStatus};
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::ResourceExt as _;
 use windlass::informer::InformerOptions;
 use windlass::prelude::*;
-use windlass::reconciler::{Class, ControllerBuilder, condition, is_condition_true, set_condition};
+use windlass::reconciler::{
+    Class, ConditionType, ControllerBuilder, children_selector, set_conditions,
+};
 
 use crate::config_map::config_map;
 use crate::deployment::deployment;
 use crate::hosts::Hosts;
-use crate::labels;
 use crate::service::service;
 use crate::website::{Website, WebsiteStatus};
 
@@ -23,6 +25,15 @@ pub const FINALIZER: &str = "example.com/host";
 /// How often a blocked Website is tried again: another Website has its host, or an object has its
 /// name. The operator does not watch these, so it has to look again.
 const BLOCKED_FOR: Duration = Duration::from_secs(30);
+
+/// The name of the controller.
+const NAME: &str = "website";
+
+/// Whether the site is served as it should be.
+const READY: ConditionType = ConditionType::new("Ready");
+
+/// Whether something is still changing.
+const PROGRESSING: ConditionType = ConditionType::new("Progressing");
 
 /// The reconciler.
 #[derive(Clone, Debug)]
@@ -37,9 +48,10 @@ pub fn reconciler(hosts_namespace: &str) -> Finalized<Website, Websites> {
 
 /// What the reconciler is run for: Websites, and changes to the objects that they own.
 pub fn controller() -> ControllerBuilder<Website> {
-    let ours = |options: InformerOptions| options.label_selector(labels::selector());
+    // What others make is not cached.
+    let ours = |options: InformerOptions| options.label_selector(children_selector(NAME));
     Controller::of(Watch::<Website>::new().when(Predicate::generation_changed()))
-        .name("website")
+        .name(NAME)
         .owns(Watch::<ConfigMap>::new().options(ours))
         .owns(Watch::<Deployment>::new().options(ours))
         .owns(Watch::<Service>::new().options(ours))
@@ -49,13 +61,13 @@ impl Finalize<Website> for Websites {
     async fn reconcile(&self, site: Arc<Website>, cx: &RunContext) -> Result<Action, Error> {
         match self.publish(&site, cx).await {
             Ok(made) => {
-                write_status(&site, &Progress::of(&site, &made), cx).await?;
+                write_status(&site, Progress::of(&site, &made), cx).await?;
                 Ok(Action::Done)
             }
             // People can do something about these, so they are told.
             Err(error) if matches!(error.class(), Class::Other | Class::Forbidden) => {
                 cx.event(&site).warning("Blocked", error.to_string());
-                write_status(&site, &Progress::blocked(&error), cx).await?;
+                write_status(&site, Progress::blocked(&error), cx).await?;
                 Err(error.retry_after(BLOCKED_FOR))
             }
             // The server is busy, or somebody wrote meanwhile: the next run will do.
@@ -71,13 +83,19 @@ impl Finalize<Website> for Websites {
 }
 
 impl Websites {
-    /// Makes everything, and returns the Deployment as the server has it now. Each of these writes
-    /// changes nothing if nothing differs.
+    /// Makes everything, and returns the Deployment as the server has it now. If nothing differs,
+    /// nothing is sent.
     async fn publish(&self, site: &Website, cx: &RunContext) -> Result<Deployment, Error> {
         self.hosts.claim(site, cx).await?;
-        cx.live().apply_owned(config_map(site), site).await?;
-        cx.live().apply_owned(service(site), site).await?;
-        cx.live().apply_owned(deployment(site), site).await
+        let children = cx
+            .children(site)
+            .apply(config_map(site))
+            .apply(service(site))
+            .apply(deployment(site))
+            .prune()
+            .await?;
+        let made = children.get(&site.name_any())?;
+        made.ok_or_else(|| Error::msg("the Deployment was applied, and must be there"))
     }
 }
 
@@ -85,8 +103,7 @@ impl Websites {
 struct Progress {
     /// `None` if it is not known, and the status keeps the number that it has.
     available: Option<i32>,
-    ready: (&'static str, &'static str, String),
-    progressing: (&'static str, &'static str, String),
+    conditions: [Condition; 2],
 }
 
 impl Progress {
@@ -102,46 +119,29 @@ impl Progress {
             && updated_replicas == Some(wanted)
             && replicas == Some(wanted);
         let message = format!("{available} of {wanted} replicas are available");
-        let (ready, progressing) = if is_settled {
-            (("True", "Available"), ("False", "Settled"))
+        let conditions = if is_settled {
+            [READY.yes("Available", &message), PROGRESSING.no("Settled", &message)]
         } else {
-            (("False", "Starting"), ("True", "RollingOut"))
+            [READY.no("Starting", &message), PROGRESSING.yes("RollingOut", &message)]
         };
-        Self {
-            available: Some(available),
-            ready: (ready.0, ready.1, message.clone()),
-            progressing: (progressing.0, progressing.1, message),
-        }
+        Self { available: Some(available), conditions }
     }
 
     fn blocked(error: &Error) -> Self {
-        Self {
-            available: None,
-            ready: ("False", "Blocked", error.to_string()),
-            progressing: ("False", "Blocked", error.to_string()),
-        }
-    }
-
-    fn conditions(&self, generation: Option<i64>) -> [Condition; 2] {
-        let with_generation = |type_, (status, reason, message): &(&str, &str, String)| Condition {
-            observed_generation: generation,
-            ..condition(type_, *status, *reason, message)
-        };
-        [with_generation("Ready", &self.ready), with_generation("Progressing", &self.progressing)]
+        let told = |type_: ConditionType| type_.no("Blocked", error.to_string());
+        Self { available: None, conditions: [told(READY), told(PROGRESSING)] }
     }
 }
 
 /// Writes the status, unless it says all of this already.
-async fn write_status(site: &Website, progress: &Progress, cx: &RunContext) -> Result<(), Error> {
+async fn write_status(site: &Website, progress: Progress, cx: &RunContext) -> Result<(), Error> {
     let mut new = site.clone();
     let status = new.status.get_or_insert_with(WebsiteStatus::default);
-    let was_ready = is_condition_true(&status.conditions, "Ready");
+    let was_ready = READY.is_true(&status.conditions);
     status.observed_generation = site.metadata.generation;
     status.available_replicas = progress.available.unwrap_or(status.available_replicas);
-    for condition in progress.conditions(site.metadata.generation) {
-        set_condition(&mut status.conditions, condition);
-    }
-    let is_ready = is_condition_true(&status.conditions, "Ready");
+    set_conditions(&mut status.conditions, site.metadata.generation, progress.conditions);
+    let is_ready = READY.is_true(&status.conditions);
     cx.live().update_status(site, &new).await?;
     if is_ready && !was_ready {
         cx.event(site).normal("Published", format!("http://{} is served", site.spec.host));

@@ -46,8 +46,9 @@ pub(super) struct Present {
 struct Page {
     #[serde(default)]
     metadata: PageMetadata,
+    /// `null` if there are none.
     #[serde(default)]
-    items: Vec<Item>,
+    items: Option<Vec<Item>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -225,7 +226,7 @@ async fn list_in_version(
             Err(error) => return Err(ListError::Other(error.into())),
         };
         let page: Page = access.decode(&bytes).map_err(ListError::Other)?;
-        for Item { metadata } in page.items {
+        for Item { metadata } in page.items.into_iter().flatten() {
             let uid = &owner.owner.reference.uid;
             let mut references = metadata.owner_references.iter().flatten();
             let is_controlled =
