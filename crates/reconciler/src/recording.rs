@@ -101,12 +101,6 @@ impl WriteLog {
         entries.pending.note(recorded, |recorded| tools.is_seen(recorded));
     }
 
-    /// Whether the run has written this object, and the caches may not show it yet.
-    pub(crate) fn has_written(&self, resource: &Resource, key: &ObjectKey) -> bool {
-        let is_it = |write: &Write| write.is_of(resource) && write.key == *key;
-        self.lock().pending.writes.iter().any(|recorded| is_it(&recorded.write))
-    }
-
     /// Logs what the server warns of.
     fn note_warnings(&self, request: &RequestInfo, headers: &HeaderMap) {
         if let Some(tools) = self.tools.upgrade() {

@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct WriteOptions<'a> {
     pub(crate) is_dry: bool,
     pub(crate) is_unforced: bool,

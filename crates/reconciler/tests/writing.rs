@@ -9,7 +9,9 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube::ResourceExt as _;
-use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
+};
 use kube::core::PartialObjectMeta;
 use serde_json::json;
 use windlass_indexer::ObjectKey;
@@ -381,13 +383,13 @@ async fn owned_object_is_read_once_and_never_taken_over() {
                 assert_eq!(taken(&sent), ["PATCH s"]);
 
                 // Gone: the server knows no object of this uid, so one is made.
-                secrets.delete("s", &Default::default()).await?;
+                secrets.delete("s", &DeleteParams::default()).await?;
                 let again = apply().await?;
                 assert_eq!(taken(&sent), ["PATCH s", "GET s", "PATCH s"]);
                 assert!(is_controlled_by(&again.metadata, &*owner));
 
                 // Replaced by somebody who does not care who owns it.
-                secrets.delete("s", &Default::default()).await?;
+                secrets.delete("s", &DeleteParams::default()).await?;
                 secrets.create(&PostParams::default(), &secret()?).await?;
                 let refused = apply().await.expect_err("it is somebody else's");
                 let taken_by: Option<&OwnershipError> = refused.source().downcast_ref();

@@ -144,7 +144,7 @@ fn cached(cx: &RunContext, owner: &OwnerNote, resource: &Resource) -> Option<Vec
         }
         let snapshot = cache.reader().snapshot();
         let objects = match (snapshot.by_index::<ByOwner>(&uid), namespace) {
-            (Ok(owned), _) => owned,
+            (Ok(found), _) => found,
             (Err(_), Some(namespace)) => snapshot.in_namespace(namespace),
             (Err(_), None) => snapshot.all(),
         };

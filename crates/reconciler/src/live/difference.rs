@@ -72,12 +72,11 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
         };
         let version = self.cx.rebased.latest(meta.uid.as_deref(), version);
         if replaces_objects(&patch, within(&was, part)) {
-            let bytes = match bytes {
-                Some(bytes) => bytes,
-                None => {
-                    let draft = access.draft(Method::GET, key.namespace(), key.name(), None);
-                    access.send(draft).await?.bytes
-                }
+            let bytes = if let Some(bytes) = bytes {
+                bytes
+            } else {
+                let draft = access.draft(Method::GET, key.namespace(), key.name(), None);
+                access.send(draft).await?.bytes
             };
             let raw = access.raw_of(&bytes, &version)?;
             carry_over(&mut patch, within(&was, part), within(&raw, part)).map_err(|problem| {
