@@ -1,7 +1,6 @@
 //! What an operator would do to a cluster: `--plan`, or [`Manager::plan`].
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;

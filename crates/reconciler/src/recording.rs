@@ -17,8 +17,7 @@ use kube::client::Body;
 use tower::{BoxError, service_fn};
 use windlass_indexer::{ObjectKey, ResourceVersion};
 use windlass_informer::{
-    ConnectError, NotLeader, RequestError, RequestInfo, RequestTarget, Resource, error_chain,
-    explain,
+    ConnectError, NotLeader, RequestError, RequestInfo, RequestTarget, error_chain, explain,
 };
 
 use crate::authorship::Before;

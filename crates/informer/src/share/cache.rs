@@ -461,7 +461,7 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use windlass_indexer::Interner;
+    use windlass_indexer::{HeadParser, Interner};
 
     use super::*;
 
