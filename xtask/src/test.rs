@@ -14,7 +14,8 @@ use crate::process::CommandLine;
 pub(crate) const REAL_TIER: (&str, &str) = ("WINDLASS_TEST_REAL", "1");
 
 /// The packages that have tests on a real control plane.
-const REAL_PACKAGES: [&str; 9] = [
+const REAL_PACKAGES: [&str; 10] = [
+    "config-restarter",
     "sample-controller",
     "website-operator",
     "windlass-informer",
@@ -90,8 +91,8 @@ mod tests {
         let options = Options { real: true, rest: vec!["some_test".to_owned()] };
         assert_eq!(
             options.command().to_string(),
-            "WINDLASS_TEST_REAL=1 cargo test --package sample-controller --package website-operator \
-             --package windlass-informer \
+            "WINDLASS_TEST_REAL=1 cargo test --package config-restarter --package sample-controller \
+             --package website-operator --package windlass-informer \
              --package windlass-manager --package windlass-reconciler --package windlass-testing \
              --package windlass-testkit --package windlass-tests --package windlass-workloads \
              some_test"

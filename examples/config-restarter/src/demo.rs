@@ -4,6 +4,7 @@
 //! this process. Nothing listens, and no kubeconfig is read.
 
 use std::io::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
@@ -17,7 +18,6 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use windlass::indexer::{DecodeError, Lister};
 use windlass::prelude::*;
 use windlass_apiserver::ApiServer;
 use windlass_workloads::Workloads;
@@ -60,45 +60,36 @@ async fn tell(factory: &SharedInformerFactory, server: &ApiServer) -> Result<()>
     say("An API server runs in this process, with controllers that make pods of Deployments.");
 
     say("\n1. A Deployment takes a ConfigMap and a Secret, and asks for restarts.");
-    create::<ConfigMap>(factory, json!({"metadata": {"name": "settings"}, "data": {"a": "1"}}))
-        .await?;
-    create::<Secret>(factory, password("old")).await?;
+    let settings = json!({"metadata": {"name": "settings"}, "data": {"color": "blue"}});
+    create::<ConfigMap>(factory, settings).await?;
+    create::<Secret>(factory, secret("password", "old")).await?;
     create::<Deployment>(factory, deployment("web", "password")).await?;
-    wait_for_rollout(factory, "web", false).await?;
-    show_pods(factory, "web").await?;
+    show_pods(factory, "web", |hash| hash.is_none()).await?;
 
     say("\n2. What would the restarter do here? `run --plan` says it, and changes nothing.");
     let plan = operator(server)?.plan().await?.to_string();
-    for line in plan.lines() {
-        say(&format!("   {line}"));
-    }
+    plan.lines().for_each(|line| say(&format!("   {line}")));
 
     say("\n3. The restarter starts. The first hash is a restart, too.");
     let (stop, mut running) = (CancellationToken::new(), JoinSet::new());
     running.spawn(operator(server)?.run_until(stop.clone()));
-    wait_for_rollout(factory, "web", true).await?;
-    show_pods(factory, "web").await?;
+    let first = show_pods(factory, "web", |hash| hash.is_some()).await?;
 
     say("\n4. Somebody changes the Secret.");
-    let before: Deployment = api(factory).get("web").await?;
-    let (secrets, patch) = (api::<Secret>(factory), Patch::Merge(password("new")));
-    secrets.patch("password", &PatchParams::default(), &patch).await?;
-    let is_new = |web: &Deployment| web.hash() != before.hash() && is_rolled_out(web);
-    wait_until(factory, "the Deployment has another hash", |all| any(all, is_new)).await?;
-    show_pods(factory, "web").await?;
+    let (parameters, patch) = (PatchParams::default(), Patch::Merge(secret("password", "new")));
+    api::<Secret>(factory).patch("password", &parameters, &patch).await?;
+    show_pods(factory, "web", |hash| hash != first.hash()).await?;
 
     say("\n5. Another Deployment needs a Secret that is not there yet.");
     create::<Deployment>(factory, deployment("shop", "missing")).await?;
     show_event(factory, "shop", "ConfigMissing").await?;
     say("   The Secret is created.");
-    let secret = json!({"metadata": {"name": "missing"}, "stringData": {"password": "secret"}});
-    create::<Secret>(factory, secret).await?;
+    create::<Secret>(factory, secret("missing", "found")).await?;
     show_event(factory, "shop", "ConfigChanged").await?;
-    wait_for_rollout(factory, "shop", true).await?;
-    show_pods(factory, "shop").await?;
+    show_pods(factory, "shop", |hash| hash.is_some()).await?;
 
     stop.cancel();
-    running.join_next().await.context("the operator ran")???;
+    running.join_next().await.context("the operator must have been started")???;
     say("\nThat was all. `run --kubeconfig FILE` does it on your cluster.");
     Ok(())
 }
@@ -106,16 +97,16 @@ async fn tell(factory: &SharedInformerFactory, server: &ApiServer) -> Result<()>
 /// The operator, on the embedded server and without addresses.
 fn operator(server: &ApiServer) -> Result<Manager> {
     let mut options = Options::default();
-    options.health_probe_bind_address = "0".to_owned();
-    options.metrics_bind_address = "0".to_owned();
+    options.health_probe_bind_address = "0".into();
+    options.metrics_bind_address = "0".into();
     options.leader_election_namespace = Some(NAMESPACE.to_owned());
     let server = server.clone();
     let connect = move |stack: ClientStack| Ok(stack.around(server.service(), NAMESPACE));
     Ok(manager(options, Throttle::new(1.0, 100)?).connect(connect).without_logs())
 }
 
-fn password(password: &str) -> Value {
-    json!({"metadata": {"name": "password"}, "stringData": {"password": password}})
+fn secret(name: &str, password: &str) -> Value {
+    json!({"metadata": {"name": name}, "stringData": {"password": password}})
 }
 
 fn deployment(name: &str, secret: &str) -> Value {
@@ -136,45 +127,39 @@ fn deployment(name: &str, secret: &str) -> Value {
     })
 }
 
-fn is_rolled_out(deployment: &Deployment) -> bool {
-    let (wanted, status) = (deployment.spec.replicas, deployment.status.as_ref());
-    status.is_some_and(|status| {
-        status.observed_generation == deployment.metadata.generation
-            && [status.replicas, status.updated_replicas, status.available_replicas] == [wanted; 3]
-    })
-}
-
-async fn wait_for_rollout(
+/// Waits until a Deployment with such a hash is rolled out, and shows its pods.
+async fn show_pods(
     factory: &SharedInformerFactory,
     name: &str,
-    has_hash: bool,
-) -> Result<()> {
-    let is_so = |deployment: &Deployment| {
-        deployment.name_any() == name
-            && deployment.hash().is_some() == has_hash
-            && is_rolled_out(deployment)
+    has_hash: impl Fn(Option<&str>) -> bool,
+) -> Result<Arc<Deployment>> {
+    let is_rolled_out = |deployment: &Deployment| {
+        let (wanted, status) = (deployment.spec.replicas, deployment.status.as_ref());
+        status.is_some_and(|status| {
+            let replicas = [status.replicas, status.updated_replicas, status.available_replicas];
+            status.observed_generation == deployment.metadata.generation && replicas == [wanted; 3]
+        })
     };
-    wait_until(factory, "the Deployment is rolled out", |all| any(all, is_so)).await
-}
-
-async fn show_pods(factory: &SharedInformerFactory, app: &str) -> Result<()> {
-    let of_app = ListParams::default().labels(&format!("app={app}"));
-    let pods = api::<Pod>(factory).list(&of_app).await?;
+    let found = wait_for(factory, "the Deployment is rolled out", |deployment: &Deployment| {
+        deployment.name_any() == name && has_hash(deployment.hash()) && is_rolled_out(deployment)
+    });
+    let found = found.await?;
+    let of_name = ListParams::default().labels(&format!("app={name}"));
+    let pods = api::<Pod>(factory).list(&of_name).await?;
     let pods: Vec<String> = pods.iter().map(Pod::name_any).collect();
-    say(&format!("   pods of {app}: {}", pods.join(" ")));
-    Ok(())
+    say(&format!("   pods of {name}: {}", pods.join(" ")));
+    Ok(found)
 }
 
+/// Waits for an event about a Deployment, and shows it.
 async fn show_event(factory: &SharedInformerFactory, about: &str, reason: &str) -> Result<()> {
-    let is_it = |event: &Event| {
+    let event = wait_for(factory, "there is an event", |event: &Event| {
         event.involved_object.name.as_deref() == Some(about)
             && event.reason.as_deref() == Some(reason)
-    };
-    wait_until(factory, "there is an event", |all| any(all, is_it)).await?;
-    let events = api::<Event>(factory).list(&ListParams::default()).await?;
-    let event = events.into_iter().find(is_it).context("the event is gone")?;
-    let [kind, message] = [event.type_, event.message].map(Option::unwrap_or_default);
-    say(&format!("   {kind} {reason} {about}: {message}"));
+    });
+    let event = event.await?;
+    let [kind, note] = [&event.type_, &event.message].map(|text| text.as_deref().unwrap_or("?"));
+    say(&format!("   {kind} {reason} {about}: {note}"));
     Ok(())
 }
 
@@ -195,27 +180,15 @@ where
     Api::namespaced(factory.client().clone(), NAMESPACE)
 }
 
-/// Whether one of the objects is so.
-fn any<K: DeserializeOwned + Send + Sync + 'static>(
-    objects: &Lister<K>,
-    is_so: impl Fn(&K) -> bool,
-) -> Result<bool, DecodeError> {
-    let mut found = false;
-    for object in &objects.list() {
-        found |= is_so(&*object.get()?);
-    }
-    Ok(found)
-}
-
-/// Waits until it is so, of the objects of a type. `what` is for people, if it never is.
+/// Waits for an object that is so, and returns it. `what` is for people, if there never is one.
 ///
 /// # Errors
-/// If it is not so in time, or if the objects cannot be watched.
-pub async fn wait_until<K>(
+/// If there is none in time, or if the objects cannot be watched.
+pub async fn wait_for<K>(
     factory: &SharedInformerFactory,
     what: &str,
-    is_so: impl Fn(&Lister<K>) -> Result<bool, DecodeError>,
-) -> Result<()>
+    is_so: impl Fn(&K) -> bool,
+) -> Result<Arc<K>>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     K: DeserializeOwned + Send + Sync + 'static,
@@ -226,10 +199,15 @@ where
     factory.start();
     let wait = async {
         informer.wait_for_sync().await?;
-        while !is_so(informer.lister())? {
+        loop {
+            for object in &informer.lister().list() {
+                let object = object.get()?;
+                if is_so(&object) {
+                    return Ok(object);
+                }
+            }
             events.next().await.context("the informer has stopped")?;
         }
-        anyhow::Ok(())
     };
     timeout(WAIT_MAX, wait).await.with_context(|| format!("it takes too long until {what}"))?
 }

@@ -251,7 +251,7 @@ async fn start_with_many_hashed_workloads_writes_nothing() {
     let versions = async |bench: &Bench| {
         let all = bench.api::<Deployment>().list(&ListParams::default()).await.expect("a list");
         assert!(all.iter().all(|web| web.hash().is_some()));
-        all.iter().map(|web| web.resource_version()).collect::<Vec<_>>()
+        all.iter().map(Deployment::resource_version).collect::<Vec<_>>()
     };
     let before = versions(&bench).await;
     let second = Stage::<Deployment>::start(bench, &[]);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config_restarter::annotation::RESTART;
-use config_restarter::demo::wait_until;
+use config_restarter::demo::wait_for;
 use config_restarter::reconciler::{Restarter, controller};
 use config_restarter::throttle::Throttle;
 use config_restarter::workload::Workload;
@@ -167,11 +167,13 @@ impl<W: Object + Workload> Stage<W> {
 
     /// Waits until a workload has a hash that is not this one, and returns it.
     pub(crate) async fn until_hash(&self, name: &str, old: Option<&str>) -> String {
-        let key = ObjectKey::namespaced(&self.bench.namespace, name);
-        let is_new = |workload: &W| workload.hash().is_some_and(|hash| Some(hash) != old);
-        let is_so = |all: &Lister<W>| Ok(all.get(&key)?.is_some_and(|workload| is_new(&workload)));
-        wait_until::<W>(&self.factory, "it has a new hash", is_so).await.expect("it is written");
-        self.bench.hash::<W>(name).await.expect("a hash")
+        let is_it = |workload: &W| {
+            workload.meta().name.as_deref() == Some(name)
+                && workload.meta().namespace.as_deref() == Some(&self.bench.namespace)
+                && workload.hash().is_some_and(|hash| Some(hash) != old)
+        };
+        let found = wait_for::<W>(&self.factory, "it has a new hash", is_it).await;
+        found.expect("it is written").hash().expect("it has one").to_owned()
     }
 
     /// Waits until there is an event about a workload whose message ends so.
@@ -181,11 +183,7 @@ impl<W: Object + Workload> Stage<W> {
                 && event.reason.as_deref() == Some(reason)
                 && event.message.as_ref().is_some_and(|message| message.ends_with(end))
         };
-        let is_so = |all: &Lister<Event>| {
-            let events: Result<Vec<_>, _> = all.list().iter().map(|event| event.get()).collect();
-            Ok(events?.iter().any(|event| is_it(event)))
-        };
-        wait_until::<Event>(&self.factory, "there is an event", is_so).await.expect("an event");
+        wait_for::<Event>(&self.factory, "there is an event", is_it).await.expect("an event");
     }
 
     /// How often a workload ran.
