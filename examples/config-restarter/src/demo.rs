@@ -96,9 +96,7 @@ async fn tell(factory: &SharedInformerFactory, server: &ApiServer) -> Result<()>
 
 /// The operator, on the embedded server and without addresses.
 fn operator(server: &ApiServer) -> Result<Manager> {
-    let mut options = Options::default();
-    options.health_probe_bind_address = "0".into();
-    options.metrics_bind_address = "0".into();
+    let mut options = Options::default().without_http();
     options.leader_election_namespace = Some(NAMESPACE.to_owned());
     let server = server.clone();
     let connect = move |stack: ClientStack| Ok(stack.around(server.service(), NAMESPACE));
@@ -181,10 +179,7 @@ where
 }
 
 /// Waits for an object that is so, and returns it. `what` is for people, if there never is one.
-///
-/// # Errors
-/// If there is none in time, or if the objects cannot be watched.
-pub async fn wait_for<K>(
+async fn wait_for<K>(
     factory: &SharedInformerFactory,
     what: &str,
     is_so: impl Fn(&K) -> bool,

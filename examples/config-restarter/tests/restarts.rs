@@ -3,68 +3,64 @@
 mod common;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
 
-use common::{Bench, Stage, password, rest, workload, workload_with};
+use common::{change, create, hash, password, start, start_with, workload, workload_with};
 use config_restarter::annotation::{EXTRA_CONFIG_MAPS, EXTRA_SECRETS, HASH, RESTART};
+use config_restarter::reconciler::{Restarter, controller};
 use config_restarter::run::manager;
 use config_restarter::throttle::Throttle;
-use config_restarter::workload::Workload as _;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube::ResourceExt as _;
-use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
-use windlass::informer::SharedInformerFactory;
-use windlass::prelude::CancellationToken;
-use windlass_testkit::apiserver::{Fault, FaultRule};
-use windlass_workloads::Workloads;
+use tokio::time::sleep;
+use windlass::prelude::Options;
+use windlass_testing::testkit::apiserver::{ApiServer, Fault, FaultRule};
+use windlass_testing::{Cluster, Quiet};
 
-/// A bench with a Secret, and with a Deployment that takes a key of it, if it asks for restarts.
-async fn bench(asks: bool) -> Bench {
-    let bench = Bench::embedded().await;
-    bench.create::<Secret>("password", secret("one")).await;
-    let mut web = workload_with(&password("password"));
-    web["metadata"]["annotations"][RESTART] = asks.to_string().into();
-    bench.create::<Deployment>("web", web).await;
-    bench
+/// A cluster with a Secret, and with a Deployment that takes a key of it.
+async fn cluster() -> Cluster {
+    let cluster = Cluster::embedded();
+    create::<Secret>(&cluster, "password", json!({"stringData": {"password": "one"}})).await;
+    create::<Deployment>(&cluster, "web", workload_with(&password("password"))).await;
+    cluster
 }
 
-fn secret(password: &str) -> Value {
-    json!({"stringData": {"password": password}})
+fn server(cluster: &Cluster) -> ApiServer {
+    let server = cluster.test_cluster().and_then(|cluster| cluster.server());
+    server.expect("it is embedded").clone()
 }
 
 #[tokio::test(start_paused = true)]
 async fn workload_gets_a_hash_and_one_event_and_then_rests() {
-    let stage = Stage::<Deployment>::start(bench(true).await, &[]);
-    rest().await;
-    let hash = stage.bench.hash::<Deployment>("web").await.expect("a hash");
-    let event =
-        ["web", "Normal", "ConfigChanged", &format!("the configuration has the hash {hash}")];
-    assert_eq!(stage.bench.events().await, [event]);
+    let cluster = cluster().await;
+    let running = start::<Deployment>(&cluster);
+    running.wait_until_quiet().await;
+    assert_eq!(running.take_writes(), ["patch deployments default/web"]);
+    let hash = hash::<Deployment>(&cluster, "web").await.expect("a hash");
+    let event = format!("Normal ConfigChanged: the configuration has the hash {hash}");
+    assert_eq!(cluster.events::<Deployment>("web").await, [event]);
     // The first run, and the one that its write led to.
-    assert_eq!(stage.runs("web"), 2);
-    let web: Deployment = stage.bench.get("web").await;
-    assert_eq!(web.spec.template.metadata.expect("one").annotations.expect("some")["kept"], "yes");
-    stage.end().await;
+    assert_eq!(running.runs("web").len(), 2);
+    running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn every_way_to_refer_to_an_object_counts() {
-    let bench = Bench::embedded().await;
-    let other = bench.cluster.namespace("other").await.expect("a namespace");
-    let maps = ["mounted", "projected", "whole", "single", "init", "extra"];
-    for name in maps {
-        bench.create::<ConfigMap>(name, json!({"data": {"used": "1", "other": "1"}})).await;
-        bench.create::<Secret>(name, json!({"stringData": {"used": "1", "other": "1"}})).await;
+    let cluster = Cluster::embedded();
+    let names = ["mounted", "items", "projected", "whole", "single", "init", "extra"];
+    for name in names {
+        let data = json!({"used": "1", "other": "1"});
+        create::<ConfigMap>(&cluster, name, json!({"data": data})).await;
+        create::<Secret>(&cluster, name, json!({"stringData": data})).await;
     }
-    let elsewhere: Api<Secret> = Api::namespaced(bench.client.clone(), &other);
-    let extra: Secret =
-        serde_json::from_value(json!({"metadata": {"name": "extra"}})).expect("one");
-    elsewhere.create(&PostParams::default(), &extra).await.expect("created");
+    let elsewhere = json!({"metadata": {"namespace": "kube-public"}});
+    create::<Secret>(&cluster, "extra", elsewhere).await;
 
     let items = json!([{"key": "used", "path": "file"}]);
-    let single = |name: &str| json!({"name": name, "key": "used"});
+    let single = json!({"name": "single", "key": "used"});
     let mut web = workload(&json!({
         "initContainers": [{
             "name": "init", "image": "example.com/init",
@@ -74,13 +70,15 @@ async fn every_way_to_refer_to_an_object_counts() {
             "name": "main", "image": "example.com/web",
             "envFrom": [{"configMapRef": {"name": "whole"}}, {"secretRef": {"name": "whole"}}],
             "env": [
-                {"name": "A", "valueFrom": {"configMapKeyRef": single("single")}},
-                {"name": "B", "valueFrom": {"secretKeyRef": single("single")}},
+                {"name": "A", "valueFrom": {"configMapKeyRef": single}},
+                {"name": "B", "valueFrom": {"secretKeyRef": single}},
             ],
         }],
         "volumes": [
             {"name": "map", "configMap": {"name": "mounted"}},
             {"name": "secret", "secret": {"secretName": "mounted"}},
+            {"name": "map-items", "configMap": {"name": "items", "items": items}},
+            {"name": "secret-items", "secret": {"secretName": "items", "items": items}},
             {"name": "projected", "projected": {"sources": [
                 {"configMap": {"name": "projected", "items": items}},
                 {"secret": {"name": "projected", "items": items}},
@@ -88,321 +86,266 @@ async fn every_way_to_refer_to_an_object_counts() {
         ],
     }));
     web["metadata"]["annotations"][EXTRA_CONFIG_MAPS] = "extra".into();
-    web["metadata"]["annotations"][EXTRA_SECRETS] = format!("extra, {other}/extra").into();
-    bench.create::<Deployment>("web", web).await;
-    let stage = Stage::<Deployment>::start(bench, &[&other]);
-    let mut hash = stage.until_hash("web", None).await;
-    for name in maps {
-        let used = json!({"data": {"used": "2"}});
-        stage.bench.patch::<ConfigMap>(name, used).await;
-        hash = stage.until_hash("web", Some(&hash)).await;
-        stage.bench.patch::<Secret>(name, json!({"stringData": {"used": "2"}})).await;
-        hash = stage.until_hash("web", Some(&hash)).await;
+    web["metadata"]["annotations"][EXTRA_SECRETS] = "extra, kube-public/extra".into();
+    create::<Deployment>(&cluster, "web", web).await;
+    let running = start::<Deployment>(&cluster);
+    let restarts = async || {
+        running.wait_until_quiet().await;
+        running.take_writes().len()
+    };
+    assert_eq!(restarts().await, 1);
+    for name in names {
+        cluster.patch::<ConfigMap>(name, json!({"data": {"used": "2"}})).await;
+        assert_eq!(restarts().await, 1, "ConfigMap {name}");
+        change(&cluster, name, json!({"used": "2"})).await;
+        assert_eq!(restarts().await, 1, "Secret {name}");
     }
-    let patch = Patch::Merge(json!({"stringData": {"any": "1"}}));
-    elsewhere.patch("extra", &PatchParams::default(), &patch).await.expect("patched");
-    hash = stage.until_hash("web", Some(&hash)).await;
+    change(&cluster, "kube-public/extra", json!({"any": "1"})).await;
+    assert_eq!(restarts().await, 1, "the Secret in another namespace");
 
-    for name in ["projected", "single"] {
-        stage.bench.patch::<ConfigMap>(name, json!({"data": {"other": "2"}})).await;
-        stage.bench.patch::<Secret>(name, json!({"stringData": {"other": "2"}})).await;
+    for name in ["items", "projected", "single"] {
+        cluster.patch::<ConfigMap>(name, json!({"data": {"other": "2"}})).await;
+        change(&cluster, name, json!({"other": "2"})).await;
     }
-    rest().await;
-    assert_eq!(stage.bench.hash::<Deployment>("web").await, Some(hash), "nobody uses these keys");
-    stage.end().await;
+    assert_eq!(restarts().await, 0, "nobody uses these keys");
+    running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn object_that_is_no_longer_referred_to_runs_nothing() {
-    let bench = bench(true).await;
-    bench.create::<Secret>("other", secret("one")).await;
-    let stage = Stage::<Deployment>::start(bench, &[]);
-    let hash = stage.until_hash("web", None).await;
-    let container =
-        workload_with(&password("other"))["spec"]["template"]["spec"]["containers"].take();
-    let template = json!({"spec": {"template": {"spec": {"containers": container}}}});
-    stage.bench.patch::<Deployment>("web", template).await;
-    let hash = stage.until_hash("web", Some(&hash)).await;
-    rest().await;
-    let runs = stage.runs("web");
-    stage.bench.patch::<Secret>("password", secret("two")).await;
-    rest().await;
-    assert_eq!(stage.runs("web"), runs);
-    stage.bench.patch::<Secret>("other", secret("two")).await;
-    stage.until_hash("web", Some(&hash)).await;
-    stage.end().await;
+    let cluster = cluster().await;
+    create::<Secret>(&cluster, "other", json!({"stringData": {"password": "one"}})).await;
+    let running = start::<Deployment>(&cluster);
+    running.wait_until_quiet().await;
+    let mut new = workload_with(&password("other"));
+    let containers = new["spec"]["template"]["spec"]["containers"].take();
+    let template = json!({"spec": {"template": {"spec": {"containers": containers}}}});
+    cluster.patch::<Deployment>("web", template).await;
+    running.wait_until_quiet().await;
+    assert_eq!(running.take_writes().len(), 2, "another object is another hash");
+
+    let runs = running.runs("web").len();
+    change(&cluster, "password", json!({"password": "two"})).await;
+    running.wait_until_quiet().await;
+    assert_eq!(running.runs("web").len(), runs);
+    change(&cluster, "other", json!({"password": "two"})).await;
+    running.wait_until_quiet().await;
+    assert_eq!(running.take_writes().len(), 1);
+    running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn workload_that_does_not_ask_is_left_alone() {
-    let stage = Stage::<Deployment>::start(bench(false).await, &[]);
-    rest().await;
-    let runs = stage.runs("web");
-    stage.bench.patch::<Secret>("password", secret("two")).await;
-    rest().await;
-    assert_eq!((stage.runs("web"), stage.bench.hash::<Deployment>("web").await), (runs, None));
-    assert!(stage.bench.events().await.is_empty());
-
+    let cluster = cluster().await;
     let asks = |value: Value| json!({"metadata": {"annotations": {RESTART: value}}});
-    stage.bench.patch::<Deployment>("web", asks("true".into())).await;
-    let hash = stage.until_hash("web", None).await;
-    stage.bench.patch::<Deployment>("web", asks(Value::Null)).await;
-    rest().await;
-    let runs = stage.runs("web");
-    stage.bench.patch::<Secret>("password", secret("three")).await;
-    rest().await;
-    assert_eq!(stage.runs("web"), runs);
-    assert_eq!(stage.bench.hash::<Deployment>("web").await, Some(hash), "it stays");
-    stage.end().await;
+    let running = start::<Deployment>(&cluster);
+    for value in [Value::Null, "false".into(), "True".into()] {
+        cluster.patch::<Deployment>("web", asks(value)).await;
+        running.wait_until_quiet().await;
+        let (before, runs) = (hash::<Deployment>(&cluster, "web").await, running.runs("web").len());
+        running.take_writes();
+        change(&cluster, "password", json!({"password": runs.to_string()})).await;
+        running.wait_until_quiet().await;
+        assert_eq!(running.runs("web").len(), runs);
+        assert_eq!(hash::<Deployment>(&cluster, "web").await, before, "it stays as it is");
+    }
+    cluster.patch::<Deployment>("web", asks("true".into())).await;
+    running.wait_until_quiet().await;
+    assert_eq!(running.take_writes().len(), 1);
+    running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn deleted_workload_is_run_by_nothing() {
-    let stage = Stage::<Deployment>::start(bench(true).await, &[]);
-    stage.until_hash("web", None).await;
-    stage.bench.delete::<Deployment>("web").await;
-    rest().await;
-    let runs = stage.runs("web");
-    stage.bench.patch::<Secret>("password", secret("two")).await;
-    rest().await;
-    assert_eq!(stage.runs("web"), runs);
-    stage.end().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn missing_object_and_missing_key_are_waited_for() {
-    let bench = Bench::embedded().await;
-    bench.create::<Deployment>("web", workload_with(&password("password"))).await;
-    let stage = Stage::<Deployment>::start(bench, &[]);
-    let secret_name = format!("Secret {}/password", stage.bench.namespace);
-    stage.until_event("web", "ConfigMissing", &format!("is missing: {secret_name}")).await;
-    rest().await;
-    assert_eq!((stage.runs("web"), stage.bench.hash::<Deployment>("web").await), (1, None));
-
-    stage.bench.create::<Secret>("password", json!({"stringData": {"user": "me"}})).await;
-    let key = format!("is missing: the key \"password\" of {secret_name}");
-    stage.until_event("web", "ConfigMissing", &key).await;
-    assert_eq!(stage.bench.hash::<Deployment>("web").await, None);
-
-    stage.bench.patch::<Secret>("password", secret("one")).await;
-    stage.until_hash("web", None).await;
-    stage.end().await;
+    let cluster = cluster().await;
+    let running = start::<Deployment>(&cluster);
+    running.wait_until_quiet().await;
+    cluster.delete::<Deployment>("web").await;
+    running.wait_until_quiet().await;
+    let runs = running.runs("web").len();
+    change(&cluster, "password", json!({"password": "two"})).await;
+    running.wait_until_quiet().await;
+    assert_eq!(running.runs("web").len(), runs);
+    running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn deletion_of_an_optional_object_restarts_and_of_a_required_one_does_not() {
-    let bench = bench(true).await;
+    let cluster = cluster().await;
     let extra = json!({"metadata": {"annotations": {EXTRA_CONFIG_MAPS: "extra"}}});
-    bench.patch::<Deployment>("web", extra).await;
-    bench.create::<ConfigMap>("extra", json!({"data": {"a": "1"}})).await;
-    let stage = Stage::<Deployment>::start(bench, &[]);
-    let hash = stage.until_hash("web", None).await;
-    stage.bench.delete::<ConfigMap>("extra").await;
-    let hash = stage.until_hash("web", Some(&hash)).await;
+    cluster.patch::<Deployment>("web", extra).await;
+    create::<ConfigMap>(&cluster, "extra", json!({"data": {"a": "1"}})).await;
+    let running = start::<Deployment>(&cluster);
+    running.wait_until_quiet().await;
+    cluster.delete::<ConfigMap>("extra").await;
+    running.wait_until_quiet().await;
+    assert_eq!(running.take_writes().len(), 2);
 
-    stage.bench.delete::<Secret>("password").await;
-    rest().await;
-    assert_eq!(stage.bench.hash::<Deployment>("web").await.as_ref(), Some(&hash));
+    cluster.delete::<Secret>("password").await;
+    running.wait_until_quiet().await;
     // The same content under the same name is no change.
-    stage.bench.create::<Secret>("password", secret("one")).await;
-    rest().await;
-    assert_eq!(stage.bench.hash::<Deployment>("web").await, Some(hash));
-    assert_eq!(
-        stage.bench.reasons("web").await,
-        ["ConfigChanged", "ConfigChanged", "ConfigMissing"]
-    );
-    stage.end().await;
+    create::<Secret>(&cluster, "password", json!({"stringData": {"password": "one"}})).await;
+    running.wait_until_quiet().await;
+    assert!(running.take_writes().is_empty());
+    let events = cluster.events::<Deployment>("web").await.into_iter();
+    let reasons: Vec<String> = events.map(|event| event.reason).collect();
+    assert_eq!(reasons, ["ConfigChanged", "ConfigChanged", "ConfigMissing"]);
+    running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn status_of_a_workload_runs_nothing_and_metadata_of_a_secret_writes_nothing() {
-    let stage = Stage::<Deployment>::start(bench(true).await, &[]);
-    stage.until_hash("web", None).await;
-    rest().await;
-    let runs = stage.runs("web");
-    let status = Patch::Merge(json!({"status": {"replicas": 1, "observedGeneration": 2}}));
-    let api = stage.bench.api::<Deployment>();
-    let web = api.patch_status("web", &PatchParams::default(), &status).await.expect("patched");
-    rest().await;
-    assert_eq!(stage.runs("web"), runs);
+    let cluster = cluster().await;
+    let running = start::<Deployment>(&cluster);
+    running.wait_until_quiet().await;
+    running.take_writes();
+    let runs = running.runs("web").len();
+    cluster.patch_status::<Deployment>("web", json!({"status": {"replicas": 1}})).await;
+    running.wait_until_quiet().await;
+    assert_eq!(running.runs("web").len(), runs);
 
-    let label = json!({"metadata": {"labels": {"a": "b"}}});
-    stage.bench.patch::<Secret>("password", label).await;
-    rest().await;
-    assert_eq!(stage.runs("web"), runs + 1);
-    let same: Deployment = stage.bench.get("web").await;
-    assert_eq!(same.resource_version(), web.resource_version());
-    stage.end().await;
+    cluster.patch::<Secret>("password", json!({"metadata": {"labels": {"a": "b"}}})).await;
+    running.wait_until_quiet().await;
+    assert_eq!(running.runs("web").len(), runs + 1);
+    assert!(running.take_writes().is_empty());
+    running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn start_with_many_hashed_workloads_writes_nothing() {
-    let bench = bench(true).await;
-    for number in 0..50 {
+    let cluster = cluster().await;
+    for number in 1..50 {
         let web = workload_with(&password("password"));
-        bench.create::<Deployment>(&format!("web-{number}"), web).await;
+        create::<Deployment>(&cluster, &format!("web-{number}"), web).await;
     }
-    let first = Stage::<Deployment>::start(bench, &[]);
-    rest().await;
-    let Bench { cluster, client, namespace } = &first.bench;
-    let bench =
-        Bench { cluster: cluster.clone(), client: client.clone(), namespace: namespace.clone() };
-    first.end().await;
-    let versions = async |bench: &Bench| {
-        let all = bench.api::<Deployment>().list(&ListParams::default()).await.expect("a list");
-        assert!(all.iter().all(|web| web.hash().is_some()));
-        all.iter().map(Deployment::resource_version).collect::<Vec<_>>()
-    };
-    let before = versions(&bench).await;
-    let second = Stage::<Deployment>::start(bench, &[]);
-    rest().await;
-    assert_eq!(second.runs("web-49"), 1);
-    assert_eq!(versions(&second.bench).await, before);
-    second.end().await;
+    let restarter = || Restarter::new(Arc::new(Throttle::new(1.0, 100).expect("valid")));
+    let writes = cluster.run_until_quiet(controller::<Deployment>(), restarter()).await;
+    assert_eq!(writes.len(), 50);
+    let writes = cluster.run_until_quiet(controller::<Deployment>(), restarter()).await;
+    assert!(writes.is_empty(), "{writes:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn conflict_is_retried_in_the_same_slot_and_the_event_follows_the_write() {
-    let bench = bench(true).await;
+    let cluster = cluster().await;
+    let server = server(&cluster);
     let conflict = FaultRule::new(Fault::Fail { code: 409, retry_after: None });
-    let server = bench.cluster.server().expect("it is embedded").clone();
     let conflicts = server.faults().add(conflict.verb("patch").resource("deployments"));
-    // A second slot would be hours away.
-    let throttle = Throttle::new(0.001, 1).expect("valid");
-    let stage = Stage::<Deployment>::start_with(bench, &[], throttle);
-    rest().await;
-    assert!(stage.runs("web") > 1);
-    assert!(stage.bench.events().await.is_empty());
+    // A second slot would be days away, and no test waits for that long.
+    let throttle = Throttle::new(0.000_001, 1).expect("valid");
+    let running = start_with::<Deployment>(&cluster, throttle);
+    running.wait_until(Quiet::new().ignore_retries()).await;
+    assert!(running.runs("web").len() > 1);
+    assert!(cluster.events::<Deployment>("web").await.is_empty());
 
     server.faults().remove(conflicts);
     let theirs = json!({"metadata": {"labels": {"theirs": "yes"}}});
-    stage.bench.patch::<Deployment>("web", theirs).await;
-    for _ in 0..20 {
-        rest().await;
-    }
-    assert!(stage.bench.hash::<Deployment>("web").await.is_some());
-    assert_eq!(stage.bench.get::<Deployment>("web").await.labels()["theirs"], "yes");
-    assert_eq!(stage.bench.reasons("web").await, ["ConfigChanged"]);
-    stage.end().await;
+    cluster.patch::<Deployment>("web", theirs).await;
+    running.wait_until_quiet().await;
+    assert_eq!(running.take_writes().len(), 1);
+    assert_eq!(cluster.get::<Deployment>("web").await.labels()["theirs"], "yes");
+    assert_eq!(cluster.events::<Deployment>("web").await.len(), 1);
+    running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn wave_of_restarts_is_spaced_and_holds_up_nobody_else() {
-    let bench = bench(true).await;
+    let cluster = cluster().await;
     for number in 1..150 {
         let web = workload_with(&password("password"));
-        bench.create::<Deployment>(&format!("web-{number}"), web).await;
+        create::<Deployment>(&cluster, &format!("web-{number}"), web).await;
     }
-    let stage =
-        Stage::<Deployment>::start_with(bench, &[], Throttle::new(1.0, 100).expect("valid"));
-    let restarted = async || {
-        let all =
-            stage.bench.api::<Deployment>().list(&ListParams::default()).await.expect("a list");
-        all.iter().filter(|web| web.hash().is_some()).count()
-    };
-    // The clock stands at half a second, then at one and a half.
-    rest().await;
-    assert_eq!(restarted().await, 100);
-    stage.bench.create::<Deployment>("other", workload_with(&password("missing"))).await;
-    rest().await;
-    assert_eq!(stage.runs("other"), 1);
-    rest().await;
-    assert_eq!(restarted().await, 101);
-    for _ in 0..100 {
-        rest().await;
+    let running = start_with::<Deployment>(&cluster, Throttle::new(1.0, 100).expect("valid"));
+    running.wait_until_quiet().await;
+    assert_eq!(running.take_writes().len(), 100);
+    create::<Deployment>(&cluster, "other", workload_with(&password("missing"))).await;
+    running.wait_until_quiet().await;
+    assert_eq!(running.runs("other").len(), 1);
+    for second in 0..3 {
+        // Half a second after a slot.
+        sleep(Duration::from_millis(if second == 0 { 1_500 } else { 1_000 })).await;
+        running.wait_until_quiet().await;
+        assert_eq!(running.take_writes().len(), 1);
     }
-    assert_eq!(restarted().await, 150);
-    stage.end().await;
+    running.wait_until(Quiet::new().timers_within(Duration::from_mins(1))).await;
+    assert_eq!(running.take_writes().len(), 47);
+    running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn manager_restarts_all_kinds_with_one_throttle() {
-    let bench = bench(true).await;
-    bench.create::<StatefulSet>("web", workload_with(&password("password"))).await;
-    bench.create::<DaemonSet>("web", workload_with(&password("password"))).await;
-    let operator = manager(bench.options(), Throttle::new(0.1, 1).expect("valid"));
-    let (stop, mut running) = (CancellationToken::new(), JoinSet::new());
-    running.spawn(bench.connected(operator).run_until(stop.clone()));
+    let cluster = cluster().await;
+    create::<StatefulSet>(&cluster, "web", workload_with(&password("password"))).await;
+    create::<DaemonSet>(&cluster, "web", workload_with(&password("password"))).await;
+    let throttle = Throttle::new(0.1, 1).expect("valid");
+    let running = cluster.run_manager(manager(Options::default(), throttle));
     for expected in 1..=3 {
-        // The slots are ten seconds apart, and the first look is after five.
-        for _ in 0..(if expected == 1 { 10 } else { 20 }) {
-            rest().await;
-        }
+        running.wait_until_quiet().await;
         let hashes = [
-            bench.hash::<Deployment>("web").await,
-            bench.hash::<StatefulSet>("web").await,
-            bench.hash::<DaemonSet>("web").await,
+            hash::<Deployment>(&cluster, "web").await,
+            hash::<StatefulSet>(&cluster, "web").await,
+            hash::<DaemonSet>(&cluster, "web").await,
         ];
         assert_eq!(hashes.iter().flatten().count(), expected);
         assert_eq!(hashes.iter().flatten().collect::<BTreeSet<_>>().len(), 1, "the same");
+        sleep(Duration::from_secs(10)).await;
     }
-    stop.cancel();
-    running.join_next().await.expect("it ran").expect("no panic").expect("it ends well");
+    running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn plan_shows_every_restart_and_changes_nothing() {
-    let bench = bench(true).await;
-    bench.create::<StatefulSet>("web", workload_with(&password("password"))).await;
-    bench.create::<DaemonSet>("web", workload_with(&password("password"))).await;
+    let cluster = cluster().await;
+    create::<StatefulSet>(&cluster, "web", workload_with(&password("password"))).await;
+    create::<DaemonSet>(&cluster, "web", workload_with(&password("password"))).await;
     // There is only one slot, but a plan has no time.
-    let operator = manager(bench.options(), Throttle::new(0.1, 1).expect("valid"));
-    let plan = bench.connected(operator).plan().await.expect("a plan").to_string();
+    let operator = manager(Options::default(), Throttle::new(0.1, 1).expect("valid"));
+    let server = server(&cluster);
+    let operator = operator.connect(move |stack| Ok(stack.around(server.service(), "default")));
+    let plan = operator.plan().await.expect("a plan").to_string();
     for kind in ["deployments", "statefulsets", "daemonsets"] {
-        let write = format!("~ {kind}.apps {}/web", bench.namespace);
+        let write = format!("~ {kind}.apps default/web");
         assert!(plan.contains(&write), "{write} is not in:\n{plan}");
     }
     assert!(plan.contains("config-hash"), "{plan}");
-    assert_eq!(bench.hash::<Deployment>("web").await, None);
-    assert!(bench.events().await.is_empty());
+    assert_eq!(hash::<Deployment>(&cluster, "web").await, None);
+    assert!(cluster.events::<Deployment>("web").await.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn content_of_a_secret_is_shown_nowhere() {
-    let bench = Bench::embedded().await;
-    bench.create::<Deployment>("web", workload_with(&password("password"))).await;
-    let stage = Stage::<Deployment>::start(bench, &[]);
-    stage.bench.create::<Secret>("password", json!({"stringData": {"key": "hunter2"}})).await;
-    rest().await;
-    stage.bench.patch::<Secret>("password", secret("hunter2")).await;
-    stage.until_hash("web", None).await;
-    rest().await;
-    let web: Deployment = stage.bench.get("web").await;
-    let runs = stage.controller.recent_runs(100);
-    let shown = format!("{:?} {:?} {runs:?}", stage.bench.events().await, web);
+    let cluster = Cluster::embedded();
+    create::<Deployment>(&cluster, "web", workload_with(&password("password"))).await;
+    create::<Secret>(&cluster, "password", json!({"stringData": {"key": "hunter2"}})).await;
+    let running = start::<Deployment>(&cluster);
+    running.wait_until_quiet().await;
+    change(&cluster, "password", json!({"password": "hunter2"})).await;
+    running.wait_until_quiet().await;
+    let (events, web) =
+        (cluster.events::<Deployment>("web").await, cluster.get::<Deployment>("web"));
+    let shown = format!("{events:?} {:?} {:?}", web.await, running.runs("web"));
     assert!(shown.contains("ConfigMissing") && shown.contains("ConfigChanged"));
     assert!(!shown.contains("hunter2") && !shown.contains("aHVudGVyMg"), "{shown}");
-    stage.end().await;
+    running.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn pods_are_replaced() {
-    let bench = bench(true).await;
-    bench.create::<StatefulSet>("db", workload_with(&password("password"))).await;
-    let factory = SharedInformerFactory::new(bench.client.clone());
-    let operator =
-        bench.connected(manager(bench.options(), Throttle::new(1.0, 100).expect("valid")));
-    let (stop, mut running) = (CancellationToken::new(), JoinSet::new());
-    let (workloads, token) = (Workloads::new(&factory), stop.clone());
-    running.spawn(async move { workloads.run(token).await.expect("the workloads run") });
-    let token = stop.clone();
-    running.spawn(async move { operator.run_until(token).await.expect("the operator runs") });
+    let cluster = cluster().await;
+    create::<StatefulSet>(&cluster, "db", workload_with(&password("password"))).await;
+    let workloads = cluster.run_workloads(|workloads| workloads);
+    let throttle = Throttle::new(1.0, 100).expect("valid");
+    let running = cluster.run_manager(manager(Options::default(), throttle));
     let pods = async || {
-        for _ in 0..20 {
-            rest().await;
-        }
-        let pods = bench.api::<Pod>().list(&ListParams::default()).await.expect("a list");
-        let with_hash = |pod: &Pod| pod.annotations().contains_key(HASH);
-        assert_eq!(pods.iter().filter(|pod| with_hash(pod)).count(), 2);
+        cluster.wait_until_quiet().await;
+        let pods = cluster.list::<Pod>().await;
+        assert!(pods.iter().all(|pod| pod.annotations().contains_key(HASH)));
         pods.iter().map(|pod| pod.uid().expect("a uid")).collect::<BTreeSet<_>>()
     };
     let before = pods().await;
-    bench.patch::<Secret>("password", secret("two")).await;
+    change(&cluster, "password", json!({"password": "two"})).await;
     let after = pods().await;
     assert_eq!((before.len(), after.len(), before.intersection(&after).count()), (2, 2, 0));
-    stop.cancel();
-    while let Some(ended) = running.join_next().await {
-        ended.expect("no panic");
-    }
-    factory.shut_down().await;
+    running.stop().await;
+    workloads.stop().await;
 }
