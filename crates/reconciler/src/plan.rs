@@ -204,6 +204,7 @@ fn as_text<S: Serializer>(key: &ObjectKey, to: S) -> Result<S::Ok, S::Error> {
     to.collect_str(key)
 }
 
+#[expect(clippy::ref_option, reason = "serde calls it like this")]
 fn as_optional_text<S: Serializer>(key: &Option<ObjectKey>, to: S) -> Result<S::Ok, S::Error> {
     match key {
         Some(key) => to.collect_str(key),
