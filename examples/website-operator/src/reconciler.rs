@@ -10,7 +10,7 @@ use kube::ResourceExt as _;
 use windlass::informer::InformerOptions;
 use windlass::prelude::*;
 use windlass::reconciler::{
-    Class, ConditionType, ControllerBuilder, children_selector, set_conditions,
+    Class, ConditionType, ControllerBuilder, InPlan, children_selector, set_conditions,
 };
 
 use crate::config_map::config_map;
@@ -55,6 +55,8 @@ pub fn controller() -> ControllerBuilder<Website> {
         .owns(Watch::<ConfigMap>::new().options(ours))
         .owns(Watch::<Deployment>::new().options(ours))
         .owns(Watch::<Service>::new().options(ours))
+        // It changes nothing but through its context.
+        .in_plan(InPlan::Run)
 }
 
 impl Finalize<Website> for Websites {
