@@ -36,3 +36,8 @@ mod transcript;
 mod watching;
 
 pub use script::Script;
+
+/// The code of the page for people who come from another framework, checked as every other example.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/coming-from.md")]
+struct ComingFrom;

@@ -13,6 +13,7 @@
 //! - [`promtool`]: checks of the dashboard and the alert rules;
 //! - [`kube`]: a real control plane for tests, built into the cache folder;
 //! - [`go_programs`]: our Go programs that tests on it run;
+//! - [`identifiers`]: what our peers export, for the page that compares;
 //! - [`picture`]: the picture of the demo in the README;
 //! - [`cache`]: the folder for what takes minutes to build;
 //! - [`process`]: runs a command, shows it, and reports its failure.
@@ -23,6 +24,7 @@ mod ci;
 mod conformance;
 mod deps;
 mod go_programs;
+mod identifiers;
 mod image;
 mod kube;
 mod nightly;
@@ -63,6 +65,8 @@ enum Command {
     Nightly(nightly::Options),
     /// Check the dashboard and the alert rules in docs/monitoring with Prometheus' promtool.
     Promtool,
+    /// List what controller-runtime and kube-runtime export, for docs/coming-from.md.
+    Identifiers,
     /// Draw the picture of the demo in the README anew.
     Picture,
 }
@@ -77,6 +81,7 @@ fn main() -> ExitCode {
         Command::Kube(options) => kube::run(&options),
         Command::Nightly(options) => nightly::run(&options),
         Command::Promtool => promtool::run(),
+        Command::Identifiers => identifiers::run(),
         Command::Picture => picture::run(),
     };
     match result {

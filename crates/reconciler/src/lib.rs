@@ -101,74 +101,9 @@
 //! [`Controller::finished`] is a stream of runs as they end. A key that its own writes wake again and again is logged with the
 //! write.
 //!
-//! # Compared with controller-runtime
+//! # Coming from controller-runtime or kube-runtime
 //!
-//! | there | here |
-//! |---|---|
-//! | `ctrl.NewControllerManagedBy(mgr).For(&Foo{})` | `Controller::of(Watch::<Foo>::new())` |
-//! | `reconcile.Func` | [`reconcile_fn`] |
-//! | `.Owns(&appsv1.Deployment{})` | `.owns(Watch::<Deployment>::new())` |
-//! | `.Owns(…, builder.MatchEveryOwner)` | `.owns(Watch::new().owned_by(OwnedBy::AnyReference))` |
-//! | `.Watches(&corev1.Secret{}, EnqueueRequestsFromMapFunc(f))` | `.watches(Watch::new(), f)` |
-//! | `handler.Funcs{UpdateFunc: …}`, which sees old and new | `.watches_changes(Watch::new(), f)` |
-//! | `.OwnsMetadata`, `builder.OnlyMetadata` | `.owns(Watch::metadata_of::<Secret>())` |
-//! | `builder.WithPredicates(GenerationChangedPredicate{})` | [`Watch::when`], [`Predicate`] |
-//! | `.WithEventFilter(p)`, for all sources | [`ControllerBuilder::when`] |
-//! | `.WatchesRawSource(source.Channel(ch, h))` | `.stream("name", stream)` |
-//! | `source.Kind(cache, …)`, of another cache | [`Watch::from_informer`] |
-//! | `cache.Options{ByObject: …Namespaces}`, a selector for each | `namespace_selector` of the informer's options |
-//! | `MaxConcurrentReconciles`, `UsePriorityQueue` | `.workers(n)`, `.priority(policy)` |
-//! | `queue.NumRequeues`, `Forget` to give up | [`ControllerBuilder::max_attempts`] |
-//! | `annotations.HasPaused` of Cluster API | [`ControllerBuilder::paused_by`] |
-//! | `ctrl.Result{RequeueAfter: d}` | `Action::RequeueAfter(d)` |
-//! | `reconcile.TerminalError(err)` | `error.terminal()` |
-//! | `r.Get(ctx, req.NamespacedName, &foo)` | an argument; [`Reconcile::absent`] if there is none |
-//! | `r.Get` of other kinds | `cx.get::<T>("shop/web")`, after `.reads(Watch::<T>::new())` |
-//! | `r.List`, `client.InNamespace` | `cx.list::<T>()?.in_namespace("shop")` |
-//! | `client.MatchingLabels` | `cx.list::<T>()?.matching(&selector)` |
-//! | `r.List` of children, by an index on their owner | `cx.owned::<T>()`, after `.owns` |
-//! | `mgr.GetFieldIndexer().IndexField(…, f)` | `.options(\|o\| o.index(ByNode))`, an [`Index`] |
-//! | `r.List` with `client.MatchingFields` | `cx.cache::<T>()?.by_index::<ByNode>("node-1")` |
-//! | `IndexField`, `Watches` and a map function that lists | [`ControllerBuilder::refers_to`] |
-//! | `unstructured.UnstructuredList` | `cx.cache_of::<DynamicObject>(&resource)?.list()` |
-//! | `r.Status().Update(ctx, &foo)` | `cx.live().update_status(&old, &new)` |
-//! | `r.Status().Patch(ctx, &foo, client.Apply)` | `cx.live().apply_status(&foo)` |
-//! | `controllerutil.CreateOrUpdate` | `cx.children(&owner).apply(…).prune()`, or `modify` |
-//! | `retry.RetryOnConflict` | `cx.live().modify(&key, …)` |
-//! | `client.DryRunAll`, `client.FieldOwner` | [`WriteOptions`] |
-//! | `r.SubResource("scale")`, `"eviction"` | [`Live::set_scale`], [`Live::evict`] |
-//! | `unstructured.Unstructured` | [`RunContext::live_of`] |
-//! | `controllerutil.SetControllerReference` | [`set_owner`]; children have it |
-//! | `controllerutil.SetOwnerReference`, `RemoveOwnerReference` | [`add_owner`], [`remove_owner`] |
-//! | `meta.SetStatusCondition` | [`ConditionType`], [`set_conditions`] |
-//! | `ctrl.SetupSignalHandler()` | [`stop_on_signal`] |
-//! | `controllerutil.AddFinalizer` and a branch | [`Finalized`] |
-//! | `r.Recorder.Event(foo, "Normal", …)` | [`RunContext::event`] |
-//! | `record.NewFakeRecorder` | [`Recorder::in_memory`] |
-//! | `expectations` against a stale cache | nothing to do: see above |
-//!
-//! # Compared with kube-runtime
-//!
-//! | there | here |
-//! |---|---|
-//! | `Controller::new(api, config)` | `Controller::of(Watch::<Foo>::new())` |
-//! | `.run(reconcile, error_policy, context)` | `.build(&factory, reconciler)?.run(stop)` |
-//! | `reconcile`, a function | [`reconcile_fn`] |
-//! | `context` | the fields of the reconciler, or what the closure captures |
-//! | `error_policy` | the limiter, the methods of [`Error`]: `terminal`, `retry_after`; `.on_error` |
-//! | the stream that `run` returns | [`Controller::finished`] |
-//! | `.reconcile_all_on(stream)`, `.reconcile_on(stream)` | the same, and `.stream("name", keys)` |
-//! | `Config::debounce` | [`ControllerBuilder::debounce`] |
-//! | `.watches_stream`, `for_stream` | [`Watch::from_informer`] |
-//! | `Action::requeue(d)`, `Action::await_change()` | `Action::RequeueAfter(d)`, `Action::Done` |
-//! | `finalizer(&api, name, object, …)` | [`Finalized`], [`Finalized::also`] |
-//! | `Api::patch(name, &PatchParams::apply(…), …)` | [`RunContext::children`], [`Live::apply`] |
-//! | `await_condition`, `delete_and_finalize` | [`Live::wait_for_condition`], [`Live::delete_and_wait`] |
-//! | `events::Recorder` | [`RunContext::event`] |
-//! | `reflector::Store` in the context | `cx.get`, `cx.list`, `cx.owned`; [`Controller::lister`] |
-//! | `store.state()` and a filter | [`CacheView::by_index`], `cx.list::<T>()?.matching(&selector)` |
-//! | `predicate_filter` | [`Watch::when`] |
-//! | `shutdown_on_signal()` | [`stop_on_signal`] |
+//! `docs/coming-from.md` in the repository has everything that they export, with ours beside it.
 
 #![forbid(unsafe_code)]
 
@@ -295,7 +230,3 @@ pub use tokio_util::sync::CancellationToken;
 pub use watch::{OwnedBy, Watch};
 pub use write::{Verb, Write};
 pub use write_options::{FieldValidation, Propagation, WriteOptions};
-
-// For links in the documentation.
-#[cfg(doc)]
-use windlass_indexer::Index;
