@@ -49,7 +49,7 @@ async fn next_version_shows_what_it_would_change_and_changes_nothing() {
         let namespace = cluster.namespace().to_owned();
         options.leader_election_namespace = Some(namespace.clone());
         let operator = cluster.run_manager(manager(options, &namespace));
-        cluster.create(&site("blog", "blog.example.com", 0)).await;
+        cluster.create(&site("blog", "blog.example.com", 1)).await;
         operator.wait_until_quiet().await;
         operator.stop().await;
         let before: Website = cluster.get("blog").await;

@@ -91,8 +91,9 @@ async fn conditions_name_their_generation_and_are_stable() {
     let first = cluster.expect("blog", is_ready).await;
     let since = condition(&first, "Ready").map(|ready| ready.last_transition_time.clone());
 
-    // This leads to a run that changes neither the generation nor the status.
-    let note = json!({"metadata": {"annotations": {"note": "nothing that matters"}}});
+    // This leads to a run that changes neither the generation nor the status. (An annotation would
+    // raise the generation of a Deployment.)
+    let note = json!({"metadata": {"labels": {"note": "nothing-that-matters"}}});
     cluster.patch::<Deployment>("blog", note).await;
     cluster.wait_until_quiet().await;
     let second: Website = cluster.get("blog").await;
