@@ -402,7 +402,8 @@ impl Call<'_> {
             return Err(Failure::bad_request("name in URL does not match name in Eviction object"));
         }
         let options = eviction.remove("deleteOptions").unwrap_or_else(|| json!({}));
-        let options = DeleteOptions::from_value(options, &self.query)?;
+        let mut options = DeleteOptions::from_value(options)?;
+        options.dry_run.extend(self.query.dry_run.iter().cloned());
         let pod = Target { subresource: String::new(), ..target.clone() };
         state.evict(&pod, &options)?;
         Ok(reply::json(StatusCode::CREATED, &success()))

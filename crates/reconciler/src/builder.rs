@@ -168,8 +168,9 @@ impl<K: ObjectType> Controller<K> {
 }
 
 impl<K: ObjectType> ControllerBuilder<K> {
-    /// The name of the controller, for logs, metrics and the queue. Default: the kind, in lower
-    /// case.
+    /// The name of the controller, for logs, metrics and the queue. It is also the field manager of
+    /// what the controller applies, and the label of its [children](crate::RunContext::children), so
+    /// choose one that no other operator has, and keep it. Default: the kind, in lower case.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
@@ -331,7 +332,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
             recorder: self.recorder.unwrap_or_else(|| {
                 Recorder::new(factory.client().clone(), Arc::clone(&enqueuer.controller))
             }),
-            writing: Writing::new(wiring.primary.0.clone(), self.retired),
+            writing: Writing::new(self.name.is_some(), wiring.primary.0.clone(), self.retired),
             on_write: WriteObserver::default(),
         };
         let ids = RunIds::of(&enqueuer.controller, &instance_from_environment(), Timestamp::now());

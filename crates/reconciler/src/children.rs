@@ -45,9 +45,11 @@ pub use report::{Child, ChildrenReport, DeletedChild};
 /// The label of what a controller has made with [`Children`]: the name of the controller.
 pub const CONTROLLER_LABEL: &str = "windlass.dev/controller";
 
-/// The annotation of an owner that notes of which kinds it has [`Children`], as in
-/// `configmaps.v1,deployments.v1.apps`.
-pub const CHILDREN_ANNOTATION: &str = "windlass.dev/children";
+/// The annotation in which the controller of this name notes at an owner of which kinds it has made
+/// [`Children`], as in `configmaps.v1,deployments.v1.apps`. Each controller has its own.
+pub fn children_annotation(controller: &str) -> String {
+    format!("children.windlass.dev/{}", label_value(controller))
+}
 
 /// Selects what the controller of this name has made with [`Children`]. An informer with this label
 /// selector caches nothing else.
@@ -97,7 +99,7 @@ pub fn children_selector(controller: &str) -> String {
 /// - What this controller has made for this owner before, of whichever kind, and what is not in the
 ///   set any more, is deleted. Nothing of anybody else is touched: an object that exists and that
 ///   the owner does not control is refused.
-/// - The kinds are noted at the owner in the annotation [`CHILDREN_ANNOTATION`], before the first
+/// - The kinds are noted at the owner in the annotation of [`children_annotation`], before the first
 ///   object of a kind is made. So the account needs the right to patch owners, and to delete each
 ///   kind. What an earlier version made with [`Live::apply_owned`](crate::Live::apply_owned) has no
 ///   label, and is not deleted unless it was part of a set once.
@@ -194,6 +196,9 @@ impl<'a> Children<'a> {
     pub async fn prune(self) -> Result<ChildrenReport, Error> {
         let Self { cx, owner, mistake, wanted, options } = self;
         let mut owner = owner?;
+        if !cx.tools.writing.is_named {
+            return Err(unnamed(cx.controller()));
+        }
         if let Some(mistake) = mistake.or_else(|| twice(&wanted)) {
             return Err(mistake);
         }
@@ -220,7 +225,10 @@ impl<'a> Children<'a> {
             let is_wanted =
                 |wanted: &Wanted| kinds::is_same(&wanted.resource, resource) && wanted.key == *key;
             if !is_leaving && !wanted.iter().any(is_wanted) {
-                access(resource).delete(key, uid, Some(version)).await?;
+                // Only in the version that was looked at: its owner may have let it go since then.
+                let options = options.same_version();
+                let access = Access { cx, resource: resource.clone(), options };
+                access.delete(key, uid, Some(version)).await?;
                 deleted.push(DeletedChild { resource: resource.clone(), key: key.clone() });
             }
         }
@@ -233,6 +241,16 @@ impl<'a> Children<'a> {
     fn access(&self, resource: &Resource) -> Access<'a> {
         Access { cx: self.cx, resource: resource.clone(), options: self.options }
     }
+}
+
+/// The error about a controller that has the default name.
+fn unnamed(controller: &str) -> Error {
+    Error::msg(format!(
+        "the controller {controller:?} has only the default name: another operator for the same \
+         kind would have it, too, and each would delete the children of the other; give it a name \
+         of its own with ControllerBuilder::name"
+    ))
+    .terminal()
 }
 
 /// The error about an object that is in the set twice, if there is one.

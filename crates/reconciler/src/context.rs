@@ -66,12 +66,13 @@ impl RunContext {
     pub fn client(&self) -> &Client {
         let create = || {
             let log = WriteLog::new(self.key.clone(), self.origin.clone(), &self.tools);
-            let client = self.tools.client.clone();
+            let client = recording(self.tools.client.clone(), log.clone());
+            // The plan is outside, so that what is recorded below is known to be a dry run.
             let client = match &self.plan {
                 Some(plan) => plan.client(client),
                 None => client,
             };
-            (recording(client, log.clone()), log)
+            (client, log)
         };
         &self.recording.get_or_init(create).0
     }
@@ -102,8 +103,8 @@ impl RunContext {
     /// The kind of an object. The reconciled object need not say its kind.
     pub(crate) fn kind_of<O: AnyObject>(&self, object: &O) -> Option<ObjectKind> {
         let meta = object.meta();
-        let is_reconciled = meta.name.as_deref() == Some(self.key.name())
-            && meta.namespace.as_deref() == self.key.namespace();
+        let reconciled = self.object.as_ref().map(|object| object.head().uid().to_string());
+        let is_reconciled = meta.uid.is_some() && meta.uid == reconciled;
         let said = object.object_kind();
         let primary = self.resource();
         match said {

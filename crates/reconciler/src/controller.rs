@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use windlass_indexer::{Cached, Lister, ObjectKey};
 use windlass_informer::{Event, Freshness, InformerError, InformerStatus, Life};
-use windlass_workqueue::WorkQueue;
+use windlass_workqueue::{Add, WorkQueue};
 
 use crate::bounds::ObjectType;
 use crate::cause::Cause;
@@ -212,7 +212,7 @@ impl<K: ObjectType> Controller<K> {
     ///   it would refuse. The account needs the same rights, and `get` on what it patches.
     /// - Each write is compared with the object as it is stored. What a run reads after a write is
     ///   not changed by it, and no run is woken by another: the plan is the first step of what
-    ///   would happen, not where it ends.
+    ///   would happen, not where it ends. Its events are not published.
     /// - A run that fails is part of the plan. Retries and requeues are not.
     ///
     /// Afterwards, the controller cannot run: build another one.
@@ -258,7 +258,12 @@ impl<K: ObjectType> Controller<K> {
         }
         let book = self.work.plan.get_or_init(PlanBook::default);
         self.wait_for_sync().await?;
-        // The handlers have enqueued what the caches have. The workers end when all of it has run.
+        // The handlers have enqueued what the caches have. Nothing waits for a delay in a plan.
+        for status in self.queue().snapshot().keys {
+            let add = Add::now();
+            self.work.enqueuer.add(status.key, add, Cause::Timer);
+        }
+        // The workers end when all of it has run.
         self.queue().shut_down();
         let mut workers = JoinSet::new();
         for _ in 0..self.workers {

@@ -182,7 +182,7 @@ pub use builder::{BuildError, ControllerBuilder};
 pub use cache_view::CacheView;
 pub use cause::{Cause, Change};
 pub use children::{
-    CHILDREN_ANNOTATION, CONTROLLER_LABEL, Child, Children, ChildrenReport, DeletedChild,
+    CONTROLLER_LABEL, Child, Children, ChildrenReport, DeletedChild, children_annotation,
     children_selector,
 };
 pub use conditions::{

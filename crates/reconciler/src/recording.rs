@@ -14,10 +14,12 @@ use http::{HeaderMap, Method, Request, Response};
 use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
+use serde_json::Value;
 use tower::{BoxError, service_fn};
 use windlass_indexer::{ObjectKey, ResourceVersion};
 use windlass_informer::{
-    ConnectError, NotLeader, RequestError, RequestInfo, RequestTarget, error_chain, explain,
+    ConnectError, NotLeader, RequestError, RequestInfo, RequestTarget, Resource, error_chain,
+    explain,
 };
 
 use crate::authorship::Before;
@@ -98,6 +100,12 @@ impl WriteLog {
             }
         }
         entries.pending.note(recorded, |recorded| tools.is_seen(recorded));
+    }
+
+    /// Whether the run has written this object, and the caches may not show that yet.
+    pub(crate) fn has_written(&self, resource: &Resource, key: &ObjectKey) -> bool {
+        let is_it = |write: &Write| write.is_of(resource) && write.key == *key;
+        self.lock().pending.writes.iter().any(|recorded| is_it(&recorded.write))
     }
 
     /// Logs what the server warns of.
@@ -183,6 +191,9 @@ async fn send(
     let Some((verb, target)) = write_of(&request) else { return inner.send(request).await };
     // A streamed body is not read.
     let body = request.body().try_clone().unwrap_or_else(Body::empty).collect_bytes().await?;
+    if verb == Verb::Delete && has_dry_option(&body) {
+        return inner.send(request).await;
+    }
     let before = Before::of(&body, field_manager(&request), log.shown(&target));
     let mut open_write = OpenWrite { log, is_settled: false };
     let answer = inner.send(request).await.inspect_err(|error| {
@@ -201,6 +212,12 @@ async fn send(
         log.note(Some((recorded, bytes.clone())));
     }
     Ok(Response::from_parts(parts, Body::from(bytes)))
+}
+
+/// Whether the options of a deletion, which are the body of its request, are those of a dry run.
+fn has_dry_option(options: &[u8]) -> bool {
+    let options: Option<Value> = serde_json::from_slice(options).ok();
+    options.is_some_and(|options| options["dryRun"].as_array().is_some_and(|dry| !dry.is_empty()))
 }
 
 /// The name in which a request writes fields, if it has one.

@@ -151,7 +151,8 @@ impl<K: ObjectType> Work<K> {
     /// begun ends first. `stop` is also cancelled when an informer breaks, before any `shutdown`.
     pub(crate) async fn run_worker(&self, stop: &CancellationToken, shutdown: &Shutdown) {
         while let Some(Some(lease)) = stop.run_until_cancelled(self.enqueuer.queue.get()).await {
-            if let Some(wait) = self.enqueuer.debounce.as_ref().and_then(|of| of.wait_of(&lease)) {
+            let debounce = self.enqueuer.debounce.as_ref().filter(|_| self.plan.get().is_none());
+            if let Some(wait) = debounce.and_then(|debounce| debounce.wait_of(&lease)) {
                 // Fails only after shut-down, when the key does not run again.
                 let _ = lease.defer(wait);
                 continue;
@@ -239,7 +240,9 @@ impl<K: ObjectType> Work<K> {
 
     async fn run(&self, taken: KeyInHand<'_>, is_behind: bool, shutdown: &Shutdown) {
         let (started, key) = (Instant::now(), taken.key());
-        let object = self.objects.cached(key);
+        // First of all, so that the object and the caches are of one moment.
+        let caches = FrozenCaches::of(self.tools.sources.all());
+        let object = caches.primary(key).map(|object| self.objects.handle(object));
         let is_paused = object.as_ref().is_some_and(|of| self.pause.is_paused(of.object()));
         if is_paused && self.resting.is_paused(key) {
             if is_behind {
@@ -251,7 +254,7 @@ impl<K: ObjectType> Work<K> {
         if self.resting.remove(key) == Some(Rest::Paused) {
             tracing::info!(controller = &*self.tools.controller, %key, "no longer paused");
         }
-        let mut cx = self.context(taken.lease(), started, is_behind, shutdown);
+        let mut cx = self.context(taken.lease(), started, is_behind, shutdown, caches);
         let span = span_of(&cx, self.span.as_ref());
         cx.origin = Origin::of(&span);
         let Ended { outcome, error, delay } = {
@@ -341,11 +344,11 @@ impl<K: ObjectType> Work<K> {
         started: Instant,
         is_behind: bool,
         shutdown: &Shutdown,
+        caches: FrozenCaches,
     ) -> RunContext {
         let mut causes: Vec<_> = lease.causes().cloned().collect();
         let is_valid = |write: &Write| !self.tools.sources.is_restored_since(write);
         self.journal.mark_own_causes(lease.key(), &mut causes, is_valid);
-        let caches = FrozenCaches::of(self.tools.sources.all());
         RunContext {
             tools: Arc::clone(&self.tools),
             id: self.ids.next(),

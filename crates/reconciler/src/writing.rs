@@ -8,6 +8,8 @@ use crate::server_warnings::ServerWarnings;
 
 /// What all runs of a controller share to write with.
 pub(crate) struct Writing {
+    /// Whether the controller was given a name, instead of that of its kind.
+    pub(crate) is_named: bool,
     /// The resource that the controller reconciles.
     pub(crate) primary: Resource,
     /// Kinds of children that the controller does not make any more.
@@ -19,8 +21,9 @@ pub(crate) struct Writing {
 }
 
 impl Writing {
-    pub(crate) fn new(primary: Resource, retired: Vec<Resource>) -> Self {
+    pub(crate) fn new(is_named: bool, primary: Resource, retired: Vec<Resource>) -> Self {
         Self {
+            is_named,
             primary,
             retired,
             swept: Swept::new(),

@@ -11,8 +11,8 @@ use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 use windlass_informer::Resource;
 use windlass_reconciler::{
-    CHILDREN_ANNOTATION, CONTROLLER_LABEL, ChildrenReport, ControllerBuilder, Error,
-    OwnershipError, RunContext, Watch, WriteOptions, children_selector, is_controlled_by,
+    CONTROLLER_LABEL, ChildrenReport, ControllerBuilder, Error, OwnershipError, RunContext, Watch,
+    WriteOptions, children_annotation, children_selector, is_controlled_by,
 };
 use windlass_testkit::apiserver::{Fault, FaultRule};
 use windlass_testkit::{TestCluster, on_each_cluster};
@@ -61,7 +61,7 @@ fn maps(client: Client, namespace: &str) -> Api<ConfigMap> {
 async fn note(cluster: &TestCluster, namespace: &str) -> Option<String> {
     let client = cluster.client().expect("a client");
     let owner = maps(client, namespace).get("owner").await.expect("it is there");
-    owner.annotations().get(CHILDREN_ANNOTATION).cloned()
+    owner.annotations().get(&children_annotation("shops")).cloned()
 }
 
 #[tokio::test]
@@ -177,7 +177,7 @@ async fn retired_kind_is_found_though_the_note_is_lost() {
         let namespace = cluster.namespace("children").await.expect("a namespace");
         make(&cluster, &namespace, &[], &["old"]).await.expect("everything goes");
         let maps = maps(cluster.client().expect("a client"), &namespace);
-        let forget = json!({"metadata": {"annotations": {CHILDREN_ANNOTATION: null}}});
+        let forget = json!({"metadata": {"annotations": {children_annotation("shops"): null}}});
         maps.patch("owner", &PatchParams::default(), &Patch::Merge(forget)).await.expect("patched");
 
         // Without the declaration nobody looks for Secrets.
@@ -207,7 +207,7 @@ async fn note_of_a_kind_that_is_gone_is_forgotten() {
         make(&cluster, &namespace, &[("a", "1")], &[]).await.expect("everything goes");
         let maps = maps(cluster.client().expect("a client"), &namespace);
         let text = "configmaps.v1,deployments.v1beta1.apps,widgets.v1.gone.example.com";
-        let noted = json!({"metadata": {"annotations": {CHILDREN_ANNOTATION: text}}});
+        let noted = json!({"metadata": {"annotations": {children_annotation("shops"): text}}});
         maps.patch("owner", &PatchParams::default(), &Patch::Merge(noted)).await.expect("patched");
         make(&cluster, &namespace, &[("a", "1")], &[]).await.expect("everything goes");
         assert_eq!(note(&cluster, &namespace).await.as_deref(), Some("configmaps.v1"));
@@ -289,7 +289,7 @@ async fn owner_can_be_written_with_the_version_from_before_the_note() {
             })
             .await
             .expect("no conflict");
-        assert!(written.annotations().contains_key(CHILDREN_ANNOTATION));
+        assert!(written.annotations().contains_key(&children_annotation("shops")));
         assert!(written.labels().contains_key("ready"));
     })
     .await;
@@ -303,7 +303,7 @@ async fn note_is_written_though_the_owner_is_old() {
         in_a_run(&cluster, &namespace, plain, |owner: Arc<ConfigMap>, cx: &RunContext| {
             Box::pin(async move {
                 let note =
-                    json!({"metadata": {"annotations": {CHILDREN_ANNOTATION: "configmaps.v1"}}});
+                    json!({"metadata": {"annotations": {children_annotation("shops"): "configmaps.v1"}}});
                 let maps =
                     maps(cx.client().clone(), owner.namespace().as_deref().unwrap_or_default());
                 maps.patch("owner", &PatchParams::default(), &Patch::Merge(note)).await?;

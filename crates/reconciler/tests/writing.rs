@@ -409,7 +409,7 @@ async fn owned_object_is_read_once_and_never_taken_over() {
 /// With a cache of all objects nothing is read. What the cache does not show yet is refused by the
 /// server if it has a controller.
 #[tokio::test]
-async fn cache_of_all_objects_decides_whether_one_exists() {
+async fn server_is_asked_once_whether_a_new_object_is_somebody_elses() {
     on_each_cluster(async |cluster| {
         let namespace = cluster.namespace("writing").await.expect("a namespace");
         let (client, sent) = noting(&cluster.client().expect("a client"));
@@ -426,7 +426,7 @@ async fn cache_of_all_objects_decides_whether_one_exists() {
                     Ok(serde_json::from_value(json!({"metadata": metadata}))?)
                 };
                 cx.live().apply_owned(secret("new")?, &owner).await?;
-                assert_eq!(taken(&sent), ["PATCH new"]);
+                assert_eq!(taken(&sent), ["GET new", "PATCH new"]);
                 // Whether the cache shows it in time or not, it is refused.
                 let mut theirs = secret("theirs")?;
                 let other = cx.live().create(&map(&namespace_of(&owner), "other", "")).await?;

@@ -20,7 +20,7 @@ const OTHER_CONTROLLERS: [&str; 3] =
     ["clusterrole-aggregation-controller", "endpointslice-controller", "serviceaccount-controller"];
 
 pub(crate) enum Cluster {
-    Embedded(windlass_cluster::Cluster),
+    Embedded(Box<windlass_cluster::Cluster>),
     Real(Box<Real>),
 }
 
@@ -40,7 +40,7 @@ impl Cluster {
             .token(ADMIN)
             .nodes(NODES)
             .tls();
-        Self::Embedded(cluster.start().await.expect("a cluster"))
+        Self::Embedded(Box::new(cluster.start().await.expect("a cluster")))
     }
 
     pub(crate) async fn real() -> Self {

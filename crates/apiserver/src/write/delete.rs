@@ -76,19 +76,17 @@ impl DeleteOptions {
         if !matches!(text("kind"), "" | "DeleteOptions") {
             return Err(Failure::bad_request(not_registered(text("kind"), text("apiVersion"))));
         }
-        Self::from_value(value, query)
+        // As in kube-apiserver: the query counts only if there is no body.
+        Self::from_value(value)
     }
 
-    /// From options that are part of another object, with the dry run of the query.
-    pub(crate) fn from_value(mut value: Value, query: &Query) -> Result<Self, Failure> {
+    /// From options as JSON.
+    pub(crate) fn from_value(mut value: Value) -> Result<Self, Failure> {
         if let Value::Object(fields) = &mut value {
             fields.retain(|_, value| !value.is_null());
         }
-        let mut options: Self = serde_json::from_value(value).map_err(|why| {
-            Failure::bad_request(format!("the delete options are malformed: {why}"))
-        })?;
-        options.dry_run.extend(query.dry_run.iter().cloned());
-        Ok(options)
+        serde_json::from_value(value)
+            .map_err(|why| Failure::bad_request(format!("the delete options are malformed: {why}")))
     }
 
     /// Refuses values that nobody knows; tells whether anything is to be stored.

@@ -31,9 +31,16 @@ impl Kinds {
         let entry = |text: &str| {
             let (plural, rest) = text.trim().split_once('.')?;
             let (version, group) = rest.split_once('.').unwrap_or((rest, ""));
-            let is_empty = plural.is_empty() || version.is_empty();
+            // It becomes the path of a request, and anybody who may write the owner may write it.
+            let is_word =
+                |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+            let is_valid = !plural.is_empty()
+                && !version.is_empty()
+                && is_word(plural)
+                && is_word(version)
+                && group.split('.').all(is_word);
             let name = Name { plural: plural.to_owned(), group: group.to_owned() };
-            (!is_empty).then(|| (name, version.to_owned()))
+            is_valid.then(|| (name, version.to_owned()))
         };
         Self(text.split(',').filter_map(entry).collect())
     }
@@ -122,5 +129,6 @@ mod tests {
         let union = "configmaps.v1,deployments.v2.apps,widgets.v1.example.com";
         assert_eq!(kinds.union(&newer).to_string(), union);
         assert!(Kinds::parse("").is_empty());
+        assert!(Kinds::parse("pods/web/proxy/admin.v1,pods.v1/x,pods.v1.a/b,%2e.v1").is_empty());
     }
 }

@@ -7,7 +7,7 @@ use http::Method;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use serde_json::Value;
-use windlass_indexer::{ByOwner, Head, Object, ObjectKey, Selector, Uid};
+use windlass_indexer::{ByController, Head, Object, ObjectKey, Selector, Uid};
 use windlass_informer::Resource;
 
 use super::kinds::{Kinds, Name};
@@ -143,7 +143,7 @@ fn cached(cx: &RunContext, owner: &OwnerNote, resource: &Resource) -> Option<Vec
             return None;
         }
         let snapshot = cache.reader().snapshot();
-        let objects = match (snapshot.by_index::<ByOwner>(&uid), namespace) {
+        let objects = match (snapshot.by_index::<ByController>(&uid), namespace) {
             (Ok(found), _) => found,
             (Err(_), Some(namespace)) => snapshot.in_namespace(namespace),
             (Err(_), None) => snapshot.all(),

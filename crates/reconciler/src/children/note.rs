@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use windlass_indexer::ObjectKey;
 use windlass_informer::Resource;
 
-use super::CHILDREN_ANNOTATION;
+use super::children_annotation;
 use super::kinds::{Kinds, Name};
 use super::look::{self, Present};
 use crate::context::RunContext;
@@ -50,8 +50,9 @@ impl OwnerNote {
         let access = Access { cx, resource, options: WriteOptions::new() };
         let version = meta.resource_version.as_deref();
         let version = version.ok_or_else(|| access.lacks("an owner", "a version", AS_READ))?;
+        let annotation = children_annotation(cx.controller());
         let annotations = meta.annotations.as_ref();
-        let note = annotations.and_then(|annotations| annotations.get(CHILDREN_ANNOTATION));
+        let note = annotations.and_then(|annotations| annotations.get(&annotation));
         // This run may have noted something since it read the owner.
         let (version, note) = cx
             .rebased
@@ -88,7 +89,7 @@ impl OwnerNote {
             let text = if wanted.is_empty() { Value::Null } else { wanted.to_string().into() };
             let patch = json!({"metadata": {
                 "resourceVersion": self.version,
-                "annotations": {CHILDREN_ANNOTATION: text},
+                "annotations": {children_annotation(cx.controller()): text},
             }});
             let draft = access
                 .draft(Method::PATCH, self.key.namespace(), self.key.name(), None)
@@ -121,7 +122,8 @@ impl OwnerNote {
             return Err(conflict);
         }
         let annotations = metadata.annotations.unwrap_or_default();
-        let note = annotations.get(CHILDREN_ANNOTATION).map_or("", String::as_str);
+        let annotation = children_annotation(access.cx.controller());
+        let note = annotations.get(&annotation).map_or("", String::as_str);
         self.noted = Kinds::parse(note);
         self.version = metadata.resource_version.unwrap_or_default();
         Ok(())

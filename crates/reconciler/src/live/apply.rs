@@ -6,7 +6,6 @@
 //! Whether an object may be taken over is decided before it is written:
 //!
 //! - If a cache shows the object, its owner is known.
-//! - If a cache would show it, and does not, it does not exist.
 //! - Otherwise its metadata is read from the server, once: the next time its uid is known.
 //!
 //! The known uid is sent along. So if somebody else has created an object of the same name
@@ -28,6 +27,7 @@ use crate::apply_conflict::ApplyConflict;
 use crate::error::Error;
 use crate::objects::{AnyObject, ObjectRef};
 use crate::ownership::{Owner, OwnershipError};
+use crate::recording::WriteLog;
 
 /// The media type of what is applied. It is JSON, which is YAML, too.
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
@@ -111,8 +111,8 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
     /// deleted with its owner. An existing object that `owner` does not control is left alone.
     ///
     /// The server is asked whether the object exists only if no cache shows it, and this controller
-    /// has not applied it before: once for each new object. So an object that somebody else has
-    /// just created is not taken over.
+    /// has not applied it before: once for each new object. If somebody else creates the object
+    /// between that question and the apply, the error comes after the write.
     ///
     /// # Errors
     /// Returns the error of the server, or an [`OwnershipError`] if the object belongs to somebody
@@ -185,6 +185,7 @@ impl Access<'_> {
         if let Some(object) = &shown
             && object.bytes().is_some()
             && !self.options.is_dry
+            && !self.is_cache_outdated(key)
             && applied.is_current(&place, hash, object.head())
         {
             let head = object.head().clone();
@@ -229,23 +230,36 @@ impl Access<'_> {
         let (applied, place) = (&self.cx.tools.writing.applied, self.place(key, None));
         let known = self.cached_uid(key, owner)?;
         let known = known.or_else(|| Some(applied.uid(&place, &owner.uid())?.to_string()));
-        let known = match known {
+        let mut known = match known {
             Some(uid) => Some(uid),
             // A cache may lack an object that somebody else has just created, and an apply would
             // take that over. So the first apply asks the server.
             None => self.read_uid(key, owner).await?,
         };
-        let is_told = known.is_some();
-        match self.apply(key, body.clone(), None, known.as_deref()).await {
+        let result = match self.apply(key, body.clone(), None, known.as_deref()).await {
             // The object is another one by now, or gone.
-            Err(error) if is_told && is_other_uid(&error) => {
+            Err(error) if known.is_some() && is_other_uid(&error) => {
                 applied.forget(&place);
-                let uid = self.read_uid(key, owner).await?;
-                self.apply(key, body, None, uid.as_deref()).await
+                known = self.read_uid(key, owner).await?;
+                self.apply(key, body, None, known.as_deref()).await
             }
+            result => result,
+        };
+        match result {
             Err(error) if is_other_controller(&error) => Err(self.taken(key).into()),
-            applied => applied,
+            // Somebody else has created it between the question and the answer.
+            Ok(result) if known.is_none() && result.change != ApplyChange::Created => {
+                applied.forget(&place);
+                Err(self.taken(key).into())
+            }
+            result => result,
         }
+    }
+
+    /// Whether a cache may not show what this run, or an earlier one, has written to an object.
+    fn is_cache_outdated(&self, key: &ObjectKey) -> bool {
+        let has_written = |(_, log): &(_, WriteLog)| log.has_written(&self.resource, key);
+        self.cx.cache_behind() || self.cx.recording.get().is_some_and(has_written)
     }
 
     /// The uid of an object that a cache shows.
@@ -253,6 +267,9 @@ impl Access<'_> {
     /// # Errors
     /// Returns an error if it belongs to somebody else.
     fn cached_uid(&self, key: &ObjectKey, owner: &Owner) -> Result<Option<String>, OwnershipError> {
+        if self.is_cache_outdated(key) {
+            return Ok(None);
+        }
         let cached =
             self.cx.tools.sources.find_cache(&self.resource, |cache| cache.reader().get(key));
         let Some(object) = cached else { return Ok(None) };

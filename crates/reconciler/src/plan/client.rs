@@ -7,10 +7,10 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use tower::{BoxError, service_fn};
 use windlass_indexer::ObjectKey;
-use windlass_informer::{RequestInfo, RequestTarget};
+use windlass_informer::{RequestInfo, RequestTarget, safe_message};
 
 use super::difference::field_changes;
 use super::{Effect, PlannedWrite};
@@ -91,7 +91,7 @@ impl PlanRecorder {
             Some(target) if !target.is_passed_on() => target,
             _ => return Err(CannotPlan(info).into()),
         };
-        if stores_nothing(&target) || is_dry_run(request.uri()) {
+        if stores_nothing(&target) {
             return Ok(inner.send(request).await?);
         }
         let before = match read_before(&request, &target) {
@@ -99,9 +99,23 @@ impl PlanRecorder {
             None => Before::NotRead,
         };
         let (mut parts, body) = request.into_parts();
-        parts.uri = with_dry_run(&parts.uri)?;
+        let is_users_own = is_dry_run(&parts.uri);
+        if !is_users_own {
+            parts.uri = with_dry_run(&parts.uri)?;
+        }
         let method = parts.method.clone();
+        let body = if method == Method::DELETE {
+            // The server takes the options of a deletion from the body, and ignores the query then.
+            let options = body.collect_bytes().await?;
+            let Some(options) = dry_options(&options) else { return Err(CannotPlan(info).into()) };
+            Body::from(options)
+        } else {
+            body
+        };
         let answer = inner.send(Request::from_parts(parts, body)).await?;
+        if is_users_own {
+            return Ok(answer);
+        }
         if !answer.status().is_success() {
             return Ok(answer);
         }
@@ -135,7 +149,9 @@ impl Before {
             Ok(answer) => {
                 return Self::Unknown(format!("it cannot be read: status {}", answer.status()));
             }
-            Err(error) => return Self::Unknown(format!("it cannot be read: {error}")),
+            Err(error) => {
+                return Self::Unknown(format!("it cannot be read: {}", safe_message(&error)));
+            }
         };
         let bytes = answer.into_body().collect().await.map(http_body_util::Collected::to_bytes);
         match bytes.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
@@ -193,6 +209,16 @@ fn is_dry_run(uri: &Uri) -> bool {
     uri.query().is_some_and(|query| {
         form_urlencoded::parse(query.as_bytes()).any(|(name, _)| name == "dryRun")
     })
+}
+
+/// The options of a deletion, as those of a dry run; `None` if they are no JSON object.
+fn dry_options(options: &[u8]) -> Option<Vec<u8>> {
+    if options.is_empty() {
+        return Some(Vec::new());
+    }
+    let mut options: Map<String, Value> = serde_json::from_slice(options).ok()?;
+    options.insert("dryRun".to_owned(), json!(["All"]));
+    Some(Value::Object(options).to_string().into_bytes())
 }
 
 fn with_dry_run(uri: &Uri) -> Result<Uri, http::Error> {

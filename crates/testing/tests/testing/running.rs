@@ -18,7 +18,7 @@ async fn controller_does_its_work_on_each_cluster() {
         let expected = json!({"data": {"index.html": "<p>Hi</p>"}});
         cluster.expect::<ConfigMap>("hello", expected).await;
         let written = format!("patch configmaps {}/hello", cluster.namespace());
-        assert_eq!(running.take_writes(), [&*written; 2]);
+        assert_eq!(running.take_writes(), [&*written]);
         assert_eq!(running.take_writes(), [""; 0]);
         let runs = running.runs("hello");
         assert!(runs.len() >= 2, "{runs:?}");
@@ -63,7 +63,7 @@ async fn manager_is_run_with_its_controllers_and_its_leader_election() {
         running.wait_until_quiet().await;
         cluster.expect::<ConfigMap>("hello", json!({"data": {"index.html": "<p>Hi</p>"}})).await;
         let written = format!("patch configmaps {}/hello", cluster.namespace());
-        assert_eq!(running.take_writes(), [&*written; 2]);
+        assert_eq!(running.take_writes(), [&*written]);
         running.stop().await;
     })
     .await;
