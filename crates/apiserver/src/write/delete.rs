@@ -37,7 +37,7 @@ pub(crate) struct DeleteOptions {
     propagation_policy: Option<String>,
     orphan_dependents: Option<bool>,
     grace_period_seconds: Option<i64>,
-    dry_run: Vec<String>,
+    pub(crate) dry_run: Vec<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
