@@ -102,10 +102,12 @@ impl WriteLog {
         entries.pending.note(recorded, |recorded| tools.is_seen(recorded));
     }
 
-    /// Whether the run has written this object, and the caches may not show that yet.
+    /// Whether the run has written this object, and the caches do not show that yet.
     pub(crate) fn has_written(&self, resource: &Resource, key: &ObjectKey) -> bool {
+        let Some(tools) = self.tools.upgrade() else { return false };
         let is_it = |write: &Write| write.is_of(resource) && write.key == *key;
-        self.lock().pending.writes.iter().any(|recorded| is_it(&recorded.write))
+        let is_open = |recorded: &Recorded| is_it(&recorded.write) && !tools.is_seen(recorded);
+        self.lock().pending.writes.iter().any(is_open)
     }
 
     /// Logs what the server warns of.
