@@ -147,8 +147,8 @@ fn object_that_is_laid_over_reads_as_one_of_the_store() {
         let read = |key: &str| lister.decoded(snapshot.get(key).expect("it was laid over"));
         assert_eq!(read("a/1").expect("it decodes").value, 3);
         assert!(read("a/2").is_err());
-        let listed = lister.typed(snapshot.all());
-        assert_eq!(listed.iter().filter(|object| object.get().is_ok()).count(), 1);
+        let objects = lister.typed(snapshot.all());
+        assert_eq!(objects.iter().filter(|object| object.get().is_ok()).count(), 1);
         assert_eq!(store.reader().status().types[0].undecodable, 0, "the store has none");
     }
 }

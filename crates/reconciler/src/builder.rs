@@ -338,6 +338,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
         let ids = RunIds::of(&enqueuer.controller, &instance_from_environment(), Timestamp::now());
         #[cfg(feature = "prometheus")]
         let metrics = self.metrics.map(|metrics| (workers, metrics.series(&enqueuer.controller)));
+        let resting = Resting::new(objects.reader().clone());
         let work = Arc::new(Work {
             tools: Arc::new(tools),
             reconciler: Box::new(reconciler),
@@ -347,7 +348,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
             max_attempts,
             on_error: self.on_error.or(defaults.on_error),
             pause: self.pause,
-            resting: Resting::default(),
+            resting,
             readers: Arc::clone(&self.handle.readers),
             running: Running::new(LONG),
             journal: Journal::new(),

@@ -78,9 +78,13 @@ impl<T, F> Mapped<T, F> {
         let (controller, resource) = (&*self.filter.controller, &self.filter.resource);
         let mut backoff = BACKOFF;
         for attempt in 1.. {
-            let called = async { (self.map.clone())(event.clone()).await };
+            let called = async {
+                let keys = (self.map.clone())(event.clone()).await?;
+                // Within the call: an iterator of the user's may panic, too.
+                Ok::<Vec<ObjectKey>, Error>(keys.into_iter().collect())
+            };
             let error = match AssertUnwindSafe(called).catch_unwind().await {
-                Ok(Ok(keys)) => return keys.into_iter().collect(),
+                Ok(Ok(keys)) => return keys,
                 Ok(Err(error)) => error,
                 Err(_) => {
                     tracing::error!(

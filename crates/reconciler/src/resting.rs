@@ -1,14 +1,15 @@
 //! The keys that do not run although something may be wrong with them: those whose object is paused,
 //! and those that were given up.
 //!
-//! A key is in here from the run that found it so until its next run. So there are at most as many
-//! as there are objects.
+//! A key is in here from the run that found it so until its next run. A key whose object is gone may
+//! have no further run, if a predicate ignores the deletion: it is not shown, and is forgotten when
+//! there are many. So there are about as many as there are objects.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
-use windlass_indexer::ObjectKey;
+use windlass_indexer::{ObjectKey, Reader};
 
 /// Why a key does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,37 +35,67 @@ pub struct RestingKey {
 }
 
 /// The keys of a controller that do not run, in their order.
-#[derive(Debug, Default)]
-pub(crate) struct Resting(Mutex<BTreeMap<ObjectKey, (Rest, Instant)>>);
+#[derive(Debug)]
+pub(crate) struct Resting {
+    objects: Reader,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    keys: BTreeMap<ObjectKey, (Rest, Instant)>,
+    /// The number of keys at which those without an object are forgotten next.
+    sweep_at: usize,
+}
+
+/// From this many keys on, those without an object are forgotten.
+const SWEEP_MIN: usize = 1_024;
 
 impl Resting {
+    /// The resting keys of a controller that reconciles these objects.
+    pub(crate) fn new(objects: Reader) -> Self {
+        let state = State { keys: BTreeMap::new(), sweep_at: SWEEP_MIN };
+        Self { objects, state: Mutex::new(state) }
+    }
+
     pub(crate) fn insert(&self, key: &ObjectKey, why: Rest) {
-        self.lock().insert(key.clone(), (why, Instant::now()));
+        let mut state = self.lock();
+        state.keys.insert(key.clone(), (why, Instant::now()));
+        if state.keys.len() >= state.sweep_at {
+            state.keys.retain(|key, _| self.has_object(key));
+            state.sweep_at = SWEEP_MIN.max(2 * state.keys.len());
+        }
     }
 
     /// The key runs again. Returns why it did not.
     pub(crate) fn remove(&self, key: &ObjectKey) -> Option<Rest> {
-        self.lock().remove(key).map(|(why, _)| why)
+        self.lock().keys.remove(key).map(|(why, _)| why)
     }
 
     pub(crate) fn is_paused(&self, key: &ObjectKey) -> bool {
-        self.lock().get(key).is_some_and(|(why, _)| *why == Rest::Paused)
+        self.lock().keys.get(key).is_some_and(|(why, _)| *why == Rest::Paused)
     }
 
     /// How many keys rest for this reason.
     pub(crate) fn count(&self, why: Rest) -> usize {
-        self.lock().values().filter(|(of, _)| *of == why).count()
+        let is_shown =
+            |(key, (of, _)): &(&ObjectKey, &(Rest, Instant))| *of == why && self.has_object(key);
+        self.lock().keys.iter().filter(is_shown).count()
     }
 
     pub(crate) fn all(&self) -> Vec<RestingKey> {
-        let keys = self.lock();
-        let resting = keys.iter();
+        let state = self.lock();
+        let resting = state.keys.iter().filter(|(key, _)| self.has_object(key));
         resting
             .map(|(key, (why, since))| RestingKey { key: key.clone(), why: *why, since: *since })
             .collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, (Rest, Instant)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn has_object(&self, key: &ObjectKey) -> bool {
+        self.objects.get(key).is_some()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
