@@ -109,7 +109,7 @@ impl Store {
     /// caller decides which version is newer.
     ///
     /// An object from a resident store has no bytes. Unless this store is resident in the same
-    /// type, reading the object returns a [`DecodeError`].
+    /// type, reading the object returns a [`DecodeError`](crate::DecodeError).
     pub fn put(&mut self, object: impl Into<Arc<Object>>) -> Put {
         let object: Arc<Object> = object.into();
         if let Some(held) = self.holds_without_bytes(&object) {
