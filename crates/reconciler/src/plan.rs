@@ -82,7 +82,7 @@ pub struct PlannedWrite {
     /// The subresource, as in `status`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subresource: Option<String>,
-    /// The object; `None` if the server makes up its name, and for all objects of a collection.
+    /// The object; `None` if the server generates its name, and for a whole collection.
     #[serde(serialize_with = "as_optional_text", skip_serializing_if = "Option::is_none")]
     pub key: Option<ObjectKey>,
     /// What would happen to it.

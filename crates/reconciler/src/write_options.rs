@@ -93,7 +93,7 @@ impl<'a> WriteOptions<'a> {
         self
     }
 
-    /// How many seconds a deleted or evicted pod has to end. Default: what the pod says.
+    /// The grace period of a deleted or evicted pod, in seconds. Default: that of its spec.
     pub fn grace_period(mut self, seconds: u32) -> Self {
         self.grace_period = Some(seconds);
         self

@@ -48,6 +48,6 @@ pub async fn run(flags: Flags) -> Result<()> {
          kubectl happens to point at"
     );
     let throttle = Throttle::new(flags.update_rate, flags.update_burst)
-        .context("--update-rate and --update-burst are no limit")?;
+        .context("--update-rate and --update-burst are invalid")?;
     Ok(manager(flags.manager, throttle).run().await?)
 }

@@ -101,7 +101,7 @@ impl InformerOptions {
         self
     }
 
-    /// Also objects in this namespace that have such labels: a selector that holds in this namespace
+    /// Adds a namespace to the watched ones, with a label selector of its own, which holds there
     /// instead of [`label_selector`](Self::label_selector).
     ///
     /// ```

@@ -88,8 +88,8 @@ impl<K: ObjectType> ControllerBuilder<K> {
         self
     }
 
-    /// Adds a cache that is only read, by [`RunContext::get`](crate::RunContext::get) and its
-    /// neighbours. It is complete before the first run. Its events run nothing.
+    /// Adds a cache that is only read, by `cx.get`, `cx.list` and `cx.cache`. It is complete before
+    /// the first run. Its events enqueue no keys.
     pub fn reads<T: ObjectType>(mut self, watch: Watch<T>) -> Self {
         self.sources.push(Box::new(move |wiring| wiring.reads(watch)));
         self
