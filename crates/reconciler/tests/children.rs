@@ -11,8 +11,8 @@ use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 use windlass_informer::Resource;
 use windlass_reconciler::{
-    CONTROLLER_LABEL, ChildrenReport, ControllerBuilder, Error, OwnershipError, RunContext, Watch,
-    WriteOptions, children_annotation, children_selector, is_controlled_by,
+    Action, CONTROLLER_LABEL, ChildrenReport, ControllerBuilder, Error, OwnershipError, RunContext,
+    Watch, WriteOptions, children_annotation, children_selector, is_controlled_by,
 };
 use windlass_testkit::apiserver::{Fault, FaultRule};
 use windlass_testkit::{TestCluster, on_each_cluster};
@@ -401,4 +401,45 @@ async fn dry_run_makes_no_child_and_no_note() {
         assert_eq!(note(&cluster, &namespace).await, None);
     })
     .await;
+}
+
+#[tokio::test]
+async fn two_controllers_of_one_owner_keep_their_sets_apart() {
+    on_each_cluster(async |cluster| {
+        let namespace = cluster.namespace("children").await.expect("a namespace");
+        make(&cluster, &namespace, &[("a", "1")], &[]).await.expect("everything goes");
+        let other = |builder: ControllerBuilder<ConfigMap>| builder.name("others");
+        in_a_run(&cluster, &namespace, other, |owner: Arc<ConfigMap>, cx: &RunContext| {
+            Box::pin(async move { cx.children(&owner).apply(secret("b")).prune().await })
+        })
+        .await
+        .expect("everything goes");
+
+        let again = make(&cluster, &namespace, &[("a", "1")], &[]).await.expect("everything goes");
+        assert_eq!(again.to_string(), "nothing changed");
+        secrets(&cluster, &namespace).get("b").await.expect("it is the other's");
+        let owner = maps(cluster.client().expect("a client"), &namespace).get("owner").await;
+        let notes = owner.expect("the owner").annotations().clone();
+        assert_eq!(notes[&children_annotation("shops")], "configmaps.v1");
+        assert_eq!(notes[&children_annotation("others")], "secrets.v1");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn controller_with_the_default_name_has_no_children() {
+    let (_cluster, client) = stage::cluster().await;
+    let (told, mut errors) = tokio::sync::mpsc::unbounded_channel();
+    let makes = stage::does(move |owner: Arc<ConfigMap>, cx: &RunContext| {
+        let told = told.clone();
+        Box::pin(async move {
+            let made = cx.children(&owner).apply(secret("b")).prune().await;
+            let _ = told.send(made.expect_err("it has no name").to_string());
+            Ok(Action::Done)
+        })
+    });
+    let running = stage::run(client, makes);
+    let error = errors.recv().await.expect("a run");
+    assert!(error.contains("ControllerBuilder::name"), "{error}");
+    running.end().await.expect("it stops");
 }

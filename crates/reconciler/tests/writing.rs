@@ -474,6 +474,13 @@ async fn same_apply_again_is_not_sent_until_the_object_changes() {
                     (made.resource_version(), vec![])
                 );
 
+                // The cache may still show what the run itself has deleted.
+                cx.live().delete(&made).await?;
+                let anew = cx.live().apply(&secret("1")?).await?;
+                assert_ne!(anew.uid(), made.uid());
+                assert_eq!(taken(&sent), ["DELETE s", "PATCH s"], "after its own deletion");
+                shown.wait_for(anew.resource_version()).await;
+
                 let other = cx.live().apply(&secret("2")?).await?;
                 shown.wait_for(other.resource_version()).await;
                 assert_eq!(taken(&sent), ["PATCH s"], "another body");
