@@ -1,8 +1,8 @@
 //! What our peers export, one identifier on a line: `docs/coming-from/*.txt`.
 //!
-//! `docs/coming-from.md` has a row for each, which `tests/tests/coming_from.rs` checks. A Go program
-//! in the module of the controller benchmark lists controller-runtime. [`rust`] reads the sources
-//! of kube-runtime. The versions are those that the benchmarks use.
+//! `docs/coming-from.md` has a row for each, which `tests/tests/coming_from.rs` checks. A Go
+//! program in the module of the controller benchmark lists controller-runtime. [`rust`] reads the
+//! sources of kube-runtime. The versions are those that the benchmarks use.
 
 mod rust;
 

@@ -4,7 +4,8 @@
 //! crate), checked against the types of its schema (`check`, `types`, `declarations`, `binding`),
 //! and kept as a tree (`ast`). On a write it is evaluated (`eval`, `call`, `convert`, `format`) on
 //! the values of the object (`value`, `identity`, `weight`); the functions of the Kubernetes
-//! libraries are those of `kube-cel` (`library`). [`Rules`] stand beside the schema, place by place.
+//! libraries are those of `kube-cel` (`library`). [`Rules`] stand beside the schema, place by
+//! place.
 //!
 //! Evaluation counts what it costs, and ends with an error when it costs too much: for one
 //! expression, and for all rules of one write. It never looks at a clock.

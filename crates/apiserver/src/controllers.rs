@@ -1,7 +1,8 @@
 //! What a cluster does by itself with objects, as far as it belongs to the API machinery: custom
 //! resource definitions become kinds, deleted namespaces are emptied, garbage is collected; where
-//! roles decide, aggregated ones are filled, and every namespace has a service account (which it has
-//! without roles, too, if [`Builder::default_accounts`](crate::Builder::default_accounts) says so).
+//! roles decide, aggregated ones are filled, and every namespace has a service account (which it
+//! has without roles, too, if [`Builder::default_accounts`](crate::Builder::default_accounts) says
+//! so).
 //!
 //! On a real cluster these run on their own and a little later. Here they run to the end after
 //! every request, under the same lock, one change at a time: whoever watches sees every step that a

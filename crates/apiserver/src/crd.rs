@@ -81,8 +81,8 @@ fn version_of(version: &Value) -> Option<Version> {
     })
 }
 
-/// A definition with a schema that cannot be used is refused. Should one be stored all the same, its
-/// objects are not written without the checks that it asks for.
+/// A definition with a schema that cannot be used is refused. Should one be stored all the same,
+/// its objects are not written without the checks that it asks for.
 fn read_schema(schema: &Value) -> Result<Arc<Schema>, String> {
     Schema::parse(schema).map(Arc::new).map_err(|errors| {
         let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();

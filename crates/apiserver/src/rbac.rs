@@ -1,8 +1,9 @@
 //! Role-based access control: roles and bindings decide who may do what.
 //!
 //! [`rule`] says what one rule allows, [`index`] who holds which rules, [`escalation`] what nobody
-//! may grant who does not hold it ([`coverage`] compares). [`defaults`] are the roles that every cluster has. The state
-//! holds an [`Rbac`] only if the server was built with it; otherwise nothing here runs.
+//! may grant who does not hold it ([`coverage`] compares). [`defaults`] are the roles that every
+//! cluster has. The state holds an [`Rbac`] only if the server was built with it; otherwise nothing
+//! here runs.
 
 mod coverage;
 pub(crate) mod defaults;

@@ -172,8 +172,8 @@ impl Builder {
         self
     }
 
-    /// Whether every namespace gets the service account `default`, as kube-controller-manager does it
-    /// on a real cluster. With [`Authorization::Rbac`], they always do. Default: no.
+    /// Whether every namespace gets the service account `default`, as kube-controller-manager does
+    /// it on a real cluster. With [`Authorization::Rbac`], they always do. Default: no.
     pub fn default_accounts(mut self, on: bool) -> Self {
         self.creates_accounts = on;
         self

@@ -169,8 +169,8 @@ impl<K: ObjectType> Controller<K> {
 
 impl<K: ObjectType> ControllerBuilder<K> {
     /// The name of the controller, for logs, metrics and the queue. It is also the field manager of
-    /// what the controller applies, and the label of its [children](crate::RunContext::children), so
-    /// choose one that no other operator has, and keep it. Default: the kind, in lower case.
+    /// what the controller applies, and the label of its [children](crate::RunContext::children),
+    /// so choose one that no other operator has, and keep it. Default: the kind, in lower case.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self

@@ -99,8 +99,8 @@ impl RunContext {
     /// the run has no object, there are none.
     ///
     /// # Errors
-    /// As [`cache`](Self::cache), and if the controller does not [own](crate::ControllerBuilder::owns)
-    /// the type.
+    /// As [`cache`](Self::cache), and if the controller does not
+    /// [own](crate::ControllerBuilder::owns) the type.
     pub fn owned<T: ObjectType>(&self) -> Result<List<T>, Error> {
         self.cache::<T>()?.owned()
     }

@@ -1,8 +1,8 @@
 //! Debouncing: a key runs when nothing has happened to it for a while.
 //!
 //! An event adds its key with a delay of the quiet period, and the time of the event is noted here.
-//! The queue keeps the earliest time of a key. So a worker that takes a key looks here whether there
-//! was an event in the quiet period, and if so defers the key.
+//! The queue keeps the earliest time of a key. So a worker that takes a key looks here whether
+//! there was an event in the quiet period, and if so defers the key.
 //!
 //! Invariant: a key that is noted is in the queue, so there are no more than the queue has.
 

@@ -96,10 +96,10 @@
 //! the last writes, if there are more than [`WRITES_PER_RUN`]), how it ended, and when it is
 //! retried.
 //! [`Controller::status`] has counts and the state of the informers; [`Controller::queue`] knows
-//! what every key waits for, and [`Controller::resting`] which keys do not run: because their object
-//! is [paused](ControllerBuilder::paused_by), or because they were given up.
-//! [`Controller::finished`] is a stream of runs as they end. A key that its own writes wake again and again is logged with the
-//! write.
+//! what every key waits for, and [`Controller::resting`] which keys do not run: because their
+//! object is [paused](ControllerBuilder::paused_by), or because they were given up.
+//! [`Controller::finished`] is a stream of runs as they end. A key that its own writes wake again
+//! and again is logged with the write.
 //!
 //! # Coming from controller-runtime or kube-runtime
 //!

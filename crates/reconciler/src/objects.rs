@@ -1,5 +1,5 @@
-//! Objects as arguments: by reference or in an `Arc`; of a type whose kind is known at compile time,
-//! or of one that says its kind itself.
+//! Objects as arguments: by reference or in an `Arc`; of a type whose kind is known at compile
+//! time, or of one that says its kind itself.
 
 use std::sync::Arc;
 

@@ -33,8 +33,8 @@ pub(crate) struct Answered {
 }
 
 impl Overlay {
-    /// Adds an answer, in the place of those about the same object. One that was made before what is held
-    /// is dropped.
+    /// Adds an answer, in the place of those about the same object. One that was made before what
+    /// is held is dropped.
     pub(crate) fn put(&mut self, recorded: Recorded, answer: Bytes) {
         let (write, written) = (&recorded.write, &recorded.written);
         let object = (write.group.clone(), write.plural.clone(), write.key.clone());

@@ -221,9 +221,9 @@ pub fn set_owner<C: AnyObject, O: AnyObject>(
     owner.own(child.meta_mut(), kind.as_ref().map(|kind| &*kind.kind), false)
 }
 
-/// Makes `owner` one of the owners of `child`, but not its controller: the child is deleted when all
-/// of its owners are gone, and the deletion of this one does not wait for it. An existing reference
-/// to the owner is replaced.
+/// Makes `owner` one of the owners of `child`, but not its controller: the child is deleted when
+/// all of its owners are gone, and the deletion of this one does not wait for it. An existing
+/// reference to the owner is replaced.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -254,8 +254,8 @@ pub fn add_owner<C: AnyObject, O: AnyObject>(
     owner.own(child.meta_mut(), kind.as_ref().map(|kind| &*kind.kind), false)
 }
 
-/// Removes the reference to `owner`, whether it controls the child or not. Returns whether there was
-/// one. Others stay.
+/// Removes the reference to `owner`, whether it controls the child or not. Returns whether there
+/// was one. Others stay.
 pub fn remove_owner<C: kube::Resource, O: kube::Resource>(child: &mut C, owner: &O) -> bool {
     let Some(uid) = &owner.meta().uid else { return false };
     let Some(references) = &mut child.meta_mut().owner_references else { return false };

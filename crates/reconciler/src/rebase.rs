@@ -3,8 +3,8 @@
 //! The kinds of its children are noted at an owner, which gives the owner a new version. The
 //! reconciler still holds the one before. If it then wrote a status with that version, it would get
 //! a conflict with its own controller. So the run remembers which version came of which, and a
-//! difference that was made from the older one is sent with the newer one. That is safe, because the
-//! note was written with the older version as a condition: nobody else wrote in between.
+//! difference that was made from the older one is sent with the newer one. That is safe, because
+//! the note was written with the older version as a condition: nobody else wrote in between.
 
 use std::sync::{Mutex, PoisonError};
 

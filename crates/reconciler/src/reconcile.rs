@@ -45,8 +45,8 @@ use crate::error::Error;
 /// | a panic | as after a retryable error, counted separately | one more |
 /// | a timeout | as after a retryable error, counted separately | one more |
 ///
-/// An object that is [paused](crate::ControllerBuilder::paused_by) has no run. A reconciler of a few
-/// lines can be a closure: [`reconcile_fn`](crate::reconcile_fn).
+/// An object that is [paused](crate::ControllerBuilder::paused_by) has no run. A reconciler of a
+/// few lines can be a closure: [`reconcile_fn`](crate::reconcile_fn).
 ///
 /// [last attempt]: crate::ControllerBuilder::max_attempts
 #[diagnostic::on_unimplemented(

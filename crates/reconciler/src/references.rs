@@ -12,8 +12,8 @@ use crate::wiring::Wiring;
 impl<K: ObjectType> ControllerBuilder<K> {
     /// Runs the objects that refer to an object of another kind when that object changes. The index
     /// says to which ones an object refers, by key. It is added to the cache of the reconciled
-    /// objects, where [`CacheView::by_index`](crate::CacheView::by_index) can use it, too. The cache
-    /// of the other kind can be [read](crate::RunContext::get).
+    /// objects, where [`CacheView::by_index`](crate::CacheView::by_index) can use it, too. The
+    /// cache of the other kind can be [read](crate::RunContext::get).
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::{Pod, Secret};

@@ -1,5 +1,5 @@
-//! Children as a set: what is wanted is applied, what is not wanted any more is deleted, and nothing
-//! of anybody else is touched. On both servers.
+//! Children as a set: what is wanted is applied, what is not wanted any more is deleted, and
+//! nothing of anybody else is touched. On both servers.
 
 mod stage;
 

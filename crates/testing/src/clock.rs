@@ -26,8 +26,8 @@ const WATCH_WALL: Duration = Duration::from_secs(2);
 /// these: a controller that keeps itself busy never lets that clock advance.
 const ALARM: (Duration, Duration) = (Duration::from_secs(10), Duration::from_mins(1));
 
-/// The first pause between two looks. Pauses grow, so that a test that fails does not look a hundred
-/// thousand times.
+/// The first pause between two looks. Pauses grow, so that a test that fails does not look a
+/// hundred thousand times.
 const PAUSE_PAUSED: Duration = Duration::from_millis(1);
 const PAUSE_WALL: Duration = Duration::from_millis(10);
 

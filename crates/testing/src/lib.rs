@@ -73,8 +73,8 @@
 //! - [`Running::wait_until_quiet`] waits until nothing is left to do; [`Quiet`] says what that
 //!   means for keys that wait. [`Running::take_writes`] returns what the controller wrote, in
 //!   order. [`Cluster::run_until_quiet`] is all of it in one call.
-//! - [`Cluster::expect`], [`Cluster::eventually`] and [`Cluster::never`] look at an object, and show
-//!   what is different. [`Cluster::events`] returns the events about it.
+//! - [`Cluster::expect`], [`Cluster::eventually`] and [`Cluster::never`] look at an object, and
+//!   show what is different. [`Cluster::events`] returns the events about it.
 //!
 //! # The clock
 //!

@@ -1,9 +1,9 @@
 //! Restarts workloads when their configuration changes: the operator
 //! [Wave](https://github.com/wave-k8s/wave), rewritten on Windlass.
 //!
-//! A Deployment, `StatefulSet` or `DaemonSet` that asks for it gets a hash over all `ConfigMap`s and
-//! Secrets that it refers to, as an annotation of its pod template. If the hash changes, so does the
-//! template, and Kubernetes replaces the pods.
+//! A Deployment, `StatefulSet` or `DaemonSet` that asks for it gets a hash over all `ConfigMap`s
+//! and Secrets that it refers to, as an annotation of its pod template. If the hash changes, so
+//! does the template, and Kubernetes replaces the pods.
 //!
 //! Reading order:
 //!

@@ -6,7 +6,8 @@ use config_restarter::{demo, run};
 
 /// Restarts workloads when their configuration changes.
 ///
-/// Without a command it tells a story on an API server in this process. It touches no other cluster.
+/// Without a command it tells a story on an API server in this process. It touches no other
+/// cluster.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Program {

@@ -266,7 +266,8 @@ pub(super) async fn eviction_with_options(t: &mut Script) {
     t.pick(Request::get(format!("{}/pdb", budgets(t))), &["/status/disruptionsAllowed"]).await;
 }
 
-/// Bodies of another kind or version, with values of wrong types, and with fields that nobody knows.
+/// Bodies of another kind or version, with values of wrong types, and with fields that nobody
+/// knows.
 async fn odd_bodies(t: &mut Script, path: &str, plain: Value, odd: &[(&str, Value)]) {
     for (pointer, value) in [
         ("/kind", json!("ConfigMap")),

@@ -1,10 +1,10 @@
 //! How deep an expression is nested, found by a look at its text before it is parsed.
 //!
 //! The parser recurses, and so do all who walk over its tree: once for each bracket, and once for
-//! each operator and selection of a chain (`a + b + c`, `a.b.c`), since the tree of a chain leans to
-//! one side. [`nesting`] counts these. What it finds is never less than the depth of the tree. It is
-//! the depth itself for expressions that people write; it is more if a chain has a deep bracket that
-//! is not its first operand. cel-go counts the same way there.
+//! each operator and selection of a chain (`a + b + c`, `a.b.c`), since the tree of a chain leans
+//! to one side. [`nesting`] counts these. What it finds is never less than the depth of the tree.
+//! It is the depth itself for expressions that people write; it is more if a chain has a deep
+//! bracket that is not its first operand. cel-go counts the same way there.
 
 use super::literal;
 

@@ -34,8 +34,8 @@ const LENGTH_MAX: usize = 10_000;
 /// this is three times as much. It is address space: only the pages that are used take memory.
 const STACK: usize = 128 << 20;
 
-/// Runs the compiler of a definition's rules where [`parse`] and [`places`] have the stack that they
-/// need. `None`: there is no such stack.
+/// Runs the compiler of a definition's rules where [`parse`] and [`places`] have the stack that
+/// they need. `None`: there is no such stack.
 ///
 /// Nesting is bounded before anything is parsed, so a stack of a fixed size suffices. 250 levels of
 /// the parser need more than a tokio worker has, so a thread of our own has to provide it. One

@@ -1,5 +1,5 @@
-//! How large values are with everything inside of them, which is what operations on them are charged
-//! by.
+//! How large values are with everything inside of them, which is what operations on them are
+//! charged by.
 
 use super::value::{Order, Val};
 

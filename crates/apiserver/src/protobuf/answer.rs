@@ -1,8 +1,8 @@
 //! Answers in protobuf, for clients that ask for nothing else.
 //!
 //! Handlers answer in JSON. This last step converts the response to protobuf: an object, a list or
-//! a Status as a whole, a watch event by event. A watch with an object that cannot be converted ends
-//! with an ERROR event, and a line in the log names the object.
+//! a Status as a whole, a watch event by event. A watch with an object that cannot be converted
+//! ends with an ERROR event, and a line in the log names the object.
 
 use bytes::Bytes;
 use futures::{FutureExt as _, Stream, StreamExt as _};

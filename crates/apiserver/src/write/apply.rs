@@ -3,8 +3,8 @@
 //!
 //! [`State::apply`] is the verb, `kubectl` a sender of its own kind. `managers` knows whose field
 //! is whose, `field_set` writes it down, `compare` and `merge` are the ways through objects, and
-//! `check` refuses what cannot be merged. How lists and maps merge is told by [`crate::merge_schema`].
-//! `tracking` is how all other writes take part.
+//! `check` refuses what cannot be merged. How lists and maps merge is told by
+//! [`crate::merge_schema`]. `tracking` is how all other writes take part.
 
 mod check;
 mod compare;

@@ -23,8 +23,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) access: Access<'a>,
     pub(crate) state: &'a State,
     pub(crate) user: &'a User,
-    /// What the token of a `TokenReview` claims, or why its signature is not ours; nothing if it does
-    /// not say that this server issued it.
+    /// What the token of a `TokenReview` claims, or why its signature is not ours; nothing if it
+    /// does not say that this server issued it.
     pub(crate) claims: Option<Result<Claims, String>>,
 }
 

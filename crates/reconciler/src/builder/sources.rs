@@ -17,7 +17,8 @@ use crate::watch::Watch;
 
 impl<K: ObjectType> ControllerBuilder<K> {
     /// Runs an object when another object changes that it owns: as its controller, or as
-    /// [`Watch::owned_by`] says. Adds the index for [`RunContext::owned`](crate::RunContext::owned).
+    /// [`Watch::owned_by`] says. Adds the index for
+    /// [`RunContext::owned`](crate::RunContext::owned).
     pub fn owns<T: ObjectType>(mut self, watch: Watch<T>) -> Self {
         self.sources.push(Box::new(move |wiring| wiring.owns(watch)));
         self

@@ -11,7 +11,8 @@ use crate::bounds::StaticResource;
 use crate::error::Error;
 use crate::live::apply::{AppliedObject, ApplyChange, Content};
 
-/// What [`Children::prune`](crate::Children::prune) did. It prints as one line, for logs and events.
+/// What [`Children::prune`](crate::Children::prune) did. It prints as one line, for logs and
+/// events.
 #[derive(Clone, Debug)]
 pub struct ChildrenReport {
     pub(super) children: Vec<Child>,

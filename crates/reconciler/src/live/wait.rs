@@ -1,7 +1,7 @@
 //! Waiting for an object: until it has a condition, or is gone.
 //!
-//! It asks the server again and again, after a growing pause. A reconciler should rarely wait: it is
-//! run again when something changes. But some steps have to follow each other at once.
+//! It asks the server again and again, after a growing pause. A reconciler should rarely wait: it
+//! is run again when something changes. But some steps have to follow each other at once.
 
 use std::fmt;
 use std::time::Duration;
@@ -46,8 +46,8 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
     /// the condition names one. Returns the object.
     ///
     /// # Errors
-    /// Returns the error of the server, or a [`WaitTimeout`] that says what was missing: the object,
-    /// the condition, or which status it had.
+    /// Returns the error of the server, or a [`WaitTimeout`] that says what was missing: the
+    /// object, the condition, or which status it had.
     ///
     /// # Cancel safety
     /// Dropping it only ends the waiting.

@@ -20,7 +20,8 @@ const HIDDEN: &str = "(hidden)";
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The fields in which two states of an object differ, in the order of their paths. Fields that
-/// only the server or kubectl writes are left out. If `is_secret`, values of the data are not shown.
+/// only the server or kubectl writes are left out. If `is_secret`, values of the data are not
+/// shown.
 pub(super) fn field_changes(old: &Value, new: &Value, is_secret: bool) -> Vec<FieldChange> {
     let mut changes = Vec::new();
     let (old, new) = (without_server_fields(old), without_server_fields(new));
