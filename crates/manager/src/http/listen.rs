@@ -143,6 +143,7 @@ impl Listener {
 
     async fn accept(self, router: Router, tls: Option<TlsAcceptor>, stop: &CancellationToken) {
         let mut connections = JoinSet::new();
+        let closed = CancellationToken::new();
         let mut has_failed = false;
         loop {
             let has_room = connections.len() < CONNECTIONS_MAX;
@@ -153,7 +154,7 @@ impl Listener {
                     Ok((stream, _)) => {
                         has_failed = false;
                         let tls = tls.clone();
-                        connections.spawn(connection(stream, router.clone(), tls, stop.clone()));
+                        connections.spawn(connection(stream, router.clone(), tls, closed.clone()));
                     }
                     Err(error) => {
                         // One line for each series of failures.
@@ -167,8 +168,10 @@ impl Listener {
                 },
             }
         }
-        // Closes the port first, so that clients try another replica.
+        // The port is closed first: a client whose connection ends must not reach it again, but
+        // another replica.
         drop(self.inner);
+        closed.cancel();
         while let Some(ended) = connections.join_next().await {
             report(ended);
         }
@@ -384,5 +387,22 @@ mod tests {
         }
         stop.cancel();
         serving.join_next().await.expect("a listener").expect("it must not panic");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn port_is_closed_before_the_connections() {
+        for _ in 0..100 {
+            let listener = Listener::bind("127.0.0.1:0", "--flag").await.expect("a free port");
+            let (address, stop) = (listener.address(), CancellationToken::new());
+            let mut serving = JoinSet::new();
+            serving.spawn(listener.serve(hello(), None, stop.clone()));
+            let mut client = TcpStream::connect(address).await.expect("a connection");
+            client.write_all(REQUEST).await.expect("written");
+            client.read_exact(&mut [0; 8]).await.expect("an answer");
+            stop.cancel();
+            client.read_to_end(&mut Vec::new()).await.expect("an end");
+            TcpStream::connect(address).await.expect_err("the port must be closed");
+            serving.join_next().await.expect("a listener").expect("it must not panic");
+        }
     }
 }
