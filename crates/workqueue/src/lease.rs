@@ -18,17 +18,17 @@ use crate::shared::Shared;
 /// A key that one worker holds. No other worker gets the key until the lease is dropped.
 ///
 /// The key is done when the lease is dropped: at the end of a scope, by a panic, or because the
-/// task that holds it is cancelled. If the key was added again in the meantime, it then gets its
-/// turn.
+/// task that holds it is cancelled. If the key was added again in the meantime, it can then run
+/// again.
 ///
-/// A plain drop says nothing about success. The key is not charged with a failure, and comes back
-/// only if somebody adds it. To report how the run went, call one of these:
+/// A plain drop is neither a success nor a failure: the failure count does not change, and the key
+/// runs again only if it is added again. To report how the run went, call one of these:
 ///
 /// - [`finish`](Self::finish): the key succeeded, or is given up. Its failures are forgotten.
-/// - [`retry`](Self::retry): the key failed, and comes back after the limiter's delay.
-/// - [`retry_after`](Self::retry_after): the key failed, and comes back after a given time.
-/// - [`requeue_after`](Self::requeue_after): the key succeeded, and comes back after a given time.
-/// - [`defer`](Self::defer): the key was not worked on, and comes back after a given time.
+/// - [`retry`](Self::retry): the key failed, and runs again after the limiter's delay.
+/// - [`retry_after`](Self::retry_after): the key failed, and runs again after a given time.
+/// - [`requeue_after`](Self::requeue_after): the key succeeded, and runs again after a given time.
+/// - [`defer`](Self::defer): the key was not processed, and runs again after a given time.
 ///
 /// A lease borrows its queue. [`into_owned`](Self::into_owned) returns an [`OwnedLease`], which can
 /// be stored or moved to another task.
@@ -66,7 +66,7 @@ impl<'q, K, C> Lease<'q, K, C> {
         &self.taken.key
     }
 
-    /// Why the key runs, oldest first: the causes of the run before, if that failed or was
+    /// Why the key runs, oldest first: the causes of the previous run, if that failed or was
     /// deferred, and of all adds that were merged into this run.
     ///
     /// The cause of a [delayed add](crate::Add::after) is included if the key waited for its time.
@@ -86,7 +86,7 @@ impl<'q, K, C> Lease<'q, K, C> {
         self.taken.queued
     }
 
-    /// The priority that was asked for. Aging does not change it.
+    /// The requested priority. Aging does not change it.
     pub fn priority(&self) -> Priority {
         self.taken.priority
     }
@@ -113,7 +113,7 @@ impl<K: Eq + Hash + Clone, C> Lease<'_, K, C> {
     }
 
     /// The run failed, and the caller knows when to try again. Charges the key with a failure, and
-    /// adds it again after `delay`. The limiter is not asked, so the key takes no slot of a
+    /// adds it again after `delay`. The limiter is not called, so the key takes no slot of a
     /// [`TokenBucket`](crate::TokenBucket). Otherwise like [`retry`](Self::retry).
     ///
     /// # Errors
@@ -158,7 +158,7 @@ impl<K: Eq + Hash + Clone, C> Lease<'_, K, C> {
         self.add_again(delay, false)
     }
 
-    /// The key was not worked on. Adds it again after `delay` as if it had not been taken: with the
+    /// The key was not processed. Adds it again after `delay` as if it had not been taken: with the
     /// same priority, causes and failures. Ends the lease.
     ///
     /// # Errors

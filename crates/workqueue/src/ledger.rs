@@ -1,20 +1,20 @@
-//! The queue's state machine: what is known of every key, and how it changes.
+//! The queue's state machine: the state of every key, and its transitions.
 //!
 //! ```text
 //!            add                      take                    done
 //!   (gone) ───────▶ ready (in line) ───────▶ running ─────────────────▶ (gone)
 //!      │              ▲        ▲                │  │ add while running:
-//!      │ add_after    │ due    └────────────────┘  ▼ in line as well, and passed over
+//!      │ add_after    │ due    └────────────────┘  ▼ also in line, but passed over
 //!      └────────▶ waiting                      running + ready      until the run is done
 //! ```
 //!
-//! It is pure and synchronous: no lock, no clock, no task, no call of the user's code except to
-//! compare and clone keys. Time comes in as an argument; events for the observer and values to drop
-//! are returned as [`Effects`]. Invariants:
+//! It is pure and synchronous: no lock, no clock and no task. It calls user code only to compare
+//! and clone keys. Time comes in as an argument; events for the observer and values to drop are
+//! returned as [`Effects`]. Invariants:
 //!
-//! - A key has at most one run under way and at most one run ahead. The run ahead is due at the
-//!   earliest time that was asked for.
-//! - A key takes its place in line when it is added, also while it runs. If its turn comes while it
+//! - A key has at most one run under way and at most one next run. The next run is due at the
+//!   earliest requested time.
+//! - A key takes its place in line when it is added, even while it runs. If its turn comes while it
 //!   still runs, it is passed over, and is first in line when that run is done.
 //! - A run that becomes ready supersedes the waiting entry of its key, and the causes of timers
 //!   that have not fired.
@@ -33,8 +33,8 @@ use crate::priority::{Group, Priority};
 use crate::slots::{NO_TICKET, Pending, Place, Slot, SlotId, Slots, Ticket};
 use crate::waiting::Waiting;
 
-/// How many keys one call moves up by age, or makes ready because they are due. So no call holds
-/// the queue's lock for long; the next call goes on.
+/// How many keys one call may age, or make ready because they are due. This bounds how long a call
+/// holds the queue's lock. The next call continues.
 const BATCH: usize = 256;
 
 pub(crate) struct Ledger<K, C> {
@@ -65,16 +65,16 @@ pub(crate) struct Run<C> {
     priority: Priority,
 }
 
-/// A key that is added.
+/// The arguments of one add.
 pub(crate) struct Arrival<K, C> {
     pub(crate) key: K,
     pub(crate) hash: u64,
     pub(crate) group: Option<Group>,
     pub(crate) priority: Priority,
-    /// When the key shall run. `None` means as soon as a worker is free.
+    /// When the key is due. `None` means as soon as a worker is free.
     pub(crate) due: Option<Instant>,
     pub(crate) cause: Option<C>,
-    /// Whether the cause happens only when the key is due.
+    /// Whether the cause is a timer: it is dropped if the key runs before `due`.
     pub(crate) is_timer: bool,
 }
 
@@ -121,7 +121,7 @@ impl<K, C> Ledger<K, C> {
     }
 
     /// Adds the key of a run again, with the requested priority of that run. With `keep_causes`,
-    /// the run ahead gets the causes of this run; the lease must have dropped its share of them.
+    /// the next run gets the causes of this run; the lease must have dropped its `Arc` of them.
     pub(crate) fn repeat(
         &mut self,
         run: RunId,
@@ -141,7 +141,7 @@ impl<K, C> Ledger<K, C> {
         self.schedule(id, priority, now, due);
     }
 
-    /// Makes the waiting keys ready whose time has come. Returns whether there may be more of them.
+    /// Makes waiting keys that are due ready, up to [`BATCH`]. Returns whether more may be due.
     pub(crate) fn promote_due(&mut self, now: Instant) -> bool {
         for _ in 0..BATCH {
             let Some(id) = self.waiting.pop_due(now, &self.slots) else { return false };
@@ -156,7 +156,7 @@ impl<K, C> Ledger<K, C> {
         self.waiting.next_due()
     }
 
-    /// Whether a worker may find a key. The keys in line may all be running.
+    /// Whether there may be a key to take. All keys in line may be running.
     pub(crate) fn has_keys_in_line(&self) -> bool {
         !self.line.is_empty()
     }
@@ -171,7 +171,7 @@ impl<K, C> Ledger<K, C> {
         self.ready.iter().sum()
     }
 
-    /// The load, without the limiter's debt, which the ledger does not know.
+    /// The load, except for `retry_debt`, which the limiter has.
     pub(crate) fn load(&self, now: Instant) -> Load {
         let ages = || self.runs().map(|run| now.saturating_duration_since(run.started));
         Load {
@@ -193,12 +193,12 @@ impl<K, C> Ledger<K, C> {
         self.runs.iter().map(|(_, run)| run)
     }
 
-    /// Takes what is to be done after the queue is unlocked.
+    /// Takes the work that is left for after the queue is unlocked.
     pub(crate) fn take_effects(&mut self) -> Effects<K, C> {
         std::mem::take(&mut self.effects)
     }
 
-    /// Lets a key run at `due`, or as soon as a worker is free, unless it will run earlier anyway.
+    /// Schedules a key for `due`, or for now, unless it is already scheduled earlier.
     fn schedule(&mut self, id: SlotId, priority: Priority, now: Instant, due: Option<Instant>) {
         let slot = &mut self.slots[id];
         let was_waiting = slot.pending == Pending::Waiting;
@@ -234,7 +234,7 @@ impl<K, C> Ledger<K, C> {
         }
     }
 
-    /// Puts a key among the waiting ones.
+    /// Makes a key wait until `due`.
     fn wait(&mut self, id: SlotId, now: Instant, due: Instant) {
         let place = self.new_place(id);
         let slot = &mut self.slots[id];
@@ -246,7 +246,7 @@ impl<K, C> Ledger<K, C> {
         self.waiting.insert(due, place);
     }
 
-    /// Puts a key that is ready since `since` at the end of its level.
+    /// Puts a key that has been ready since `since` at the end of its level.
     fn enter_line(&mut self, id: SlotId, since: Instant) {
         let place = self.new_place(id);
         let slot = &mut self.slots[id];
@@ -282,7 +282,7 @@ impl<K, C> Ledger<K, C> {
         self.line.push_back(priority, group, place, &self.slots);
     }
 
-    /// Moves keys up that have been at one level for too long.
+    /// Raises keys that have been at one level for longer than `aging`.
     fn age(&mut self, now: Instant) {
         for _ in 0..BATCH {
             let Some((id, upper)) = self.next_to_age(now) else { return };
@@ -290,8 +290,8 @@ impl<K, C> Ledger<K, C> {
         }
     }
 
-    /// A key that has been at one level for too long, and the level above. Only while keys of
-    /// another level are in line: otherwise no other key keeps it from running.
+    /// A key that has been at one level for longer than `aging`, and the level above. `None` if all
+    /// keys in line are at one level, because then no key starves.
     fn next_to_age(&mut self, now: Instant) -> Option<(SlotId, Priority)> {
         if !self.line.is_mixed() {
             return None;
@@ -317,7 +317,7 @@ impl<K, C> Ledger<K, C> {
         }
     }
 
-    /// The time of a waiting key has come: the causes of its timers have happened.
+    /// A waiting key is due: adds the causes of its timers to its causes.
     fn fire_timers(&mut self, id: SlotId) {
         if let Some(why) = &mut self.slots[id].why {
             let timers = std::mem::take(&mut why.timers);
@@ -325,15 +325,15 @@ impl<K, C> Ledger<K, C> {
         }
     }
 
-    /// A key runs before the time it waited for: the causes of its timers will not happen.
+    /// A waiting key runs early: drops the causes of its timers, which have not fired.
     fn drop_timers(&mut self, id: SlotId) {
         if let Some(why) = &mut self.slots[id].why {
             self.effects.causes.extend(std::mem::take(&mut why.timers).into_kept());
         }
     }
 
-    /// Cancels the run ahead of a waiting key.
-    fn cancel_run_ahead(&mut self, id: SlotId) {
+    /// Cancels the next run of a waiting key.
+    fn cancel_next_run(&mut self, id: SlotId) {
         let slot = &mut self.slots[id];
         slot.pending = Pending::None;
         slot.ticket = NO_TICKET;
@@ -359,7 +359,7 @@ impl<K, C> Ledger<K, C> {
 impl<K: Eq + Clone, C> Ledger<K, C> {
     /// Adds a key.
     pub(crate) fn add(&mut self, arrival: Arrival<K, C>, now: Instant) {
-        // Keys that are already due enter the line first.
+        // Keys that are due enter the line before this one.
         self.promote_due(now);
         let Arrival { key, hash, group, priority, due, cause, is_timer } = arrival;
         let (id, merged) = self.slots.find_or_insert(key, hash, now);
@@ -394,7 +394,7 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
                 None => return None,
             }
         };
-        // Before anything changes, because the clone may panic.
+        // First, because the clone may panic, and nothing has changed yet.
         let key = self.slots[id].key.clone();
         self.line.pop_first(level, Turn::Ends);
         self.ready[level as usize] -= 1;
@@ -410,11 +410,11 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
         Some(Taken { id: run, key, causes, queued, priority })
     }
 
-    /// Cancels the run ahead of a waiting key. Returns whether the key was waiting.
+    /// Cancels the next run of a waiting key. Returns whether the key was waiting.
     pub(crate) fn cancel(&mut self, key: &K, hash: u64) -> bool {
         let waiting = self.find(key, hash).filter(|(_, slot)| slot.pending == Pending::Waiting);
         let Some((id, _)) = waiting else { return false };
-        self.cancel_run_ahead(id);
+        self.cancel_next_run(id);
         if !self.slots[id].is_running {
             self.effects.key = Some(self.slots.remove(id).key);
         }
@@ -422,12 +422,12 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
         true
     }
 
-    /// Cancels the run ahead of all waiting keys. Returns these keys, the earliest first, with
+    /// Cancels the next run of all waiting keys. Returns these keys, the earliest first, with
     /// their due times.
     pub(crate) fn take_waiting(&mut self) -> Vec<(K, Instant)> {
         let ids = self.waiting.take_all(&self.slots).into_iter();
         let take = |id| {
-            self.cancel_run_ahead(id);
+            self.cancel_next_run(id);
             let slot = &self.slots[id];
             let due = slot.at;
             let key = if slot.is_running { slot.key.clone() } else { self.slots.remove(id).key };

@@ -36,13 +36,13 @@
 //! # Concepts
 //!
 //! A **key** is any value that is `Eq + Hash + Clone`. It identifies an object; it
-//! does not contain it. A key may have a run in progress and a next run ("the run ahead"):
+//! does not contain it. A key may have a run in progress and a next run:
 //!
 //! - **ready**: in line, for the next free worker;
 //! - **waiting**: ready at a later time ([`add_after`](WorkQueue::add_after), a retry);
 //! - **running**: held by a worker, as a [`Lease`].
 //!
-//! The run ahead is due at the earliest time that was asked for. Later adds are merged into it.
+//! The next run is due at the earliest time that was asked for. Later adds are merged into it.
 //!
 //! **Priorities** are three levels, [`Priority`]. **Groups** are optional: with
 //! [`fair_by`](Builder::fair_by), groups of keys take turns within a level. **Aging** raises the
@@ -51,7 +51,7 @@
 //! this run?" has an answer.
 //!
 //! A **limiter** decides how long a key that failed waits; see [`RateLimiter`] for a table of
-//! limiters. An **observer** is told every step; with the feature `prometheus`, `QueueMetrics` is
+//! limiters. An **observer** gets every step; with the feature `prometheus`, `QueueMetrics` is
 //! an observer with client-go's metric names. A [`Snapshot`] shows what every key is doing, and
 //! since when.
 //!
@@ -72,7 +72,7 @@
 //!   while keys of another priority are ready.
 //! - **Done on drop.** A lease ends when it is dropped: at the end of a scope, by a panic, or
 //!   because its task is cancelled.
-//! - **Bounded.** A key has at most one run ahead, and a run has at most eight causes. Keys that
+//! - **Bounded.** A key has at most one next run, and a run has at most eight causes. Keys that
 //!   are done are dropped at once. The queue forgets failures an hour after the last backoff, and
 //!   keeps the memory of its peak until it is dropped.
 //! - **Refused, not lost.** After [`shut_down`](WorkQueue::shut_down) every add returns an error

@@ -28,18 +28,18 @@ pub struct WorkQueue<K, C = ()> {
     pub(crate) shared: Arc<Shared<K, C>>,
 }
 
-/// What a worker that looks for a key finds.
-enum Look<'q, K, C> {
+/// The result of [`WorkQueue::take_or_sleep`].
+enum TakeOrSleep<'q, K, C> {
     Taken(Lease<'q, K, C>),
     /// The queue is shut down and no key is ready.
     ShutDown,
-    Nothing(Sleeper<'q, K, C>),
+    Sleep(Sleeper<'q, K, C>),
 }
 
 impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
-    /// Adds a key, to run as soon as a worker is free. If the key is ready already, it stays ready
-    /// once, and its priority may rise; if it waits, it becomes ready; if it runs, it runs once
-    /// more when it is done.
+    /// Adds a key, to run as soon as a worker is free. A key that is already ready is not added
+    /// twice, but its priority may rise. A key that waits becomes ready. A key that is running runs
+    /// once more when it is done.
     ///
     /// # Errors
     /// Returns an error if the queue is shut down.
@@ -47,9 +47,8 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
         self.add_with(key, Add::now()).map(drop)
     }
 
-    /// Adds a key, to run after `delay`. A key has at most one run ahead, and the earliest time
-    /// that was asked for wins: if the key is ready, or waits for an earlier time, its time does
-    /// not change.
+    /// Adds a key, to run after `delay`. A key has at most one next run, and the earliest requested
+    /// time wins: the time of a key that is ready, or waits for an earlier time, does not change.
     ///
     /// # Errors
     /// Returns an error if the queue is shut down or `delay` is longer than [`MAX_DELAY`].
@@ -66,7 +65,8 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
         self.add_with(key, Add::rate_limited())
     }
 
-    /// Adds a key as described by `add`. Returns the delay until the key is ready.
+    /// Adds a key as described by `add`. Returns the delay of this add. The key may be ready
+    /// earlier, because of another add.
     ///
     /// # Errors
     /// Returns an error if the queue is shut down or the delay is longer than [`MAX_DELAY`].
@@ -98,7 +98,7 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
     }
 
     /// Takes the next key, and waits while there is none. Returns `None` if the queue is shut down
-    /// and no key will ever come again.
+    /// and there will be no more keys.
     ///
     /// The lease borrows the queue. To move it to another task, [`into_owned`](Lease::into_owned)
     /// gives it its own handle:
@@ -142,9 +142,9 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
             let mut wake_up = pin!(self.shared.work.notified());
             wake_up.as_mut().enable();
             match self.take_or_sleep() {
-                Look::Taken(lease) => return Some(lease),
-                Look::ShutDown => return None,
-                Look::Nothing(sleeper) => sleeper.sleep(wake_up).await,
+                TakeOrSleep::Taken(lease) => return Some(lease),
+                TakeOrSleep::ShutDown => return None,
+                TakeOrSleep::Sleep(sleeper) => sleeper.sleep(wake_up).await,
             }
         }
     }
@@ -152,20 +152,20 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
     /// Takes a key, or registers the caller as a sleeper, under one lock. If the lock were released
     /// in between, another sleeper would be woken only to set the alarm that this worker has just
     /// given up.
-    fn take_or_sleep(&self) -> Look<'_, K, C> {
+    fn take_or_sleep(&self) -> TakeOrSleep<'_, K, C> {
         let now = Instant::now();
         let mut locked = self.shared.lock();
-        let look = if let Some(taken) = locked.ledger.take(now) {
-            Look::Taken(Lease::new(&self.shared, taken))
+        let result = if let Some(taken) = locked.ledger.take(now) {
+            TakeOrSleep::Taken(Lease::new(&self.shared, taken))
         } else if locked.is_finished() {
-            Look::ShutDown
+            TakeOrSleep::ShutDown
         } else {
-            Look::Nothing(locked.register_sleeper())
+            TakeOrSleep::Sleep(locked.register_sleeper())
         };
-        // Unlocking drops causes, which may panic. The local variable is dropped then, and ends the
-        // run or the sleep; a value that is being returned would be leaked.
+        // Unlocking drops causes, which may panic. Then the local variable is dropped, which ends
+        // the run or the sleep. A value that is being returned would be leaked.
         drop(locked);
-        look
+        result
     }
 
     /// Takes the next key if one is ready. Unlike a single poll of [`get`](Self::get), it never
@@ -199,8 +199,8 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
         self.shared.lock_promoted().ledger.cancel(key, hash)
     }
 
-    /// When a key runs next: a time in the future if it waits, or since when it is ready; `None` if
-    /// no run is ahead.
+    /// When the next run of a key is due: a time in the future if the key waits, or the time since
+    /// which it is ready. `None` if there is no next run.
     pub fn due(&self, key: &K) -> Option<Instant> {
         let hash = self.shared.hash(key);
         let locked = self.shared.lock_promoted();
@@ -227,7 +227,7 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
         self.shared.load()
     }
 
-    /// Closes the queue. Adds are refused from now on. Keys that are ready are still handed out,
+    /// Shuts the queue down. Further adds are refused. Workers still get the keys that are ready,
     /// and then every `get` returns `None`. Returns the keys that were waiting, the earliest first.
     pub fn shut_down(&self) -> Vec<Waiting<K>> {
         let mut locked = self.shared.lock_promoted();
@@ -237,10 +237,10 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
         waiting.into_iter().map(|(key, due)| Waiting { key, due }).collect()
     }
 
-    /// Closes the queue and waits until everything that was ready or running is done. Returns the
-    /// keys that were waiting, the earliest first.
+    /// Shuts the queue down and waits until every key that was ready or running is done. Returns
+    /// the keys that were waiting, the earliest first.
     ///
-    /// It ends only if there are workers. Use [`tokio::time::timeout`] where one of them may hang.
+    /// It returns only if workers take the keys. Use [`tokio::time::timeout`] where one may hang.
     ///
     /// # Cancel safety
     /// If it is dropped, the queue stays shut down, and the list of waiting keys is lost. Where
@@ -253,7 +253,7 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
     }
 
     /// Waits until no key is ready, waiting or running. For a job that is complete when its queue
-    /// is.
+    /// is empty.
     ///
     /// # Cancel safety
     /// Safe: it changes nothing.
@@ -271,7 +271,7 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
         &self.shared.name
     }
 
-    /// The group of a key. Keys for which the user's function panics are one group.
+    /// The group of a key. All keys for which the user's function panics share one group.
     fn group_of(&self, key: &K) -> Option<Group> {
         let group_of = self.shared.group_of.as_ref()?;
         let consequence = "the key joins a group of all such keys";
@@ -281,7 +281,7 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
 }
 
 impl<K: Eq + Hash + Clone, C: Clone> WorkQueue<K, C> {
-    /// The state of every key at this moment, for people to read.
+    /// The state of every key at this moment, for debugging.
     ///
     /// It copies every key and every cause while the queue is locked. With a million keys, call it
     /// rarely.

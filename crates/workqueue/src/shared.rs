@@ -1,23 +1,23 @@
-//! The queue behind its handles: the lock around the ledger, and how workers sleep and wake up.
+//! The state that all handles of a queue share: the lock around the ledger, and how workers sleep
+//! and wake up.
 //!
 //! One lock guards the ledger. The limiter and the failure counts have their own (`charges.rs`): a
-//! thread may hold these two together, in that order, but never with the ledger's. No lock is held
-//! across an await.
-//! [`Shared::lock`] returns a guard that, when it is dropped, first unlocks and then wakes workers,
-//! calls the observer and drops the user's keys and causes.
+//! thread may hold these two together, in that order, but never together with the ledger's. No lock
+//! is held across an await. [`Shared::lock`] returns a guard that, when it is dropped, first
+//! unlocks and then wakes workers, calls the observer and drops the user's keys and causes.
 //!
 //! How workers wake up:
 //!
-//! - A worker registers with `work` before it looks for a key, and counts itself as a sleeper under
-//!   the lock if it finds none. So whoever brings a key later sees the sleeper.
-//! - Whoever unlocks and leaves something to do for a sleeper wakes one. That worker unlocks in
-//!   turn, and wakes the next if there is more to do.
-//! - Something to do is: a key in line; a queue that is shut down and empty; or a key that is due
-//!   before the earliest alarm. A worker that goes to sleep sets an alarm for the next due time,
-//!   unless another worker has one that is as early. So the queue needs no task and no timer of its
-//!   own.
-//! - A `get` that is dropped while it sleeps gives up its alarm, and [`Notify`] passes a wake-up
-//!   that it had already received to another sleeper.
+//! - A worker registers with `work` before it looks for a key. If it finds none, it counts itself
+//!   as a sleeper under the same lock, so every later add sees the sleeper.
+//! - A thread that unlocks the queue wakes one sleeper if there is work for it. When that worker
+//!   unlocks the queue, it wakes the next one if there is more work.
+//! - There is work for a sleeper if a key is in line, if the queue is shut down and empty, or if a
+//!   key is due before the earliest alarm. A worker that goes to sleep sets an alarm for the next
+//!   due time, unless another worker has an alarm that is as early. So the queue needs no task and
+//!   no timer of its own.
+//! - A `get` that is dropped while it sleeps clears its alarm, and [`Notify`] passes a wake-up that
+//!   it had already received to another sleeper.
 
 use std::hash::{BuildHasher, Hash};
 use std::ops::{Deref, DerefMut};
@@ -49,7 +49,7 @@ pub(crate) struct Shared<K, C> {
     core: Lock<Core<K, C>>,
     /// Wakes sleeping workers.
     pub(crate) work: Notify,
-    /// Wakes those who wait until the queue is idle.
+    /// Wakes the callers of `wait_idle`.
     idle: Notify,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Core<K, C> {
 /// The locked queue. Dropping it unlocks, and then does what must not happen under the lock.
 pub(crate) struct Locked<'a, K, C> {
     shared: &'a Shared<K, C>,
-    /// `None` only while it is dropped.
+    /// `None` only while the guard is being dropped.
     core: Option<MutexGuard<'a, Core<K, C>>>,
 }
 
@@ -75,7 +75,7 @@ pub(crate) struct Sleeper<'a, K, C> {
     shared: &'a Shared<K, C>,
     /// When the worker wakes up by itself.
     alarm: Option<Instant>,
-    /// Whether the worker woke up, and so looks for a key.
+    /// Whether the worker woke up, and will look for a key.
     is_awake: bool,
 }
 
@@ -115,7 +115,7 @@ impl<K, C> Shared<K, C> {
         Locked { shared: self, core: Some(self.core.lock()) }
     }
 
-    /// Locks the queue after every key that is due has become ready.
+    /// Locks the queue and makes every key that is due ready.
     pub(crate) fn lock_promoted(&self) -> Locked<'_, K, C> {
         let now = Instant::now();
         let mut locked = self.lock();
@@ -134,7 +134,7 @@ impl<K, C> Shared<K, C> {
         }
     }
 
-    /// Calls the observer. If it panics, the queue goes on.
+    /// Calls the observer, if there is one. A panic in it is logged.
     pub(crate) fn notify_observer(&self, event: impl FnOnce(&dyn Observer)) {
         if let Some(observer) = &self.observer {
             let consequence = "it has missed an event";
@@ -149,7 +149,7 @@ impl<K, C> Core<K, C> {
         self.shut_down && self.ledger.ready() == 0
     }
 
-    /// Whether a sleeping worker has something to do.
+    /// Whether there is work for a sleeping worker.
     fn has_work_for_sleeper(&self) -> bool {
         let is_due_before_alarm = |due| self.alarm.is_none_or(|alarm| due < alarm);
         self.sleepers > 0
@@ -160,7 +160,7 @@ impl<K, C> Core<K, C> {
 }
 
 impl<'a, K, C> Locked<'a, K, C> {
-    /// Counts the caller among the sleepers. It must have found nothing to do.
+    /// Counts the caller as a sleeper. It must have found no key.
     pub(crate) fn register_sleeper(&mut self) -> Sleeper<'a, K, C> {
         let shared = self.shared;
         let (due, earliest) = (self.ledger.next_due(), self.alarm);
@@ -234,7 +234,7 @@ impl<K, C> Drop for Sleeper<'_, K, C> {
         }
         drop(core);
         if !self.is_awake {
-            // The worker will not look. Unlocking wakes another one if there is something to do.
+            // This worker will take no key. Unlocking wakes another one if there is work.
             drop(self.shared.lock());
         }
     }

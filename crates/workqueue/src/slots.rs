@@ -1,6 +1,6 @@
 //! The keys that the queue knows, each in a numbered slot.
 //!
-//! A key is known while it runs or has a run ahead. It is stored once, in its slot; the line and
+//! A key is known while it runs or has a next run. It is stored once, in its slot; the line and
 //! the heap of waiting keys hold slot numbers. A hash table finds the slot of a key.
 //!
 //! Each time a key takes a place in the line or in the heap, it gets a new ticket. A place with an
@@ -40,28 +40,28 @@ pub(crate) struct Slot<K, C> {
     hash: u64,
     /// Whether a worker holds a lease on the key.
     pub(crate) is_running: bool,
-    /// Where the run ahead stands.
+    /// Where the next run stands.
     pub(crate) pending: Pending,
-    /// The level of the run ahead. Aging may have raised it.
+    /// The level of the next run. Aging may have raised it.
     pub(crate) priority: Priority,
     /// The priority that was asked for.
     pub(crate) asked: Priority,
-    /// The group of the run ahead, if groups take turns.
+    /// The group of the next run, if groups take turns.
     pub(crate) group: Option<Group>,
-    /// Since when the run ahead is ready or, while it waits, since when it waits.
+    /// Since when the next run is ready or, while it waits, since when it waits.
     pub(crate) since: Instant,
-    /// While the run ahead waits: when it is due. In line: since when it is at its level.
+    /// While the next run waits: when it is due. In line: since when it is at its level.
     pub(crate) at: Instant,
     /// The ticket of the current place.
     pub(crate) ticket: Ticket,
-    /// Why the run ahead is wanted. Boxed, because most keys of most queues have no cause.
+    /// Why the next run is wanted. Boxed, because most keys of most queues have no cause.
     pub(crate) why: Option<Box<Why<C>>>,
 }
 
-/// A key has at most one run ahead. This says where that run stands.
+/// A key has at most one next run. This says where that run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pending {
-    /// No run ahead.
+    /// No next run.
     None,
     /// In the line of ready keys.
     InLine,
@@ -71,7 +71,7 @@ pub(crate) enum Pending {
     Waiting,
 }
 
-/// Why a run ahead is wanted.
+/// Why the next run is wanted.
 #[derive(Debug)]
 pub(crate) struct Why<C> {
     /// What has happened.
@@ -119,7 +119,7 @@ impl<K: Eq, C> Slots<K, C> {
         self.table.find(hash, |&id| self[id].key == *key).copied()
     }
 
-    /// The slot of `key`. If the key is new, it gets a slot that has no run ahead yet. If it is
+    /// The slot of `key`. If the key is new, it gets a slot that has no next run yet. If it is
     /// known, `key` is returned as well, for the caller to drop.
     pub(crate) fn find_or_insert(
         &mut self,

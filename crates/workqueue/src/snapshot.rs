@@ -40,7 +40,7 @@ pub struct KeyStatus<K, C = ()> {
     pub key: K,
     /// The run that is under way.
     pub running: Option<Run<C>>,
-    /// The run that is ahead.
+    /// The next run.
     pub ahead: Option<Ahead<C>>,
     /// The failures that the key is charged with.
     pub failures: u32,
@@ -56,7 +56,7 @@ pub struct Run<C> {
     pub causes: Causes<C>,
 }
 
-/// A run that is ahead.
+/// The next run of a key.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Ahead<C> {
@@ -145,7 +145,7 @@ impl<K: fmt::Debug, C: fmt::Debug> fmt::Display for Snapshot<K, C> {
 }
 
 impl<K: fmt::Debug, C: fmt::Debug> KeyStatus<K, C> {
-    /// Writes a row for the run under way and one for the run ahead, each followed by its causes.
+    /// Writes a row for the run under way and one for the next run, each followed by its causes.
     fn write_rows(&self, now: Instant, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (failures, key) = (self.failures.to_string(), format!("{:?}", self.key));
         if let Some(run) = &self.running {

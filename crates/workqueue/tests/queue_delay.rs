@@ -85,8 +85,8 @@ async fn a_waiting_key_added_without_delay_comes_at_once_and_only_once() {
     assert!(queue.try_get().is_none());
 }
 
-/// client-go would run the key now and once more after the delay. Here a key has at most one run
-/// ahead and the earliest time asked for wins, so a ready key absorbs the delayed add.
+/// client-go would run the key now and once more after the delay. Here a key has at most one next
+/// run and the earliest requested time wins, so a ready key absorbs the delayed add.
 #[tokio::test(start_paused = true)]
 async fn a_delayed_add_of_a_ready_key_is_absorbed() {
     let queue = WorkQueue::new();

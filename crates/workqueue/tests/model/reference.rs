@@ -73,9 +73,9 @@ pub(crate) struct Model {
     /// Keys whose turn came while they ran, with the place they had.
     passed_over: BTreeMap<Key, Place>,
     waiting: BTreeMap<Key, Waits>,
-    /// What has happened that the run ahead of a key is told.
+    /// The causes of the next run of a key that have happened.
     causes: BTreeMap<Key, Vec<Cause>>,
-    /// The priority that was asked for the run ahead of a key; age does not count.
+    /// The priority that was asked for the next run of a key; age does not count.
     asked: BTreeMap<Key, Priority>,
     running: BTreeMap<Key, Run>,
     pub(crate) leases: Vec<Key>,
@@ -135,7 +135,7 @@ impl Model {
         self.waiting.get(&key).map(|waits| waits.due - self.now)
     }
 
-    /// The causes that are shown of the run ahead of a key.
+    /// The causes that are shown of the next run of a key.
     pub(crate) fn causes_ahead(&self, key: Key) -> Vec<Cause> {
         let mut causes = self.causes.get(&key).cloned().unwrap_or_default();
         causes.extend(self.waiting.get(&key).iter().flat_map(|waits| &waits.timers));
@@ -301,7 +301,7 @@ impl Model {
         false
     }
 
-    /// The run ahead of a key that waited will not come.
+    /// The next run of a key that waited will not come.
     fn give_up(&mut self, key: Key) {
         self.causes.remove(&key);
         self.asked.remove(&key);
@@ -315,7 +315,7 @@ impl Model {
         }
     }
 
-    /// The run is repeated with its causes, which have happened, before those of the run ahead.
+    /// The run is repeated with its causes, which have happened, before those of the next run.
     fn retry(&mut self, lease: usize, ticks: u32) {
         let key = self.leases[lease];
         if !self.shut_down {
