@@ -1,7 +1,7 @@
-//! The async part of a reflector: sends its requests, reads the bodies, and hands what arrives to
+//! The async part of a reflector: sends its requests, reads the bodies, and passes what arrives to
 //! the cache.
 //!
-//! The reflector decides what to ask for, and the cache decides which objects are news. The feed
+//! The reflector decides what to request, and the cache decides which objects are new. The feed
 //! waits: for an answer, for the next chunk of a body, for the end of a backoff.
 
 mod body;
@@ -44,19 +44,19 @@ pub(crate) struct Feed {
     list: Progress,
     has_listed: bool,
     arrived: Gathered,
-    /// Changes that the current watch brought.
+    /// How many changes the current watch has delivered.
     events: u64,
 }
 
-/// How a body ended that did not fail.
+/// How a body ended without an error.
 enum End {
     /// The server closed it.
     Closed,
-    /// The feed closed it, because it needs nothing more of it.
-    Enough,
+    /// The feed dropped it, because it does not need the rest.
+    Dropped,
 }
 
-/// The deadline of a feed that has none.
+/// Stands for no deadline.
 const NEVER: Duration = Duration::from_hours(24 * 365);
 
 impl Feed {
@@ -105,7 +105,7 @@ impl Feed {
         }
     }
 
-    /// Sends one request, reads its body to the end, and tells the reflector how it ended.
+    /// Sends one request, reads its body, and reports to the reflector how it ended.
     async fn send_and_read(&mut self, request: &Request) {
         self.begin(request);
         let end = self.request(request).await;
@@ -113,7 +113,7 @@ impl Feed {
         let now = Instant::now();
         let cut_after = self.reflector.cut_after();
         match end {
-            Ok(End::Enough) => {}
+            Ok(End::Dropped) => {}
             Ok(End::Closed) => {
                 self.reflector.closed(now);
             }
@@ -125,7 +125,7 @@ impl Feed {
         if let (None, Some(silence)) = (cut_after, self.reflector.cut_after()) {
             self.telemetry.report(&Observation::IdleCutsFound(silence));
         }
-        // A list continues with its next page. An interrupted one begins from its start.
+        // A list continues with its next page. An interrupted one starts over.
         if !self.reflector.is_listing() {
             self.listing = None;
         }
@@ -181,15 +181,15 @@ impl Feed {
                 biased;
                 chunk = body.next() => chunk,
                 () = &mut timer => {
-                    // Objects that were gathered have waited long enough.
+                    // Gathered objects may be due.
                     self.flush();
                     match self.reflector.timed_out(Instant::now()) {
                         TimedOut::Silent(time) => return Err(SourceError::Silent(time)),
                         TimedOut::Relist(reason) => {
                             self.telemetry.report(&Observation::WatchEndedForList(reason));
-                            return Ok(End::Enough);
+                            return Ok(End::Dropped);
                         }
-                        // Every chunk moves the deadline; the timer follows only when it fires.
+                        // Every chunk moves the deadline; the timer is reset only when it fires.
                         TimedOut::NotYet => {
                             timer.as_mut().reset(self.deadline());
                             continue;
@@ -208,7 +208,7 @@ impl Feed {
                 if let Request::List(_) = request {
                     drain(body).await;
                 }
-                return Ok(End::Enough);
+                return Ok(End::Dropped);
             }
             // The deadline is earlier if objects were gathered, or if the interval of bookmarks
             // became known.
@@ -218,7 +218,7 @@ impl Feed {
         }
     }
 
-    /// Takes in a chunk of a body. Breaks if the rest of the body is not needed.
+    /// Processes a chunk of a body. Breaks if the rest of the body is not needed.
     fn chunk(&mut self, chunk: &[u8], frames: &mut Frames) -> Result<ControlFlow<()>, SourceError> {
         let now = Instant::now();
         self.reflector.progressed(now);
@@ -227,7 +227,7 @@ impl Feed {
         }
         frames.push(chunk);
         let taken = self.frames(frames, now);
-        // What came before an error is valid. Only objects of a first list may wait for more.
+        // Objects before an error are valid. Only objects of a first list may wait for more.
         let is_first_list = self.listing.is_some() && !self.has_listed;
         if taken.is_err() || !is_first_list || !self.arrived.can_wait(now) {
             self.flush();
@@ -288,7 +288,7 @@ impl Feed {
             Err(error) => {
                 self.reflector.changed(change, None, now);
                 match error.key() {
-                    // The deleted object cannot be read, but its key can: the cached one is gone.
+                    // The deleted object cannot be read, but its key can: delete the cached one.
                     Some(key) if change == Change::Deleted => {
                         self.cache.quarantine.release(key);
                         self.arrived.push(Arrived::Gone(key.clone()));
@@ -317,7 +317,7 @@ impl Feed {
     }
 
     /// Whether an object is in the watched namespace. Objects of another one, which a faulty source
-    /// may send, would stay for ever: no list of this namespace deletes them.
+    /// may send, would stay forever: no list of this namespace deletes them.
     fn is_in_namespace(&self, object: &Object) -> bool {
         let namespace = self.telemetry.namespace();
         namespace.is_none() || namespace == object.head().namespace()
@@ -365,7 +365,7 @@ impl Feed {
         ControlFlow::Break(())
     }
 
-    /// Hands what has arrived to the cache.
+    /// Passes what has arrived to the cache.
     fn flush(&mut self) {
         if self.arrived.is_empty() {
             return;
@@ -373,13 +373,13 @@ impl Feed {
         let is_initial = !self.has_listed;
         // The old bytes are dropped together when the cache has the new ones.
         let _old = if is_initial { self.arrived.move_bytes() } else { Vec::new() };
-        let stale = self.cache.take(self.arrived.drain(), self.listing.as_mut(), is_initial);
+        let stale = self.cache.apply(self.arrived.drain(), self.listing.as_mut(), is_initial);
         if stale > 0 {
             self.telemetry.report(&Observation::Stale(stale));
         }
     }
 
-    /// When the reflector gives the request up, or gathered objects have to go to the cache.
+    /// When the request times out, or gathered objects have to go to the cache.
     fn deadline(&self) -> Instant {
         let deadlines = self.reflector.deadline().into_iter().chain(self.arrived.due());
         deadlines.min().unwrap_or_else(|| Instant::now() + NEVER)

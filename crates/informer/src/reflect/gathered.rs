@@ -1,11 +1,11 @@
 //! Objects on their way from a feed to the cache.
 //!
 //! The cache gets the objects of a chunk as soon as the chunk is read. Only objects of a first list
-//! may wait for more, because nobody can rely on a part of that list. Waiting lets their bytes be
-//! moved together: bytes from a network are allocated between buffers of TLS and HTTP, which are
-//! freed soon and leave holes that no other object fits into.
+//! may wait for more, because no reader relies on that list before it is complete. Then their bytes
+//! are copied together, against fragmentation of the heap: bytes from the network are allocated
+//! between buffers of TLS and HTTP, which are soon freed and leave holes.
 //!
-//! Invariant: nothing waits for longer than [`WAIT_MAX`], or when [`BYTES_MAX`] are there.
+//! Invariant: no object waits for longer than [`WAIT_MAX`], or once there are [`BYTES_MAX`].
 
 use std::time::Duration;
 use std::vec::Drain;
@@ -14,10 +14,10 @@ use tokio::time::Instant;
 
 use crate::share::cache::Arrived;
 
-/// How many bytes are moved at once: about forty pods.
+/// How many bytes are copied at once: about forty pods.
 const BYTES_MAX: usize = 1 << 18;
 
-/// How long an object may wait: not noticeable to a person who looks at a slow list.
+/// How long an object may wait. Too short to be noticed in a slow list.
 const WAIT_MAX: Duration = Duration::from_millis(100);
 
 /// Objects that are not in the cache yet.
@@ -27,7 +27,7 @@ pub(crate) struct Gathered {
     is_compact: bool,
     objects: Vec<Arrived>,
     bytes: usize,
-    /// When the first object has waited long enough.
+    /// When the first object must go to the cache.
     due: Option<Instant>,
 }
 
@@ -54,8 +54,8 @@ impl Gathered {
         self.due
     }
 
-    /// Moves the bytes of all objects next to each other. Returns the old bytes, which the caller
-    /// drops when the cache has the new ones.
+    /// Copies the bytes of all objects, so that they are next to each other. Returns the old bytes,
+    /// which the caller drops when the cache has the new ones.
     pub(crate) fn move_bytes(&mut self) -> Vec<Box<[u8]>> {
         if !self.is_compact {
             return Vec::new();

@@ -2,7 +2,7 @@
 //! each answer means.
 //!
 //! A pure state machine: no I/O, no task, no clock, and random numbers from a seed. The feed sends
-//! the requests, splits the bodies and reports what came.
+//! the requests, splits the bodies and reports what arrives.
 //!
 //! ```text
 //!            ┌───────────────────────────────────────────────────────────────────────┐
@@ -22,34 +22,32 @@
 //!
 //! - A list is requested without a resourceVersion, so the server answers with the newest state. It
 //!   is streamed as the first part of a watch where the server can do that ([`ServerTraits`]), and
-//!   read in pages elsewhere. A list that was interrupted begins from its start and deletes
-//!   nothing.
+//!   read in pages elsewhere. A list that was interrupted starts over, and deletes nothing.
 //! - The position is the version from which the next watch resumes. A watch that ends is resumed
 //!   from there: at once after a clean end, after a wait otherwise. A clean end within a second
-//!   that brought nothing counts as a failure, or it would be a busy loop.
-//! - Watches that are cut after the same silence, as proxies do, are requested with a shorter
-//!   timeout: a watch that the server ends itself has a bookmark at its end.
+//!   that did not move the position counts as a failure, to avoid a busy loop.
+//! - If a proxy cuts idle watches, they are requested with a shorter timeout: a watch that the
+//!   server ends itself has a bookmark at its end.
 //! - Everything is listed again if the position is lost ([`Relist`] has all reasons): 410, a server
 //!   that has not reached it (twice), or five failures in a row right after opening or in the
 //!   answer, because something at that position cannot be sent or read.
-//! - An unreachable server says nothing about the position: after an outage a fleet resumes its
-//!   watches, and does not list all at once. But if the resumed watch brings nothing for two
-//!   minutes ([`ReflectorConfig::outage_silence`]), the server may have been restored from a
-//!   backup, and everything is listed. This also applies after a broken connection, which may hide
-//!   a short outage.
+//! - An unreachable server does not invalidate the position: after an outage, the reflectors of a
+//!   fleet resume their watches, and do not all list at once. But if the resumed watch delivers
+//!   nothing for two minutes ([`ReflectorConfig::outage_silence`]), the server may have been
+//!   restored from a backup, and everything is listed. This also applies after a broken connection,
+//!   which may hide a short outage.
 //! - A list whose version is lower than what was received before is refused. If the next one is
 //!   lower too, the cluster was restored from a backup, and a new epoch begins.
 //! - A watch cannot resume from a list that has no version. It starts without one: the server sends
-//!   all objects, and then changes. Nobody reports an object that was deleted between the list and
-//!   the watch, so bookmarks give no position, and when the watch ends there is another list. Such
-//!   an object is cached until then: for the timeout of a watch (5 to 10 min) and
+//!   all objects, and then changes. No event reports an object that was deleted between the list
+//!   and the watch, so bookmarks give no position, and a list follows the end of the watch. Such an
+//!   object is cached until then: for the timeout of a watch (5 to 10 min) and
 //!   [`ReflectorConfig::idle_grace`] at most. These lists are at least 30 s apart.
 //!
 //! Invariants: within an epoch the position never goes back. After a failure there is always a
-//! wait, with one exception: a server that does not stream is asked for pages at once. A call that
+//! wait, with one exception: if a server does not stream, pages are requested at once. A call that
 //! does not fit the state changes nothing: the change is reported as stale, the list as refused.
 
-mod asking;
 mod backoff;
 mod config;
 mod cuts;
@@ -57,6 +55,7 @@ mod ending;
 mod exchange;
 mod failure;
 mod outcome;
+mod requests;
 mod server;
 mod versions;
 
@@ -95,13 +94,13 @@ pub(crate) struct Reflector {
     versions: Versions,
     bookmark_interval: BookmarkInterval,
     cuts: Cuts,
-    /// How many streamed lists in a row did not come to their end.
+    /// How many streamed lists in a row were not completed.
     unfinished_streams: u32,
     /// How many watches in a row failed at this position.
     failures_at_position: u32,
     /// How many watches in a row the server refused because it has not reached the position.
     behind_count: u32,
-    /// The server had an outage, and the position has not moved since.
+    /// Set if the server had an outage and the position has not moved since.
     outage: Option<Outage>,
     paged: Paged,
     audit_at: Option<Instant>,
@@ -109,7 +108,7 @@ pub(crate) struct Reflector {
     unversioned_until: Option<Instant>,
 }
 
-/// See the diagram in the file's header.
+/// See the diagram in the module documentation.
 #[derive(Debug)]
 enum State {
     /// Nothing is under way. `plan` comes next, and not before `until`.
@@ -143,7 +142,7 @@ struct Page {
     token: Option<String>,
 }
 
-/// After an outage the server may have another history, restored from a backup.
+/// An outage of the server, during which it may have been restored from a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outage {
     Ongoing,
@@ -162,7 +161,7 @@ enum Paged {
 }
 
 impl Reflector {
-    /// `seed` determines jitter and timeouts. Reflectors of a fleet need different ones.
+    /// `seed` determines jitter and timeouts. Each reflector of a fleet needs a different one.
     pub(crate) fn new(config: ReflectorConfig, server: ServerTraits, seed: u64) -> Self {
         Self {
             random: Rng::with_seed(seed),
@@ -212,11 +211,11 @@ impl Reflector {
         )
     }
 
-    /// When [`timed_out`](Self::timed_out) has to be called, unless something arrives before.
+    /// When [`timed_out`](Self::timed_out) has to be called, unless something arrives earlier.
     /// `None` if no request is under way.
     ///
     /// - Until an answer begins, and within a list: [`ReflectorConfig::stall`] after something
-    ///   came.
+    ///   arrived.
     /// - Within a watch: its timeout and [`ReflectorConfig::idle_grace`] after it has opened. Once
     ///   two bookmarks have been seen, on this watch or earlier ones: also when nothing has arrived
     ///   for three times the largest gap between bookmarks, at least 2 min. With a bookmark a
@@ -225,17 +224,18 @@ impl Reflector {
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let exchange = self.exchange()?;
         let State::Watching(watch) = &self.state else {
-            // Items of a list come as additions. If only modifications arrive, the server has ended
-            // the list silently, or has ignored the request to stream it.
-            let stalled = exchange.live_since.unwrap_or(exchange.heard).min(exchange.heard);
+            // Items of a list arrive as additions. If only modifications arrive, the server has
+            // ended the list silently, or has ignored the request to stream it.
+            let last_received = exchange.last_received;
+            let stalled = exchange.live_since.unwrap_or(last_received).min(last_received);
             return Some(later(stalled, self.config.stall));
         };
         let patience = match watch.opened {
-            None => later(watch.heard, self.config.stall),
+            None => later(watch.last_received, self.config.stall),
             Some(opened) => later(later(opened, watch.timeout), self.config.idle_grace),
         };
         let silence = self.bookmark_interval.silence_max().filter(|_| watch.opened.is_some());
-        let silence = silence.map(|silence| later(watch.heard, silence));
+        let silence = silence.map(|silence| later(watch.last_received, silence));
         let list = self.list_due().map(|(due, _)| due);
         [silence, list].into_iter().flatten().chain([patience]).min()
     }
@@ -246,7 +246,7 @@ impl Reflector {
         self.cuts.silence()
     }
 
-    /// What to do about the request that is under way when its deadline has passed.
+    /// Decides about the request that is under way when its deadline has passed.
     pub(crate) fn timed_out(&mut self, now: Instant) -> TimedOut {
         if self.deadline().is_none_or(|deadline| now < deadline) {
             return TimedOut::NotYet;
@@ -255,7 +255,7 @@ impl Reflector {
         match (reason, self.exchange()) {
             (Some(reason), _) => {
                 match reason {
-                    // A whole fleet had the same outage, and would list at the same time.
+                    // Every reflector of a fleet had the same outage: spread their lists.
                     Relist::SilentAfterOutage => self.back_off(Plan::List, None, now),
                     _ => self.rest(Plan::List),
                 }
@@ -285,7 +285,7 @@ impl Reflector {
             self.cuts.note_survived(watch.silence(now));
         }
         if let Some(exchange) = self.exchange_mut() {
-            exchange.heard(now);
+            exchange.received(now);
         }
     }
 
@@ -344,7 +344,7 @@ impl Reflector {
                 Some(listed)
             }
             State::Streaming(_) => {
-                // A server that knows the parameter sends no bookmark before that one.
+                // A server that streams lists sends no bookmark before that one.
                 self.server.note_refusal();
                 self.rest(Plan::List);
                 Some(Listed::Refused(ListFault::NotStreamed))
@@ -389,8 +389,8 @@ impl Reflector {
         }
     }
 
-    /// The request has failed, before its answer or within its body, as an ERROR event or by its
-    /// silence.
+    /// The request has failed: before its answer, within its body, by an ERROR event or by a
+    /// timeout.
     pub(crate) fn failed(&mut self, error: &SourceError, now: Instant) -> Reaction {
         match mem::replace(&mut self.state, State::Resting { plan: Plan::List, until: None }) {
             State::Watching(exchange) => self.watch_failed(exchange, error, now),
@@ -409,8 +409,8 @@ impl Reflector {
         self.versions.position.as_ref()
     }
 
-    /// Whether the last list was refused as older than what was received before. The next one
-    /// decides.
+    /// Whether the last list was refused because it was older than what was received before. The
+    /// next list decides.
     pub(crate) fn is_last_list_refused(&self) -> bool {
         self.versions.is_last_list_refused
     }

@@ -1,12 +1,12 @@
-//! The middle of an informer: objects that arrive are judged, queued, applied to the store and sent
-//! to the handlers, under one lock.
+//! The core of an informer: objects that arrive are compared with the cached ones, queued, applied
+//! to the store and sent to the handlers, under one lock.
 //!
 //! ```text
 //! feed ─arrived→ judge → DeltaFifo → Store ─notices→ Listener of each handler
 //! ```
 //!
 //! Because of the single lock, a handler can be added at any time: it gets the content of the store
-//! and joins the others in one step, so that it misses nothing and gets nothing twice. Feeds take
+//! and is registered in one step, so that it misses nothing and gets nothing twice. Feeds take
 //! the lock once or a few times for each chunk of a body; readers never take it.
 
 mod listing;
@@ -34,7 +34,7 @@ pub(crate) struct Cache {
     state: Mutex<State>,
     pub(crate) reader: Reader,
     pub(crate) quarantine: Quarantine,
-    /// Wakes those who wait for the cache to reach some version.
+    /// Notified after every chunk, for readers that wait for a version.
     pub(crate) progress: Notify,
 }
 
@@ -57,7 +57,7 @@ struct Member {
     listener: Arc<Listener>,
     /// When its next resync is due.
     due: Option<Instant>,
-    /// Its task, until that is started.
+    /// Its task, until the task is started.
     task: Option<Task>,
 }
 
@@ -103,8 +103,8 @@ pub(crate) enum Ended {
     Applied {
         /// How many objects were deleted because the list did not have them.
         swept: u64,
-        /// How many objects of the list were older than the last reported version and still not in
-        /// the cache as they are: a watch should have reported them.
+        /// How many objects of the list were missing from the cache, or different there, although
+        /// an earlier watch should have reported them.
         repaired: u64,
         /// The cluster was restored from a backup: versions went back, twice in a row.
         is_restored: bool,
@@ -113,11 +113,11 @@ pub(crate) enum Ended {
     WentBack,
 }
 
-/// How much room for notices is kept between two chunks.
-const TOLD_KEPT: usize = 1_024;
+/// The capacity for notices that is kept between two chunks.
+const NOTICES_KEPT: usize = 1_024;
 
 impl Cache {
-    /// It is synced when `feeds` feeds have completed a list each.
+    /// The cache is synced when each of `feeds` feeds has completed a list.
     pub(crate) fn new(store: Store, feeds: usize) -> Self {
         let reader = store.reader();
         let state = State {
@@ -160,9 +160,9 @@ impl Cache {
         }
     }
 
-    /// Takes in what has arrived, in its order. Returns how many objects were older than the cached
-    /// ones, and were dropped.
-    pub(crate) fn take(
+    /// Applies what has arrived, in order. Returns how many objects were dropped, because they were
+    /// older than the cached ones.
+    pub(crate) fn apply(
         &self,
         arrived: impl Iterator<Item = Arrived>,
         mut listing: Option<&mut Listing>,
@@ -174,14 +174,14 @@ impl Cache {
             let is_stale = state.judge(arrived, listing.as_deref_mut());
             dropped += u64::from(is_stale);
         }
-        state.settle(None, is_initial);
+        state.apply_queued(None, is_initial);
         dropped
     }
 
     /// Ends a list that is complete. If a new epoch begins with it, it overrides the cache.
     ///
-    /// An object whose version went back within a consistent list is a sign of a restored cluster,
-    /// too, even if the version of the list is higher than the old one by now.
+    /// An object whose version went back within a consistent list is also a sign of a restored
+    /// cluster, even if the version of the list is higher than the old one by now.
     pub(crate) fn end_list(&self, listing: Listing, is_new_epoch: bool, is_initial: bool) -> Ended {
         let Some(mut state) = self.lock_if_usable() else {
             return Ended::Applied { swept: 0, repaired: 0, is_restored: false };
@@ -205,7 +205,7 @@ impl Cache {
             state.fifo.replace(&mut list, object);
         }
         let swept = state.fifo.end_replace(list, &self.reader) as u64;
-        state.settle(None, is_initial);
+        state.apply_queued(None, is_initial);
         Ended::Applied { swept, repaired, is_restored }
     }
 
@@ -222,11 +222,11 @@ impl Cache {
         is_synced
     }
 
-    /// Sends the content of the store to a listener, and adds it to the others.
+    /// Replays the content of the store to a listener, and registers it.
     pub(crate) fn join(&self, listener: Arc<Listener>, task: Option<Task>) -> Result<(), Stopped> {
         let mut state = lock(&self.state);
         if state.is_closed {
-            // The task is code of the user, and is dropped without the lock.
+            // Dropping the task runs user code, so the lock is released first.
             drop(state);
             return Err(Stopped);
         }
@@ -240,7 +240,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Removes a listener. A task that was not started is dropped without the lock.
+    /// Removes a listener. A task that was not started is dropped after the lock is released.
     pub(crate) fn forget(&self, listener: &Arc<Listener>) {
         let mut state = lock(&self.state);
         let mut members = state.members.iter();
@@ -256,13 +256,13 @@ impl Cache {
         state.members.iter_mut().filter_map(|member| member.task.take()).collect()
     }
 
-    /// Shows everything again to handlers whose resync is due. Returns when the next one is due.
+    /// Redelivers all objects to handlers whose resync is due. Returns when the next one is due.
     pub(crate) fn resync(&self, now: Instant) -> Option<Instant> {
         let mut state = self.lock_if_usable()?;
         let is_due = |member: &Member| member.due.is_some_and(|due| due <= now);
         if state.members.iter().any(is_due) {
             state.fifo.resync(&self.reader);
-            state.settle(Some(now), false);
+            state.apply_queued(Some(now), false);
             for member in state.members.iter_mut().filter(|member| is_due(member)) {
                 member.due = member.listener.resync_after(now);
             }
@@ -270,13 +270,13 @@ impl Cache {
         state.members.iter().filter_map(|member| member.due).min()
     }
 
-    /// The state, unless the cache is closed or a panic has left the state half changed. Such a
-    /// state must not reach a handler, and the informer is about to end.
+    /// Locks the state, unless the cache is closed or a panic has poisoned the lock. A state that
+    /// is half changed must not reach a handler, and the informer is about to end.
     fn lock_if_usable(&self) -> Option<MutexGuard<'_, State>> {
         self.state.lock().ok().filter(|state| !state.is_closed)
     }
 
-    /// Ends all handlers. From now on nothing changes.
+    /// Closes all listeners. The cache does not change any more.
     pub(crate) fn close(&self) {
         let mut state = lock(&self.state);
         state.is_closed = true;
@@ -302,7 +302,7 @@ impl Cache {
 }
 
 impl State {
-    /// The newest known state of an object, queued or stored; `None` if it is gone.
+    /// The newest version of an object, queued or stored; `None` if there is none.
     fn held(&self, key: &ObjectKey) -> Option<Arc<Object>> {
         match self.fifo.newest(key) {
             Some(delta) if delta.is_deleted() => None,
@@ -321,14 +321,14 @@ impl State {
         })
     }
 
-    /// Queues what is news. Returns whether it was older than the cached object.
+    /// Queues an object if it is new. Returns whether it was older than the cached one.
     fn judge(&mut self, arrived: Arrived, listing: Option<&mut Listing>) -> bool {
         match (arrived, listing) {
             (Arrived::Item(object), Some(listing)) => {
                 self.judge_item(object, listing);
                 false
             }
-            // The end of a list was lost. Without a list there is nothing to mark.
+            // No list is under way any more, so there is nothing to mark.
             (Arrived::Item(object), None) => self.judge_change(Change::Modified, object),
             (Arrived::Change(change, object), listing) => {
                 if let Some(listing) = listing {
@@ -359,16 +359,16 @@ impl State {
         let held_bytes = held.as_ref().and_then(|held| held.bytes());
         let has_same_bytes = held_bytes.is_some() && held_bytes == object.bytes();
         let verdict = match judge::item(held_head, object.head(), listing.complete.as_ref()) {
-            // Some servers give no versions. Then the bytes tell whether anything has changed.
+            // Some servers set no resource versions. Then the bytes are compared.
             _ if object.head().resource_version().is_empty() && has_same_bytes => Verdict::Same,
-            // After a restore the same version may be of another object.
+            // After a restore, the same version may belong to a different object.
             Verdict::Same if listing.is_after_refused && !has_same_bytes => Verdict::Contradiction,
             verdict => verdict,
         };
         listing.held_back.remove(key);
         match verdict {
             Verdict::Apply => self.fifo.replace(&mut listing.list, Arc::new(object)),
-            // The key of the held object, because the mark shares its text.
+            // With the key of the held object, so that the mark shares its text.
             Verdict::Same | Verdict::Stale => {
                 listing.list.mark(held_head.map_or(key, |head| head.key()));
             }
@@ -400,7 +400,7 @@ impl State {
 
     /// Applies what is queued and notifies the handlers. Syncs go only to handlers whose resync is
     /// due at `resync`.
-    fn settle(&mut self, resync: Option<Instant>, is_initial: bool) {
+    fn apply_queued(&mut self, resync: Option<Instant>, is_initial: bool) {
         while let Some(deltas) = self.fifo.pop() {
             for delta in deltas {
                 self.apply(delta, is_initial);
@@ -408,12 +408,12 @@ impl State {
         }
         for member in &self.members {
             let is_due = resync.is_some_and(|now| member.due.is_some_and(|due| due <= now));
-            let told = self.pending_notices.iter().filter(|told| is_due || !told.is_sync);
-            member.listener.push(told.map(|told| told.notice.clone()));
+            let pending = self.pending_notices.iter().filter(|it| is_due || !it.is_sync);
+            member.listener.push(pending.map(|it| it.notice.clone()));
         }
         self.pending_notices.clear();
         // A resync may have been large.
-        self.pending_notices.shrink_to(TOLD_KEPT);
+        self.pending_notices.shrink_to(NOTICES_KEPT);
     }
 
     fn apply(&mut self, delta: Delta, is_initial: bool) {
@@ -423,11 +423,11 @@ impl State {
             }
             Delta::Deleted { object, state } => {
                 let Some(removed) = self.store.delete(object.head().key()) else { return };
-                // Another uid than the stored one: the changes between them were not reported.
+                // The stored object has another uid: the changes in between were not reported.
                 let is_held = removed.head().uid() == object.head().uid();
                 let (object, state) =
                     if is_held { (object, state) } else { (removed, FinalState::LastKnown) };
-                self.tell(Notice::Deleted { object, state });
+                self.push_notice(Notice::Deleted { object, state });
             }
             Delta::Sync(object) => {
                 let notice = Notice::Updated { old: Arc::clone(&object), new: object };
@@ -441,18 +441,18 @@ impl State {
         let new = put.current;
         match put.previous {
             Some(old) if old.head().uid() == new.head().uid() => {
-                self.tell(Notice::Updated { old, new });
+                self.push_notice(Notice::Updated { old, new });
             }
-            // Deleted, and another one was created under the same name.
+            // Deleted and created again under the same name.
             Some(old) => {
-                self.tell(Notice::Deleted { object: old, state: FinalState::LastKnown });
-                self.tell(Notice::Added { object: new, initial: false });
+                self.push_notice(Notice::Deleted { object: old, state: FinalState::LastKnown });
+                self.push_notice(Notice::Added { object: new, initial: false });
             }
-            None => self.tell(Notice::Added { object: new, initial: is_initial }),
+            None => self.push_notice(Notice::Added { object: new, initial: is_initial }),
         }
     }
 
-    fn tell(&mut self, notice: Notice) {
+    fn push_notice(&mut self, notice: Notice) {
         if !self.members.is_empty() {
             self.pending_notices.push(PendingNotice { notice, is_sync: false });
         }
@@ -475,12 +475,12 @@ mod tests {
     fn a_closed_cache_does_not_change() {
         let cache = Cache::new(Store::new(), 1);
         let mut first = cache.begin_list(None, None, false);
-        cache.take([item("a")].into_iter(), Some(&mut first), true);
+        cache.apply([item("a")].into_iter(), Some(&mut first), true);
         assert_eq!(cache.reader.len(), 1);
         // This list would delete it.
         let mut second = cache.begin_list(None, None, false);
         cache.close();
-        cache.take([item("b")].into_iter(), Some(&mut second), false);
+        cache.apply([item("b")].into_iter(), Some(&mut second), false);
         cache.end_list(second, false, false);
         assert_eq!(cache.reader.len(), 1);
         assert!(cache.reader.get("a").is_some());

@@ -14,7 +14,7 @@ use crate::share::lock::lock;
 use crate::telemetry::observer::{Observation, Observers};
 use crate::telemetry::status::{Activity, Counts, FeedStatus, Progress};
 
-/// Written by one feed, read by everyone who asks for the status.
+/// Written by one feed, read by all callers of `status`.
 pub(crate) struct FeedTelemetry {
     resource: Resource,
     namespace: Option<String>,
@@ -90,18 +90,18 @@ impl FeedTelemetry {
             }
             Observation::Listed { .. } => tracing::debug!(%resource, namespace, ?step, "listed"),
             Observation::ListRefused(fault @ ListFault::NotStreamed) => {
-                tracing::info!(%resource, namespace, "a list is not used: {fault}");
+                tracing::info!(%resource, namespace, "a list was rejected: {fault}");
             }
             Observation::ListRefused(fault) => {
-                tracing::warn!(%resource, namespace, "a list is not used: {fault}");
+                tracing::warn!(%resource, namespace, "a list was rejected: {fault}");
             }
             Observation::WatchEndedForList(reason) => {
-                tracing::info!(%resource, namespace, ?reason, "everything is listed again");
+                tracing::info!(%resource, namespace, ?reason, "listing everything again");
             }
             Observation::Quarantined(error) => {
                 tracing::warn!(
                     %resource, namespace, %error,
-                    "an object is left out: its metadata cannot be read"
+                    "an object was quarantined: its metadata cannot be read"
                 );
             }
             Observation::Failed { error, reaction } => {
@@ -111,8 +111,8 @@ impl FeedTelemetry {
                 let silence = silence.as_secs();
                 tracing::info!(
                     %resource, namespace,
-                    "something between here and the server closes watches that are silent for \
-                     {silence} s: the server is asked to end them earlier"
+                    "a proxy or load balancer closes watches that are idle for {silence} s: the \
+                     next ones are requested with a shorter timeout"
                 );
             }
             _ => {}
@@ -120,8 +120,8 @@ impl FeedTelemetry {
         if let Observation::Listed { is_restored: true, .. } = step {
             tracing::warn!(
                 %resource, namespace,
-                "versions went back in two lists in a row: the cluster was restored from a backup, and \
-                 the cache follows it"
+                "resource versions went back in two lists in a row: the cluster was restored from \
+                 a backup, and the cache is replaced"
             );
         }
     }

@@ -15,10 +15,10 @@ const WAIT_MIN: Duration = Duration::from_millis(10);
 /// How a reflector backs off.
 ///
 /// It waits for up to 800 ms after the first failure, and for up to twice as long after each
-/// further one, at most 30 s. The count begins anew after 30 s of health: from the opening of the
-/// first watch after a failure to the next failure, however often the watch was closed and resumed
-/// in between. A successful list does not count as health, or a server that lists well and watches
-/// badly would be listed without end.
+/// further one, at most 30 s. The failure count is reset after 30 s of health: from the opening of
+/// the first watch after a failure to the next failure, however often the watch was closed and
+/// resumed in between. A successful list does not count as health. Otherwise the waits would never
+/// grow for a server whose lists succeed and whose watches fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackoffConfig {
     /// The longest wait after a first failure. Default: 800 ms, as in client-go.
@@ -27,10 +27,10 @@ pub struct BackoffConfig {
     pub factor: u32,
     /// The longest wait of all. Default: 30 s, as in client-go.
     pub max: Duration,
-    /// After how much time of health the next failure counts as a first one. Default: 30 s.
-    /// Proxies before API servers often cut what is silent for 35 s, just above client-go's pings,
-    /// and HTTP/1.1 has no pings. With client-go's 2 min a quiet watch would wait ever longer
-    /// there.
+    /// After how much time of health the failure count is reset. Default: 30 s. Proxies in front
+    /// of API servers often cut connections that are silent for 35 s, just above the interval of
+    /// client-go's pings, and HTTP/1.1 has no pings. With client-go's 2 min, the waits of a quiet
+    /// watch would keep growing there.
     pub reset_after: Duration,
 }
 
@@ -49,7 +49,7 @@ impl Default for BackoffConfig {
 #[derive(Debug)]
 pub(super) struct Backoff {
     config: BackoffConfig,
-    /// Failures since the last time of health.
+    /// Failures since the last reset.
     failures: u32,
     healthy_since: Option<Instant>,
 }

@@ -23,14 +23,14 @@ pub struct ReflectorConfig {
     /// How long a list may make no progress, and how long an answer may take to begin. Default:
     /// 30 s.
     pub stall: Duration,
-    /// After what time the server is asked to end a watch. It is chosen at random for each watch,
-    /// so that the watches of a fleet do not end together. Default: 5 to 10 min, as in client-go.
-    /// It is shorter where a proxy cuts silent watches.
+    /// The `timeoutSeconds` of watches. It is chosen at random for each watch, so that the watches
+    /// of a fleet do not end together. Default: 5 to 10 min, as in client-go. It is shorter where a
+    /// proxy cuts idle watches.
     pub watch_timeout: RangeInclusive<Duration>,
     /// How long a watch may outlive its timeout before its connection counts as dead. Default:
     /// 30 s.
     pub idle_grace: Duration,
-    /// How long a watch that was resumed after an outage may bring nothing, before everything is
+    /// How long a watch that was resumed after an outage may deliver nothing, before everything is
     /// listed again. Default: 2 min, because a real server sends a bookmark every minute.
     ///
     /// The reason is a cluster restored from a backup during the outage: it sends a resumed watch

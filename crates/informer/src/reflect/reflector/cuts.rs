@@ -1,13 +1,13 @@
-//! Detects proxies that cut connections which are silent for some time.
+//! Detects proxies that close idle connections.
 //!
 //! Many proxies and load balancers close idle connections in less than a minute, before the
-//! server's next bookmark. A quiet watch that is cut each time before its bookmark is resumed, but
-//! from a position that only grows older, until the server no longer has it and everything is
-//! listed. So when watches are cut after the same silence, the server is asked to end the next ones
-//! earlier: it sends a bookmark two seconds before the timeout of a watch.
+//! server's next bookmark. A quiet watch that is always closed before its bookmark resumes from the
+//! same position each time, until the server no longer has that version and everything is listed.
+//! So when watches are cut after the same silence, the next ones are requested with a shorter
+//! timeout: the server sends a bookmark two seconds before the timeout of a watch.
 //!
-//! A single cut says nothing, because a server that restarts cuts as well. If a watch
-//! survives a longer silence, the assumption is dropped. Otherwise it is kept for an hour.
+//! A single cut proves nothing: a server that restarts also cuts its watches. If a watch survives a
+//! longer silence, the assumption is dropped. Timeouts stay short for an hour after the last cut.
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ use super::exchange::later;
 /// A cut after a shorter silence has another reason.
 const SILENCE_MIN: Duration = Duration::from_secs(10);
 
-/// How long cuts are expected after the last one.
+/// How long after the last cut more cuts are expected.
 const KNOWN_FOR: Duration = Duration::from_hours(1);
 
-/// After what silence watches are cut.
+/// The silence after which a proxy cuts watches, as far as it is known.
 #[derive(Debug, Default)]
 pub(super) struct Cuts {
-    /// The silence after which watches are cut, and until when that is believed.
+    /// The silence after which watches are cut, and until when cuts are expected.
     known: Option<(Duration, Instant)>,
     /// The silence after which the last watch was cut.
     last: Option<Duration>,
@@ -55,12 +55,12 @@ impl Cuts {
         }
     }
 
-    /// The silence after which watches are cut, as far as known.
+    /// The silence after which watches are cut, if it is known.
     pub(super) fn silence(&self) -> Option<Duration> {
         self.known.map(|(silence, _)| silence)
     }
 
-    /// The longest timeout of a watch that is not cut; `None` for any.
+    /// The longest timeout with which a watch is not cut; `None` if there is no limit.
     pub(super) fn timeout_max(&self, now: Instant) -> Option<Duration> {
         let (silence, _) = self.known.filter(|&(_, until)| now < until)?;
         Some(silence / 10 * 9)

@@ -10,27 +10,27 @@ use super::failure::{Failure, Refusal, refuses_streams};
 use super::{Listed, Outage, Page, Paged, Plan, Reaction, Reflector, Relist, State};
 use crate::transport::source::SourceError;
 
-/// A watch that ended sooner, and brought nothing, has failed. The same as in client-go.
+/// A watch that ends sooner, without a new version, counts as failed. As in client-go.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
 
 /// A watch that failed after a longer time did not fail because of its position.
 const STUCK_WITHIN: Duration = Duration::from_secs(30);
 
-/// How often a watch may fail at the same position.
+/// After how many failures at the same position everything is listed.
 const STUCK_MAX: u32 = 5;
 
 /// After how many watches that the server refused, because it has not reached the position,
 /// everything is listed.
 const BEHIND_MAX: u32 = 2;
 
-/// How often a streamed list may end before it is complete, until pages are tried.
+/// After how many streamed lists that ended early the next one is read in pages.
 const UNFINISHED_MAX: u32 = 2;
 
 /// The shortest time between two lists without a version.
 const UNVERSIONED_PACE: Duration = Duration::from_secs(30);
 
 impl Reflector {
-    /// A list has arrived in full.
+    /// A list is complete.
     pub(super) fn completed(&mut self, version: Option<&str>, now: Instant) -> Listed {
         let listed = self.versions.listed(version);
         if let Listed::Refused(_) = listed {
@@ -100,7 +100,7 @@ impl Reflector {
             Failure::Throttled => (Plan::Watch, Reaction::Throttled),
             Failure::Unauthorized => (Plan::Watch, Reaction::Unauthorized),
             Failure::Forbidden => (Plan::Watch, Reaction::Forbidden),
-            // A definition that is deleted and comes back has another history.
+            // A definition that is deleted and created again has another history.
             Failure::NotFound => (Plan::List, Reaction::NotFound),
             Failure::ServerBehind => self.server_behind(),
             Failure::Silent | Failure::Unreachable | Failure::Other => {
@@ -196,8 +196,8 @@ impl Reflector {
         now: Instant,
     ) -> Reaction {
         let failure = Failure::of(error);
-        // The list took longer than the server keeps its version. Without pages it does not wait
-        // for us. If that fails as well, the next list is in pages again.
+        // The server dropped the version before the last page was read. A list without pages cannot
+        // expire like this. If that fails as well, the next list is in pages again.
         let has_expired = failure == Failure::Gone && page.token.is_some();
         let plan = if has_expired { Plan::WholeList } else { Plan::List };
         self.back_off(plan, error.retry_after(), now);
@@ -205,7 +205,7 @@ impl Reflector {
     }
 }
 
-/// The reaction to the failure of a list, which always begins from its start.
+/// The reaction to the failure of a list, which always starts over.
 fn list_reaction(failure: Failure) -> Reaction {
     match failure {
         Failure::Gone => Reaction::Relist(Relist::Expired),

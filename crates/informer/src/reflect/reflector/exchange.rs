@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::decode::frames::Change;
 
-/// What is added to a clock instead of a duration that would overflow it.
+/// Added to a time instead of a duration that would overflow it.
 const FAR: Duration = Duration::from_hours(24 * 365 * 30);
 
 /// A watch may be silent for this many times the largest gap between bookmarks.
@@ -21,9 +21,9 @@ const SILENCE_MIN: Duration = Duration::from_mins(2);
 pub(super) struct Exchange {
     /// When the answer began.
     pub(super) opened: Option<Instant>,
-    /// When something arrived last, or when the request was sent.
-    pub(super) heard: Instant,
-    /// After what time the server is asked to end it. Only for watches.
+    /// When something last arrived, or when the request was sent.
+    pub(super) last_received: Instant,
+    /// The `timeoutSeconds` of the request. Only for watches.
     pub(super) timeout: Duration,
     /// Whether the position has moved.
     pub(super) has_advanced: bool,
@@ -33,18 +33,18 @@ pub(super) struct Exchange {
 
 impl Exchange {
     pub(super) fn new(now: Instant, timeout: Duration) -> Self {
-        Self { opened: None, heard: now, timeout, has_advanced: false, live_since: None }
+        Self { opened: None, last_received: now, timeout, has_advanced: false, live_since: None }
     }
 
     pub(super) fn opened(&mut self, now: Instant) {
         self.opened.get_or_insert(now);
-        self.heard(now);
+        self.received(now);
     }
 
     /// Something arrived. That implies that the answer has begun.
-    pub(super) fn heard(&mut self, now: Instant) {
+    pub(super) fn received(&mut self, now: Instant) {
         self.opened.get_or_insert(now);
-        self.heard = self.heard.max(now);
+        self.last_received = self.last_received.max(now);
     }
 
     /// An item of a list arrived, or a change before the end of the list.
@@ -57,7 +57,7 @@ impl Exchange {
 
     /// How long nothing has arrived.
     pub(super) fn silence(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(self.heard)
+        now.saturating_duration_since(self.last_received)
     }
 
     /// How long it was open.
@@ -66,11 +66,11 @@ impl Exchange {
     }
 }
 
-/// How often bookmarks come, over all watches of a reflector.
+/// How often bookmarks arrive, over all watches of a reflector.
 ///
 /// A server sends one about every minute, but only if its version has moved, so an idle cluster
 /// sends fewer. That is why the largest gap counts, and why gaps span watches that were given up as
-/// silent: a reflector that was too impatient learns to wait longer.
+/// silent: if the limit was too short, the next bookmark raises it.
 #[derive(Debug, Default)]
 pub(super) struct BookmarkInterval {
     last: Option<Instant>,
@@ -78,7 +78,7 @@ pub(super) struct BookmarkInterval {
 }
 
 impl BookmarkInterval {
-    /// A bookmark came.
+    /// A bookmark arrived.
     pub(super) fn bookmark(&mut self, now: Instant) {
         if let Some(last) = self.last.replace(now) {
             self.gap_max = self.gap_max.max(Some(now.saturating_duration_since(last)));
@@ -90,7 +90,7 @@ impl BookmarkInterval {
         self.last = None;
     }
 
-    /// How long a watch may be silent; `None` while too little is known.
+    /// How long a watch may be silent; `None` before two bookmarks have arrived.
     pub(super) fn silence_max(&self) -> Option<Duration> {
         self.gap_max.map(|gap| gap.saturating_mul(GAPS).max(SILENCE_MIN))
     }

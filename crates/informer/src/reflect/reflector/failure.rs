@@ -10,7 +10,7 @@ pub(super) enum Failure {
     Gone,
     /// It has not reached the version yet.
     ServerBehind,
-    /// It has too much to do: 429.
+    /// It is overloaded: 429.
     Throttled,
     /// It does not accept the credentials: 401.
     Unauthorized,
@@ -20,9 +20,9 @@ pub(super) enum Failure {
     NotFound,
     /// It cannot read an object from its storage.
     Unreadable,
-    /// Nothing came.
+    /// Nothing arrived in time.
     Silent,
-    /// It was not reached, or a proxy answered for it.
+    /// It was not reached, or a proxy answered instead.
     Unreachable,
     /// It was reached, and something else went wrong.
     Other,
@@ -32,7 +32,7 @@ pub(super) enum Failure {
 /// read.
 const STORAGE_READ_ERROR: &str = "StorageReadError";
 
-/// What a refusal to stream a list is about.
+/// What does not support streamed lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// The server streams no lists.
@@ -61,9 +61,9 @@ impl Failure {
         }
     }
 
-    /// Whether the server had an outage, after which its history may be another one. A broken body
-    /// already counts: if the server restarts quickly, the next connection is delayed but not
-    /// refused, so there may be no other sign.
+    /// Whether the server had an outage, during which it may have been restored from a backup. A
+    /// broken body already counts: if the server restarts quickly, the next connection is delayed
+    /// but not refused, so there may be no other sign.
     pub(super) fn is_outage(self, error: &SourceError) -> bool {
         match self {
             Self::Silent | Self::Unreachable => true,

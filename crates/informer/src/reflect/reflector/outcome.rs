@@ -1,4 +1,4 @@
-//! What a reflector returns: what to do next, and what something that arrived means.
+//! What a reflector returns: what to do next, and how to treat what has arrived.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(crate) enum NextStep {
 /// How the cache has to treat a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// It is part of a list: an object of it, or a change while it is read.
+    /// It is part of a list: an item, or a change that arrived before the end of the list.
     Initial,
     /// It is a change after the list.
     Live,
@@ -48,13 +48,13 @@ pub(crate) enum Listed {
 pub enum ListFault {
     /// The list, or an object in it, is older than what was received before. A stale server answers
     /// like this, and so does a cluster that was restored from a backup: the next list decides.
-    #[error("it is older than what was received before, so it is requested again")]
+    #[error("it is older than what was received before; it will be requested again")]
     WentBack,
-    /// The continue token of a page is the one that requested it.
-    #[error("the server repeats a continue token, so its pages would never end")]
+    /// The continue token of a page is the one with which the page was requested.
+    #[error("the server repeats a continue token, so the pages would never end")]
     RepeatedToken,
-    /// The server ignores that the list is to be streamed: a bookmark came before the end of it.
-    #[error("the server does not stream it, so it is requested in pages")]
+    /// The server ignores `sendInitialEvents`: a bookmark arrived before the end of the list.
+    #[error("the server does not stream it; it will be requested in pages")]
     NotStreamed,
     /// No list was requested.
     #[error("it was not requested")]
@@ -98,7 +98,7 @@ pub enum Relist {
     Unreadable,
     /// The watch fails again and again at the same position.
     Stuck,
-    /// Nothing came since an outage of the server: it may have been restored from a backup.
+    /// Nothing has arrived since an outage. The server may have been restored from a backup.
     SilentAfterOutage,
     /// There is no version to resume from.
     Unversioned,
@@ -106,14 +106,14 @@ pub enum Relist {
     Audit,
 }
 
-/// What it means that a deadline has passed.
+/// What to do when a deadline has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimedOut {
     /// The deadline has moved, or nothing is under way.
     NotYet,
-    /// Nothing came for this long. The caller reports it by [`failed`](super::Reflector::failed),
-    /// as [`SourceError::Silent`](crate::SourceError::Silent).
+    /// Nothing arrived for this long. The caller calls [`failed`](super::Reflector::failed) with
+    /// [`SourceError::Silent`](crate::SourceError::Silent).
     Silent(Duration),
-    /// It is time for a list: the caller drops the request and asks for the next one.
+    /// It is time for a list: the caller drops the request and calls `next`.
     Relist(Relist),
 }

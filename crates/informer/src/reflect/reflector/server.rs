@@ -24,13 +24,13 @@ impl ServerTraits {
         lock(&self.streams_lists).get_or_insert(true);
     }
 
-    /// The server has said, or shown, that it does not stream lists.
+    /// An answer of the server shows that it does not stream lists.
     pub(super) fn note_refusal(&self) {
         *lock(&self.streams_lists) = Some(false);
     }
 
-    /// Streamed lists do not come to their end. This is only an inference: it does not count
-    /// against a server that has completed one before.
+    /// Streamed lists are not completed. This is only an inference: it is ignored for a server that
+    /// has completed one before.
     pub(super) fn note_unfinished_list(&self) {
         lock(&self.streams_lists).get_or_insert(false);
     }

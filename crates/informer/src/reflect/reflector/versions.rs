@@ -27,20 +27,19 @@ pub(super) struct Versions {
 }
 
 impl Versions {
-    /// A list begins. If the one before was interrupted, its items were received all the same.
+    /// A list begins. If the previous one was interrupted, its items count as received.
     pub(super) fn begin_list(&mut self) {
         if let Some(version) = self.items.take() {
             raise(&mut self.high_water, &version);
         }
     }
 
-    /// An item of a list, or a page, has this version. Used only if the list is
-    /// interrupted.
+    /// An item of a list, or a page, has this version. Used only if the list is interrupted.
     pub(super) fn item(&mut self, version: &ResourceVersion) {
         raise(&mut self.items, version);
     }
 
-    /// Accepts or refuses a list that has arrived in full.
+    /// Accepts or refuses a complete list.
     pub(super) fn listed(&mut self, version: Option<&str>) -> Listed {
         let version = version.filter(|text| is_position(text)).map(ResourceVersion::new);
         let is_lower = version.as_ref().is_some_and(|version| self.is_behind(version));
@@ -59,7 +58,7 @@ impl Versions {
         Listed::Complete { is_new_epoch: is_lower }
     }
 
-    /// Judges a change after a list. Returns also whether it moved the position.
+    /// Decides whether a change after a list is stale. Also returns whether it moved the position.
     pub(super) fn changed(
         &mut self,
         change: Change,

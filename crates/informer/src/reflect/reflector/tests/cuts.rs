@@ -1,4 +1,4 @@
-//! Watches that something on the way cuts when they are silent.
+//! Watches that a proxy cuts when they are idle.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,11 +7,10 @@ use super::super::{NextStep, Reaction};
 use super::driver::{Driver, gone, unreachable};
 use crate::transport::source::Request;
 
-/// The usual timeouts begin here.
+/// The shortest of the usual timeouts.
 const USUAL: Duration = Duration::from_mins(5);
 
-/// Lets a watch be silent for so many seconds and then be cut. Returns for how long the next one is
-/// asked for.
+/// Cuts a watch after so many seconds of silence. Returns the timeout of the next request.
 fn cut_after(driver: &mut Driver, silence: f64) -> Duration {
     driver.pass(silence);
     assert_eq!(driver.fail(&unreachable()), Reaction::Retry);
@@ -19,7 +18,7 @@ fn cut_after(driver: &mut Driver, silence: f64) -> Duration {
     reopen(driver)
 }
 
-/// Resumes the watch. Returns for how long it is asked for.
+/// Resumes the watch. Returns the timeout of the request.
 fn reopen(driver: &mut Driver) -> Duration {
     let position = driver.reflector.position().expect("it has listed").to_string();
     let timeout = driver.watch_from(&position).timeout;
@@ -27,12 +26,12 @@ fn reopen(driver: &mut Driver) -> Duration {
     timeout
 }
 
-/// For how long watches are asked for, each after one that was cut after such a silence.
+/// The timeouts that follow cuts after these silences.
 fn timeouts(silences: &[f64]) -> Vec<Duration> {
     let mut driver = Driver::watching("7");
     let timeout = |(number, &silence): (usize, &f64)| {
         let timeout = cut_after(&mut driver, silence);
-        // Or there would be a list, as after any cut that nothing follows on.
+        // Without a bookmark, a list would follow the cut.
         driver.bookmark(&(8 + number).to_string());
         timeout
     };
@@ -45,7 +44,7 @@ fn seconds(seconds: u64) -> Duration {
 
 #[test]
 fn watches_that_are_cut_when_idle_are_resumed_soon_each_time() {
-    // As some load balancers do, before the first bookmark.
+    // Some load balancers cut before the first bookmark.
     let mut driver = Driver::watching("7");
     for version in 8..58 {
         driver.pass(35.0);
@@ -82,7 +81,7 @@ fn another_silence_than_the_known_one_is_believed_when_it_comes_again() {
 
 #[test]
 fn watches_that_break_for_other_reasons_are_asked_for_as_ever() {
-    // A server that restarts now and then; a network that breaks what is busy; both.
+    // A server that restarts now and then; a network that breaks busy connections; both.
     for silences in [[12.0, 40.0, 90.0, 25.0], [9.0, 9.0, 9.0, 9.0], [30.0, 1.0, 60.0, 2.0]] {
         let timeouts = timeouts(&silences);
         assert!(timeouts.iter().all(|timeout| *timeout >= USUAL), "{silences:?}: {timeouts:?}");
@@ -91,13 +90,13 @@ fn watches_that_break_for_other_reasons_are_asked_for_as_ever() {
 
 #[test]
 fn watch_that_lives_through_a_longer_silence_refutes_it() {
-    // Two restarts of a server, by chance as long after a bookmark.
+    // Two restarts of a server, by chance after the same silence.
     let mut driver = Driver::watching("7");
     cut_after(&mut driver, 35.0);
     driver.pass(60.0);
     driver.bookmark("8");
     assert!(cut_after(&mut driver, 35.0) >= USUAL);
-    // And if it was believed: the proxy has gone.
+    // Cuts are expected, and then the proxy is removed.
     assert!(cut_after(&mut driver, 35.0) < USUAL);
     driver.pass(60.0);
     driver.bookmark("9");
@@ -177,7 +176,7 @@ fn streamed_list_gets_its_time_whatever_cuts_watches() {
 
 #[test]
 fn idle_cluster_behind_a_proxy_is_not_listed_over_and_over() {
-    // Nothing changes, so that no version moves, and every watch that is asked for longer is cut.
+    // Nothing changes, so no version moves, and every watch with a longer timeout is cut.
     let mut driver = Driver::watching("7");
     let (began, mut lists) = (driver.now, 0);
     let mut timeout = USUAL;

@@ -11,7 +11,7 @@ use super::super::{
 use crate::decode::frames::{Bookmark, Change, ListEnd, Status};
 use crate::transport::source::{ListRequest, Request, SourceError, WatchRequest};
 
-/// A complete list that is nothing special.
+/// A complete list within the same epoch.
 pub(crate) const COMPLETE: Listed = Listed::Complete { is_new_epoch: false };
 
 /// A reflector and its time.
@@ -26,7 +26,7 @@ impl Driver {
         Self::with(ReflectorConfig::default(), ServerTraits::default())
     }
 
-    /// Of a server that does not stream lists.
+    /// A reflector of a server that does not stream lists.
     pub(crate) fn paging() -> Self {
         Self::with(ReflectorConfig::default(), no_streaming())
     }
@@ -47,7 +47,7 @@ impl Driver {
         Self { reflector, server, now: Instant::now() }
     }
 
-    /// One that has listed at this version, and watches from there on.
+    /// A reflector that has listed at this version, and watches from there.
     pub(crate) fn watching(version: &str) -> Self {
         let mut driver = Self::new();
         driver.list(version);
@@ -71,7 +71,7 @@ impl Driver {
         }
     }
 
-    /// How long it waits. Then it has waited.
+    /// Passes the time that it waits, and returns it.
     #[track_caller]
     pub(crate) fn wait(&mut self) -> Duration {
         let NextStep::Wait(until) = self.next() else { panic!("it does not wait") };
@@ -140,14 +140,14 @@ impl Driver {
         self.reflector.timed_out(self.now)
     }
 
-    /// How long something may take to come.
+    /// The time until the deadline.
     #[track_caller]
     pub(crate) fn patience(&self) -> Duration {
         let deadline = self.reflector.deadline().expect("a request must be under way");
         deadline.saturating_duration_since(self.now)
     }
 
-    /// Streams a list, which goes on as a watch.
+    /// Streams a list, which continues as a watch.
     #[track_caller]
     pub(crate) fn list(&mut self, version: &str) {
         self.stream();
@@ -205,7 +205,7 @@ pub(crate) fn throttled(seconds: Option<u64>) -> SourceError {
     Status { code: 429, retry_after, ..Status::default() }.into()
 }
 
-/// As a server with the feature turned off says it.
+/// The error of a server with the feature turned off.
 pub(crate) fn no_streams() -> SourceError {
     status(
         422,

@@ -46,7 +46,7 @@ fn a_list_that_is_lower_twice_begins_an_epoch() {
     assert!(driver.is_watching());
     assert_eq!(driver.high_water().as_deref(), Some("51"));
     assert_eq!(driver.changed(Change::Modified, "52"), Arrival::Live);
-    // And from here on as ever.
+    // The new epoch has the usual rules.
     expire(&mut driver);
     assert_eq!(list_at(&mut driver, "60"), Some(COMPLETE));
 }
@@ -95,7 +95,7 @@ fn lists_in_pages_are_judged_the_same() {
 
 #[test]
 fn what_an_interrupted_list_has_brought_counts() {
-    // It was applied as it came. A list from before it would sweep what it brought.
+    // Its objects were applied as they arrived. An older list would sweep them.
     let mut driver = Driver::watching("100");
     expire(&mut driver);
     driver.stream();
@@ -134,7 +134,7 @@ fn a_server_that_was_away_and_then_says_nothing_is_listed() {
         driver.watch_from("100");
         driver.open();
         assert_eq!(driver.patience(), Duration::from_mins(2), "{absence}");
-        // Ends in between do not make it forget.
+        // A clean end in between does not reset the outage.
         driver.pass(60.0);
         assert_eq!(driver.close(), Reaction::Resume);
         driver.watch_from("100");
@@ -182,9 +182,9 @@ fn an_end_alone_is_no_outage() {
     assert!(driver.patience() > Duration::from_mins(4));
 }
 
-/// A server that is back before anybody asks was away all the same. A real one was restored and
-/// started within two seconds, in which the connection of the next watch waited to be accepted, and
-/// no request ever failed.
+/// An outage counts even if the server is back before the next request. A real server was restored
+/// and started within two seconds: the connection of the next watch waited to be accepted, and no
+/// request failed.
 #[test]
 fn a_watch_that_breaks_and_is_resumed_in_silence_is_listed() {
     let mut driver = Driver::watching("100");

@@ -12,7 +12,7 @@ use super::driver::{
 use crate::decode::frames::{Change, FrameError};
 use crate::transport::source::SourceError;
 
-// The streamed list. These are the cases that client-go tests its watch-list with, in our words.
+// The streamed list. These are the cases of client-go's watch-list tests.
 
 #[test]
 fn a_streamed_list_is_complete_with_its_bookmark_and_goes_on_as_a_watch() {
@@ -45,7 +45,7 @@ fn only_the_annotated_bookmark_completes_a_list() {
     let mut driver = Driver::new();
     driver.stream();
     driver.open();
-    // Another bookmark means that the server does not know what was asked of it.
+    // Another bookmark means that the server ignores `sendInitialEvents`.
     assert_eq!(driver.bookmark("7"), Some(Listed::Refused(ListFault::NotStreamed)));
     assert_eq!(driver.position(), None);
     assert_eq!(driver.server.streams_lists(), Some(false));
@@ -115,7 +115,7 @@ fn a_resource_without_watch_is_listed_and_says_nothing_about_its_server() {
         assert_eq!(driver.server.streams_lists(), None);
         driver.page_request(Some(500), None);
         assert_eq!(driver.page(Some("7"), None), COMPLETE);
-        // Its watches fail, and so it is listed again and again, at the pace of the backoff.
+        // Its watches fail, so it is listed again after each backoff.
         for attempt in 1..=5 {
             driver.watch_from("7");
             let reaction = driver.fail(&status(405, "MethodNotAllowed", "watch"));
@@ -128,7 +128,7 @@ fn a_resource_without_watch_is_listed_and_says_nothing_about_its_server() {
 
 #[test]
 fn another_error_is_no_reason_to_stop_streaming() {
-    // client-go lists in pages after any error; a server that is overloaded is not helped by that.
+    // client-go lists in pages after any error, which does not help an overloaded server.
     let transient =
         [internal(), unreachable(), too_large(), status(503, "", ""), throttled(Some(1))];
     let lasting = [status(400, "BadRequest", "bad selector"), status(403, "Forbidden", "")];
@@ -198,7 +198,7 @@ fn lists_are_streamed_unless_the_server_is_known_not_to() {
     Driver::paging().page_request(Some(500), None);
 }
 
-// A streamed list that does not come to its end.
+// A streamed list that is not completed.
 
 #[test]
 fn two_streamed_lists_in_a_row_without_their_bookmark_are_followed_by_pages() {
@@ -361,7 +361,7 @@ fn a_list_without_a_version_is_watched_from_nothing_and_listed_again_when_that_e
     assert_eq!(driver.position(), None);
     driver.watch_from("");
     driver.open();
-    // What is there comes first, in any order.
+    // The existing objects arrive first, in any order.
     assert_eq!(driver.changed(Change::Added, "9"), Arrival::Live);
     assert_eq!(driver.changed(Change::Added, "3"), Arrival::Live);
     assert_eq!(driver.position(), None);
@@ -371,7 +371,7 @@ fn a_list_without_a_version_is_watched_from_nothing_and_listed_again_when_that_e
     driver.page_request(Some(500), None);
 }
 
-/// What was deleted between the list and the watch is in neither. Only another list finds it out.
+/// A deletion between the list and the watch is in neither. Only another list detects it.
 #[test]
 fn a_bookmark_does_not_make_up_for_a_list_without_a_version() {
     let mut driver = Driver::paging();
@@ -389,7 +389,7 @@ fn a_bookmark_does_not_make_up_for_a_list_without_a_version() {
         assert_eq!(driver.close(), Reaction::Relist(Relist::Unversioned));
         assert!(driver.wait() >= Duration::from_secs(28), "thirty seconds after the list");
     }
-    // A list with a version is one to go on from.
+    // A watch can resume from a list with a version.
     driver.page_request(Some(500), None);
     driver.page(Some("20"), None);
     driver.watch_from("20");

@@ -1,7 +1,7 @@
 //! Whatever a server does, and however its caller behaves: a reflector never panics, always has
 //! something to do, never goes back, and never spins.
 //!
-//! A failure prints its input, and `PROPTEST_CASES=20000` looks longer.
+//! A failure prints its input. `PROPTEST_CASES=20000` runs more cases.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ use crate::transport::source::{Request, SourceError};
 enum Input {
     Next,
     Pass(Duration),
-    /// To the time that is waited for, whichever it is.
+    /// Passes the time until the next wait or deadline ends.
     Sleep,
     Opened,
     Progressed,
@@ -84,14 +84,14 @@ fn input() -> impl Strategy<Value = Input> {
     ]
 }
 
-/// A reflector beside what must hold.
+/// A reflector, and what its invariants are checked with.
 struct Model {
     reflector: Reflector,
     now: Instant,
     errors: Vec<SourceError>,
     /// The highest decimal position of this epoch.
     highest: Option<ResourceVersion>,
-    /// A failure was told, and no request was made since.
+    /// When a failure was reported, if no request followed yet.
     failed_at: Option<Instant>,
 }
 
@@ -140,7 +140,7 @@ impl Model {
             }
             Input::Failed(index) => {
                 let error = &self.errors[*index];
-                // A server that is found not to stream is asked for pages at once, once.
+                // If a server does not stream, pages are requested at once, but only once.
                 let reaction = reflector.failed(error, *now);
                 self.failed_at = (reaction != Reaction::Fallback).then_some(*now);
             }
@@ -234,7 +234,7 @@ proptest! {
         }
     }
 
-    /// Whatever happened, a server that is well again is listed and watched within a bounded time.
+    /// After any history, a healthy server is listed and watched within a bounded time.
     #[test]
     fn it_recovers_from_everything(
         seed in any::<u64>(),

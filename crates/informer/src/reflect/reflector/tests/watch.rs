@@ -10,7 +10,7 @@ use super::driver::{Driver, gone, internal, silent, status, throttled, too_large
 use crate::decode::frames::{Change, FrameError};
 use crate::transport::source::SourceError;
 
-/// The errors of a body that was cut, or that is something else.
+/// The errors of bodies that are cut off or invalid.
 fn broken_bodies() -> Vec<FrameError> {
     let (expected, offset, objects) = ("a stream of watch events", 35, 1);
     vec![
@@ -101,7 +101,7 @@ fn a_short_watch_that_brought_nothing_is_not_resumed_in_a_hot_loop() {
     for _ in 0..4 {
         driver.watch_from("7");
         driver.open();
-        // Repeating what is known is nothing.
+        // A change that is already known does not count.
         driver.changed(Change::Modified, "7");
         driver.bookmark("7");
         driver.pass(0.9);
@@ -109,7 +109,7 @@ fn a_short_watch_that_brought_nothing_is_not_resumed_in_a_hot_loop() {
         waited += driver.wait();
     }
     assert!(waited > Duration::from_millis(40));
-    // One that brought something is well.
+    // A watch that delivered something has not failed.
     driver.watch_from("7");
     driver.open();
     driver.changed(Change::Modified, "8");
@@ -248,7 +248,7 @@ fn a_token_that_is_no_longer_good_backs_off_and_stays() {
     }
     assert_eq!(driver.fail(&status(403, "Forbidden", "")), Reaction::Forbidden);
     driver.wait();
-    // Read again, it is good, and nothing was lost.
+    // The token was read again, and nothing was lost.
     driver.watch_from("7");
     driver.open();
     assert_eq!(driver.changed(Change::Modified, "8"), Arrival::Live);
@@ -269,7 +269,7 @@ fn a_resource_that_went_away_is_listed_when_it_comes_back() {
 
 #[test]
 fn an_object_that_the_server_could_not_read_and_has_removed_leads_to_a_list() {
-    // There is no deletion for it: only a list can tell that it is gone.
+    // There is no event for the deletion: only a list detects it.
     let mut driver = Driver::watching("3");
     driver.changed(Change::Added, "4");
     let error = status(500, "StorageReadError", "corrupt object has been deleted");
@@ -324,7 +324,7 @@ fn a_position_that_moves_is_not_stuck() {
 
 #[test]
 fn a_server_that_is_not_reached_is_no_reason_to_list() {
-    // A fleet that listed after each outage would be the next one.
+    // A fleet that listed after each outage would cause the next one.
     let errors = [unreachable(), silent(), status(502, "", ""), status(503, "", "")];
     for error in errors {
         let mut driver = Driver::watching("7");
@@ -339,7 +339,7 @@ fn a_server_that_is_not_reached_is_no_reason_to_list() {
 
 #[test]
 fn failures_wait_longer_each_and_half_a_minute_of_health_ends_that() {
-    // Full jitter hides the growth of a single wait, so many reflectors are asked.
+    // Full jitter hides the growth of a single wait, so many reflectors are measured.
     let longest = |healthy: f64| {
         let wait = |seed| {
             let mut driver = Driver::with_seed(seed);
@@ -446,7 +446,7 @@ fn a_half_open_watch_ends_earlier_where_bookmarks_come() {
     assert_eq!(driver.time_out(), TimedOut::Silent(Duration::from_mins(3)));
     driver.fail(&silent());
     driver.wait();
-    // The next watch knows it as well.
+    // It also applies to the next watch.
     driver.watch_from("10");
     driver.open();
     assert_eq!(driver.patience(), Duration::from_mins(3));
@@ -454,7 +454,7 @@ fn a_half_open_watch_ends_earlier_where_bookmarks_come() {
 
 #[test]
 fn a_reflector_that_was_too_impatient_learns_to_wait() {
-    // A server with nothing new to say leaves bookmarks out.
+    // A server without changes leaves bookmarks out.
     let mut driver = Driver::watching("7");
     for version in ["8", "9"] {
         driver.pass(60.0);
