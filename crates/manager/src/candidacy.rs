@@ -1,4 +1,4 @@
-//! The manager's part in an election: it contends, and learns when it leads and when it lost.
+//! Runs the elector of a manager, and reports when the leadership begins and when it is lost.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::group::Group;
 use crate::http::checks::{Checks, Finding, Probe};
 use crate::manager::OnLostLeadership;
 
-/// One replica that contends, and contends again if it may.
+/// This replica in the election. After a loss it may contend again.
 pub(crate) struct Candidacy {
     elector: Elector,
     on_lost: OnLostLeadership,
@@ -22,14 +22,14 @@ pub(crate) struct Candidacy {
     is_leading: bool,
 }
 
-/// What has changed.
+/// A change of the leadership.
 pub(crate) enum Change {
     /// This replica leads.
     Leads,
-    /// It led, and does not any more.
+    /// This replica no longer leads.
     Lost(OnLostLeadership),
     /// The election panicked.
-    Broke(ManagerError),
+    Failed(ManagerError),
 }
 
 impl Candidacy {
@@ -43,7 +43,7 @@ impl Candidacy {
         &self.elector
     }
 
-    /// Standbys are ready, as long as they can contend.
+    /// Adds the readiness check. It fails on a standby whose requests for the Lease fail.
     pub(crate) fn add_check(&self, checks: &Checks) {
         let (leadership, trouble) = (self.elector.leadership(), self.elector.trouble());
         checks.add(Probe::Ready, "leader-election", move || {
@@ -55,9 +55,8 @@ impl Candidacy {
         });
     }
 
-    /// Contends, and waits until this replica leads, or no longer leads. After
-    /// [`Lost`](Change::Lost), everything that the leader runs must have ended before this is
-    /// called again.
+    /// Contends for the Lease, and waits until this replica leads, or no longer leads. After
+    /// [`Lost`](Change::Lost), all leader-only work must have ended before this is called again.
     ///
     /// # Cancel safety
     /// Safe: the election goes on, and the next call continues to wait.
@@ -66,7 +65,7 @@ impl Candidacy {
             self.start();
         }
         let ended = self.ended.as_mut().expect("an election must be under way");
-        // Without the guard that `wait_for` returns, which must not be held.
+        // Drops the guard that `wait_for` returns, because it holds a lock.
         let leads = async { drop(self.leadership.wait_for(Leadership::is_leading).await) };
         tokio::select! {
             biased;
@@ -74,9 +73,9 @@ impl Candidacy {
                 (self.ended, self.is_leading) = (None, false);
                 match ended {
                     Ok(Ended::Lost) => Change::Lost(self.on_lost),
-                    // It was told to stop, and so was the manager.
+                    // The manager is stopping.
                     Ok(Ended::Stopped) => std::future::pending().await,
-                    Err(_) => Change::Broke(self.election.wait_for_failure().await),
+                    Err(_) => Change::Failed(self.election.wait_for_failure().await),
                 }
             }
             () = leads, if !self.is_leading => {
@@ -87,10 +86,10 @@ impl Candidacy {
     }
 
     fn start(&mut self) {
-        let (elector, stop) = (self.elector.again(), self.election.shutdown().token().clone());
+        let (elector, stop) = (self.elector.next_run(), self.election.shutdown().token().clone());
         let (sender, ended) = oneshot::channel();
         self.election.spawn("the leader election", async {
-            // Nobody listens if the manager is stopping.
+            // The receiver may be gone if the manager is stopping.
             let _ = sender.send(elector.run(stop).await);
             Ok(())
         });
@@ -106,7 +105,7 @@ impl Candidacy {
         (self.ended, self.is_leading) = (None, false);
     }
 
-    /// Ends the election without a release: standbys wait until the Lease expires.
+    /// Ends the election without releasing the Lease: standbys wait until it expires.
     pub(crate) fn abandon(&mut self) {
         self.election.abort();
     }

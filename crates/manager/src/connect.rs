@@ -1,4 +1,4 @@
-//! Which cluster a manager works on, and with which clients.
+//! Finds the cluster of a manager, and makes its clients.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::options::Options;
 /// their layers.
 pub(crate) type MakeClient = Box<dyn Fn(ClientStack) -> Result<Client, BoxError> + Send + Sync>;
 
-/// There is no way to a cluster.
+/// No client of a cluster can be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoCluster {
     message: String,
@@ -56,7 +56,7 @@ async fn config(options: &Options) -> Result<(Config, String), BoxError> {
             let found = format!("kubeconfig {}", path.display());
             (Kubeconfig::read_from(path)?, found)
         }
-        None if is_in_pod() && !names_kubeconfig(options) => {
+        None if is_in_pod() && !wants_kubeconfig(options) => {
             return Ok((Config::incluster()?, "the service account of the pod".to_owned()));
         }
         None => (Kubeconfig::read()?, found_by_default()),
@@ -70,12 +70,12 @@ async fn config(options: &Options) -> Result<(Config, String), BoxError> {
     Ok((Config::from_custom_kubeconfig(kubeconfig, &choice).await?, found))
 }
 
-/// Whether somebody wants a kubeconfig file, although none was given by flag.
-fn names_kubeconfig(options: &Options) -> bool {
+/// Whether `--context` or `KUBECONFIG` requires a kubeconfig file.
+fn wants_kubeconfig(options: &Options) -> bool {
     options.context.is_some() || std::env::var_os("KUBECONFIG").is_some_and(|path| !path.is_empty())
 }
 
-/// Kubernetes sets this variable in every pod, and no other program does.
+/// Kubernetes sets this variable in every pod.
 fn is_in_pod() -> bool {
     std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
 }

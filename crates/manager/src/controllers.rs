@@ -1,4 +1,4 @@
-//! The controllers of a manager, whatever they reconcile.
+//! The controllers of a manager, with their types erased.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,7 +48,7 @@ pub trait AnyController: Send + Sync {
     fn plan(&self) -> BoxFuture<'_, Result<Plan, RunError>>;
 }
 
-/// Gets every write of a run, with the key that ran. See [`Controller::on_write`].
+/// Called with every write of a run, and the key that ran. See [`Controller::on_write`].
 pub type OnWrite = Arc<dyn Fn(&ObjectKey, &Write) + Send + Sync>;
 
 impl<K: ObjectType> AnyController for Controller<K> {
@@ -109,7 +109,7 @@ impl<K: ObjectType> AnyController for Controller<K> {
     }
 }
 
-/// A controller that runs once the manager has a client.
+/// A controller that is built once the manager has a client.
 pub(crate) struct PendingController {
     pub(crate) name: String,
     pub(crate) needs_leadership: bool,
@@ -122,9 +122,9 @@ type Build = Box<dyn FnOnce(&Parts) -> Result<Arc<dyn AnyController>, BuildError
 pub(crate) struct Parts {
     pub(crate) factory: SharedInformerFactory,
     pub(crate) defaults: ControllerDefaults,
-    /// `None` if nothing is counted.
+    /// `None` if metrics are off.
     pub(crate) metrics: Option<ControllerMetrics>,
-    /// What the runs write with.
+    /// The client of the runs.
     pub(crate) client: Client,
 }
 

@@ -14,20 +14,20 @@
 //!   be wrong, or jump.
 //! - The leader counts its renew deadline from *before* it sent the last renewal that succeeded.
 //!   A standby observes that renewal later, and waits for longer, so the leader stops first.
-//! - One run of an [`Elector`] never leads twice: what the replica still runs is from before
-//!   another leader. Its process ends, or it stops everything that it ran as the leader, and
-//!   contends again.
-//! - If somebody deletes the Lease, its holder makes it again, and standbys give it the time for
-//!   that. Only a replica that was just started does not know that there was one.
+//! - One run of an [`Elector`] never leads twice, because the replica may still run work from
+//!   before another leader. Its process ends, or it stops all leader-only work and contends again.
+//! - If the Lease is deleted, its holder creates it again, and standbys wait for that until the old
+//!   Lease would have expired. A replica that has just started has not seen the old Lease, and does
+//!   not wait.
 //! - Every write of the Lease carries the version that was read, so of two replicas that take over
 //!   at the same time one fails.
 //!
-//! Whoever empties the holder of a Lease by hand releases it: a standby leads at once, and the old
-//! leader notices it when it renews, a retry period later at most.
+//! To clear the holder of a Lease by hand is to release it: a standby takes over at its next try,
+//! and the old leader notices when it next renews, at most a retry period later.
 //!
 //! The fields of coordinated leader election (`strategy`, `preferredHolder`) are kept and ignored.
 //!
-//! `contest` is the pure state machine, `record` is what a Lease says, `elector` sends the
+//! `contest` is the pure state machine, `record` is the record in a Lease, `elector` sends the
 //! requests.
 
 mod contest;

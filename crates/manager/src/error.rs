@@ -18,7 +18,7 @@ pub enum ManagerError {
         /// The name.
         name: String,
     },
-    /// There is no way to a cluster.
+    /// No client of a cluster can be made.
     #[error(transparent)]
     NoCluster(#[from] NoCluster),
     /// The logs, the signals or the HTTP endpoints cannot be set up.
@@ -30,7 +30,7 @@ pub enum ManagerError {
     /// A controller cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// The election cannot be held like this.
+    /// The settings of the election are invalid.
     #[error(transparent)]
     Election(#[from] InvalidElection),
     /// A controller cannot start, or cannot continue.
@@ -57,13 +57,13 @@ pub enum ManagerError {
         /// The message of the panic.
         message: String,
     },
-    /// An informer broke.
+    /// An informer failed.
     #[error(transparent)]
     Informer(#[from] InformerFailure),
     /// Another replica may lead now.
     #[error(
         "this replica no longer leads: it could not renew its Lease in time, or another replica \
-         holds it; start it again, and it contends for the Lease again"
+         holds it; restart the process, and it contends for the Lease again"
     )]
     LostLeadership,
     /// Some runs of a plan failed.
@@ -75,13 +75,13 @@ pub enum ManagerError {
         /// How many.
         failed: usize,
     },
-    /// A task or the handler of an informer does not end, although it was cancelled.
+    /// A task or the handler of an informer did not end after it was cancelled.
     #[error(
-        "a task or a handler does not end, although it was cancelled: it blocks its thread; use \
+        "a task or a handler did not end after it was cancelled: it blocks its thread; use \
          tokio::task::spawn_blocking"
     )]
     NotCancelled,
-    /// Something broke, and then something else broke while the manager stopped.
+    /// The manager stopped because of a failure, and there were more while it stopped.
     #[error("{first}{}", while_stopping(later))]
     Several {
         /// Why the manager stopped.
@@ -92,7 +92,7 @@ pub enum ManagerError {
 }
 
 impl ManagerError {
-    /// Whether something goes on that cannot be cancelled, so that the runtime cannot end.
+    /// Whether a task still runs that cannot be cancelled, so that the runtime cannot shut down.
     pub(crate) fn is_stuck(&self) -> bool {
         match self {
             Self::NotCancelled | Self::Controller { error: RunError::NotCancelled { .. }, .. } => {
@@ -103,7 +103,7 @@ impl ManagerError {
         }
     }
 
-    /// All errors as one, or `Ok` if there are none.
+    /// Combines all errors into one. `Ok` if there are none.
     pub(crate) fn all(errors: Vec<Self>) -> Result<(), Self> {
         let mut errors = errors.into_iter();
         let Some(first) = errors.next() else { return Ok(()) };

@@ -1,21 +1,21 @@
 //! A fence around the writes of a leader.
 //!
-//! A process can lose the leadership without knowing it: it was paused, or its network was. When it
-//! goes on, a run that was under way would write over what the new leader has done. A client with a
-//! fence refuses such a write. It looks at the monotonic clock right before it sends, and again
-//! whenever the request goes on: a write that was sent is given up when the lease may expire.
+//! A process can lose the leadership without noticing, if it or its network was paused. When it
+//! resumes, a run that was under way would overwrite what the new leader has done. A client with a
+//! fence refuses such a write. It checks the monotonic clock right before it sends a write, and
+//! each time the request is polled: a write that was sent is given up when the lease may expire.
 //!
 //! ```text
 //!   renewal sent                     renew deadline        lease expires
 //!   ├──────────── writes start ──────────────┤ … may end … │ a standby takes over
 //! ```
 //!
-//! Every renewal moves both times on, so the writes of a leader that renews are not limited.
+//! Every renewal extends both times, so the writes of a leader that renews are not limited.
 //!
-//! Limits: a write that was handed to the network may arrive later than that, and a whole machine
-//! that was suspended does not count the time on its monotonic clock. The fence makes writes of an
-//! old leader rare; server-side apply and resource versions make them harmless. Closing the fence
-//! does not cancel writes under way. A dry run is refused like a write; `exec` and `attach` pass.
+//! Limits: a write that is already in the network may arrive later than that, and the monotonic
+//! clock stops while the whole machine is suspended. The fence makes writes of an old leader rare;
+//! server-side apply and resource versions make them harmless. Closing the fence does not cancel
+//! writes under way. A dry run is refused like a write; GET requests to `exec` and `attach` pass.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -33,8 +33,8 @@ use windlass_informer::{HttpService, NotLeader, RequestInfo, RequestTarget, Resp
 /// [`ClientStack::layer`](windlass_informer::ClientStack::layer). Add it last: a layer below it
 /// could repeat or delay a write that has passed.
 ///
-/// Reads always pass, and so do writes that standbys make as well: events, and reviews of tokens
-/// and access. The election itself has a client without a fence.
+/// Reads always pass, and so do writes that standbys also send: events, and reviews of tokens and
+/// access. The election itself has a client without a fence.
 #[derive(Clone, Debug)]
 pub struct Fence {
     times: Arc<Mutex<Times>>,
@@ -46,11 +46,11 @@ pub struct Fence {
 struct Times {
     /// Until when writes may start. `None` if the fence is closed.
     open_until: Option<Instant>,
-    /// Until when writes may be under way. It stays when the fence is closed.
+    /// Until when writes may be under way. Closing the fence does not change it.
     writes_until: Option<Instant>,
 }
 
-/// A write was under way when the lease could expire. Whether it was made is not known.
+/// A write was under way when the lease could expire. It may or may not have been made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{request} was given up: the Lease was not renewed, so another replica may lead")]
 pub struct TookTooLong {
@@ -58,7 +58,7 @@ pub struct TookTooLong {
 }
 
 impl Fence {
-    /// A fence that is closed.
+    /// Creates a closed fence.
     pub(crate) fn new(write_grace: Duration) -> Self {
         Self { times: Arc::default(), write_grace }
     }
@@ -97,8 +97,8 @@ impl Fence {
         let mut timer = pin!(sleep_until(self.writes_until()));
         poll_fn(|cx| {
             loop {
-                // By the clock and not by the timer: after a pause, the request must not go on
-                // first.
+                // Checks the clock, not the timer: after a pause of the process, the request must
+                // not be polled first.
                 let until = self.writes_until();
                 if Instant::now() >= until {
                     let request = request.clone();
@@ -107,7 +107,7 @@ impl Fence {
                 if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
                     return Poll::Ready(answer);
                 }
-                // Renewals move the time on.
+                // A renewal may have extended the time.
                 timer.as_mut().reset(until);
                 if timer.as_mut().poll(cx).is_pending() {
                     return Poll::Pending;
@@ -155,11 +155,11 @@ impl Service<Request<Body>> for Fenced {
 fn is_fenced(info: &RequestInfo) -> bool {
     let is_write =
         matches!(info.verb, "create" | "update" | "patch" | "delete" | "deletecollection");
-    is_write && info.target.as_ref().is_some_and(|target| !is_for_everybody(target))
+    is_write && info.target.as_ref().is_some_and(|target| !is_allowed_on_standby(target))
 }
 
-/// What standbys write, too.
-fn is_for_everybody(target: &RequestTarget) -> bool {
+/// Whether standbys may write to this resource, too.
+fn is_allowed_on_standby(target: &RequestTarget) -> bool {
     matches!(
         (target.group.as_str(), target.plural.as_str()),
         ("" | "events.k8s.io", "events") | ("authentication.k8s.io" | "authorization.k8s.io", _)

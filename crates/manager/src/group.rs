@@ -13,8 +13,8 @@ use windlass_reconciler::Shutdown;
 
 use crate::error::ManagerError;
 
-/// How much longer than the grace period tasks may take: a controller cancels its runs and flushes
-/// its events.
+/// How much longer than the grace period tasks may take, because a controller then cancels its runs
+/// and flushes its events.
 const AFTER_GRACE: Duration = Duration::from_secs(8);
 
 /// Tasks that are started and stopped together.
@@ -33,7 +33,7 @@ impl Group {
         &self.shutdown
     }
 
-    /// Starts a task. `name` says what it is, for the error if it panics.
+    /// Starts a task. `name` is used in the error if it panics.
     pub(crate) fn spawn(
         &mut self,
         name: impl fmt::Display,
@@ -59,8 +59,8 @@ impl Group {
         std::future::pending().await
     }
 
-    /// Tells the tasks to stop, and waits for them. Those that take much longer than the grace
-    /// period are cancelled. Returns what failed meanwhile.
+    /// Begins the shutdown of the tasks, and waits for them. Tasks that still run after the grace
+    /// period and [`AFTER_GRACE`] are cancelled. Returns the failures in between.
     pub(crate) async fn stop(&mut self, grace_period: Duration) -> Vec<ManagerError> {
         self.shutdown.begin(grace_period);
         let deadline = self.shutdown.deadline().expect("a shutdown that was begun must have one");
@@ -77,7 +77,7 @@ impl Group {
         errors
     }
 
-    /// Cancels the tasks, and does not wait for those that block their threads.
+    /// Cancels the tasks, and does not wait for them.
     pub(crate) fn abort(&mut self) {
         self.tasks.abort_all();
         self.tasks.detach_all();

@@ -68,7 +68,7 @@ impl Endpoints {
         })
     }
 
-    /// Where probes are answered.
+    /// Where probes are served.
     pub(crate) fn probes_address(&self) -> String {
         address(self.probes.as_ref())
     }
@@ -78,8 +78,8 @@ impl Endpoints {
         address(if self.is_shared { self.probes.as_ref() } else { self.metrics.as_ref() })
     }
 
-    /// Names of objects and error messages are shown to this machine, or to accounts that may see
-    /// them.
+    /// Whether to serve the debug endpoint, which shows names of objects and error messages: only
+    /// on a loopback address, or with access control.
     fn may_show_debug(&self, options: &Options) -> bool {
         let listener = if self.is_shared { &self.probes } else { &self.metrics };
         let is_local = |listener: &Listener| listener.address().ip().is_loopback();
@@ -87,13 +87,13 @@ impl Endpoints {
         if !may_show {
             tracing::info!(
                 "/debug/windlass is not served, because {METRICS_FLAG} is not a loopback address; \
-                 it is with --metrics-secure"
+                 use --metrics-secure to serve it"
             );
         }
         may_show
     }
 
-    /// Serves until the group is told to stop.
+    /// Serves until the group is stopped.
     pub(crate) async fn serve(
         self,
         options: &Options,

@@ -3,18 +3,18 @@
 //! [`Manager`] is what a program runs: it starts and stops controllers and tasks in order, serves
 //! probes and metrics, and elects a leader. In reading order:
 //!
-//! - `manager` has what users write, [`Options`] what people set when they start it;
+//! - `manager` is the builder that programs use, [`Options`] are its command-line options;
 //! - `run` is the order of start and stop, `service` what runs in between: `controllers`, `task`s
-//!   and the election, in `group`s of named tasks. `state` is what it shows of itself;
+//!   and the election, in `group`s of named tasks. `state` is read by probes and reports;
 //! - `plan` shows what the operator would do, instead of running it;
 //! - `connect` finds the cluster, `signals` stops the process;
 //! - [`http`]: probes, metrics, and the debug endpoint.
-//! - [`election`]: who leads. The replicas contend for a Lease, as client-go's do. `candidacy` is
-//!   the part of the manager in it.
-//! - [`fence`]: what only the leader may do. A client with a [`Fence`] refuses writes as soon as
-//!   the leadership may be over, even if the process was paused and does not know yet.
+//! - [`election`]: leader election on a Lease, with client-go's protocol. `candidacy` runs it for
+//!   the manager.
+//! - [`fence`]: a client with a [`Fence`] refuses writes as soon as the leadership may be over,
+//!   even if the process was paused and has not noticed.
 //! - [`logging`]: log lines as text or JSON, and traces.
-//! - [`metrics`]: what Prometheus is shown, under the names of controller-runtime and client-go.
+//! - [`metrics`]: metrics for Prometheus, under the names of controller-runtime and client-go.
 
 #![forbid(unsafe_code)]
 

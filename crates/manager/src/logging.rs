@@ -36,8 +36,8 @@ pub struct Logging {
     traces: Option<String>,
 }
 
-/// Keeps the export of traces going. When it is dropped, the spans that wait are exported, which
-/// takes a few seconds if the collector does not answer; so drop it last.
+/// Exports traces until it is dropped. Then the pending spans are exported, which takes a few
+/// seconds if the collector does not answer; so drop it last.
 #[derive(Debug)]
 #[must_use = "traces are exported until it is dropped"]
 pub struct Guard {
@@ -71,10 +71,10 @@ pub enum LoggingError {
     },
 }
 
-/// The variable whose filter wins over all others.
+/// The variable whose filter overrides all others.
 const FILTER_VARIABLE: &str = "RUST_LOG";
 
-/// The variables that say where traces go.
+/// The variables with the address of the collector of traces.
 const ENDPOINT_VARIABLES: [&str; 2] =
     ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 
@@ -87,8 +87,8 @@ pub fn init(format: LogFormat, filter: impl Into<String>) -> Result<Guard, Loggi
 }
 
 impl Logging {
-    /// Lines of this format, of the levels that the filter lets pass: a level such as `info`, or
-    /// levels of targets such as `info,kube=warn`. The variable `RUST_LOG` wins over the filter.
+    /// Lines of this format that pass the filter: a level such as `info`, or levels of targets such
+    /// as `info,kube=warn`. The variable `RUST_LOG` overrides the filter.
     pub fn new(format: LogFormat, filter: impl Into<String>) -> Self {
         Self {
             format,
@@ -98,7 +98,7 @@ impl Logging {
         }
     }
 
-    /// Exports traces to this collector, whatever the environment says. Protobuf over plain HTTP,
+    /// Exports traces to this collector, and ignores the environment. Protobuf over plain HTTP,
     /// with the whole address, as in `http://collector:4318/v1/traces`.
     #[cfg(feature = "otel")]
     pub fn traces_to(mut self, endpoint: impl Into<String>) -> Self {
@@ -106,8 +106,8 @@ impl Logging {
         self
     }
 
-    /// Installs the log. If a subscriber was installed before, it stays, and the guard
-    /// [says so](Guard::is_installed).
+    /// Installs the log. If a subscriber was installed before, it stays, and
+    /// [`Guard::is_installed`] returns false.
     ///
     /// # Errors
     /// Returns an error if the filter is invalid, or if traces cannot be exported.
@@ -147,7 +147,7 @@ impl Guard {
         self.is_installed
     }
 
-    /// Exports the spans that wait, and waits until that is done. Blocks the thread, for a few
+    /// Exports the pending spans, and waits until that is done. Blocks the thread, for a few
     /// seconds if the collector does not answer.
     pub fn flush(&self) {
         #[cfg(feature = "otel")]
@@ -167,8 +167,8 @@ impl Guard {
 
 /// The filter of the variable, or else of the option.
 ///
-/// The spans of runs always pass: with a filter such as `my_operator=info`, the lines of the
-/// reconciler would not tell their run. No line is logged for a span.
+/// The spans of runs always pass. Otherwise, with a filter such as `my_operator=info`, the lines of
+/// the reconciler would lack the fields of their run. No line is logged for a span.
 fn filter_of(option: &str, variable: Option<&str>) -> Result<EnvFilter, LoggingError> {
     let (origin, text) = match variable {
         Some(text) => (FILTER_VARIABLE, text),

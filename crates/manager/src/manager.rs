@@ -1,4 +1,4 @@
-//! The manager: what a program runs, and how.
+//! The builder of a manager.
 
 use std::fmt;
 use std::future::Future;
@@ -28,8 +28,8 @@ use crate::signals::stop_on_signals;
 use crate::state::{State, View};
 use crate::task::{Task, TaskContext};
 
-/// After which time a controller whose workers are all busy with one object each fails its liveness
-/// check. Longer than any run that waits for another system should take.
+/// How long all workers of a controller may be busy, each with a single run, before the liveness
+/// check fails. Longer than any run that waits for another system should take.
 const STUCK_AFTER: Duration = Duration::from_mins(10);
 
 /// Runs controllers as a service.
@@ -61,14 +61,14 @@ const STUCK_AFTER: Duration = Duration::from_mins(10);
 /// [`run`](Self::run) does everything, in this order:
 ///
 /// 1. Logs are set up, and HTTP is served: [probes, metrics and the debug endpoint](crate::http).
-/// 2. Definitions are installed, and caches are filled. Standbys have warm caches, too.
-/// 3. Controllers and tasks start that every replica runs.
+/// 2. Custom resource definitions are installed, and caches are filled, also on standbys.
+/// 3. Controllers and tasks that every replica runs are started.
 /// 4. With [leader election](Self::leader_election): this replica waits until it leads.
 /// 5. The other controllers and tasks start. Their writes are [fenced](crate::fence).
 ///
-/// A signal (Ctrl-C or SIGTERM), or a part that fails, stops it: no run begins; those under way get
-/// the [grace period](Options::grace_period); events are written; the Lease is released; and HTTP
-/// ends last. A second signal ends the process at once.
+/// A signal (Ctrl-C or SIGTERM) or a failure stops the manager: no new run begins; runs under way
+/// get the [grace period](Options::grace_period); pending events are written; the Lease is
+/// released; and HTTP ends last. A second signal ends the process at once.
 #[must_use = "a manager does nothing before it runs"]
 pub struct Manager {
     pub(crate) options: Options,
@@ -94,17 +94,17 @@ pub struct Manager {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnLostLeadership {
     /// The manager ends with [`ManagerError::LostLeadership`], and so does the process. The
-    /// default, as in client-go and controller-runtime: whatever the process still holds in memory
-    /// is from before the new leader, and a process that starts again has none of it.
+    /// default, as in client-go and controller-runtime: the process may hold state from before the
+    /// new leader, and a restart discards it.
     #[default]
     End,
-    /// The controllers that need leadership are stopped, and the replica contends again. The caches
-    /// stay warm. For reconcilers that keep no state of their own.
+    /// The controllers and tasks that need leadership are stopped, and the replica contends for the
+    /// Lease again. The caches stay warm. For reconcilers that keep no state of their own.
     Standby,
 }
 
 impl Manager {
-    /// A manager that has nothing to run yet.
+    /// Creates a manager without controllers and tasks.
     pub fn new(options: Options) -> Self {
         Self {
             options,
@@ -127,7 +127,7 @@ impl Manager {
         }
     }
 
-    /// Changes the options that it was made with.
+    /// Changes the options.
     pub fn change_options(mut self, change: impl FnOnce(&mut Options)) -> Self {
         change(&mut self.options);
         self
@@ -143,7 +143,7 @@ impl Manager {
         self
     }
 
-    /// Runs a controller on every replica, whoever leads. Its writes are not fenced.
+    /// Runs a controller on every replica, leader or not. Its writes are not fenced.
     pub fn controller_on_every_replica<K: ObjectType>(
         mut self,
         builder: ControllerBuilder<K>,
@@ -153,7 +153,7 @@ impl Manager {
         self
     }
 
-    /// Runs a task on every replica. It may end; if it fails or panics, the manager stops.
+    /// Runs a task on every replica. It may return; if it fails or panics, the manager stops.
     ///
     /// ```no_run
     /// # use windlass_manager::{Manager, Options, TaskContext};
@@ -211,8 +211,8 @@ impl Manager {
         self
     }
 
-    /// Adds a readiness check: `/readyz` fails while it returns an error. The error is logged, and
-    /// not shown to whoever asks.
+    /// Adds a readiness check: `/readyz` fails while it returns an error. The error is logged, but
+    /// not shown in the response.
     pub fn check<F, E>(
         self,
         name: impl Into<String>,
@@ -273,8 +273,8 @@ impl Manager {
         self
     }
 
-    /// Settings of the clients: timeout, rate limit, layers. Its observer is replaced by the
-    /// metrics.
+    /// Settings of the clients: timeout, rate limit, layers. Unless metrics are off, they replace
+    /// its observer.
     pub fn client_stack(mut self, stack: ClientStack) -> Self {
         self.stack = stack;
         self
@@ -286,22 +286,21 @@ impl Manager {
         self
     }
 
-    /// Turns the metrics of Windlass off: `/metrics` has only what
-    /// [`register_metrics`](Self::register_metrics) adds, and the process. By default, everything
-    /// is counted.
+    /// Turns the metrics of controllers, informers and requests off. `/metrics` still has those of
+    /// the process and the election, and what [`register_metrics`](Self::register_metrics) adds.
     pub fn without_metrics(mut self) -> Self {
         self.has_metrics = false;
         self
     }
 
-    /// After which time a controller whose workers are all busy with one object each fails its
-    /// liveness check. Default: 10 minutes.
+    /// How long all workers of a controller may be busy, each with a single run, before the
+    /// liveness check fails. Default: 10 minutes.
     pub fn stuck_after(mut self, limit: Duration) -> Self {
         self.stuck_after = limit;
         self
     }
 
-    /// Makes the clients by a closure, instead of from the kubeconfig. It is called once for each
+    /// Makes the clients with a closure, instead of from the kubeconfig. It is called once for each
     /// client, with a stack that has the layers of that client. For the embedded API server:
     /// `.connect(move |stack| Ok(stack.around(server.service(), "default")))`.
     pub fn connect(
@@ -322,12 +321,12 @@ impl Manager {
         self
     }
 
-    /// What it runs, for tests and programs that look inside while it runs.
+    /// A view of the controllers, for tests and programs that inspect them while they run.
     pub fn view(&self) -> View {
         View::new(Arc::clone(&self.state))
     }
 
-    /// Leaves the logs alone. A program that has set up `tracing` before need not say so.
+    /// Does not set up logs. Not needed if the program has already set up `tracing`.
     pub fn without_logs(mut self) -> Self {
         self.sets_up_logs = false;
         self
@@ -339,7 +338,7 @@ impl Manager {
     }
 
     /// `/debug/windlass`, for a program that has a server of its own: a [`Report`] as JSON. It
-    /// shows names and the messages of errors, so let only people read it who may read the log.
+    /// shows names and the messages of errors, so protect it like the log.
     ///
     /// [`Report`]: crate::http::Report
     pub fn debug(&self) -> axum::Router {
@@ -349,8 +348,8 @@ impl Manager {
     /// Runs until a signal or a failure.
     ///
     /// # Errors
-    /// Returns an error if something cannot start, fails or panics, and if the leadership is lost.
-    /// The error names it, and says what to do.
+    /// Returns an error if a part cannot start, fails or panics, or if the leadership is lost. The
+    /// error names the part, and says what to do.
     ///
     /// # Cancel safety
     /// If it is dropped, everything is cancelled at once, and the Lease is not released.
@@ -364,7 +363,7 @@ impl Manager {
         if let Err(error) = &ended
             && error.is_stuck()
         {
-            // The runtime would wait for that thread for ever.
+            // Dropping the runtime would block on that thread forever.
             tracing::error!("the process ends by force: {error}");
             drop(logs);
             std::process::exit(1);
@@ -394,8 +393,9 @@ impl Manager {
     /// `--plan` prints this instead of running the operator.
     ///
     /// # Errors
-    /// Returns an error if a controller has not said what it does in plan mode, if a definition is
-    /// not installed, or if a cache cannot be filled.
+    /// Returns an error if a controller does not set
+    /// [`in_plan`](windlass_reconciler::ControllerBuilder::in_plan), if a definition is not
+    /// installed, or if a cache cannot be filled.
     ///
     /// # Cancel safety
     /// If it is dropped, the runs that are under way are cancelled. Nothing was changed.
@@ -404,7 +404,7 @@ impl Manager {
         Box::pin(plan::plan(self)).await
     }
 
-    /// Sets up the logs, unless the program does. What it returns is dropped last.
+    /// Sets up the logs, unless the program does. The guard must be dropped last.
     fn init_logs(&self) -> Result<Option<logging::Guard>, ManagerError> {
         if !self.sets_up_logs {
             return Ok(None);
@@ -422,7 +422,7 @@ impl Manager {
         names
     }
 
-    /// Checks that no two parts have one name: metrics and checks could not tell them apart.
+    /// Checks that names are unique: metrics and checks identify parts by name.
     pub(crate) fn check_names(&self) -> Result<(), ManagerError> {
         let controllers = self.controllers.iter().map(|controller| controller.name.clone());
         let tasks = self.tasks.iter().map(|task| task.name.clone());

@@ -1,7 +1,7 @@
 //! The metrics of a process: everything that is scraped, on one registry.
 //!
-//! Each crate counts its own; here they are registered together, with what only the process knows:
-//! who leads, what the process uses, and which version it is. `docs/metrics.md` has the table.
+//! Each crate has its own metrics. They are registered here, together with those of the process:
+//! leadership, resource usage and version. `docs/metrics.md` has the table.
 
 #[cfg(target_os = "linux")]
 mod process;
@@ -65,7 +65,7 @@ impl Metrics {
         Self { registry, controllers, informers, requests, elections }
     }
 
-    /// The registry, for metrics of your own. Their names must not be used here already.
+    /// The registry, for metrics of your own. Their names must be unique.
     pub fn registry_mut(&mut self) -> &mut Registry {
         &mut self.registry
     }
@@ -75,7 +75,7 @@ impl Metrics {
         &self.controllers
     }
 
-    /// For queues that no controller has.
+    /// For queues that belong to no controller.
     pub fn queues(&self) -> &QueueMetrics {
         self.controllers.queues()
     }
@@ -90,23 +90,22 @@ impl Metrics {
         &self.requests
     }
 
-    /// Shows from now on whether this replica leads, as `leader_election_master_status` with the
-    /// name of the Lease.
+    /// Adds `leader_election_master_status` with the name of the Lease: whether this replica leads.
     pub fn watch_election(&self, lease: &str, leadership: watch::Receiver<Leadership>) {
         self.elections.lock().insert(lease.to_owned(), leadership);
     }
 
-    /// Everything, in the text format of `OpenMetrics`.
+    /// All metrics, in the text format of `OpenMetrics`.
     ///
-    /// If a collector of the user's fails, that is logged, and the text ends there, without its
-    /// last line. So Prometheus refuses the scrape, instead of taking a part for the whole.
+    /// If a user's collector fails, the error is logged, and the text ends there, without `# EOF`.
+    /// So Prometheus rejects the scrape, instead of storing a part of it.
     #[must_use]
     pub fn encode(&self) -> String {
         let mut encoded = String::new();
         if text::encode(&mut encoded, &self.registry).is_err() {
             tracing::error!(
                 "a collector on the registry of the metrics returned an error, so this scrape is \
-                 incomplete: look at what was registered with Metrics::registry_mut"
+                 incomplete: check what was registered with Metrics::registry_mut"
             );
         }
         encoded

@@ -9,9 +9,9 @@ use crate::election::Timing;
 
 /// The options that operators usually have.
 ///
-/// An operator with no options of its own calls [`Options::parse`]. Others have it as a field with
-/// `#[command(flatten)]` in a type that derives `clap::Parser`. [`Default`] has the same values as
-/// a command line without arguments.
+/// An operator without options of its own calls [`Options::parse`]. Others add a field of this type
+/// with `#[command(flatten)]` to a type that derives `clap::Parser`. [`Default`] has the same
+/// values as a command line without arguments.
 #[derive(Parser, Clone, Debug, PartialEq, Eq)]
 #[command(about = None, long_about = None, next_help_heading = "Manager")]
 #[non_exhaustive]
@@ -25,7 +25,7 @@ pub struct Options {
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
 
-    /// Watch only this namespace; repeat it for several [default: all namespaces]
+    /// Watch only this namespace; repeat the flag for several [default: all namespaces]
     #[arg(long = "namespace", value_name = "NAME", env = "WATCH_NAMESPACE", value_delimiter = ',')]
     pub namespaces: Vec<String>,
 
@@ -49,12 +49,12 @@ pub struct Options {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub renew_deadline: Duration,
 
-    /// The time between two tries to get or renew the Lease
+    /// The time between two attempts to acquire or renew the Lease
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
     pub retry_period: Duration,
 
-    /// Where /healthz, /livez and /readyz are served, or 0 for nowhere. The kubelet needs an
-    /// address of the pod: :8081
+    /// The address of /healthz, /livez and /readyz, or 0 to disable them. For probes of the
+    /// kubelet, use all addresses of the pod: :8081
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -63,7 +63,7 @@ pub struct Options {
     )]
     pub health_probe_bind_address: String,
 
-    /// Where /metrics and /debug/windlass are served, or 0 for nowhere
+    /// The address of /metrics and /debug/windlass, or 0 to disable them
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -76,12 +76,12 @@ pub struct Options {
     #[arg(long, env = "METRICS_SECURE")]
     pub metrics_secure: bool,
 
-    /// The folder of tls.crt and tls.key for --metrics-secure [default: a certificate that is made
-    /// at start]
+    /// The folder of tls.crt and tls.key for --metrics-secure [default: generate a self-signed
+    /// certificate]
     #[arg(long, value_name = "FOLDER", env = "METRICS_CERT_PATH")]
     pub metrics_cert_path: Option<PathBuf>,
 
-    /// Change nothing: print what the operator would do to the cluster, and end
+    /// Print what the operator would do to the cluster, and exit without changing anything
     #[arg(
         long, value_name = "FORMAT", num_args = 0..=1, require_equals = true,
         default_missing_value = "text"
@@ -93,8 +93,8 @@ pub struct Options {
     #[arg(long, value_name = "NUMBER")]
     pub workers: Option<usize>,
 
-    /// How long runs may go on after a signal to stop. The terminationGracePeriodSeconds of the pod
-    /// should be 25 s longer
+    /// How long runs may continue after a signal to stop. The terminationGracePeriodSeconds of the
+    /// pod should be 25 s longer
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
     pub grace_period: Duration,
 
@@ -110,7 +110,7 @@ pub struct Options {
 /// How a plan is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PlanFormat {
-    /// For people.
+    /// Human-readable text.
     Text,
     /// One JSON object.
     Json,
@@ -119,10 +119,10 @@ pub enum PlanFormat {
 /// How log lines are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// For people.
+    /// Human-readable text.
     #[default]
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
@@ -136,12 +136,12 @@ impl Options {
     /// The same, but nothing is served over HTTP. For tests.
     #[must_use]
     pub fn without_http(self) -> Self {
-        let nowhere = || "0".to_owned();
-        let (health_probe_bind_address, metrics_bind_address) = (nowhere(), nowhere());
+        let disabled = || "0".to_owned();
+        let (health_probe_bind_address, metrics_bind_address) = (disabled(), disabled());
         Self { health_probe_bind_address, metrics_bind_address, ..self }
     }
 
-    /// The namespaces to watch; none for all. An empty `WATCH_NAMESPACE` stands for all, too.
+    /// The namespaces to watch; empty for all. An empty `WATCH_NAMESPACE` also means all.
     pub(crate) fn namespaces(&self) -> Vec<String> {
         self.namespaces.iter().filter(|name| !name.is_empty()).cloned().collect()
     }
@@ -181,12 +181,12 @@ impl Default for Options {
     }
 }
 
-/// Parses a time such as `15s`, `1m 30s` or `500ms`.
+/// Parses a duration such as `15s`, `1m 30s` or `500ms`.
 fn duration(text: &str) -> Result<Duration, String> {
     let parsed = text.parse::<jiff::SignedDuration>().ok();
     parsed
         .and_then(|time| Duration::try_from(time).ok())
-        .ok_or_else(|| "not a time, such as 15s, 500ms or 1m 30s".to_owned())
+        .ok_or_else(|| "not a duration such as 15s, 500ms or 1m 30s".to_owned())
 }
 
 #[cfg(test)]
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(options.lease_duration, Duration::from_secs(90));
         for wrong in ["5", "-5s", "soon"] {
             let error = parse(&format!("--grace-period={wrong}")).expect_err(wrong).to_string();
-            assert!(error.contains("not a time, such as 15s"), "{error}");
+            assert!(error.contains("not a duration such as 15s"), "{error}");
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::manager::Manager;
 use crate::options::PlanFormat;
 use crate::run::clients;
 
-/// How long informers may take to stop. They await nothing that takes long.
+/// How long informers may take to stop. They wait for nothing that takes long.
 const INFORMERS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What an operator would do to a cluster.
@@ -29,7 +29,7 @@ pub struct OperatorPlan {
     pub definitions: Vec<PlannedWrite>,
     /// What its controllers would do, in the order in which they were added.
     pub controllers: Vec<Plan>,
-    /// The names of its tasks, which a plan leaves out.
+    /// The names of its tasks, which are not part of a plan.
     pub tasks_left_out: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ impl OperatorPlan {
         self.controllers.iter().map(Plan::failed).sum()
     }
 
-    /// Prints the plan to standard output. One in which runs failed is an error.
+    /// Prints the plan to standard output. Returns an error if runs failed.
     pub(crate) fn print(&self, format: PlanFormat) -> Result<(), ManagerError> {
         match format {
             PlanFormat::Text => print!("{self}"),
@@ -60,7 +60,7 @@ impl OperatorPlan {
     }
 }
 
-/// Makes the plan.
+/// Runs all controllers in plan mode.
 pub(crate) async fn plan(mut manager: Manager) -> Result<OperatorPlan, ManagerError> {
     let (make_client, cluster) = clients(&mut manager).await?;
     tracing::info!(cluster, "planning: nothing will be changed");
@@ -91,7 +91,7 @@ pub(crate) async fn plan(mut manager: Manager) -> Result<OperatorPlan, ManagerEr
     });
     let plans = futures::future::try_join_all(plans).await;
     drop(controllers);
-    // It is over whether they end or not.
+    // The plan is complete, even if the informers do not stop in time.
     let _ = timeout(INFORMERS_TIMEOUT, factory.shut_down()).await;
     Ok(OperatorPlan {
         definitions: recorder.take(),

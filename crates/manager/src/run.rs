@@ -74,14 +74,14 @@ async fn stop_service(
     if let Some(failure) = &failure {
         tracing::error!("stopping: {failure}");
     }
-    // Another replica may already work, so runs get no grace period.
+    // Another replica may already lead, so runs get no grace period.
     let has_lost = matches!(failure, Some(ManagerError::LostLeadership));
     let grace_period = if has_lost { Duration::ZERO } else { grace_period };
     let later = service.stop(grace_period).await;
     failure.into_iter().chain(later).collect()
 }
 
-/// How to make the clients, and of which cluster they are.
+/// Returns how to make clients, and a description of their cluster.
 pub(crate) async fn clients(manager: &mut Manager) -> Result<(MakeClient, String), ManagerError> {
     match manager.make_client.take() {
         Some(make_client) => Ok((make_client, "by Manager::connect".to_owned())),
@@ -89,7 +89,7 @@ pub(crate) async fn clients(manager: &mut Manager) -> Result<(MakeClient, String
     }
 }
 
-/// The configuration in force, in one line.
+/// Logs the effective configuration in one line.
 fn log_configuration(manager: &Manager, cluster: &str, endpoints: &Endpoints) {
     let options = &manager.options;
     let lease = manager.lease.as_deref().filter(|_| options.leader_elect);
@@ -103,7 +103,7 @@ fn log_configuration(manager: &Manager, cluster: &str, endpoints: &Endpoints) {
         cluster,
         namespaces,
         controllers = names.collect::<Vec<_>>().join(","),
-        lease = lease.unwrap_or("none, every replica works"),
+        lease = lease.unwrap_or("none, every replica is active"),
         probes = endpoints.probes_address(),
         metrics = endpoints.metrics_address(),
         grace_period = ?options.grace_period,

@@ -18,10 +18,10 @@ use crate::metrics::Metrics;
 use crate::state::{ControllerState, Phase, State};
 use crate::task::{Task, TaskContext};
 
-/// How long informers may take to stop. They await nothing that takes long.
+/// How long informers may take to stop. They wait for nothing that takes long.
 const INFORMERS_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What runs, once the caches are complete.
+/// The controllers, the tasks and the election of a manager.
 pub(crate) struct Service {
     factory: SharedInformerFactory,
     controllers: Vec<(Arc<dyn AnyController>, bool)>,
@@ -31,7 +31,7 @@ pub(crate) struct Service {
     /// `None` without leader election.
     election: Option<Candidacy>,
     client: kube::Client,
-    /// What leader-only parts write with.
+    /// The client of leader-only parts. With leader election, its writes are fenced.
     leader_client: kube::Client,
 }
 
@@ -61,7 +61,7 @@ impl Service {
                 let namespace = options.leader_election_namespace.clone();
                 let namespace = namespace.filter(|namespace| !namespace.is_empty());
                 let namespace = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
-                // A client of its own: a renewal does not wait for the rate limit of others.
+                // A separate client: renewals must not wait for the rate limit of others.
                 let client = make_client(stack.clone()).map_err(|error| NoCluster::new(&error))?;
                 let elector = Elector::builder(client, &namespace, lease);
                 let elector = elector.timing(options.timing()).build()?;
@@ -126,7 +126,7 @@ impl Service {
     /// Runs everything until something fails.
     ///
     /// # Cancel safety
-    /// If it is dropped, everything that has started goes on: call [`stop`](Self::stop).
+    /// If it is dropped, everything that was started keeps running: call [`stop`](Self::stop).
     pub(crate) async fn run(&mut self, state: &State) -> ManagerError {
         state.set_phase(Phase::FillingCaches);
         if let Err(error) = wait_for_sync(&self.controllers).await {
@@ -150,7 +150,7 @@ impl Service {
                     if election.elector().fence().is_open() {
                         return failure;
                     }
-                    // It noticed before the election that this replica no longer leads.
+                    // A leader-only part failed before the election reported the loss.
                     tracing::warn!("after the leadership was lost: {failure}");
                 }
                 failure = self.factory.wait_for_failure() => return failure.into(),
@@ -161,20 +161,20 @@ impl Service {
                         let errors = self.leader.stop(Duration::ZERO).await;
                         self.leader = Group::new();
                         if errors.iter().any(ManagerError::is_stuck) {
-                            // What goes on is from before the new leader.
+                            // It may act on state from before the new leader.
                             return ManagerError::all(errors).expect_err("there is an error");
                         }
                         for error in errors {
                             tracing::warn!("after the leadership was lost: {error}");
                         }
                     }
-                    Change::Broke(error) => return error,
+                    Change::Failed(error) => return error,
                 },
             }
         }
     }
 
-    /// Starts what needs leadership, or what does not.
+    /// Starts the controllers and tasks that need leadership, or those that do not.
     fn start(&mut self, needs_leadership: bool) {
         let (group, client) = if needs_leadership {
             (&mut self.leader, &self.leader_client)
@@ -205,13 +205,13 @@ impl Service {
         }
     }
 
-    /// Stops everything, in order. Returns what failed meanwhile.
+    /// Stops everything, in order. Returns the failures in between.
     pub(crate) async fn stop(&mut self, grace_period: Duration) -> Vec<ManagerError> {
         let shutdown = self.leader.shutdown().clone();
         let Self { leader, every_replica, election, .. } = self;
         let stop =
             async { tokio::join!(leader.stop(grace_period), every_replica.stop(grace_period)) };
-        // A leader that can no longer renew its Lease must not go on for the whole grace period.
+        // A leader that can no longer renew its Lease must stop before the grace period ends.
         let lose = async {
             match election {
                 Some(election) => election.wait_for_loss().await,
@@ -230,7 +230,7 @@ impl Service {
             errors.push(ManagerError::NotCancelled);
         }
         match &mut self.election {
-            // Another replica must not lead while something of this one goes on.
+            // Another replica must not lead while a part of this one still runs.
             Some(election) if is_leader_stuck => election.abandon(),
             // Only now: another replica may lead as soon as the Lease is released.
             Some(election) => errors.extend(election.stop().await),
@@ -240,7 +240,7 @@ impl Service {
     }
 }
 
-/// Waits for the caches of all controllers. One that cannot be filled in time is an error.
+/// Waits for the caches of all controllers. Fails if one cannot be filled in time.
 async fn wait_for_sync(controllers: &[(Arc<dyn AnyController>, bool)]) -> Result<(), ManagerError> {
     let waits = controllers.iter().map(|(controller, _)| async {
         controller

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 const EXIT_AT_ONCE: i32 = 130;
 
 /// Cancels `stop` at the first signal (Ctrl-C, or SIGTERM, which Kubernetes sends to stop a pod),
-/// and ends the process at the second one. Once `has_ended` is cancelled, the first one does.
+/// and ends the process at the second one. Once `has_ended` is cancelled, the first signal ends it.
 ///
 /// It listens on a thread with a runtime of its own. So a second signal also ends a process whose
 /// threads are all blocked, or whose runtime waits for a blocking task while it is dropped.

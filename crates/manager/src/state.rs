@@ -1,4 +1,4 @@
-//! What a manager shows of itself while it runs.
+//! The state of a manager, as probes, reports and a [`View`] show it.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -11,7 +11,7 @@ use crate::controllers::AnyController;
 use crate::election::{Elector, Leadership};
 use crate::http::checks::{Checks, Finding, Probe};
 
-/// How far a manager is.
+/// The phase of a manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     Starting,
@@ -34,7 +34,7 @@ impl Phase {
     }
 }
 
-/// What a manager shows of itself.
+/// The state of a manager.
 pub(crate) struct State {
     phase: Arc<Mutex<Phase>>,
     started: OnceLock<Instant>,
@@ -43,20 +43,20 @@ pub(crate) struct State {
     election: OnceLock<ElectionState>,
 }
 
-/// A controller, as it is shown.
+/// A controller of a manager.
 pub(crate) struct ControllerState {
     pub(crate) controller: Arc<dyn AnyController>,
     pub(crate) needs_leadership: bool,
 }
 
-/// The election, as it is shown.
+/// The election of a manager.
 pub(crate) struct ElectionState {
     pub(crate) lease: String,
     pub(crate) identity: String,
     pub(crate) leadership: watch::Receiver<Leadership>,
 }
 
-/// What a manager runs, seen from outside. See [`Manager::view`](crate::Manager::view).
+/// A view of a running manager. See [`Manager::view`](crate::Manager::view).
 #[derive(Clone)]
 pub struct View {
     state: Arc<State>,
@@ -73,17 +73,17 @@ impl View {
         controllers.map(|shown| Arc::clone(&shown.controller)).collect()
     }
 
-    /// Why a controller does not work yet: the manager starts or stops, or another replica leads.
-    /// `None` if all of them work.
+    /// Why not all controllers are active: the manager is starting or stopping, or this replica
+    /// does not lead. `None` if all of them are active.
     pub fn obstacle(&self) -> Option<String> {
         let phase = self.state.phase();
         if phase != Phase::Running {
             return Some(format!("the manager is {}", phase.as_str()));
         }
         let election = self.state.election()?;
-        let is_led_elsewhere = !election.leadership.borrow().is_leading();
+        let is_standby = !election.leadership.borrow().is_leading();
         let waits = self.state.controllers().iter().any(|shown| shown.needs_leadership);
-        (is_led_elsewhere && waits)
+        (is_standby && waits)
             .then(|| format!("{} does not hold the Lease {}", election.identity, election.lease))
     }
 }
@@ -105,8 +105,8 @@ impl State {
         }
     }
 
-    /// Called when the manager starts. Adds the check that is ready once the manager runs, and the
-    /// liveness check `ping`.
+    /// Called when the manager starts. Adds the readiness check `manager`, which passes while the
+    /// manager runs, and the liveness check `ping`.
     pub(crate) fn start(&self, checks: &Checks) {
         let _ = self.started.set(Instant::now());
         let shown = Arc::clone(&self.phase);

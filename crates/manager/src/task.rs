@@ -13,16 +13,16 @@ use windlass_reconciler::Shutdown;
 use crate::error::ManagerError;
 use crate::group::panicked;
 
-/// What a task is given.
+/// What a task gets when it starts.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct TaskContext {
     /// A client of the cluster. In a leader task, its writes are fenced.
     pub client: Client,
-    /// The caches that the controllers share. Caches that a task asks for have to be started with
-    /// [`start`](SharedInformerFactory::start). Its own client is not fenced.
+    /// The informers that the controllers share. If the task adds informers, it has to call
+    /// [`start`](SharedInformerFactory::start). The factory's own client is not fenced.
     pub factory: SharedInformerFactory,
-    /// Begins when the task should end. After its grace period the task is cancelled.
+    /// Begins when the task should end. After the grace period the task is cancelled.
     pub shutdown: Shutdown,
 }
 

@@ -1,6 +1,6 @@
 //! The state machine of one replica in an election.
 //!
-//! It is pure: time and answers come in as arguments, requests go out as [`Step`]s. See the parent
+//! It is pure: time and responses are arguments, requests are returned as [`Step`]s. See the parent
 //! module for the rules. Invariants: `leads_until` is never later than the renew deadline, counted
 //! from before the last successful renewal was sent; a replica that has lost the leadership never
 //! leads again.
@@ -32,9 +32,9 @@ pub(super) enum Step {
 /// How a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// Somebody else has written the Lease since it was read, has created it, or has deleted it.
+    /// The Lease was written, created or deleted since it was read.
     Conflict,
-    /// Anything else. It is not known whether a write was made.
+    /// Anything else. A write may or may not have been made.
     Other,
 }
 
@@ -42,15 +42,15 @@ pub(super) struct Contest {
     identity: String,
     timing: Timing,
     rng: fastrand::Rng,
-    /// The Lease as it was last read or written, and since when its record is known to be so.
+    /// The Lease as it was last read or written, and since when its record is unchanged.
     observed: Option<Observed>,
-    /// What the last read asks for.
+    /// The write that follows the last read.
     write: Option<Write>,
     /// Set while this replica leads: no write may start later.
     leads_until: Option<Instant>,
     is_lost: bool,
     next_try: Instant,
-    /// Whether the Lease must be read before it is written. A leader that knows the current version
+    /// Whether the Lease must be read before it is written. A leader that has the current version
     /// renews without a read.
     must_read: bool,
 }
@@ -67,8 +67,8 @@ enum Write {
 }
 
 impl Observed {
-    /// Whether a replica may write the Lease: it holds it, or nobody does any more.
-    fn is_for(&self, identity: &str, now: Instant) -> bool {
+    /// Whether a replica may write the Lease: it is the holder, there is none, or it has expired.
+    fn is_available_to(&self, identity: &str, now: Instant) -> bool {
         let Record { holder, duration, .. } = &self.record;
         holder == identity || holder.is_empty() || now >= self.since + *duration
     }
@@ -120,10 +120,11 @@ impl Contest {
     pub(super) fn read(&mut self, lease: Option<Lease>, sent: Instant, now: Instant) {
         self.must_read = false;
         let Some(lease) = lease else {
-            // Somebody has deleted the Lease, or the server was restored. The holder may not know
-            // it yet, and makes it again: a standby gives it the time that it had.
-            if self.observed.as_ref().is_some_and(|known| !known.is_for(&self.identity, now)) {
-                self.try_again(sent, now);
+            // The Lease was deleted, or the server was restored from a backup. The holder will
+            // create it again: a standby waits until the old Lease would have expired.
+            let observed = self.observed.as_ref();
+            if observed.is_some_and(|observed| !observed.is_available_to(&self.identity, now)) {
+                self.schedule_retry(sent, now);
             } else {
                 self.observed = None;
                 self.write = Some(Write::Create);
@@ -132,12 +133,12 @@ impl Contest {
         };
         self.observe(lease, now);
         let observed = self.observed.as_ref().expect("it was just observed");
-        if observed.is_for(&self.identity, now) {
+        if observed.is_available_to(&self.identity, now) {
             self.write = Some(Write::Replace);
         } else {
-            // Somebody else holds it, whatever this replica believed.
+            // Another replica holds it, even if this one was leading.
             self.lose();
-            self.try_again(sent, now);
+            self.schedule_retry(sent, now);
         }
     }
 
@@ -152,12 +153,12 @@ impl Contest {
     /// A request failed.
     pub(super) fn failed(&mut self, failure: Failure, sent: Instant, now: Instant) {
         let is_first = !std::mem::replace(&mut self.must_read, true);
-        // The version that the leader knew is old. Somebody has changed the Lease, or it was
-        // restored: read it again at once. After a second conflict, at the usual pace.
+        // The Lease has changed since the leader read it, or the server was restored from a backup:
+        // read it again at once. After a second conflict, wait as usual.
         if failure == Failure::Conflict && self.leads_until.is_some() && is_first {
             self.next_try = now;
         } else {
-            self.try_again(sent, now);
+            self.schedule_retry(sent, now);
         }
     }
 
@@ -172,7 +173,7 @@ impl Contest {
         self.leads_until.map_or(bound, |until| bound.min(until))
     }
 
-    /// Who holds the Lease, as far as it is known. `None` if nobody does.
+    /// The last known holder of the Lease. `None` if it has none.
     pub(super) fn holder(&self) -> Option<&str> {
         let holder = self.observed.as_ref().map(|observed| observed.record.holder.as_str());
         holder.filter(|holder| !holder.is_empty())
@@ -183,8 +184,7 @@ impl Contest {
         let held = Record::of(lease);
         (held.holder == self.identity).then(|| Record {
             holder: String::new(),
-            // As client-go does it: older standbys respect the duration of a Lease that nobody
-            // holds, too.
+            // As in client-go: older versions wait for the duration even if a Lease has no holder.
             duration: Duration::from_secs(1),
             acquired: Some(time),
             renewed: Some(time),
@@ -192,12 +192,12 @@ impl Contest {
         })
     }
 
-    /// The record to be written, on top of what is there.
+    /// The record that follows the one that was read.
     fn record(&self, held: Option<&Record>, time: Timestamp) -> Record {
         let is_ours = held.is_some_and(|held| held.holder == self.identity);
         let transitions = held.map_or(0, |held| held.transitions);
-        // Every renewal has a new time, by which standbys see that the holder is alive: a clock
-        // that stands still or goes back is helped on. A Lease stores microseconds.
+        // Standbys detect a renewal by its new time. If the wall clock stands still or goes back,
+        // the time is one microsecond after the last one, which is the resolution of a Lease.
         let last = held.filter(|_| is_ours).and_then(|held| held.renewed);
         let after_last =
             last.and_then(|last| last.checked_add(SignedDuration::from_micros(1)).ok());
@@ -214,8 +214,8 @@ impl Contest {
         }
     }
 
-    /// Notes what the Lease is. The time counts from when its record was first seen to be so: other
-    /// changes of the Lease, such as to its labels, are no sign of life of its holder.
+    /// Stores the Lease. `since` changes only when the record does: other changes of the Lease,
+    /// such as to its labels, do not show that its holder is alive.
     fn observe(&mut self, lease: Lease, now: Instant) {
         let record = Record::of(&lease);
         let known = self.observed.as_ref().filter(|observed| observed.record == record);
@@ -230,8 +230,8 @@ impl Contest {
         self.must_read = true;
     }
 
-    /// The next try is a retry period after this one was sent, for a standby with jitter.
-    fn try_again(&mut self, sent: Instant, now: Instant) {
+    /// Schedules the next try a retry period after this one was sent, on a standby with jitter.
+    fn schedule_retry(&mut self, sent: Instant, now: Instant) {
         let factor =
             if self.leads_until.is_some() { 1.0 } else { 1.0 + self.rng.f64() * (JITTER - 1.0) };
         self.next_try = now.max(sent + self.timing.retry_period.mul_f64(factor));

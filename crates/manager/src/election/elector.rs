@@ -1,4 +1,4 @@
-//! Sends the requests of an election, and publishes who leads.
+//! Sends the requests of an election, and publishes the leadership.
 
 use std::fmt;
 use std::hash::BuildHasher as _;
@@ -49,7 +49,7 @@ pub struct Elector {
     trouble: watch::Sender<Option<String>>,
 }
 
-/// How long a release may take: a process that stops does not wait for a server that is away.
+/// How long a release may take, so that an unreachable server does not delay the end of a process.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
 type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -66,11 +66,11 @@ pub struct ElectorBuilder {
     seed: Option<u64>,
 }
 
-/// What a replica is in an election.
+/// The role of a replica in an election.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Leadership {
-    /// It waits for its turn, or its election is over.
+    /// It does not lead: it contends for the Lease, or its election has ended.
     Standby {
         /// The identity of the leader, as far as it is known.
         leader: Option<String>,
@@ -81,16 +81,16 @@ pub enum Leadership {
 
 /// How an election ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "a replica that has lost the leadership must end"]
+#[must_use = "a replica that has lost the leadership must stop its leader-only work"]
 pub enum Ended {
     /// It was stopped, and the Lease is released if this replica held it.
     Stopped,
-    /// This replica led, and does not any more: it could not renew the Lease in time, or somebody
-    /// else holds it. The process must end: what it still runs is from before the new leader.
+    /// This replica no longer leads: it could not renew the Lease in time, or another replica holds
+    /// it. Its leader-only work must stop: it may act on state from before the new leader.
     Lost,
 }
 
-/// An election cannot be held like this.
+/// The settings of an election are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidElection {
@@ -98,7 +98,7 @@ pub enum InvalidElection {
     #[error(transparent)]
     Timing(#[from] InvalidTiming),
     /// A released Lease has no holder either, so every replica would hold it.
-    #[error("the identity of a replica must not be empty: leave it out for a unique one")]
+    #[error("the identity of a replica must not be empty: do not set it, and it will be unique")]
     NoIdentity,
 }
 
@@ -128,13 +128,13 @@ impl ElectorBuilder {
         self
     }
 
-    /// Other durations than client-go's.
+    /// The durations. Default: those of client-go.
     pub fn timing(mut self, timing: Timing) -> Self {
         self.timing = timing;
         self
     }
 
-    /// Where the times in the Lease come from, which are for people. Default: the system's clock.
+    /// The clock for the times in the Lease, which are only informative. Default: the system clock.
     pub fn clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
@@ -146,7 +146,7 @@ impl ElectorBuilder {
         self
     }
 
-    /// The elector. It does nothing before it [runs](Elector::run).
+    /// Builds the elector. It does nothing before it [runs](Elector::run).
     ///
     /// # Errors
     /// Returns an error if the identity is empty, or the durations do not fit together.
@@ -199,12 +199,12 @@ impl Elector {
         &self.identity
     }
 
-    /// Who leads, now and from now on.
+    /// The current leadership, and its changes.
     pub fn leadership(&self) -> watch::Receiver<Leadership> {
         self.leadership.subscribe()
     }
 
-    /// Open while this replica leads: for the clients of whatever only the leader may do.
+    /// The fence for the clients of leader-only work. It is open while this replica leads.
     pub fn fence(&self) -> &Fence {
         &self.fence
     }
@@ -224,9 +224,9 @@ impl Elector {
         self.trouble.subscribe()
     }
 
-    /// The same replica in another election, with the same fence. For a replica that has lost the
-    /// leadership, and has ended everything that it did as the leader.
-    pub(crate) fn again(&self) -> Self {
+    /// An elector of the same replica with the same fence, for its next run. After a lost
+    /// leadership, all leader-only work must have ended first.
+    pub(crate) fn next_run(&self) -> Self {
         Self {
             leases: self.leases.clone(),
             namespace: self.namespace.clone(),
@@ -242,8 +242,8 @@ impl Elector {
     }
 
     /// Contends for the Lease, and renews it, until the leadership is lost or `stop` is cancelled.
-    /// When it is stopped, it releases the Lease: stop whatever only the leader may do before,
-    /// since another replica may lead right afterwards.
+    /// When it is stopped, it releases the Lease. Stop all leader-only work before that, because
+    /// another replica may lead right afterwards.
     ///
     /// # Cancel safety
     /// If it is dropped, the fence closes and the replica no longer counts as the leader, but the
@@ -269,8 +269,8 @@ impl Elector {
     }
 }
 
-/// An election under way. However it ends, the fence is closed and nobody takes this replica for
-/// the leader any more.
+/// An election under way. When it is dropped, the fence is closed and this replica is published as
+/// a standby.
 struct Run {
     elector: Elector,
     contest: Contest,
@@ -282,7 +282,7 @@ struct Run {
 }
 
 impl Run {
-    /// Goes on until the leadership is lost.
+    /// Runs until the leadership is lost.
     async fn contend(&mut self) {
         loop {
             let next = self.contest.next(Instant::now(), (self.elector.clock)());
@@ -348,12 +348,12 @@ impl Run {
     }
 
     fn failed(&mut self, verb: &str, error: &RequestFailure, failure: Failure, sent: Instant) {
-        // What the server refused was not made; of the rest it is not known.
+        // A write that the server refused was not made. After other failures it may have been.
         self.is_writing &= matches!(error, RequestFailure::TimedOut) || !error.is_answer();
         self.contest.failed(failure, sent, Instant::now());
         let trouble = format!("{error}{}", error.advice(&self.elector.namespace));
         if failure != Failure::Conflict {
-            // One failed request is no trouble: a standby stays ready. A refusal is at once.
+            // A single failure does not make a standby unready. A refusal does.
             let since = *self.failing_since.get_or_insert(sent);
             let has_lasted = since.elapsed() >= self.elector.timing.renew_deadline;
             if has_lasted || error.is_refusal() {
@@ -362,7 +362,7 @@ impl Run {
         }
         let (lease, is_leading) = (&self.elector.name, self.contest.leads_until().is_some());
         if failure == Failure::Conflict {
-            tracing::debug!(lease, is_leading, "the Lease has changed before it could be written");
+            tracing::debug!(lease, is_leading, "the Lease changed before it could be written");
         } else if self.last_trouble.as_ref() == Some(&trouble) {
             tracing::debug!(lease, is_leading, error = trouble, "cannot {verb} the Lease");
         } else {
@@ -387,7 +387,7 @@ impl Run {
         });
     }
 
-    /// Gives the Lease up, so that a standby need not wait until it expires.
+    /// Releases the Lease, so that a standby need not wait until it expires.
     async fn release(&self) {
         let Elector { leases, name, timing, clock, .. } = &self.elector;
         let release = async {
@@ -410,7 +410,7 @@ impl Run {
         );
     }
 
-    /// Opens or closes the fence, and tells who leads.
+    /// Opens or closes the fence, and publishes the leadership.
     fn publish(&self) {
         let Elector { name: lease, identity, fence, leadership, .. } = &self.elector;
         fence.open_until(self.contest.leads_until());
@@ -460,7 +460,7 @@ impl Drop for Run {
     }
 }
 
-/// Why a request has no usable answer.
+/// Why a request failed.
 #[derive(Debug)]
 enum RequestFailure {
     Kube(kube::Error),
@@ -468,7 +468,7 @@ enum RequestFailure {
 }
 
 impl RequestFailure {
-    /// A conflict, if the server answered with such a code.
+    /// A conflict if `is_conflict` accepts the status code of the server.
     fn failure_if(&self, is_conflict: impl Fn(u16) -> bool) -> Failure {
         match self {
             Self::Kube(kube::Error::Api(status)) if is_conflict(status.code) => Failure::Conflict,
@@ -490,7 +490,7 @@ impl RequestFailure {
         }
     }
 
-    /// Whether the server refuses this request, and will until somebody changes something.
+    /// Whether the server will refuse this request until its configuration is changed.
     fn is_refusal(&self) -> bool {
         matches!(self, Self::Kube(kube::Error::Api(status)) if matches!(status.code, 403 | 404))
     }

@@ -1,4 +1,4 @@
-//! What a Lease says about who holds it.
+//! The election record in a Lease.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 /// The part of a Lease that the election reads and writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
-    /// Empty if nobody holds the Lease: it was released, or made by hand.
+    /// Empty if the Lease has no holder: it was released, or created by hand.
     pub(super) holder: String,
     pub(super) duration: Duration,
     pub(super) acquired: Option<Timestamp>,
@@ -31,7 +31,7 @@ impl Record {
         }
     }
 
-    /// Writes the record into a Lease. What else the Lease has stays: labels, owners, a strategy.
+    /// Writes the record into a Lease. Keeps everything else: labels, owners, a strategy.
     pub(super) fn write_to(&self, lease: &mut Lease) {
         let spec = lease.spec.get_or_insert_with(LeaseSpec::default);
         spec.holder_identity = Some(self.holder.clone());

@@ -5,11 +5,11 @@ use std::time::Duration;
 /// How long a Lease lasts, and how often it is renewed. The defaults are client-go's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// How long standbys wait for a leader that is silent. Whole seconds. Default: 15 s.
+    /// How long standbys wait after a renewal before they take over. Whole seconds. Default: 15 s.
     pub lease_duration: Duration,
     /// How long the leader may fail to renew before it stops leading. Default: 10 s.
     pub renew_deadline: Duration,
-    /// The time between two tries. Default: 2 s.
+    /// The time between two attempts to acquire or renew the Lease. Default: 2 s.
     pub retry_period: Duration,
 }
 
@@ -26,9 +26,9 @@ pub enum InvalidTiming {
          ({lease_duration:?}): the leader must stop before a standby takes over"
     )]
     RenewDeadline {
-        /// As it was asked for.
+        /// The configured value.
         renew_deadline: Duration,
-        /// As it was asked for.
+        /// The configured value.
         lease_duration: Duration,
     },
     /// Otherwise one failed renewal would end the leadership.
@@ -37,15 +37,15 @@ pub enum InvalidTiming {
          ({renew_deadline:?}) more than 1.2 times as long, so that a renewal can be tried again"
     )]
     RetryPeriod {
-        /// As it was asked for.
+        /// The configured value.
         retry_period: Duration,
-        /// As it was asked for.
+        /// The configured value.
         renew_deadline: Duration,
     },
 }
 
-/// How much longer than the retry period a standby waits, at most: so replicas that were started
-/// together do not ask at the same time. client-go waits for up to 2.2 times the period.
+/// A standby waits for 1 to 1.2 times the retry period, at random, so that replicas that were
+/// started together do not send requests together. In client-go it is 1 to 2.2 times.
 pub(super) const JITTER: f64 = 1.2;
 
 impl Default for Timing {
@@ -81,8 +81,8 @@ impl Timing {
         self.renew_deadline / 2
     }
 
-    /// How long after the renew deadline a fenced write may still be under way: it is over before a
-    /// standby can take over.
+    /// How long after the renew deadline a fenced write may still be under way: until a standby can
+    /// take over.
     pub(crate) fn write_grace(self) -> Duration {
         self.lease_duration.saturating_sub(self.renew_deadline)
     }

@@ -1,21 +1,21 @@
-//! Who may read an endpoint, as the API server says.
+//! Access control for an endpoint, delegated to the API server.
 //!
 //! A request carries a bearer token, such as the one of the service account of Prometheus. A
-//! `TokenReview` tells whose token it is, and a `SubjectAccessReview` whether that user may `get`
-//! the path: the same rules that protect `/metrics` of Kubernetes' own programs.
+//! `TokenReview` returns the user of the token, and a `SubjectAccessReview` whether that user may
+//! `get` the path: the same rules that protect `/metrics` of Kubernetes' own programs.
 //!
 //! | answer | when |
 //! |---|---|
-//! | 401 | there is no token, or the API server does not know it |
+//! | 401 | there is no token, or the API server does not accept it |
 //! | 403 | the user may not read the path |
 //! | 405 | the method is neither GET nor HEAD |
-//! | 503 | the API server does not answer, or does not let this program ask; the log says why |
+//! | 503 | the API server does not answer, or does not allow the reviews; the log says why |
 //!
-//! The token is in no log line and in no error. What the API server said is kept for a minute, or
-//! for ten seconds if it said no, so a right that was taken away lasts up to two minutes.
+//! The token is in no log line and in no error. Reviews are cached for a minute, and refusals for
+//! ten seconds, so a permission that was revoked may last for up to two minutes.
 //!
-//! Limits: every new token costs a request to the API server. Only TLS keeps the token secret on
-//! its way, so serve with a certificate.
+//! Limits: every new token costs a request to the API server. Serve over TLS: otherwise the token
+//! is sent in plain text.
 
 mod cache;
 mod review;
@@ -38,16 +38,16 @@ use k8s_openapi::api::authorization::v1::{
 use self::cache::{Cache, Digest};
 use self::review::{Reviews, Unavailable};
 
-/// How long a yes is kept. controller-runtime keeps tokens for one minute and access for five.
+/// How long an approval is cached. In controller-runtime: tokens one minute, access five minutes.
 const ALLOWED_TTL: Duration = Duration::from_mins(1);
 
-/// How long a no is kept. It is short, because people wait for it after they have added a role.
+/// How long a refusal is cached. Short, because people wait for it after they have added a role.
 const REFUSED_TTL: Duration = Duration::from_secs(10);
 
-/// How long a failure is kept: long enough that requests that wait together fail together.
+/// How long a failure is cached, so that concurrent requests fail together.
 const FAILED_TTL: Duration = Duration::from_secs(1);
 
-/// Asks the API server who may read the routes of a router.
+/// Protects the routes of a router by token reviews and access reviews.
 ///
 /// ```
 /// # fn example(client: kube::Client) {
@@ -67,13 +67,13 @@ pub struct Authorizer {
 struct Shared {
     token_reviews: Reviews,
     access_reviews: Reviews,
-    /// Whose token it is, by a digest of the token.
+    /// The user of a token, by a digest of the token.
     users: Cache<Result<Option<Arc<UserInfo>>, Unavailable>>,
-    /// Whether the owner of a token may read a path, by a digest of token, verb and path.
+    /// Whether the user of a token may read a path, by a digest of token, verb and path.
     access: Cache<Result<bool, Unavailable>>,
 }
 
-/// Why a request is not answered.
+/// Why a request is refused.
 enum Refusal {
     Method,
     NoToken,
@@ -83,7 +83,7 @@ enum Refusal {
 }
 
 impl Authorizer {
-    /// Asks by this client. Its user needs the `ClusterRole` `system:auth-delegator`.
+    /// Sends reviews with this client. Its user needs the `ClusterRole` `system:auth-delegator`.
     pub fn new(client: kube::Client) -> Self {
         let shared = Shared {
             token_reviews: Reviews::of_tokens(client.clone()),
@@ -94,8 +94,8 @@ impl Authorizer {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Protects all routes of a router, and the paths that it does not know. Give it the outermost
-    /// router: an inner one does not see the whole path.
+    /// Protects all routes of a router, and its unknown paths. Use it on the outermost router: an
+    /// inner one does not see the whole path.
     pub fn protect(self, router: Router) -> Router {
         router.layer(from_fn_with_state(self, authorize))
     }
@@ -120,15 +120,15 @@ impl Shared {
         let token = bearer_token(headers).ok_or(Refusal::NoToken)?;
         let digest = cache::digest([token]);
         let user = self.users.get(digest, self.user(token)).await?.ok_or(Refusal::UnknownToken)?;
-        // As Kubernetes forms it for paths that are no resources.
+        // As Kubernetes does for paths that are not resources.
         let verb = method.as_str().to_lowercase();
-        if self.may(digest, &user, &verb, path).await? {
+        if self.is_allowed(digest, &user, &verb, path).await? {
             return Ok(());
         }
         Err(Refusal::Forbidden { user, verb, path: path.to_owned() })
     }
 
-    /// Whose token it is. `None` if the API server does not know it.
+    /// The user of a token. `None` if the API server does not accept it.
     async fn user(&self, token: &str) -> (Result<Option<Arc<UserInfo>>, Unavailable>, Duration) {
         let spec = TokenReviewSpec { token: token.to_owned(), ..Default::default() };
         let review = TokenReview { spec, ..Default::default() };
@@ -146,8 +146,8 @@ impl Shared {
         (user.map(|user| user.map(Arc::new)), ttl)
     }
 
-    /// Whether the owner of a token may do something with a path.
-    async fn may(
+    /// Whether the user of a token may use a verb on a path.
+    async fn is_allowed(
         &self,
         token: Digest,
         user: &UserInfo,
@@ -219,8 +219,8 @@ impl IntoResponse for Refusal {
                 (StatusCode::FORBIDDEN, message).into_response()
             }
             Self::Unavailable => {
-                let message = "Service unavailable: the API server could not be asked who may \
-                               read this. The log of this program says why.\n";
+                let message = "Service unavailable: the API server could not review this request. \
+                               The log of this program says why.\n";
                 (StatusCode::SERVICE_UNAVAILABLE, message).into_response()
             }
         }

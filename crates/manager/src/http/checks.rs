@@ -11,11 +11,11 @@ use futures::FutureExt as _;
 use futures::future::{BoxFuture, join_all};
 use tokio::time::timeout;
 
-/// How long a check may take. The kubelet waits for one second by default; this bounds what a check
-/// that hangs can pile up.
+/// How long a check may take. The kubelet waits for one second by default; this bounds how many
+/// checks that hang can accumulate.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What the endpoints are asked about.
+/// The kind of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Probe {
     /// `/healthz` and `/livez`: a process that fails is restarted.
@@ -24,16 +24,16 @@ pub(crate) enum Probe {
     Ready,
 }
 
-/// What a check has found.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
-    /// All is well. The text is shown beside the name.
+    /// It passed. The text is shown after the name.
     Ok(Option<String>),
-    /// The caller left the check out.
+    /// It did not run, because the request excludes it.
     Excluded,
-    /// Something is wrong. The reason is shown: it contains no secrets.
+    /// It failed. The reason is shown: it contains no secrets.
     Failed(String),
-    /// Something is wrong. The reason is only logged: it comes from user code, and probes are not
+    /// It failed. The reason is only logged: it comes from user code, and probes are not
     /// authenticated.
     FailedPrivately(String),
 }
@@ -86,8 +86,8 @@ impl Checks {
         lock(self.of(probe)).iter().map(|check| check.name.clone()).collect()
     }
 
-    /// Runs all checks at once, but for those that are excluded. If one fails, or `is_verbose`, the
-    /// answer lists them.
+    /// Runs all checks concurrently, except for the excluded ones. The answer lists them if one
+    /// fails or if `is_verbose` is set.
     pub(crate) async fn answer(
         &self,
         probe: Probe,
@@ -166,7 +166,7 @@ impl Check {
             return;
         }
         if let Some(reason) = &reason {
-            tracing::warn!(check = self.name, reason, "a check fails");
+            tracing::warn!(check = self.name, reason, "a check failed");
         } else {
             tracing::info!(check = self.name, "a check passes again");
         }

@@ -1,9 +1,9 @@
-//! An address that is served, over plain HTTP or TLS.
+//! An HTTP listener, with or without TLS.
 //!
 //! [`Listener::serve`] accepts connections, and each has a task of its own. A slow client cannot
-//! hold a connection forever: there is a limit for its handshake, for the time until a complete
-//! request has arrived, and for the whole connection. Connections beyond
-//! `CONNECTIONS_MAX` wait in the backlog of the operating system until others have ended.
+//! hold a connection forever: its handshake, the time until the header of a request is complete,
+//! and the whole connection are limited. Connections beyond `CONNECTIONS_MAX` wait in the backlog
+//! of the operating system until others have ended.
 
 use std::io;
 use std::net::SocketAddr;
@@ -29,13 +29,13 @@ const CONNECTIONS_MAX: usize = 128;
 /// How long a TLS handshake may take: as long as Go's HTTP client waits for one.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a connection may wait for a complete header, and so also how long it may be idle. It is
-/// none of the usual intervals of scrapes (15, 30, 60 s): a scrape would often meet a connection
-/// that is just being closed.
+/// How long a connection may wait for a complete header, and so also how long it may be idle. It
+/// differs from the usual scrape intervals (15, 30, 60 s): otherwise a scrape would often use a
+/// connection that is just being closed.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How long a connection may last, so that a client that reads slowly does not hold it forever.
-/// Clients open another one.
+/// Other clients reconnect.
 const CONNECTION_LIFETIME: Duration = Duration::from_mins(2);
 
 /// How long requests under way may take after the listener was stopped: a small part of the 30 s
@@ -43,7 +43,7 @@ const CONNECTION_LIFETIME: Duration = Duration::from_mins(2);
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long to wait after a connection could not be accepted. The usual reason is that there are
-/// too many open files; those that are closed make room.
+/// too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The largest header. Tokens have one to two kilobytes, with many groups some more.
@@ -105,12 +105,12 @@ impl BindError {
 
 impl Listener {
     /// Binds an address: a host and a port, or `:8080` for all addresses of the machine, as in Go.
-    /// Port 0 takes a free one. The flag is where people set the address; errors name it.
+    /// Port 0 selects a free port. `flag` is the flag that sets the address; errors name it.
     ///
-    /// Cancel safety: dropped half-way, nothing is bound.
+    /// Cancel safety: if it is dropped, nothing is bound.
     ///
     /// # Errors
-    /// Returns an error if the address is in use, not of this machine, or no address at all.
+    /// Returns an error if the address is in use, is not of this machine, or is invalid.
     pub async fn bind(address: &str, flag: &str) -> Result<Self, BindError> {
         let bound = bind(address).await.and_then(|inner| Ok((inner.local_addr()?, inner)));
         match bound {
@@ -121,16 +121,16 @@ impl Listener {
         }
     }
 
-    /// Where it listens, with the port that was taken.
+    /// The address that is bound, with the actual port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Serves a router until the token is cancelled. Then it closes the port and idle connections,
-    /// and waits at most 5 s for requests under way. With TLS, it also reads the files of
-    /// the certificate again when they change.
+    /// and waits at most 5 s for requests under way. With TLS, it also reloads the files of the
+    /// certificate when they change.
     ///
-    /// Cancel safety: dropped half-way, the port and all connections are closed at once.
+    /// Cancel safety: if it is dropped, the port and all connections are closed at once.
     pub async fn serve(self, router: Router, tls: Option<Tls>, stop: CancellationToken) {
         let acceptor = tls.as_ref().map(Tls::acceptor);
         let reload = async {
@@ -149,7 +149,7 @@ impl Listener {
             let has_room = connections.len() < CONNECTIONS_MAX;
             tokio::select! {
                 () = stop.cancelled() => break,
-                Some(ended) = connections.join_next() => report(ended),
+                Some(ended) = connections.join_next() => log_panic(ended),
                 accepted = self.inner.accept(), if has_room => match accepted {
                     Ok((stream, _)) => {
                         has_failed = false;
@@ -168,12 +168,12 @@ impl Listener {
                 },
             }
         }
-        // The port is closed first: a client whose connection ends must not reach it again, but
-        // another replica.
+        // The port is closed first, so that a client whose connection ends reconnects to another
+        // replica.
         drop(self.inner);
         closed.cancel();
         while let Some(ended) = connections.join_next().await {
-            report(ended);
+            log_panic(ended);
         }
     }
 }
@@ -182,7 +182,7 @@ async fn bind(address: &str) -> io::Result<TcpListener> {
     let Some(port) = address.strip_prefix(':') else {
         return TcpListener::bind(address).await;
     };
-    // This takes IPv4, too, but needs a machine that has IPv6.
+    // This also accepts IPv4, but fails on a machine without IPv6.
     match TcpListener::bind(format!("[::]:{port}")).await {
         Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
             TcpListener::bind(format!("0.0.0.0:{port}")).await
@@ -191,8 +191,8 @@ async fn bind(address: &str) -> io::Result<TcpListener> {
     }
 }
 
-/// A connection reports its own errors, but not its panic.
-fn report(ended: Result<(), JoinError>) {
+/// Logs the panic of a connection, which logs its errors itself.
+fn log_panic(ended: Result<(), JoinError>) {
     if let Err(error) = ended {
         tracing::error!(%error, "a request could not be answered: please report this bug");
     }
@@ -204,7 +204,7 @@ async fn connection(
     tls: Option<TlsAcceptor>,
     stop: CancellationToken,
 ) {
-    // Answers are written at once: delaying them to fill packets gains nothing.
+    // Nagle's algorithm would only delay answers.
     let _ = stream.set_nodelay(true);
     let Some(acceptor) = tls else {
         return requests(stream, router, &stop).await;
@@ -212,7 +212,7 @@ async fn connection(
     let handshake = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream));
     match stop.run_until_cancelled(handshake).await {
         Some(Ok(Ok(stream))) => requests(stream, router, &stop).await,
-        // Whoever can reach the port can cause these, so they are no warnings.
+        // Anyone who can reach the port can cause these, so they are not warnings.
         Some(Ok(Err(error))) => tracing::debug!(%error, "a TLS handshake failed"),
         Some(Err(_)) => tracing::debug!("a TLS handshake took too long"),
         None => {}
@@ -260,7 +260,7 @@ mod tests {
 
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: test\r\n\r\n";
 
-    /// A connection with its client: how it goes on, and the other end.
+    /// Serves a connection. Returns its task, and the end of the client.
     fn connect(router: Router, stop: &CancellationToken) -> (JoinSet<()>, DuplexStream) {
         let (client, server) = duplex(1024);
         let (mut task, stop) = (JoinSet::new(), stop.clone());

@@ -1,14 +1,13 @@
 //! What `/debug/windlass` shows: a [`Report`] as JSON.
 //!
-//! These types are the stable face of the status types of the other crates. Their fields have fixed
-//! names in camel case and are always there: a value that is not known is `null`. Every time is
-//! one of the wall clock. All times of a report are converted by one pair of clocks, so that they
-//! can be compared with each other.
+//! These types are the stable form of the status types of the other crates. Their fields have fixed
+//! names in camel case and are always there: an unknown value is `null`. All times are wall-clock
+//! times, converted with one pair of clock readings, so that they can be compared with each other.
 //!
 //! A report has names, numbers and the messages of errors, and never the content of an object.
 //! Messages of a reconciler's errors and panics are shown as they are logged.
 //!
-//! Invariant: a report is bounded. It says how many keys and runs it leaves out.
+//! Invariant: a report is bounded. It counts the keys and runs that it omits.
 
 mod clock;
 mod controller;
@@ -47,12 +46,12 @@ pub struct Report {
     pub version: &'static str,
     /// When the report was made.
     pub time: Time,
-    /// How far the manager is: `starting`, `installingDefinitions`, `fillingCaches`, `running` or
+    /// The phase of the manager: `starting`, `installingDefinitions`, `fillingCaches`, `running` or
     /// `stopping`.
     pub phase: String,
     /// When the manager started.
     pub started: Option<Time>,
-    /// The election; `None` if every replica works.
+    /// The election; `None` if there is none.
     pub leadership: Option<LeadershipReport>,
     /// The controllers.
     pub controllers: Vec<ControllerReport>,
@@ -72,20 +71,20 @@ pub struct LeadershipReport {
     pub lease: String,
     /// The identity of this replica.
     pub identity: String,
-    /// What it is in the election.
+    /// Its role in the election.
     pub state: LeadershipState,
     /// The identity of the leader, as far as it is known.
     pub leader: Option<String>,
 }
 
-/// What a replica is in an election.
+/// The role of a replica in an election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum LeadershipState {
     /// It leads.
     Leading,
-    /// It waits for its turn.
+    /// It does not lead.
     Standby,
 }
 
@@ -132,7 +131,7 @@ impl LeadershipReport {
     }
 }
 
-/// Makes a part of a report. If that panics, the others are shown all the same.
+/// Makes a part of a report. If that panics, the part is `missing`, and the others are shown.
 fn guarded<T>(part: String, missing: &mut Vec<String>, make: impl FnOnce() -> T) -> Option<T> {
     let caught = catch_unwind(AssertUnwindSafe(make));
     if caught.is_err() {

@@ -42,7 +42,7 @@ pub(crate) fn probes(checks: &Checks) -> Router {
     })
 }
 
-/// The checks to leave out, and whether to list all: `?verbose&exclude=a&exclude=b`.
+/// The excluded checks, and whether to list all: `?verbose&exclude=a&exclude=b`.
 fn parse_query(query: &str) -> (Vec<String>, bool) {
     let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes()).collect();
     let excluded = pairs.iter().filter(|(name, _)| name == "exclude");
@@ -67,7 +67,7 @@ pub(crate) fn metrics(encode: impl Fn() -> String + Send + Sync + 'static) -> Ro
     Router::new().route("/metrics", get(metrics))
 }
 
-/// What `/debug/windlass` is asked for.
+/// The query of `/debug/windlass`.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(default)]
 pub(crate) struct DebugQuery {
@@ -75,17 +75,17 @@ pub(crate) struct DebugQuery {
     pub(crate) controller: Option<String>,
     /// Only this key.
     pub(crate) key: Option<String>,
-    /// At most so many keys and runs of each controller.
+    /// At most this many keys and runs of each controller.
     pub(crate) limit: Option<usize>,
 }
 
-/// `/debug/windlass`. `report` returns what is shown as JSON, or what it does not know.
+/// `/debug/windlass`. `report` returns the report, or an error for an unknown controller or key.
 pub(crate) fn debug<T: Serialize>(
     report: impl Fn(&DebugQuery) -> Result<T, Unknown> + Send + Sync + 'static,
 ) -> Router {
     let report = Arc::new(report);
-    // A report visits all keys and caches. So one is made at a time, however many people ask, and
-    // not on a thread that drives tasks.
+    // A report visits all keys and caches. So only one is made at a time, however many are
+    // requested, and on a blocking thread.
     let (turn, threads) = (Arc::new(Mutex::new(())), TaskTracker::new());
     let debug = async move |Query(query): Query<DebugQuery>| {
         let turn = turn.lock_owned().await;

@@ -1,12 +1,12 @@
 //! The certificate of a listener.
 //!
-//! It comes from files, as cert-manager and others write them into a Secret, and they are read
-//! again every ten seconds: renewed files are in use without a restart. Files that cannot be used
-//! leave the certificate in use as it is. Without files, a self-signed certificate is generated:
-//! the connection is encrypted, but clients cannot know who answers.
+//! It comes from files, as cert-manager and others write them into a Secret. They are read again
+//! every ten seconds, so a renewed certificate is used without a restart. If new files cannot be
+//! used, the certificate in use is kept. Without files, a self-signed certificate is generated: the
+//! connection is encrypted, but clients cannot verify the server.
 //!
-//! Files are compared by content. The kubelet replaces a symlink on the way to them, which watches
-//! of the files miss.
+//! Files are compared by content. The kubelet replaces a symlink in their path, which file watches
+//! miss.
 
 mod pair;
 #[cfg(test)]
@@ -72,15 +72,15 @@ pub enum CertificateState {
 #[error("{0}")]
 pub struct InvalidCertificate(String);
 
-/// What handshakes present. The lock is held only to read or to replace it.
+/// The certificate that handshakes present. The lock is held only to read or to replace it.
 struct Current(Mutex<Pair>);
 
 impl Tls {
     /// Reads `tls.crt` and `tls.key` of a folder, as a mounted Secret has them. The listener reads
     /// them again when they change.
     ///
-    /// A certificate that has expired is used, too, because a new one may follow:
-    /// [`check`](Self::check) tells.
+    /// An expired certificate is accepted, because a new one may follow; [`check`](Self::check)
+    /// reports it.
     ///
     /// # Errors
     /// Returns an error if a file is missing or cannot be used.
@@ -110,7 +110,7 @@ impl Tls {
         let pair = Pair::self_signed()?;
         tracing::warn!(
             "no certificate was provided, so a self-signed one is used: clients cannot verify it, \
-             and must be told to accept it (Prometheus: insecure_skip_verify)"
+             and must be configured to accept it (Prometheus: insecure_skip_verify)"
         );
         Ok(Self::new(None, pair))
     }
@@ -128,7 +128,7 @@ impl Tls {
         self
     }
 
-    /// The clock that the certificate is judged by. Default: the system's clock.
+    /// The clock for the validity of the certificate. Default: the system clock.
     #[must_use]
     pub fn clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);
@@ -170,7 +170,7 @@ impl Tls {
         }))
     }
 
-    /// Does the handshakes of a listener.
+    /// The acceptor for the handshakes of a listener.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         let mut config = ServerConfig::builder_with_provider(default_provider().into())
             .with_safe_default_protocol_versions()
@@ -181,8 +181,8 @@ impl Tls {
         TlsAcceptor::from(Arc::new(config))
     }
 
-    /// Reads the files again and again, and logs what becomes of the certificate. Each fact is
-    /// logged once.
+    /// Reloads the files periodically, and logs problems of the certificate. Each problem is logged
+    /// once.
     pub(super) async fn reload_until(&self, stop: &CancellationToken) {
         let (mut failure, mut invalid) = (None, None);
         let mut ticks = interval(self.reload_period);
@@ -214,7 +214,7 @@ impl Tls {
     }
 }
 
-/// Stores a value, and returns it if it is another one than before.
+/// Stores a value, and returns it if it has changed.
 fn changed<T: PartialEq>(stored: &mut Option<T>, value: Option<T>) -> Option<&T> {
     let is_new = *stored != value;
     *stored = value;

@@ -2,8 +2,8 @@
 //!
 //! The fields of the spans and of the line are at the top level, so that `reconcile_id` is found in
 //! one place, whether the line was logged during a run or is about it. A name appears once: the
-//! line wins over its spans, and an inner span over an outer one. A field that has the name of
-//! something else, such as `level`, gets an underscore at its end.
+//! line overrides its spans, and an inner span an outer one. A field with a reserved name, such as
+//! `level`, gets an underscore at its end.
 
 use std::fmt;
 

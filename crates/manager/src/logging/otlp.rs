@@ -25,7 +25,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the last batch may take. Shorter than the grace period of a pod, which is 30 s.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What the exporter itself uses. Its spans are not exported: each export would lead to another.
+/// The exporter's own targets. Their spans are not exported: each export would cause another.
 const OWN_TARGETS: [&str; 4] = ["h2", "hyper", "opentelemetry", "tonic"];
 
 /// Exports spans until it is dropped.
@@ -61,8 +61,8 @@ impl Exporter {
         let endpoint = non_empty(variable).unwrap_or_default();
         if endpoint.starts_with("https:") {
             let reason = format!(
-                "{variable} is {endpoint:?}, but Windlass speaks plain HTTP to the collector: send \
-                 traces to a collector in the cluster, and let that one speak TLS"
+                "{variable} is {endpoint:?}, but Windlass supports only plain HTTP: send traces to \
+                 a collector in the cluster, and let the collector use TLS"
             );
             return Err(LoggingError::Traces { reason });
         }
@@ -115,7 +115,7 @@ impl Drop for Exporter {
             );
         }
         if let Some(runtime) = self.runtime.take() {
-            // A runtime must not wait for its threads where others are async.
+            // Dropping a runtime in an async context panics.
             runtime.shutdown_background();
         }
     }

@@ -1,6 +1,6 @@
-//! What the process uses, as `/proc` says, under the names of Prometheus' Go collector.
+//! Resource usage of the process, from `/proc`, under the names of Prometheus' Go collector.
 //!
-//! What cannot be read is left out, because a scrape must not fail for it.
+//! Values that cannot be read are omitted, so that the scrape does not fail.
 
 use std::fmt;
 use std::fs;
@@ -84,7 +84,7 @@ fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64
     encoder.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&value)
 }
 
-/// A time in the ticks of `/proc`.
+/// Converts the ticks of `/proc` to seconds.
 fn seconds(ticks: u64) -> f64 {
     float(ticks) / float(procfs::ticks_per_second())
 }

@@ -1,4 +1,4 @@
-//! The rules one by one, and then many replicas on a server that fails, with clocks that lie.
+//! The rules one by one, and then many replicas with wrong clocks on a server that fails.
 
 use std::collections::BinaryHeap;
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn time() -> Timestamp {
     Timestamp::UNIX_EPOCH
 }
 
-/// A Lease in version `version`, held by `holder`, who renewed it at this second.
+/// A Lease in version `version`, held by `holder`, which renewed it at this second.
 fn lease(holder: &str, version: u64, second: i64) -> Lease {
     let mut lease = Lease::default();
     lease.metadata.resource_version = Some(version.to_string());
@@ -258,8 +258,8 @@ struct Event {
 }
 
 enum Kind {
-    /// The replica looks at what to do.
-    Look,
+    /// The replica wakes up and takes its next step.
+    Wake,
     /// A request arrives at the server. The replica may have given it up.
     Arrive(u64, Box<Step>),
     /// The answer to a request arrives.
@@ -302,7 +302,7 @@ impl Events {
 }
 
 /// Replicas whose requests and answers are delayed and lost, which are paused, and whose wall
-/// clocks say anything or stand still. One that has lost the leadership is replaced by a new
+/// clocks are wrong or stand still. One that has lost the leadership is replaced by a new
 /// process. Returns how many processes led.
 fn simulate(seed: u64) -> usize {
     const REPLICAS: usize = 3;
@@ -328,7 +328,7 @@ fn simulate(seed: u64) -> usize {
     let (mut server, mut version) = (None, 0_u64);
     let mut led = std::collections::BTreeSet::new();
     let mut events = Events::default();
-    (0..REPLICAS).for_each(|replica| events.push(Duration::ZERO, replica, Kind::Look));
+    (0..REPLICAS).for_each(|replica| events.push(Duration::ZERO, replica, Kind::Wake));
     let (calm_from, end) = (Duration::from_mins(8), Duration::from_mins(10));
 
     while let Some(Event { at, replica, kind, .. }) = events.heap.pop() {
@@ -345,19 +345,19 @@ fn simulate(seed: u64) -> usize {
             under_way[replica].is_some_and(|(current, _)| current == id)
         };
         match kind {
-            Kind::Look if !is_calm && rng.u8(..) < 4 => {
+            Kind::Wake if !is_calm && rng.u8(..) < 4 => {
                 // Paused, as by SIGSTOP.
                 let pause = Duration::from_secs(rng.u64(1..40));
-                events.push(at + pause, replica, Kind::Look);
+                events.push(at + pause, replica, Kind::Wake);
             }
-            Kind::Look => {
+            Kind::Wake => {
                 let second = if is_clock_frozen { 0 } else { rng.i64(0..4_000_000_000) };
                 let time = Timestamp::from_second(second).expect("in range");
                 match replicas[replica].next(now, time) {
-                    Step::Wait(until) => events.push(until - base, replica, Kind::Look),
+                    Step::Wait(until) => events.push(until - base, replica, Kind::Wake),
                     Step::Lost => {
                         replicas[replica] = process(&mut rng, now);
-                        events.push(at, replica, Kind::Look);
+                        events.push(at, replica, Kind::Wake);
                     }
                     step => {
                         let id = events.last;
@@ -390,12 +390,12 @@ fn simulate(seed: u64) -> usize {
                     (Ok(lease), Step::Read) => contest.read(lease, sent, now),
                     (Ok(lease), _) => contest.wrote(lease.expect("it was written"), sent, now),
                 }
-                events.push(at, replica, Kind::Look);
+                events.push(at, replica, Kind::Wake);
             }
             Kind::GiveUp(id) if is_under_way(&under_way, id) => {
                 let (_, sent) = under_way[replica].take().expect("it is under way");
                 replicas[replica].failed(Failure::Other, sent, now);
-                events.push(at, replica, Kind::Look);
+                events.push(at, replica, Kind::Wake);
             }
             Kind::Answer(..) | Kind::GiveUp(_) => {}
         }
@@ -434,8 +434,8 @@ fn serve(
 }
 
 /// A number that an environment variable may set. `WINDLASS_ELECTION_SEED=17` with
-/// `WINDLASS_ELECTION_RUNS=1` runs that seed alone, and `WINDLASS_ELECTION_RUNS=200000` looks
-/// longer.
+/// `WINDLASS_ELECTION_RUNS=1` runs that seed alone, and `WINDLASS_ELECTION_RUNS=200000` runs
+/// more seeds.
 fn number_in(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{variable} must be a number, and is {text:?}")))

@@ -1,7 +1,7 @@
-//! Answers of the API server that are kept for a while.
+//! A cache of reviews by the API server.
 //!
-//! Requests that ask the same at the same time share one review: the first one makes it, and the
-//! others wait. If the first one goes away, the next one makes it.
+//! Concurrent requests with the same key share one review: the first one sends it, and the others
+//! wait. If the first one is cancelled, the next one sends it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,14 +11,14 @@ use ring::digest::{Context, SHA256};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-/// How many answers are kept. Whoever can reach the port can send tokens, so there is a bound.
+/// How many answers are cached. Bounded, because anyone who can reach the port can send tokens.
 const ANSWERS_MAX: usize = 1024;
 
-/// Stands for a token, so that no token is kept.
+/// The key of an answer: a digest, so that no token is stored.
 pub(super) type Digest = [u8; 32];
 
 pub(super) struct Cache<V> {
-    /// An empty slot is of a review under way. The lock is never held across a review.
+    /// An empty slot belongs to a review under way. The lock is never held across a review.
     slots: Mutex<LruCache<Digest, Slot<V>>>,
 }
 
@@ -34,7 +34,7 @@ impl<V: Clone> Cache<V> {
         Self { slots: Mutex::new(LruCache::new(ANSWERS_MAX)) }
     }
 
-    /// The answer that is kept, or a new one. A review says how long its answer is kept.
+    /// The cached answer, or a new one. A review returns its answer and how long to cache it.
     pub(super) async fn get(&self, key: Digest, review: impl Future<Output = (V, Duration)>) -> V {
         let slot = self.slot(key);
         let answer = slot.get_or_init(|| async {
@@ -46,9 +46,9 @@ impl<V: Clone> Cache<V> {
 
     fn slot(&self, key: Digest) -> Slot<V> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_of_use =
+        let is_valid =
             |slot: &&Slot<V>| slot.get().is_none_or(|answer| Instant::now() < answer.until);
-        if let Some(slot) = slots.get(&key).filter(is_of_use) {
+        if let Some(slot) = slots.get(&key).filter(is_valid) {
             return Arc::clone(slot);
         }
         let slot = Slot::default();
@@ -57,7 +57,7 @@ impl<V: Clone> Cache<V> {
     }
 }
 
-/// One digest of several parts, each with its length, so that parts cannot run into each other.
+/// One digest of several parts, each with its length, so that `ab, c` differs from `a, bc`.
 pub(super) fn digest<T: AsRef<[u8]>>(parts: impl IntoIterator<Item = T>) -> Digest {
     let mut context = Context::new(&SHA256);
     for part in parts {

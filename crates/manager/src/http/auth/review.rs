@@ -1,4 +1,4 @@
-//! Reviews: questions that the API server answers as soon as they are created.
+//! Reviews: objects that the API server answers when they are created.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use windlass_informer::safe_message;
 /// How long a review may take. As in controller-runtime.
 const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The largest answer: the question, and a user with many groups.
+/// The largest answer: the review, and a user with many groups.
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
 /// One kind of reviews.
@@ -26,7 +26,7 @@ pub(super) struct Reviews {
     logged: Mutex<Option<String>>,
 }
 
-/// Why a review has no result.
+/// Why a review failed.
 #[derive(Debug, thiserror::Error)]
 enum ReviewError {
     #[error(
@@ -66,7 +66,7 @@ impl Reviews {
         Self { client, group, plural, logged: Mutex::default() }
     }
 
-    /// Sends a review, and logs a failure, unless it was the last one that was logged.
+    /// Sends a review, and logs a failure, unless the same one was logged last.
     pub(super) async fn create<T>(&self, review: &T) -> Result<T, Unavailable>
     where
         T: Serialize + DeserializeOwned,
@@ -110,7 +110,7 @@ impl Reviews {
 
 /// Sends a request, and reads the answer.
 ///
-/// Not by [`kube::Api`], which logs answers that it cannot read: they may repeat the token.
+/// Does not use [`kube::Api`], which logs answers that it cannot read: they may repeat the token.
 async fn answer(
     client: &kube::Client,
     request: http::Request<kube::client::Body>,

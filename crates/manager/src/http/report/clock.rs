@@ -1,4 +1,4 @@
-//! From the monotonic clock to the wall clock.
+//! Converts times of the monotonic clock to the wall clock.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 use tokio::time::Instant;
 
-/// A time of the wall clock. In JSON it is a text by RFC 3339, in UTC, with milliseconds.
+/// A time of the wall clock. In JSON it is an RFC 3339 string, in UTC, with milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(pub Timestamp);
 
@@ -16,8 +16,8 @@ impl Serialize for Time {
     }
 }
 
-/// The same moment on both clocks. Everything in a report is converted by one pair. So a wall clock
-/// that jumps moves all times of a report together.
+/// The same moment on both clocks. All times of a report are converted with one pair, so a jump of
+/// the wall clock moves them together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     instant: Instant,

@@ -28,7 +28,7 @@ pub struct ControllerReport {
     pub workers: usize,
     /// How many keys run now.
     pub running: usize,
-    /// If no worker is free: since when at least.
+    /// Since when at least all workers have been busy; `None` if one is free.
     pub all_busy_since: Option<Time>,
     /// The resources that it watches or reads, as in `deployments.v1.apps`.
     pub sources: Vec<String>,
@@ -38,9 +38,9 @@ pub struct ControllerReport {
     pub events: EventCounts,
     /// Its queue.
     pub queue: QueueReport,
-    /// Keys that do not run until something changes, in their order.
+    /// Keys that do not run until something changes, sorted.
     pub resting: Vec<RestReport>,
-    /// How many more keys rest.
+    /// How many more such keys there are.
     pub omitted_resting: usize,
     /// Its last runs, the newest first.
     pub last_runs: Vec<RunReport>,
@@ -97,7 +97,7 @@ pub struct RunCounts {
     pub given_up: u64,
     /// Runs that began although a cache did not show what the last run had written.
     pub behind: u64,
-    /// Keys that woke themselves again and again.
+    /// Hot loops: keys that ran again and again because of their own writes.
     pub hot_loops: u64,
     /// The total duration of all runs.
     pub took_seconds: f64,
@@ -129,9 +129,9 @@ pub struct EventCounts {
 pub struct QueueReport {
     /// Keys that are ready and wait for a worker.
     pub ready: usize,
-    /// Keys whose time has not come.
+    /// Keys whose delay is not over.
     pub waiting: usize,
-    /// About how long a key that fails now waits because others failed before it.
+    /// About how long a key that fails now waits because of the retries of other keys.
     pub retry_debt_seconds: f64,
     /// Its keys: the running ones, the longest first; then those that have failed; then the ready
     /// ones, the longest first; then the waiting ones, the soonest first.
@@ -151,14 +151,14 @@ pub struct KeyReport {
     pub attempt: u32,
     /// The failures in a row that it is charged with.
     pub failures: u32,
-    /// What it does.
+    /// Its current state.
     #[serde(flatten)]
     pub now: StateReport,
-    /// Of a running key that was added again: the run after this one.
+    /// The next run of a running key, if it was added again.
     pub again: Option<StateReport>,
 }
 
-/// What a key does.
+/// The state of a key, and why it runs.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -186,7 +186,7 @@ pub enum KeyState {
     Running,
     /// It waits for a worker.
     Ready,
-    /// Its time has not come.
+    /// Its delay is not over.
     Waiting,
 }
 
@@ -411,7 +411,7 @@ impl RunReport {
             _ => run.retry_in,
         };
         let ended = run.started + run.took;
-        // A delay beyond what a clock can show means never.
+        // A delay that overflows the clock means never.
         let next_run = next_run.and_then(|delay| ended.checked_add(delay));
         Self {
             key: key.to_string(),

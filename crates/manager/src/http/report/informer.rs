@@ -13,9 +13,9 @@ use super::clock::{Clock, Time};
 pub struct InformerReport {
     /// Its resource, as in `deployments.v1.apps`.
     pub resource: String,
-    /// Whether it runs, and how far it is.
+    /// Its state.
     pub state: InformerState,
-    /// Why it broke, if it did.
+    /// Why it failed, if it did.
     pub failure: Option<String>,
     /// One for each namespace that it watches, or one for all.
     pub feeds: Vec<FeedReport>,
@@ -43,7 +43,7 @@ pub enum InformerState {
     Synced,
     /// It was stopped.
     Stopped,
-    /// It broke.
+    /// It failed.
     Failed,
 }
 
@@ -89,7 +89,7 @@ pub enum FeedActivity {
     Stopped,
 }
 
-/// How far a list is.
+/// The progress of a list.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -113,7 +113,7 @@ pub struct FeedError {
     pub time: Time,
 }
 
-/// Sums since a list and watch began.
+/// Totals since a list and watch began.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -134,7 +134,7 @@ pub struct FeedCounts {
     pub bookmarks: u64,
     /// Failures of lists and watches.
     pub errors: u64,
-    /// Versions that the server no longer had: 410.
+    /// Failures because the server no longer had the version: 410.
     pub gone: u64,
     /// Objects that were older than the cached ones.
     pub stale: u64,
@@ -142,7 +142,7 @@ pub struct FeedCounts {
     pub swept: u64,
     /// Objects that a list had and that an earlier watch should have reported.
     pub repaired: u64,
-    /// Times that the cluster was found to be restored from a backup.
+    /// How often the cluster was restored from a backup.
     pub restored: u64,
 }
 
@@ -157,7 +157,7 @@ pub struct HandlerReport {
     pub synced: bool,
     /// Events that wait for it.
     pub pending: usize,
-    /// Events that it was given.
+    /// Events that were delivered to it.
     pub delivered: u64,
     /// Events that merged with others because it was slow.
     pub merged: u64,

@@ -11,17 +11,17 @@ use crate::state::{ControllerState, State};
 const KEYS_MAX: usize = 1_000;
 const RUNS_MAX: usize = 100;
 
-/// How many keys an error names.
+/// How many known keys or names an error lists.
 const NAMED_MAX: usize = 20;
 
-/// What a report is about.
+/// What a report contains.
 pub(crate) struct Selection<'s> {
     pub(crate) controllers: Vec<&'s ControllerState>,
     /// Only this key.
     pub(crate) key: Option<ObjectKey>,
     pub(crate) keys_max: usize,
     pub(crate) runs_max: usize,
-    /// Whether the report is about everything.
+    /// Whether the report contains everything.
     pub(crate) is_all: bool,
 }
 
@@ -50,7 +50,7 @@ impl<'s> Selection<'s> {
             Some(text) => {
                 let keys = || known_keys(&controllers);
                 let unknown = || Unknown::Key { key: text.clone(), known: list(keys()) };
-                // A text that is not a key names none of them.
+                // A text that is not a valid key is unknown, too.
                 let key: ObjectKey = text.parse().map_err(|_| unknown())?;
                 let known: Vec<_> =
                     controllers.iter().copied().filter(|shown| knows(shown, &key)).collect();

@@ -15,8 +15,8 @@ use tokio_rustls::rustls::server::ParsedCertificate;
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{self, CertificateError, InconsistentKeys, RootCertStore};
 
-/// How often two files are read until they are taken for a pair. They are read one after the other,
-/// so they may be replaced in between.
+/// How often both files are read until two reads agree. They are read one after the other, so they
+/// may be replaced in between.
 const READS_MAX: usize = 3;
 
 /// A certificate cannot be used.
@@ -42,7 +42,7 @@ pub enum TlsError {
         /// What it should contain.
         wanted: &'static str,
     },
-    /// The key is of another certificate.
+    /// The key belongs to another certificate.
     #[error(
         "{} and {} do not belong together: write a certificate and the key that it was issued for",
         certificate.display(), key.display()
@@ -92,7 +92,7 @@ pub(super) struct Pair {
     pub(super) certified: Arc<CertifiedKey>,
     pub(super) not_before: Timestamp,
     pub(super) not_after: Timestamp,
-    /// Of the files that it comes from.
+    /// The digest of the files; `None` if it was generated.
     pub(super) digest: Option<[u8; 32]>,
 }
 
@@ -145,7 +145,7 @@ impl Files {
 }
 
 impl Contents {
-    /// Tells whether the files have changed, without a copy of the key.
+    /// A digest to detect changes of the files, without keeping a copy of the key.
     pub(super) fn digest(&self) -> [u8; 32] {
         let mut context = Context::new(&SHA256);
         context.update(&self.certificate.len().to_be_bytes());
@@ -175,10 +175,10 @@ impl Pair {
     }
 }
 
-/// From when until when a certificate is valid.
+/// The validity period of a certificate.
 ///
-/// rustls has no accessor for these times, but it names them where it refuses a certificate for
-/// them. It checks them before the issuer, so no issuer has to be known.
+/// rustls has no accessor for it, but its errors for certificates that have expired or are not yet
+/// valid contain it. It checks the time before the issuer, so no issuer has to be known.
 fn validity(certificate: &CertificateDer<'_>) -> Result<(Timestamp, Timestamp), rustls::Error> {
     let certificate = ParsedCertificate::try_from(certificate)?;
     let refusal_at = |seconds| {
@@ -191,7 +191,7 @@ fn validity(certificate: &CertificateDer<'_>) -> Result<(Timestamp, Timestamp), 
             not_after,
             ..
         })) => timestamp(not_after),
-        // Its times cannot be read, or contradict each other.
+        // The period cannot be read, or is contradictory.
         refusal => return Err(refusal.err().unwrap_or(CertificateError::BadEncoding.into())),
     };
     let not_before = match refusal_at(0) {

@@ -1,4 +1,4 @@
-//! What becomes of a certificate when its files change and time goes by.
+//! A certificate when its files change and when it expires.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -145,7 +145,7 @@ async fn symlink_that_is_replaced_changes_the_certificate() {
     let (folder, old, new) = (folder(), folder(), folder());
     issue(2020, 2090).write(&old);
     issue(2020, 2091).write(&new);
-    // As the kubelet does it: the files are links into a folder that is a link itself.
+    // Like the kubelet: the files are links into a folder that is a link itself.
     let link = |target: &Path, name: &str| {
         std::os::unix::fs::symlink(target, folder.path().join(name)).expect("a link");
     };
