@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::priority::Priority;
 
-/// Learns every step of a key through the queue.
+/// Called with every step of a key through the queue.
 ///
 /// The steps are those of client-go's work queue metrics. With the feature `prometheus`,
 /// `QueueMetrics` implements them under the same names. Every method does nothing by default.
@@ -28,7 +28,7 @@ pub trait Observer: Send + Sync + 'static {
     /// A lease ended after `ran`.
     fn finished(&self, ran: Duration) {}
 
-    /// A key was added through the rate limiter.
+    /// A key that failed was added again, with the limiter's delay or its own.
     fn retried(&self) {}
 
     /// The queue was built. Keep the probe to ask about unfinished work.
