@@ -1,4 +1,4 @@
-//! How often keys have failed, and how long they wait for that: the failure counts and the limiter.
+//! How often keys have failed, and how long they wait: the failure counts and the limiter.
 //!
 //! Lock order: `limiter` before `failures`. The limiter is the user's code, so it runs without the
 //! lock of the failure counts and without the lock of the queue. Keys are dropped without any lock.
@@ -18,7 +18,7 @@ use crate::sync::Lock;
 pub(crate) struct Charges<K> {
     /// The queue's name, for log lines.
     queue: Arc<str>,
-    /// Locked during a whole charge, so that two charges of one key ask for one delay.
+    /// Locked during a whole charge, so that concurrent charges of one key get one delay.
     limiter: Lock<Box<dyn RateLimiter<K>>>,
     failures: Lock<Failures<K>>,
 }
@@ -28,7 +28,7 @@ impl<K: Eq + Hash + Clone> Charges<K> {
         Self { queue, limiter: Lock::new(limiter), failures: Lock::new(Failures::new()) }
     }
 
-    /// Counts a failure of a key. Returns how long the key waits. The limiter is asked only if the
+    /// Counts a failure of a key. Returns how long the key waits. The limiter is called only if the
     /// key does not wait already.
     pub(crate) fn charge(&self, key: &K) -> Duration {
         let now = Instant::now();
@@ -51,7 +51,7 @@ impl<K: Eq + Hash + Clone> Charges<K> {
         delay
     }
 
-    /// Counts a failure of a key that waits for `delay`. The limiter is not asked.
+    /// Counts a failure of a key that waits for `delay`. The limiter is not called.
     pub(crate) fn charge_for(&self, key: &K, delay: Duration) {
         let now = Instant::now();
         let mut failures = self.failures.lock();

@@ -20,9 +20,9 @@ const IDLE: Duration = Duration::from_hours(1);
 /// same window. So an object that changes all the time is not pushed to the longest backoff by its
 /// own events.
 ///
-/// A record that nobody forgot is dropped an hour after the end of its window. The table is swept
-/// when it has doubled since the last sweep, so its size follows the number of keys that failed
-/// lately.
+/// Unless it is forgotten, a record is dropped an hour after the end of its window. The table is
+/// swept when it has doubled since the last sweep, so its size is proportional to the number of
+/// keys that failed lately.
 #[derive(Debug)]
 pub(crate) struct Failures<K> {
     records: HashMap<K, Record, foldhash::fast::RandomState>,
@@ -36,12 +36,12 @@ struct Record {
     opened_by: Opener,
 }
 
-/// Who decided how long a window lasts.
+/// What decided how long a window lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opener {
     Limiter,
-    /// The caller, who knew when to try again. It binds that failure alone: if the key fails
-    /// earlier for another reason, it has a backoff of its own.
+    /// The caller of `retry_after`. The window applies to that failure alone: if the key fails
+    /// earlier for another reason, the limiter decides.
     Caller,
 }
 

@@ -1,7 +1,7 @@
-//! Calls code of the user's (a limiter, a group function, an observer) and goes on if it panics.
+//! Calls user code (a limiter, a group function, an observer) and catches its panics.
 //!
-//! The panic must not go further. The calling worker may hold a lease, which may be ending because
-//! of another panic already, and then a second panic would abort the process.
+//! The panic must not propagate. The caller may be dropping a lease because of another panic, and
+//! a second panic would abort the process.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -17,8 +17,7 @@ pub(crate) fn guarded<R>(
     if returned.is_none() {
         tracing::error!(
             queue,
-            "the {what} of the work queue panicked: {consequence}; fix it: the panic's own message \
-             says where"
+            "the {what} of the work queue panicked: {consequence}; the panic message says where"
         );
     }
     returned

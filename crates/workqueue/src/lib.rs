@@ -42,7 +42,7 @@
 //! - **waiting**: ready at a later time ([`add_after`](WorkQueue::add_after), a retry);
 //! - **running**: held by a worker, as a [`Lease`].
 //!
-//! The next run is due at the earliest time that was asked for. Later adds are merged into it.
+//! The next run is due at the earliest requested time. Later adds are merged into it.
 //!
 //! **Priorities** are three levels, [`Priority`]. **Groups** are optional: with
 //! [`fair_by`](Builder::fair_by), groups of keys take turns within a level. **Aging** raises the

@@ -25,7 +25,7 @@ pub use max_wait::MaxWait;
 /// that all keys share, such as [`TokenBucket`], books one slot for each window, however often
 /// events run the key early and it fails again. A failure that brings its own delay
 /// ([`Lease::retry_after`](crate::Lease::retry_after)) is counted and opens a window, too, but the
-/// limiter is not asked, and books nothing.
+/// limiter is not called, and books nothing.
 ///
 /// | limiter | delay |
 /// |---|---|
@@ -54,7 +54,7 @@ pub use max_wait::MaxWait;
 ///     assert_eq!(queue.failures(&key), 1);
 /// }
 ///
-/// // They had their own delays, so they are not in the way of a key that has none.
+/// // They had their own delays, so they do not delay a key that has none.
 /// queue.add(9_999)?;
 /// let delay = queue.try_get().expect("ready").retry()?;
 /// assert_eq!(delay, Duration::from_millis(5));

@@ -164,7 +164,7 @@ impl Level {
 }
 
 fn known(group: Option<Group>) -> Group {
-    group.expect("a fair line must be told the group")
+    group.expect("a key in a fair line must have a group")
 }
 
 impl Fifo {

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, Hash};
 use std::num::NonZeroU64;
 use std::sync::LazyLock;
 
-/// Seeded once per process. So the hash of a group is the same everywhere, and nobody outside can
+/// Seeded once per process. So the hash of a group is the same everywhere, and an attacker cannot
 /// choose names that collide.
 static GROUP_HASHER: LazyLock<foldhash::quality::RandomState> = LazyLock::new(Default::default);
 

@@ -96,7 +96,7 @@ pub struct QueueMetrics {
 
 /// What is shown, by the value of the label `name`. Ordered, so that scrapes are.
 ///
-/// An entry lives as long as somebody holds its observer, which a queue does.
+/// An entry lives as long as its observer, which the queue holds.
 #[derive(Debug, Default)]
 struct Queues(Mutex<BTreeMap<String, Weak<Series>>>);
 
@@ -200,7 +200,7 @@ impl QueueMetrics {
         if let Some(series) = queues.get(name).and_then(Weak::upgrade) {
             return series;
         }
-        // Names that come and go must not pile up, even if nobody ever scrapes.
+        // Entries of dropped queues must not accumulate, even if there are no scrapes.
         queues.retain(|_, series| series.strong_count() > 0);
         let series = Arc::new(Series::new());
         queues.insert(name.to_owned(), Arc::downgrade(&series));

@@ -192,8 +192,8 @@ impl<K: Eq + Hash + Clone, C> WorkQueue<K, C> {
         self.shared.charges.failures(key)
     }
 
-    /// Takes a waiting key out of the queue. Returns whether the key was waiting. A key that is
-    /// ready or runs is not changed.
+    /// Cancels the next run of a key, if the key waits for it. Returns whether it did. A next run
+    /// that is ready, and a run under way, are not cancelled.
     pub fn cancel(&self, key: &K) -> bool {
         let hash = self.shared.hash(key);
         self.shared.lock_promoted().ledger.cancel(key, hash)

@@ -40,11 +40,11 @@ pub(crate) struct Slot<K, C> {
     hash: u64,
     /// Whether a worker holds a lease on the key.
     pub(crate) is_running: bool,
-    /// Where the next run stands.
+    /// The state of the next run.
     pub(crate) pending: Pending,
     /// The level of the next run. Aging may have raised it.
     pub(crate) priority: Priority,
-    /// The priority that was asked for.
+    /// The requested priority.
     pub(crate) asked: Priority,
     /// The group of the next run, if groups take turns.
     pub(crate) group: Option<Group>,
@@ -58,7 +58,7 @@ pub(crate) struct Slot<K, C> {
     pub(crate) why: Option<Box<Why<C>>>,
 }
 
-/// A key has at most one next run. This says where that run stands.
+/// The state of the next run of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pending {
     /// No next run.

@@ -1,4 +1,4 @@
-//! The state of the keys at one moment, for people to read.
+//! The state of the keys at one moment, for debugging.
 
 use std::fmt;
 use std::time::Duration;

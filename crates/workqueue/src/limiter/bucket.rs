@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::{RateLimiter, exponential};
 use crate::{InvalidConfig, MAX_DELAY};
 
-/// One token a nanosecond, the least that governor tells apart.
+/// One token per nanosecond, the resolution of governor.
 const RATE_MAX: f64 = 1e9;
 
 /// How far ahead a bucket books by default: as far as the longest default backoff. So while many
@@ -31,8 +31,8 @@ const SLOTS_MIN: u32 = 100;
 /// The delay does not depend on the key. To let it grow with the key's failures, put the bucket
 /// beside an [`Exponential`](super::Exponential) in a [`MaxOf`](super::MaxOf).
 ///
-/// The bucket books: a thousand callers at the same moment get a thousand different slots, instead
-/// of being told the same "not before" and coming back in a herd.
+/// The bucket reserves slots: a thousand callers at the same moment get a thousand different slots,
+/// instead of the same delay, after which all of them would retry at once.
 ///
 /// It books a bounded time ahead, [`wait_max`](Self::wait_max). Beyond that a key waits for
 /// `wait_max` and books nothing. While so many keys fail, the retries beyond the bound are no
@@ -51,8 +51,8 @@ pub struct TokenBucket {
     wait_max: Duration,
 }
 
-/// A clock that shows what it is told. governor checks whether a token is there *now*; to reserve
-/// one of the future, the clock is set to the moment at which it will be there.
+/// A clock that is set by hand. governor only checks whether a token is available *now*. To reserve
+/// a future token, the clock is set to the time at which it will be available.
 #[derive(Clone, Debug, Default)]
 struct SetClock(Arc<AtomicU64>);
 

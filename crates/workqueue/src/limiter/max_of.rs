@@ -14,9 +14,9 @@ const RATE_DEFAULT: f64 = 10.0;
 /// The burst of client-go's default bucket.
 const BURST_DEFAULT: u32 = 100;
 
-/// Asks several limiters and takes the longest delay.
+/// Calls several limiters and takes the longest delay.
 ///
-/// Every one of them is asked every time, so that each books its slot.
+/// Each limiter is called every time, so that each books its slot.
 pub struct MaxOf<K> {
     limiters: Vec<Box<dyn RateLimiter<K>>>,
 }
