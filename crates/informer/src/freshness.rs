@@ -28,7 +28,7 @@ pub enum Written {
     },
 }
 
-/// Tells whether an informer's cache shows a write. It does not keep the informer running.
+/// Checks whether an informer's cache shows a write. It does not keep the informer running.
 #[derive(Clone)]
 pub struct Freshness {
     pub(crate) engine: Arc<Engine>,

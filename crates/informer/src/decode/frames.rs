@@ -107,7 +107,7 @@ enum Step {
     End,
 }
 
-/// What an error says was expected in a watch.
+/// What was expected in a watch, for errors.
 const EVENT: &str = "an event with a type and an object";
 
 impl FrameOptions {

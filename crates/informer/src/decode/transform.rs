@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-/// Changes every object once, before it is cached. Use it to drop what nobody reads.
+/// Changes every object once, before it is cached. Use it to drop fields that are never read.
 ///
 /// It is not needed for `managedFields`, which are cut by default. If you need only a few fields of
 /// a large type, a resident type of your own is smaller and faster. The name is part of an

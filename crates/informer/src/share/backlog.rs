@@ -1,9 +1,9 @@
 //! The events that a handler has not handled yet.
 //!
 //! The cache pushes a notice for every change, and the handler's task pops them at its own pace.
-//! Nobody waits for the handler, so the backlog bounds itself. Up to [`MERGE_ABOVE`] notices are
-//! delivered one by one, in order. Above that, a new notice merges with the pending one of the same
-//! key. So there are at most two more of each key, and memory is bounded by the number of keys:
+//! The cache never waits for the handler, so the backlog is bounded by merging. Up to
+//! [`MERGE_ABOVE`] notices are delivered one by one, in order. Above that, a new notice merges with
+//! the pending one of its key. So there are at most two more for each key, which bounds memory:
 //!
 //! ```text
 //! pending   then      becomes
@@ -33,7 +33,7 @@ use crate::share::delta_fifo::FinalState;
 /// handler that hangs.
 pub(crate) const MERGE_ABOVE: usize = 1024;
 
-/// What a handler is told.
+/// A notification for a handler.
 #[derive(Clone, Debug)]
 pub(crate) enum Notice {
     /// An object is new.

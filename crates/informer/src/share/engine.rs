@@ -363,7 +363,7 @@ impl Drop for Running<'_> {
 }
 
 impl Drop for Engine {
-    /// If it never ran, its handlers are still open, and somebody may wait for them.
+    /// If it never ran, its handlers are still open, and callers may wait for them.
     fn drop(&mut self) {
         self.cache.close();
     }

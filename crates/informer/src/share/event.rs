@@ -78,9 +78,9 @@ impl<K, F: FnMut(Event<K>) + Send + 'static> Handler<K> for F {
 struct Filtered<P, H> {
     passes: P,
     handler: H,
-    /// The objects that the handler knows. Events do not tell: those of a slow handler merge, so
-    /// the old object of an update, or the last state of a deletion, may be one that it never saw.
-    told: HashSet<ObjectKey, RandomState>,
+    /// The objects that the handler has seen. Events do not contain that: those of a slow handler
+    /// merge, so it may never have seen the old object of an update, or the last of a deletion.
+    seen: HashSet<ObjectKey, RandomState>,
 }
 
 /// Shows `handler` only the objects that pass. An object that begins to pass is added, and one that
@@ -99,7 +99,7 @@ where
     P: FnMut(&Cached<K>) -> bool + Send + 'static,
     H: Handler<K>,
 {
-    Filtered { passes, handler, told: HashSet::default() }
+    Filtered { passes, handler, seen: HashSet::default() }
 }
 
 impl<K, P, H> Handler<K> for Filtered<P, H>
@@ -109,20 +109,20 @@ where
     H: Handler<K>,
 {
     fn handle(&mut self, event: Event<K>) {
-        let was_told = self.told.contains(event.key());
+        let was_seen = self.seen.contains(event.key());
         let passes = !matches!(event, Event::Deleted { .. }) && (self.passes)(event.object());
         let event = match event {
-            _ if !was_told && !passes => return,
-            Event::Updated { new, .. } if !was_told => Event::Added { object: new, initial: false },
+            _ if !was_seen && !passes => return,
+            Event::Updated { new, .. } if !was_seen => Event::Added { object: new, initial: false },
             Event::Updated { old: object, .. } | Event::Added { object, .. } if !passes => {
                 Event::Deleted { object, state: FinalState::LastKnown }
             }
             event => event,
         };
         match &event {
-            Event::Added { object, .. } => drop(self.told.insert(object.key().clone())),
+            Event::Added { object, .. } => drop(self.seen.insert(object.key().clone())),
             Event::Updated { .. } => {}
-            Event::Deleted { object, .. } => drop(self.told.remove(object.key())),
+            Event::Deleted { object, .. } => drop(self.seen.remove(object.key())),
         }
         self.handler.handle(event);
     }
@@ -145,7 +145,7 @@ impl<K> Event<K> {
     /// Whether this is not a change, but the same version again, because a resync was due.
     pub fn is_resync(&self) -> bool {
         match self {
-            // Versions do not tell: in a restored cluster the same one can be of another object.
+            // Not by version: in a restored cluster the same one can belong to another object.
             Self::Updated { old, new } => Arc::ptr_eq(old.object(), new.object()),
             Self::Added { .. } | Self::Deleted { .. } => false,
         }
@@ -195,8 +195,8 @@ mod tests {
     #[test]
     fn no_two_filters_hash_names_alike() {
         let hash = || {
-            let filter = Filtered { passes: (), handler: (), told: HashSet::default() };
-            filter.told.hasher().hash_one("default/web-0")
+            let filter = Filtered { passes: (), handler: (), seen: HashSet::default() };
+            filter.seen.hasher().hash_one("default/web-0")
         };
         assert_ne!(hash(), hash());
     }

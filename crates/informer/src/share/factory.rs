@@ -96,8 +96,8 @@ pub struct InformerFailure {
 }
 
 impl FactoryBuilder {
-    /// The options of informers, unless the caller who asks for one changes them: resync,
-    /// namespaces, selectors, observer.
+    /// The default options of informers: resync, namespaces, selectors, observer. The caller that
+    /// requests an informer can change them.
     pub fn defaults(mut self, options: InformerOptions) -> Self {
         self.shared.defaults = options;
         self
@@ -336,7 +336,7 @@ impl SharedInformerFactory {
         used.map(|entry| Arc::clone(&entry.engine)).collect()
     }
 
-    /// An informer that nobody has started, neither this factory nor its user.
+    /// An informer that was started neither by this factory nor by its user.
     fn never_started(&self) -> Option<Resource> {
         let informers = lock(&self.shared.informers);
         let mut idle = informers
@@ -413,7 +413,7 @@ fn find(
 }
 
 impl Entry {
-    /// Whether somebody uses it, and it has not ended.
+    /// Whether it has users, and has not ended.
     fn is_used(&self) -> bool {
         self.user.strong_count() > 0 && *self.engine.life().borrow() != Life::Stopped
     }
@@ -451,7 +451,7 @@ pub enum NotSynced {
         /// Its resource.
         resource: Resource,
     },
-    /// Nobody has started it.
+    /// It was not started.
     #[error(
         "the informer of {resource} was not started: call `start` again after asking for more \
          informers"

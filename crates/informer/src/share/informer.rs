@@ -25,7 +25,7 @@ use crate::transport::source::ListWatch;
 /// A cache of one resource that keeps itself up to date and notifies any number of handlers.
 ///
 /// Cheap to clone. All clones, and all informers that a factory returns for the same options, are
-/// one informer: one watch, one cache. It runs as long as somebody uses it: a clone of this, a
+/// one informer: one watch, one cache. It runs as long as it is used: by a clone of this, a
 /// handler, a subscription, a lister or an object from it. It stops when the last of them is
 /// dropped.
 ///
@@ -53,8 +53,8 @@ use crate::transport::source::ListWatch;
 /// # }
 /// ```
 ///
-/// Objects are shared and immutable by type: nobody can change the cache, so there is nothing like
-/// client-go's mutation detector.
+/// Objects are shared and immutable by type: users cannot change the cache, so there is nothing
+/// like client-go's mutation detector.
 pub struct SharedInformer<K> {
     pub(crate) engine: Arc<Engine>,
     lister: Lister<K>,
@@ -251,7 +251,7 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
         self.engine.stop();
     }
 
-    /// Tells whether the cache shows a write.
+    /// Checks whether the cache shows a write.
     pub fn freshness(&self) -> Freshness {
         Freshness::new(Arc::clone(&self.engine))
     }

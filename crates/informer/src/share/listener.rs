@@ -55,7 +55,7 @@ pub struct HandlerStatus {
     pub synced: bool,
     /// Events that wait for it.
     pub pending: usize,
-    /// Whether it is at an event now. A subscriber never is: nobody knows what it does with one.
+    /// Whether it is handling an event now. Always false for a subscription.
     pub busy: bool,
     /// Events that it was given.
     pub delivered: u64,

@@ -1,4 +1,4 @@
-//! Locks that ignore poisoning: what they guard is consistent whenever nobody holds them.
+//! Locks that ignore poisoning: what they guard is consistent whenever they are not held.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -127,7 +127,7 @@ impl Resources {
     /// Adds an informer. Nobody can remove its series before it is in there.
     fn add(&self, resource: &Resource, informer: StatusHandle) {
         let mut all = lock(&self.0);
-        // Resources that come and go must not pile up, even if nobody ever scrapes.
+        // Entries of stopped informers must not accumulate, even if there are no scrapes.
         all.retain(|_, series| !series.live_informers().is_empty());
         let series = all.entry(resource.clone()).or_insert_with(|| Arc::new(Series::new()));
         series.live_informers().push(informer);
@@ -135,7 +135,7 @@ impl Resources {
 
     /// The resources that have an informer at this moment, in order.
     fn shown(&self) -> Vec<Shown> {
-        // Unlocked before informers are asked.
+        // Unlocked before the informers are read.
         let all = lock(&self.0).clone();
         let shown = all.into_iter().filter_map(|(resource, series)| {
             let handles = series.live_informers().clone();

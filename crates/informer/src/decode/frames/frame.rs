@@ -38,7 +38,7 @@ pub enum Change {
     Deleted,
 }
 
-/// What a bookmark says.
+/// The content of a bookmark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bookmark {
     /// All changes up to this version were sent.
@@ -47,7 +47,7 @@ pub(crate) struct Bookmark {
     pub(crate) initial_events_end: bool,
 }
 
-/// What a list says about itself.
+/// The metadata of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct ListEnd {

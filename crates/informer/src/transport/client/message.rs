@@ -132,7 +132,7 @@ fn describe_credentials(error: &AuthError) -> String {
     format!("no credentials: {problem}")
 }
 
-/// Says where the JSON is wrong, but not what stands there.
+/// Describes where the JSON is invalid, without its content.
 fn describe_json(error: &serde_json::Error) -> String {
     let what = match error.classify() {
         Category::Io => return "JSON could not be read or written".to_owned(),

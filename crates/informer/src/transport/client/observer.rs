@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::body::SendResult;
 use super::error::RequestTimedOut;
 
-/// Learns what became of each request. It is called for every request, so it should only count.
+/// Gets the result of each request. It is called for every request, so it should only count.
 pub trait RequestObserver: Send + Sync + 'static {
     /// A request has its answer, or will not get one.
     fn finished(&self, request: &FinishedRequest);

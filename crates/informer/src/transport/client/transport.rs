@@ -2,7 +2,7 @@
 //!
 //! This is what kube builds from a [`kube::Config`], with three additions. TCP keepalive is on, so
 //! that a dead connection is noticed. The proxy is chosen as Go chooses it (see
-//! [`proxy`](super::proxy)). If a gateway compresses an answer although nobody asked for that, it
+//! [`proxy`](super::proxy)). If a gateway compresses an answer although it was not requested, it
 //! is decompressed.
 //!
 //! All requests share one pool of HTTP/1.1 connections. A watch has its connection to itself while

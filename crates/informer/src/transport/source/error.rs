@@ -36,7 +36,7 @@ impl SourceError {
         }
     }
 
-    /// What the server said, if it said something.
+    /// The Status that the server returned, if there is one.
     pub fn status(&self) -> Option<&Status> {
         match self {
             Self::Status(status) | Self::Frame(FrameError::Status(status)) => Some(status),
@@ -64,7 +64,7 @@ impl SourceError {
         self.has_code(429) || self.status().is_some_and(has_reason)
     }
 
-    /// The server does not know who asks: 401.
+    /// The server does not accept the credentials: 401.
     pub fn is_unauthorized(&self) -> bool {
         self.has_code(401)
     }
