@@ -44,13 +44,13 @@ impl Diary {
     }
 }
 
-/// A reconciler that tells which object it was given, and takes a while.
-struct Teller {
+/// A reconciler that reports each object that it gets, and takes a while.
+struct Reporter {
     runs: mpsc::Sender<String>,
     takes: Duration,
 }
 
-impl<K: kube::Resource + Send + Sync + 'static> Reconcile<K> for Teller {
+impl<K: kube::Resource + Send + Sync + 'static> Reconcile<K> for Reporter {
     async fn reconcile(&self, _: Arc<K>, cx: &RunContext) -> Result<Action, Error> {
         self.runs.send(format!("{} {}", cx.controller(), cx.key())).await?;
         tokio::time::sleep(self.takes).await;
@@ -58,9 +58,9 @@ impl<K: kube::Resource + Send + Sync + 'static> Reconcile<K> for Teller {
     }
 }
 
-fn teller(takes: Duration) -> (Teller, mpsc::Receiver<String>) {
-    let (runs, told) = mpsc::channel(100);
-    (Teller { runs, takes }, told)
+fn reporter(takes: Duration) -> (Reporter, mpsc::Receiver<String>) {
+    let (runs, reports) = mpsc::channel(100);
+    (Reporter { runs, takes }, reports)
 }
 
 fn maps() -> ControllerBuilder<ConfigMap> {
@@ -142,22 +142,22 @@ async fn holder(server: &ApiServer) -> Option<String> {
 #[tokio::test(start_paused = true)]
 async fn controllers_run_until_it_is_stopped() {
     let server = server().await;
-    let (reconciler, mut told) = teller(Duration::ZERO);
+    let (reconciler, mut reports) = reporter(Duration::ZERO);
     let running = start(manager(&server).controller(maps(), reconciler));
-    assert_eq!(told.recv().await.as_deref(), Some("configmap default/one"));
+    assert_eq!(reports.recv().await.as_deref(), Some("configmap default/one"));
     running.wait_until_ready().await;
     let (status, text) = running.get("/readyz?verbose").await;
     assert_eq!(status, 200);
     assert_eq!(text, "[+]manager ok\n[+]controller/configmap ok\nreadyz check passed\n");
     assert_eq!(running.get("/livez").await, (200, "ok".to_owned()));
     running.end().await.expect("it stops");
-    assert_eq!(told.recv().await, None, "nothing holds the reconciler any more");
+    assert_eq!(reports.recv().await, None, "nothing holds the reconciler any more");
 }
 
 #[tokio::test(start_paused = true)]
 async fn names_are_unique() {
     let server = server().await;
-    let both = [teller(Duration::ZERO).0, teller(Duration::ZERO).0];
+    let both = [reporter(Duration::ZERO).0, reporter(Duration::ZERO).0];
     let twice = both.into_iter().fold(manager(&server), |m, r| m.controller(maps(), r));
     let error = start(twice).failed().await.to_string();
     assert_eq!(error, "two controllers are called \"configmap\": give one of them another name");
@@ -168,7 +168,7 @@ async fn names_are_unique() {
     assert_eq!(error, "two tasks are called \"a\": give one of them another name");
 
     for name in ["manager", "leader-election", "controller/configmap"] {
-        let (reconciler, _told) = teller(Duration::ZERO);
+        let (reconciler, _reports) = reporter(Duration::ZERO);
         let twice = manager(&server).check(name, || async { Ok::<(), io::Error>(()) });
         let error = start(twice.controller(maps(), reconciler)).failed().await.to_string();
         let expected = format!("two checks are called {name:?}: give one of them another name");
@@ -179,9 +179,9 @@ async fn names_are_unique() {
 #[tokio::test(start_paused = true)]
 async fn run_under_way_ends_within_the_grace_period_and_the_lease_is_released_after_it() {
     let server = server().await;
-    let (reconciler, mut told) = teller(Duration::from_secs(20));
+    let (reconciler, mut reports) = reporter(Duration::from_secs(20));
     let running = start(manager(&server).leader_election(LEASE).controller(maps(), reconciler));
-    told.recv().await.expect("it runs");
+    reports.recv().await.expect("it runs");
     assert!(holder(&server).await.is_some());
     let begun = Instant::now();
     running.stop.cancel();
@@ -198,9 +198,9 @@ async fn run_under_way_ends_within_the_grace_period_and_the_lease_is_released_af
 #[tokio::test(start_paused = true)]
 async fn run_that_does_not_end_is_cancelled_after_the_grace_period() {
     let server = server().await;
-    let (reconciler, mut told) = teller(Duration::from_hours(1));
+    let (reconciler, mut reports) = reporter(Duration::from_hours(1));
     let running = start(manager(&server).controller(maps(), reconciler));
-    told.recv().await.expect("it runs");
+    reports.recv().await.expect("it runs");
     let begun = Instant::now();
     running.end().await.expect("it stops");
     assert_eq!(begun.elapsed(), GRACE);
@@ -210,7 +210,7 @@ async fn run_that_does_not_end_is_cancelled_after_the_grace_period() {
 async fn task_that_fails_stops_the_rest_and_is_named() {
     let server = server().await;
     let diary = Diary::default();
-    let (reconciler, mut told) = teller(Duration::from_secs(5));
+    let (reconciler, mut reports) = reporter(Duration::from_secs(5));
     let notes = diary.clone();
     let running = start(
         manager(&server)
@@ -223,12 +223,12 @@ async fn task_that_fails_stops_the_rest_and_is_named() {
                 let notes = notes.clone();
                 async move {
                     cx.shutdown.token().cancelled().await;
-                    notes.note("told to stop");
+                    notes.note("stopping");
                     Err(io::Error::other("cannot save"))
                 }
             }),
     );
-    told.recv().await.expect("it runs");
+    reports.recv().await.expect("it runs");
     let begun = Instant::now();
     let error = running.failed().await;
     assert_eq!(
@@ -236,7 +236,7 @@ async fn task_that_fails_stops_the_rest_and_is_named() {
         "task \"fails\": the disk is full; while stopping: task \"waits\": cannot save"
     );
     assert_eq!(begun.elapsed(), Duration::from_secs(5), "the run under way was waited for");
-    assert_eq!(diary.entries(), ["told to stop"]);
+    assert_eq!(diary.entries(), ["stopping"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -266,10 +266,10 @@ async fn closure_of_a_task_that_panics_is_named_and_the_lease_is_released() {
 #[tokio::test(start_paused = true)]
 async fn leader_that_is_cut_off_while_it_stops_does_not_use_its_grace_period() {
     let server = server().await;
-    let (reconciler, mut told) = teller(Duration::from_hours(1));
+    let (reconciler, mut reports) = reporter(Duration::from_hours(1));
     let (manager, is_cut) = cut_off_manager(&server);
     let running = start(manager.leader_election(LEASE).controller(maps(), reconciler));
-    told.recv().await.expect("it runs");
+    reports.recv().await.expect("it runs");
     let begun = Instant::now();
     running.stop.cancel();
     is_cut.store(true, Ordering::Relaxed);
@@ -304,12 +304,12 @@ async fn task_that_ends_is_not_missed_and_one_that_hangs_is_cancelled() {
 #[tokio::test(start_paused = true)]
 async fn standby_is_ready_with_warm_caches_and_takes_over() {
     let server = server().await;
-    let (reconciler, mut first_told) = teller(Duration::ZERO);
+    let (reconciler, mut first_reports) = reporter(Duration::ZERO);
     let first = start(manager(&server).leader_election(LEASE).controller(maps(), reconciler));
-    assert_eq!(first_told.recv().await.as_deref(), Some("configmap default/one"));
+    assert_eq!(first_reports.recv().await.as_deref(), Some("configmap default/one"));
 
-    let (reconciler, mut second_told) = teller(Duration::ZERO);
-    let (every, mut every_told) = teller(Duration::ZERO);
+    let (reconciler, mut second_reports) = reporter(Duration::ZERO);
+    let (every, mut every_reports) = reporter(Duration::ZERO);
     let second = start(
         manager(&server)
             .leader_election(LEASE)
@@ -317,17 +317,17 @@ async fn standby_is_ready_with_warm_caches_and_takes_over() {
             .controller_on_every_replica(maps().name("everywhere"), every),
     );
     second.wait_until_ready().await;
-    assert_eq!(every_told.recv().await.as_deref(), Some("everywhere default/one"));
+    assert_eq!(every_reports.recv().await.as_deref(), Some("everywhere default/one"));
     let leader = holder(&server).await.expect("a leader");
     let (_, text) = second.get("/readyz?verbose").await;
     let line = format!("[+]leader-election ok: standby, {leader} leads\n");
     assert!(text.contains(&line), "{text}");
-    assert!(second_told.try_recv().is_err(), "only the leader runs it");
+    assert!(second_reports.try_recv().is_err(), "only the leader runs it");
 
     // It does not wait until the Lease has expired.
     first.end().await.expect("it stops");
     let begun = Instant::now();
-    assert_eq!(second_told.recv().await.as_deref(), Some("configmap default/one"));
+    assert_eq!(second_reports.recv().await.as_deref(), Some("configmap default/one"));
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     second.end().await.expect("it stops");
 }
@@ -335,14 +335,14 @@ async fn standby_is_ready_with_warm_caches_and_takes_over() {
 #[tokio::test(start_paused = true)]
 async fn standby_that_stops_never_starts_what_only_the_leader_runs() {
     let server = server().await;
-    let (reconciler, mut told) = teller(Duration::ZERO);
+    let (reconciler, mut reports) = reporter(Duration::ZERO);
     let first = start(manager(&server).leader_election(LEASE).controller(maps(), reconciler));
-    told.recv().await.expect("it runs");
-    let (reconciler, mut told) = teller(Duration::ZERO);
+    reports.recv().await.expect("it runs");
+    let (reconciler, mut reports) = reporter(Duration::ZERO);
     let second = start(manager(&server).leader_election(LEASE).controller(maps(), reconciler));
     second.wait_until_ready().await;
     second.end().await.expect("it stops");
-    assert_eq!(told.recv().await, None);
+    assert_eq!(reports.recv().await, None);
     assert!(holder(&server).await.is_some(), "the Lease is the other's");
     first.end().await.expect("it stops");
 }
@@ -350,11 +350,11 @@ async fn standby_that_stops_never_starts_what_only_the_leader_runs() {
 #[tokio::test(start_paused = true)]
 async fn leader_election_can_be_turned_off_by_an_option() {
     let server = server().await;
-    let (reconciler, mut told) = teller(Duration::ZERO);
+    let (reconciler, mut reports) = reporter(Duration::ZERO);
     let mut off = manager(&server).leader_election(LEASE).controller(maps(), reconciler);
     off = off.change_options(|options| options.leader_elect = false);
     let running = start(off);
-    told.recv().await.expect("it runs");
+    reports.recv().await.expect("it runs");
     assert_eq!(holder(&server).await, None);
     running.end().await.expect("it stops");
 }
@@ -401,10 +401,10 @@ fn cut_off_manager(server: &ApiServer) -> (Manager, Arc<AtomicBool>) {
 #[tokio::test(start_paused = true)]
 async fn leader_that_is_cut_off_ends_without_a_grace_period() {
     let server = server().await;
-    let (reconciler, mut told) = teller(Duration::from_hours(1));
+    let (reconciler, mut reports) = reporter(Duration::from_hours(1));
     let (manager, is_cut) = cut_off_manager(&server);
     let running = start(manager.leader_election(LEASE).controller(maps(), reconciler));
-    told.recv().await.expect("it runs");
+    reports.recv().await.expect("it runs");
     is_cut.store(true, Ordering::Relaxed);
     let begun = Instant::now();
     let error = running.failed().await;
@@ -416,7 +416,7 @@ async fn leader_that_is_cut_off_ends_without_a_grace_period() {
 #[tokio::test(start_paused = true)]
 async fn replica_may_go_back_to_standby_and_lead_again() {
     let server = server().await;
-    let (reconciler, mut told) = teller(Duration::ZERO);
+    let (reconciler, mut reports) = reporter(Duration::ZERO);
     let (manager, is_cut) = cut_off_manager(&server);
     let manager = manager.leader_election(LEASE).on_lost_leadership(OnLostLeadership::Standby);
     let diary = Diary::default();
@@ -425,14 +425,14 @@ async fn replica_may_go_back_to_standby_and_lead_again() {
         notes.note("leads");
         std::future::pending::<Result<(), io::Error>>()
     }));
-    assert_eq!(told.recv().await.as_deref(), Some("configmap default/one"));
+    assert_eq!(reports.recv().await.as_deref(), Some("configmap default/one"));
     is_cut.store(true, Ordering::Relaxed);
     tokio::time::sleep(Duration::from_mins(1)).await;
     assert_eq!(running.get("/readyz").await.0, 500, "it cannot contend");
     create_map(&server, "two").await;
     is_cut.store(false, Ordering::Relaxed);
     // What has changed meanwhile runs, and nothing else does.
-    assert_eq!(told.recv().await.as_deref(), Some("configmap default/two"));
+    assert_eq!(reports.recv().await.as_deref(), Some("configmap default/two"));
     assert_eq!(diary.entries(), ["leads", "leads"]);
     running.wait_until_ready().await;
     running.end().await.expect("it stops");
@@ -442,7 +442,7 @@ async fn replica_may_go_back_to_standby_and_lead_again() {
 #[tokio::test(start_paused = true)]
 async fn late_write_of_a_former_leader_is_refused_with_a_class_of_its_own() {
     let server = server().await;
-    let (clients, mut told) = mpsc::channel(100);
+    let (clients, mut reports) = mpsc::channel(100);
     let (manager, is_cut) = cut_off_manager(&server);
     let running = start(manager.leader_election(LEASE).leader_task("t", move |cx: TaskContext| {
         let clients = clients.clone();
@@ -451,7 +451,7 @@ async fn late_write_of_a_former_leader_is_refused_with_a_class_of_its_own() {
             std::future::pending::<Result<(), BoxError>>().await
         }
     }));
-    let maps = Api::<ConfigMap>::default_namespaced(told.recv().await.expect("it leads"));
+    let maps = Api::<ConfigMap>::default_namespaced(reports.recv().await.expect("it leads"));
     let mut map = maps.get("one").await.expect("it is there");
     map.metadata.labels.get_or_insert_default().insert("late".into(), "yes".into());
     map = maps.replace("one", &PostParams::default(), &map).await.expect("it leads");
@@ -470,7 +470,7 @@ async fn missing_definition_is_named_by_the_check_and_by_the_error() {
     let kind = kube::core::GroupVersionKind::gvk("example.com", "v1", "Page");
     let resource = windlass_informer::Resource::new(&ApiResource::from_gvk(&kind), true);
     let watch = Watch::<kube::core::DynamicObject>::of(resource);
-    let (reconciler, _told) = teller(Duration::ZERO);
+    let (reconciler, _reports) = reporter(Duration::ZERO);
     let running = start(manager(&server).controller(Controller::of(watch), Ignore(reconciler)));
     tokio::time::sleep(Duration::from_secs(10)).await;
     let (status, text) = running.get("/readyz?verbose").await;
@@ -486,7 +486,7 @@ async fn missing_definition_is_named_by_the_check_and_by_the_error() {
 }
 
 /// A reconciler of anything.
-struct Ignore(#[expect(dead_code, reason = "it keeps the channel open")] Teller);
+struct Ignore(#[expect(dead_code, reason = "it keeps the channel open")] Reporter);
 
 impl Reconcile<kube::core::DynamicObject> for Ignore {
     async fn reconcile(
@@ -502,11 +502,11 @@ impl Reconcile<kube::core::DynamicObject> for Ignore {
 async fn controller_whose_workers_are_all_stuck_is_not_alive() {
     let server = server().await;
     create_map(&server, "two").await;
-    let (reconciler, mut told) = teller(Duration::from_hours(1));
+    let (reconciler, mut reports) = reporter(Duration::from_hours(1));
     let builder = maps().workers(2);
     let running = start(manager(&server).controller(builder, reconciler));
-    told.recv().await.expect("one");
-    told.recv().await.expect("two");
+    reports.recv().await.expect("one");
+    reports.recv().await.expect("two");
     tokio::time::sleep(Duration::from_mins(10)).await;
     assert_eq!(running.get("/healthz").await.0, 200);
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -545,14 +545,14 @@ async fn option_of_namespaces_holds_for_all_informers() {
     let mut map = ConfigMap::default();
     map.metadata.name = Some("elsewhere".to_owned());
     kube_system.create(&PostParams::default(), &map).await.expect("created");
-    let (reconciler, mut told) = teller(Duration::ZERO);
-    let (other, _other) = teller(Duration::ZERO);
+    let (reconciler, mut reports) = reporter(Duration::ZERO);
+    let (other, _other) = reporter(Duration::ZERO);
     let both = manager(&server)
         .change_options(|options| options.namespaces = vec!["kube-system".to_owned()])
         .controller(maps(), reconciler)
         .controller(Controller::of(Watch::<Secret>::new()), other);
     let running = start(both);
-    assert_eq!(told.recv().await.as_deref(), Some("configmap kube-system/elsewhere"));
+    assert_eq!(reports.recv().await.as_deref(), Some("configmap kube-system/elsewhere"));
     running.end().await.expect("it stops");
-    assert_eq!(told.recv().await, None);
+    assert_eq!(reports.recv().await, None);
 }
