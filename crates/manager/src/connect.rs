@@ -82,7 +82,7 @@ fn is_in_pod() -> bool {
 
 fn found_by_default() -> String {
     match std::env::var("KUBECONFIG") {
-        Ok(path) => format!("kubeconfig {path}"),
-        Err(_) => "kubeconfig ~/.kube/config".to_owned(),
+        Ok(path) if !path.is_empty() => format!("kubeconfig {path}"),
+        _ => "kubeconfig ~/.kube/config".to_owned(),
     }
 }

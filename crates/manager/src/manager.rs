@@ -414,10 +414,12 @@ impl Manager {
         guard.map(Some).map_err(|error| ManagerError::Setup(error.to_string()))
     }
 
-    /// The names of all readiness checks, including those that are added later.
-    fn readiness_checks(&self) -> Vec<String> {
-        let mut names = self.checks.names(Probe::Ready);
-        names.extend(["leader-election", "metrics-certificate"].map(str::to_owned));
+    /// The names of all checks, including those that are added later.
+    fn check_names_of(&self, probe: Probe) -> Vec<String> {
+        let mut names = self.checks.names(probe);
+        if probe == Probe::Ready {
+            names.extend(["leader-election", "metrics-certificate"].map(str::to_owned));
+        }
         names.extend(self.controllers.iter().map(|pending| format!("controller/{}", pending.name)));
         names
     }
@@ -429,8 +431,8 @@ impl Manager {
         for (what, names) in [
             ("controller", controllers.collect()),
             ("task", tasks.collect()),
-            ("check", self.readiness_checks()),
-            ("liveness check", self.checks.names(Probe::Live)),
+            ("check", self.check_names_of(Probe::Ready)),
+            ("liveness check", self.check_names_of(Probe::Live)),
         ] {
             let mut names: Vec<String> = names;
             names.sort_unstable();

@@ -97,6 +97,22 @@ async fn lease_is_released_if_the_answer_to_the_last_renewal_was_lost() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn lease_is_released_if_nobody_knows_whether_it_was_taken() {
+    let (server, tasks) = (ApiServer::new(), TaskTracker::new());
+    let lost = FaultRule::new(Fault::LoseAnswer).resource("leases").verb("create");
+    server.faults().add(lost.times(1));
+    // The read after it, which would show the holder, fails as well.
+    let failed = Fault::Fail { code: 500, retry_after: None };
+    let failed = FaultRule::new(failed).resource("leases").verb("get").after(1).times(1);
+    let failed = server.faults().add(failed);
+    let replica = Replica::start(&tasks, &server, "first");
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(server.faults().struck(failed), 1);
+    assert_eq!(replica.stop().await, Ended::Stopped);
+    assert_eq!(holder(&leases(&server)).await, "");
+}
+
+#[tokio::test(start_paused = true)]
 async fn only_the_leader_writes_through_its_fence() {
     let (server, tasks) = (ApiServer::new(), TaskTracker::new());
     let mut first = Replica::start(&tasks, &server, "first");

@@ -174,6 +174,14 @@ async fn names_are_unique() {
         let expected = format!("two checks are called {name:?}: give one of them another name");
         assert_eq!(error, expected);
     }
+
+    let (reconciler, _reports) = reporter(Duration::ZERO);
+    let name = "controller/configmap";
+    let twice = manager(&server).live_check(name, || async { Ok::<(), io::Error>(()) });
+    let error = start(twice.controller(maps(), reconciler)).failed().await.to_string();
+    let expected =
+        format!("two liveness checks are called {name:?}: give one of them another name");
+    assert_eq!(error, expected);
 }
 
 #[tokio::test(start_paused = true)]

@@ -274,6 +274,8 @@ impl Elector {
 struct Run {
     elector: Elector,
     contest: Contest,
+    /// Whether a write was sent that the server has neither confirmed nor rejected: it may have
+    /// made this replica the holder.
     is_writing: bool,
     /// Since when requests fail. `None` after one that succeeded.
     failing_since: Option<Instant>,
@@ -348,8 +350,8 @@ impl Run {
     }
 
     fn failed(&mut self, verb: &str, error: &RequestFailure, failure: Failure, sent: Instant) {
-        // A write that the server refused was not made. After other failures it may have been.
-        self.is_writing &= matches!(error, RequestFailure::TimedOut) || !error.is_answer();
+        let is_write = verb != "read";
+        self.is_writing &= !(is_write && error.is_rejection());
         self.contest.failed(failure, sent, Instant::now());
         let trouble = format!("{error}{}", error.advice(&self.elector.namespace));
         if failure != Failure::Conflict {
@@ -495,9 +497,10 @@ impl RequestFailure {
         matches!(self, Self::Kube(kube::Error::Api(status)) if matches!(status.code, 403 | 404))
     }
 
-    /// Whether the server answered.
-    fn is_answer(&self) -> bool {
-        matches!(self, Self::Kube(kube::Error::Api(_)))
+    /// Whether the server has not done what was requested. After other failures, such as a 504, it
+    /// may have done it.
+    fn is_rejection(&self) -> bool {
+        matches!(self, Self::Kube(kube::Error::Api(status)) if (400..500).contains(&status.code))
     }
 }
 
