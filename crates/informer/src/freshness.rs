@@ -13,6 +13,7 @@ use windlass_indexer::{Head, ObjectKey, Reader, ResourceVersion, Selector, Uid};
 
 use crate::resource::Resource;
 use crate::share::engine::{Engine, EngineSelection};
+use crate::telemetry::status::Life;
 
 /// The result of a write, as the server answered it.
 #[derive(Clone, Debug)]
@@ -75,7 +76,7 @@ impl Freshness {
 
     /// Whether the cache has all objects of a namespace that `selected` selects; `None` stands for
     /// all namespaces, and for objects without one. Then what it does not show does not exist, or
-    /// is newer than the cache.
+    /// is newer than the cache. A cache whose first list is under way does not have all.
     pub fn holds_all(&self, namespace: Option<&str>, selected: &Selector) -> bool {
         let is_wide = |labels: &Selector| labels.is_everything() || labels == selected;
         let is_wide = match namespace {
@@ -83,7 +84,8 @@ impl Freshness {
             None => is_wide(&self.labels) && self.labels_in.values().all(is_wide),
         };
         let is_unfiltered = self.names.is_empty() && !self.has_other_fields;
-        is_wide && is_unfiltered && self.engine.feed_of(namespace).is_some()
+        let is_synced = *self.engine.life().borrow() == Life::Synced;
+        is_wide && is_unfiltered && is_synced && self.engine.feed_of(namespace).is_some()
     }
 
     /// Whether objects are cached as the server sends them, except for their managedFields: with

@@ -26,6 +26,7 @@ use crate::expectations::Expectations;
 use crate::failed_run::ErrorHook;
 use crate::handle::ControllerHandle;
 use crate::journal::Journal;
+use crate::late_sources::LateSources;
 #[cfg(feature = "prometheus")]
 use crate::metrics::ControllerMetrics;
 use crate::pause::{PAUSED_ANNOTATION, Pause};
@@ -339,8 +340,11 @@ impl<K: ObjectType> ControllerBuilder<K> {
         #[cfg(feature = "prometheus")]
         let metrics = self.metrics.map(|metrics| (workers, metrics.series(&enqueuer.controller)));
         let resting = Resting::new(objects.reader().clone());
+        let tools = Arc::new(tools);
+        let late = Arc::new(LateSources { wiring, tools: Arc::clone(&tools) });
+        self.handle.attach(&late);
         let work = Arc::new(Work {
-            tools: Arc::new(tools),
+            tools,
             reconciler: Box::new(reconciler),
             objects,
             enqueuer,
@@ -365,7 +369,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
         }
         Ok(Controller {
             work,
-            wiring,
+            late,
             handle: self.handle,
             is_synced: AtomicBool::new(false),
             workers,

@@ -23,6 +23,7 @@ use crate::finished::FinishedRuns;
 use crate::handle::ControllerHandle;
 use crate::journal::{RecentRuns, Run};
 use crate::key_stream::KeyStream;
+use crate::late_sources::LateSources;
 use crate::plan::{InPlan, Plan, PlanBook};
 use crate::recorder::{Recorder, RecorderStatus};
 use crate::resting::{Rest, RestingKey};
@@ -30,7 +31,6 @@ use crate::run_error::RunError;
 use crate::shutdown::Shutdown;
 use crate::source::{Source, SourceId};
 use crate::watch::Watch;
-use crate::wiring::Wiring;
 use crate::worker::Work;
 use crate::write::Write;
 
@@ -52,7 +52,8 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 /// A controller, ready to run. Built by [`Controller::of`](crate::ControllerBuilder).
 pub struct Controller<K> {
     pub(crate) work: Arc<Work<K>>,
-    pub(crate) wiring: Wiring,
+    /// Shared with the handles, which do not keep it.
+    pub(crate) late: Arc<LateSources>,
     pub(crate) handle: ControllerHandle,
     /// Whether all caches were complete once.
     pub(crate) is_synced: AtomicBool,
@@ -152,7 +153,7 @@ impl<K: ObjectType> Controller<K> {
         let mut ended = loop {
             tokio::select! {
                 () = stop.cancelled() => break Ok(()),
-                failure = self.wiring.factory.wait_for_failure() => {
+                failure = self.late.wiring.factory.wait_for_failure() => {
                     break Err(RunError::Broke(failure));
                 }
                 () = self.handle.streams.wait_for_more() => self.start_streams(&mut streams, stop),
@@ -374,7 +375,7 @@ impl<K: ObjectType> Controller<K> {
         self.handle.finished()
     }
 
-    /// A handle that adds streams while the controller runs.
+    /// A handle that adds streams and sources while the controller runs.
     pub fn handle(&self) -> ControllerHandle {
         self.handle.clone()
     }
@@ -400,7 +401,7 @@ impl<K: ObjectType> Controller<K> {
     /// # Errors
     /// Returns an error if the informer cannot be created.
     pub fn add_owned<T: ObjectType>(&self, watch: Watch<T>) -> Result<SourceId, InformerError> {
-        Ok(self.add(self.wiring.owns(watch)?))
+        Ok(self.late.add(self.late.wiring.owns(watch)?))
     }
 
     /// Adds a source like [`watches`](crate::ControllerBuilder::watches) to a controller that may
@@ -413,7 +414,7 @@ impl<K: ObjectType> Controller<K> {
         watch: Watch<T>,
         keys: impl Fn(&Cached<T>) -> I + Send + Sync + 'static,
     ) -> Result<SourceId, InformerError> {
-        Ok(self.add(self.wiring.watches(watch, keys)?))
+        Ok(self.late.add(self.late.wiring.watches(watch, keys)?))
     }
 
     /// Adds a source like [`watches_changes`](crate::ControllerBuilder::watches_changes) to a
@@ -432,19 +433,13 @@ impl<K: ObjectType> Controller<K> {
         R: Future<Output = Result<I, Error>> + Send + 'static,
         I: IntoIterator<Item = ObjectKey> + Send + 'static,
     {
-        Ok(self.add(self.wiring.watches_changes(watch, map)?))
+        Ok(self.late.add(self.late.wiring.watches_changes(watch, map)?))
     }
 
     /// Removes a source that was added. Its informer stops if nobody else uses it. Returns whether
     /// the source was there.
     pub fn remove(&self, source: SourceId) -> bool {
-        self.work.tools.sources.remove(source)
-    }
-
-    fn add(&self, source: Source) -> SourceId {
-        let id = self.work.tools.sources.add(source);
-        self.wiring.factory.start();
-        id
+        self.late.remove(source)
     }
 
     /// The name of the controller.
@@ -461,7 +456,7 @@ impl<K: ObjectType> Controller<K> {
     /// # Cancel safety
     /// If it is dropped, the informers go on.
     pub async fn wait_for_sync(&self) -> Result<(), RunError> {
-        self.wiring.factory.start();
+        self.late.wiring.factory.start();
         let began = Instant::now();
         let deadline = began + self.sync_timeout.min(SYNC_TIMEOUT_MAX);
         for source in self.work.tools.sources.all() {

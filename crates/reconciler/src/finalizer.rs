@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use kube::ResourceExt as _;
 use serde::Serialize;
+use windlass_indexer::ObjectKey;
 
 use crate::action::Action;
 use crate::bounds::ObjectType;
@@ -36,6 +37,26 @@ pub trait Finalize<K>: Send + Sync + 'static {
         object: Arc<K>,
         cx: &RunContext,
     ) -> impl Future<Output = Result<Action, Error>> + Send;
+
+    /// The object does not exist. See [`Reconcile::absent`].
+    fn absent(
+        &self,
+        key: &ObjectKey,
+        cx: &RunContext,
+    ) -> impl Future<Output = Result<Action, Error>> + Send {
+        let _ = (key, cx);
+        std::future::ready(Ok(Action::Done))
+    }
+
+    /// The object was found paused. See [`Reconcile::paused`].
+    fn paused(
+        &self,
+        object: Arc<K>,
+        cx: &RunContext,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        let _ = (object, cx);
+        std::future::ready(Ok(()))
+    }
 }
 
 /// Something that is cleaned up before an object is deleted, besides what a [`Finalize`] cleans up.
@@ -141,6 +162,14 @@ where
         // a predicate may ignore it.
         let written = cx.live_of(cx.resource()).update(&object, &new).await?;
         self.inner.reconcile(Arc::new(written), cx).await
+    }
+
+    async fn absent(&self, key: &ObjectKey, cx: &RunContext) -> Result<Action, Error> {
+        self.inner.absent(key, cx).await
+    }
+
+    async fn paused(&self, object: Arc<K>, cx: &RunContext) -> Result<(), Error> {
+        self.inner.paused(object, cx).await
     }
 }
 

@@ -1,15 +1,20 @@
 //! A handle of a controller, for code that does not have the controller itself.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 
 use futures::Stream;
-use windlass_indexer::ObjectKey;
+use windlass_indexer::{Cached, Index, ObjectKey};
 
+use crate::bounds::ObjectType;
 use crate::finished::{FinishedRuns, Readers};
 use crate::key_stream::{KeyStream, Streams};
+use crate::late_sources::{AddSourceError, LateSources};
+use crate::source::SourceId;
+use crate::watch::Watch;
 
-/// Adds streams to a controller while it runs, and shows its finished runs. Cheap to clone.
+/// Adds streams and sources to a controller while it runs, and shows its finished runs. Cheap to
+/// clone.
 ///
 /// A builder returns it, so it is there before a manager builds the controller:
 ///
@@ -27,6 +32,8 @@ use crate::key_stream::{KeyStream, Streams};
 pub struct ControllerHandle {
     pub(crate) streams: Arc<Streams>,
     pub(crate) readers: Arc<Readers>,
+    /// Set when the controller is built. Weak, because a reconciler may hold a handle.
+    late: Arc<OnceLock<Weak<LateSources>>>,
 }
 
 impl ControllerHandle {
@@ -40,11 +47,81 @@ impl ControllerHandle {
         self.streams.add(KeyStream::of_keys(name, keys));
     }
 
+    /// Adds a source like [`watches`](crate::ControllerBuilder::watches), for a kind that is known
+    /// only at run time. A reconciler can do so in a run. Runs do not wait for its cache, so an
+    /// object that the cache does not show may exist; read it [live](crate::RunContext::live_of).
+    ///
+    /// # Errors
+    /// Returns an error if the informer cannot be created, or if there is no controller: it is not
+    /// built yet, or was dropped.
+    pub fn add_watched<T: ObjectType, I: IntoIterator<Item = ObjectKey>>(
+        &self,
+        watch: Watch<T>,
+        keys: impl Fn(&Cached<T>) -> I + Send + Sync + 'static,
+    ) -> Result<SourceId, AddSourceError> {
+        let late = self.late_sources()?;
+        Ok(late.add(late.wiring.watches(watch, keys)?))
+    }
+
+    /// Adds a source like [`refers_to`](crate::ControllerBuilder::refers_to), for a kind that is
+    /// known only at run time. The index must be one of the reconciled objects already.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube::api::DynamicObject;
+    /// # use windlass_indexer::{Head, Index, ObjectKey};
+    /// # use windlass_informer::Resource;
+    /// # use windlass_reconciler::{AddSourceError, Controller, ControllerHandle, Watch};
+    /// # #[derive(Clone)]
+    /// # struct ByReference;
+    /// # impl Index for ByReference {
+    /// #     type View = ();
+    /// #     type Value = ObjectKey;
+    /// #     fn values(&self, _: &Head, _: ()) -> Option<ObjectKey> { None }
+    /// # }
+    /// let watch = Watch::<ConfigMap>::new().options(|informer| informer.index(ByReference));
+    /// let builder = Controller::of(watch);
+    /// let handle = builder.handle();
+    /// // … give the handle to the reconciler, which learns in a run what its object refers to:
+    /// fn follow(handle: &ControllerHandle, resource: Resource) -> Result<(), AddSourceError> {
+    ///     handle.add_referred::<DynamicObject, ByReference>(Watch::of(resource))?;
+    ///     Ok(())
+    /// }
+    /// # drop((builder, handle));
+    /// ```
+    ///
+    /// # Errors
+    /// As [`add_watched`](Self::add_watched), and if the reconciled objects have no such index.
+    pub fn add_referred<T: ObjectType, I: Index<Value = ObjectKey>>(
+        &self,
+        watch: Watch<T>,
+    ) -> Result<SourceId, AddSourceError> {
+        let late = self.late_sources()?;
+        late.wiring.require_index::<I>()?;
+        Ok(late.add(late.wiring.refers_to::<T, I>(watch)?))
+    }
+
+    /// Removes a source that was added. Its informer stops if nobody else uses it. Returns whether
+    /// the source was there.
+    pub fn remove(&self, source: SourceId) -> bool {
+        self.late_sources().is_ok_and(|late| late.remove(source))
+    }
+
     /// The runs that end from now on, each with its key. Reading them is optional: a slow reader
     /// [misses](FinishedRuns::missed) runs, and slows nothing down.
     #[must_use]
     pub fn finished(&self) -> FinishedRuns {
         self.readers.add()
+    }
+
+    /// The controller is built.
+    pub(crate) fn attach(&self, late: &Arc<LateSources>) {
+        // A builder builds one controller, so there is none yet.
+        let _ = self.late.set(Arc::downgrade(late));
+    }
+
+    fn late_sources(&self) -> Result<Arc<LateSources>, AddSourceError> {
+        self.late.get().and_then(Weak::upgrade).ok_or(AddSourceError::NoController)
     }
 }
 

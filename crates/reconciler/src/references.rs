@@ -65,8 +65,16 @@ impl<K: ObjectType> ControllerBuilder<K> {
 }
 
 impl Wiring {
+    /// # Errors
+    /// Returns an error if the reconciled objects have no such index.
+    pub(crate) fn require_index<I: Index>(&self) -> Result<(), InformerError> {
+        let (resource, objects) = &self.primary;
+        let missing = |error| InformerError::Index { resource: resource.clone(), error };
+        objects.snapshot().index_values::<I>().map(drop).map_err(missing)
+    }
+
     /// A source whose events enqueue the objects that have its key in an index.
-    fn refers_to<T: ObjectType, I: Index<Value = ObjectKey>>(
+    pub(crate) fn refers_to<T: ObjectType, I: Index<Value = ObjectKey>>(
         &self,
         watch: Watch<T>,
     ) -> Result<Source, InformerError> {

@@ -16,6 +16,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tower::service_fn;
+use windlass_indexer::ObjectKey;
 use windlass_informer::{Resource, SharedInformerFactory};
 use windlass_reconciler::{
     Action, Cleanup, Controller, Error, Finalize, Finalized, RunContext, Watch,
@@ -245,4 +246,53 @@ async fn each_finalizer_goes_after_its_own_cleanup() {
         factory.shut_down().await;
     })
     .await;
+}
+
+/// Says when it is told of an object that is gone, or paused.
+struct Told(mpsc::Sender<String>);
+
+impl Finalize<ConfigMap> for Told {
+    async fn reconcile(&self, _: Arc<ConfigMap>, _: &RunContext) -> Result<Action, Error> {
+        Ok(Action::Done)
+    }
+
+    async fn cleanup(&self, _: Arc<ConfigMap>, _: &RunContext) -> Result<Action, Error> {
+        Ok(Action::Done)
+    }
+
+    async fn absent(&self, key: &ObjectKey, _: &RunContext) -> Result<Action, Error> {
+        self.0.send(format!("{key} is absent")).await?;
+        Ok(Action::Done)
+    }
+
+    async fn paused(&self, object: Arc<ConfigMap>, _: &RunContext) -> Result<(), Error> {
+        self.0.send(format!("{} is paused", object.name_any())).await?;
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn reconciler_with_a_finalizer_is_told_of_objects_that_are_gone_or_paused() {
+    let cluster = TestCluster::embedded();
+    let client = cluster.client().expect("a client");
+    let api: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
+    let (said, mut heard) = mpsc::channel(100);
+    let factory = SharedInformerFactory::new(client);
+    let reconciler = Finalized::new(FINALIZER, Told(said));
+    let watch = Watch::<ConfigMap>::new().options(|o| o.field_selector("metadata.name=one"));
+    let controller = Controller::of(watch).build(&factory, reconciler).expect("a controller");
+    let stop = CancellationToken::new();
+    let story = async {
+        let object =
+            json!({"metadata": {"name": "one", "annotations": {"windlass.dev/paused": "true"}}});
+        let object = serde_json::from_value(object).expect("an object");
+        api.create(&PostParams::default(), &object).await.expect("created");
+        assert_eq!(heard.recv().await.as_deref(), Some("one is paused"));
+        api.delete("one", &DeleteParams::default()).await.expect("deleted");
+        assert_eq!(heard.recv().await.as_deref(), Some("default/one is absent"));
+        stop.cancel();
+    };
+    let (ran, ()) = tokio::join!(controller.run(stop.clone()), story);
+    ran.expect("it stops");
+    factory.shut_down().await;
 }

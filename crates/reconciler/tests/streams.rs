@@ -12,11 +12,11 @@ use kube::api::{Api, ApiResource, DynamicObject, PostParams};
 use kube::core::{GroupVersionKind, PartialObjectMeta};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use windlass_indexer::{Cached, ObjectKey};
+use windlass_indexer::{Cached, Head, Index, ObjectKey};
 use windlass_informer::Resource;
 use windlass_reconciler::{
-    Action, Cause, Controller, ControllerBuilder, Reconcile, RunContext, RunError, Watch,
-    install_crd,
+    Action, AddSourceError, Cause, Controller, ControllerBuilder, Reconcile, RunContext, RunError,
+    Watch, install_crd,
 };
 use windlass_workqueue::Priority;
 
@@ -91,6 +91,65 @@ async fn source_is_added_and_removed_while_the_controller_runs() {
     // Nobody uses the informer of secrets any more.
     assert_eq!(running.factory.status().len(), 1);
     running.end().await.expect("it stops");
+}
+
+/// `ConfigMap`s by the Secret of their own name.
+#[derive(Clone)]
+struct ByName;
+
+impl Index for ByName {
+    type View = ();
+    type Value = ObjectKey;
+
+    fn values(&self, head: &Head, (): ()) -> impl IntoIterator<Item = ObjectKey> {
+        [head.key().clone()]
+    }
+}
+
+/// An index that nobody has added.
+struct NoIndex;
+
+impl Index for NoIndex {
+    type View = ();
+    type Value = ObjectKey;
+
+    fn values(&self, _: &Head, (): ()) -> impl IntoIterator<Item = ObjectKey> {
+        None
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn handle_adds_and_removes_sources_of_kinds_that_are_referred_to() {
+    let (_cluster, client) = cluster().await;
+    let (said, mut runs) = mpsc::channel(100);
+    let watch =
+        Watch::<ConfigMap>::new().options(|informer| informer.namespace("default").index(ByName));
+    let builder = Controller::of(watch);
+    let handle = builder.handle();
+    let secrets = || Watch::<Secret>::new();
+    let early = handle.add_referred::<_, ByName>(secrets()).expect_err("it is not built");
+    assert!(matches!(early, AddSourceError::NoController), "{early}");
+    let running = run_built(client.clone(), builder, teller(said));
+    runs.recv().await.expect("the first run");
+
+    let source = handle.add_referred::<_, ByName>(secrets()).expect("a source");
+    let api: Api<Secret> = Api::namespaced(client, "default");
+    let secret = |name: &str| {
+        serde_json::from_value(json!({"metadata": {"name": name}})).expect("an object")
+    };
+    for name in ["other", "one"] {
+        api.create(&PostParams::default(), &secret(name)).await.expect("created");
+    }
+    let run = runs.recv().await.expect("a run");
+    assert!(run.starts_with("default/one because Secret default/one"), "{run}");
+    assert!(handle.remove(source) && !handle.remove(source));
+    assert_eq!(running.factory.status().len(), 1);
+
+    let unknown = handle.add_referred::<_, NoIndex>(secrets()).expect_err("there is none");
+    assert!(unknown.to_string().contains("NoIndex"), "{unknown}");
+    running.end().await.expect("it stops");
+    let late = handle.add_watched(secrets(), |_| None).expect_err("it is gone");
+    assert!(matches!(late, AddSourceError::NoController), "{late}");
 }
 
 /// What is asked of the server has no data, so that none can be held.
