@@ -1,0 +1,168 @@
+//! What is done for a sync, and when.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::api::DynamicObject;
+use windlass::informer::{DiscoveryError, Resource};
+use windlass::prelude::*;
+use windlass::reconciler::{
+    ChildrenReport, Class, ControllerBuilder, InPlan, is_controlled_by, remove_owner,
+};
+
+use crate::kinds::Kinds;
+use crate::mapping;
+use crate::status::{self, READY, SourceMissing, judge};
+use crate::sync::{ByReference, DISABLE_TARGET_DELETION, FORCE_DELETE, ResourceSync};
+
+/// The name of the controller, by which it knows its targets again.
+const NAME: &str = "object-sync";
+
+/// Held until the target of a deleted sync is gone.
+pub const FINALIZER: &str = "sync.example.com/target";
+
+/// How often a sync looks whether its target is gone. Its watch says so earlier; this is for the
+/// case that the watch does not work.
+const GONE_WITHIN: Duration = Duration::from_secs(30);
+
+/// The reconciler.
+#[derive(Debug)]
+pub struct Syncs {
+    kinds: Kinds,
+}
+
+/// The controller, and its reconciler. The reconciler adds watches to the controller.
+pub fn operator() -> (ControllerBuilder<ResourceSync>, Finalized<ResourceSync, Syncs>) {
+    let is_relevant = Predicate::generation_changed()
+        .or(Predicate::annotations_changed())
+        .or(Predicate::finalizers_changed());
+    let syncs = Watch::<ResourceSync>::new()
+        .options(|informer| informer.index(ByReference))
+        .when(is_relevant);
+    let controller = Controller::of(syncs).name(NAME).in_plan(InPlan::Run);
+    let kinds = Kinds::new(controller.handle());
+    (controller, Finalized::new(FINALIZER, Syncs { kinds }))
+}
+
+impl Finalize<ResourceSync> for Syncs {
+    async fn reconcile(&self, sync: Arc<ResourceSync>, cx: &RunContext) -> Result<Action, Error> {
+        match self.make_target(&sync, cx).await {
+            Ok(done) => {
+                status::write(&sync, READY.yes("Synced", "the target is up to date"), cx).await?;
+                if done.has_changed() {
+                    cx.event(&sync).normal("Synced", done.to_string());
+                }
+                Ok(Action::Done)
+            }
+            // Somebody else wrote meanwhile, or leads: the next run will do.
+            Err(error) if matches!(error.class(), Class::Conflict | Class::NotLeader) => Err(error),
+            Err(error) => tell(&sync, error, cx).await,
+        }
+    }
+
+    async fn cleanup(&self, sync: Arc<ResourceSync>, cx: &RunContext) -> Result<Action, Error> {
+        let is_forced = sync.asks_for(FORCE_DELETE);
+        match self.remove_target(&sync, cx).await {
+            Ok(true) => Ok(Action::Done),
+            Ok(false) if is_forced => {
+                cx.event(&sync).warning("TargetLeft", "the target is not gone yet");
+                Ok(Action::Done)
+            }
+            Ok(false) => {
+                let waits = READY.no("Deleting", "waits until the target is gone");
+                status::write(&sync, waits, cx).await?;
+                Ok(Action::RequeueAfter(GONE_WITHIN))
+            }
+            Err(error) if is_forced => {
+                cx.event(&sync).warning("TargetLeft", error.to_string());
+                Ok(Action::Done)
+            }
+            Err(error) => tell(&sync, error, cx).await,
+        }
+    }
+
+    async fn absent(&self, sync: &ObjectKey, _: &RunContext) -> Result<Action, Error> {
+        self.kinds.forget(sync);
+        Ok(Action::Done)
+    }
+}
+
+impl Syncs {
+    /// Makes the target as it should be, and deletes one that the sync had before.
+    async fn make_target(
+        &self,
+        sync: &ResourceSync,
+        cx: &RunContext,
+    ) -> Result<ChildrenReport, Error> {
+        let spec = &sync.spec;
+        let [source_kind, target_kind] =
+            self.kinds.follow([&spec.source, &spec.target], cx).await?;
+        let key = sync.key_of(&source_kind, &spec.source);
+        let Some(source) = read(&source_kind, &key, cx).await? else {
+            return Err(SourceMissing { kind: spec.source.kind.clone(), key }.into());
+        };
+        let source = serde_json::to_value(&*source)?;
+        let target = mapping::target(&spec.target, &spec.mappings, &source)?;
+        // It gets an owner reference to the sync. An object that belongs to somebody else is
+        // refused, and so is a cluster-scoped one, which cannot have such an owner.
+        cx.children(sync).apply_of(&target_kind, target).prune().await
+    }
+
+    /// Deletes the target, or lets go of it. Returns whether nothing is left to do.
+    async fn remove_target(&self, sync: &ResourceSync, cx: &RunContext) -> Result<bool, Error> {
+        let kind = match self.kinds.follow([&sync.spec.target], cx).await {
+            Ok([kind]) => Some(kind),
+            // There are no objects of a kind that the server does not know.
+            Err(error) if is_unknown_kind(&error) => None,
+            Err(error) => return Err(error),
+        };
+        let target = kind.as_ref().map(|kind| (kind, sync.key_of(kind, &sync.spec.target)));
+        if sync.asks_for(DISABLE_TARGET_DELETION) {
+            if let Some((kind, key)) = target {
+                // Otherwise the garbage collector would delete it.
+                let let_go = |target: &mut DynamicObject| {
+                    remove_owner(target, sync);
+                };
+                cx.live_of::<DynamicObject>(kind).modify(&key, let_go).await?;
+            }
+            return Ok(true);
+        }
+        let done = cx.children(sync).prune().await?;
+        if done.has_changed() {
+            cx.event(sync).normal("TargetDeleted", done.to_string());
+        }
+        let Some((kind, key)) = target else { return Ok(true) };
+        let left = cx.live_of::<DynamicObject>(kind).get(&key).await?;
+        Ok(!left.is_some_and(|target| is_controlled_by(&target.metadata, sync)))
+    }
+}
+
+/// An object from its cache. The cache may be so new that it is not complete, so the server is
+/// asked for what it does not have.
+async fn read(
+    resource: &Resource,
+    key: &ObjectKey,
+    cx: &RunContext,
+) -> Result<Option<Arc<DynamicObject>>, Error> {
+    if let Ok(cache) = cx.cache_of::<DynamicObject>(resource)
+        && let Some(cached) = cache.get(key)?
+    {
+        return Ok(Some(cached));
+    }
+    Ok(cx.live_of::<DynamicObject>(resource).get(key).await?.map(Arc::new))
+}
+
+/// Writes what is wrong into the status, with an event if it is news, and ends the run.
+async fn tell(sync: &ResourceSync, error: Error, cx: &RunContext) -> Result<Action, Error> {
+    let message = error.to_string();
+    let (reason, end) = judge(error);
+    if status::write(sync, READY.no(reason, &message), cx).await? {
+        cx.event(sync).warning(reason, message);
+    }
+    end
+}
+
+fn is_unknown_kind(error: &Error) -> bool {
+    let error = error.source().downcast_ref();
+    matches!(error, Some(DiscoveryError::NoKind { .. } | DiscoveryError::NotWatchable { .. }))
+}
