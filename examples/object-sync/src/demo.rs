@@ -71,7 +71,13 @@ async fn tell(factory: &SharedInformerFactory) -> Result<()> {
 
     say("\n3. Somebody paints the target, and then deletes it. Both is repaired.");
     let patch = Patch::Merge(config_map("sky", "green"));
-    api::<ConfigMap>(factory).patch("sky", &parameters, &patch).await?;
+    let before = api::<ConfigMap>(factory).get("sky").await?.resource_version();
+    let painted = api::<ConfigMap>(factory).patch("sky", &parameters, &patch).await?;
+    wait_for(factory, "the paint is gone", |maps: &[Arc<ConfigMap>]| {
+        let sky = maps.iter().find(|map| map.name_any() == "sky")?.resource_version();
+        (sky != before && sky != painted.resource_version()).then_some(())
+    })
+    .await?;
     show_color(factory, "sky", "azure").await?;
     let first = api::<ConfigMap>(factory).get("sky").await?.uid();
     api::<ConfigMap>(factory).delete("sky", &DeleteParams::default()).await?;
