@@ -143,7 +143,7 @@ async fn handle_adds_and_removes_sources_of_kinds_that_are_referred_to() {
     let run = runs.recv().await.expect("a run");
     assert!(run.starts_with("default/one because Secret default/one"), "{run}");
     assert!(handle.remove(source) && !handle.remove(source));
-    assert_eq!(running.factory.status().len(), 1);
+    assert_eq!(running.controller.status().sources.len(), 1);
 
     let unknown = handle.add_referred::<_, NoIndex>(secrets()).expect_err("there is none");
     assert!(unknown.to_string().contains("NoIndex"), "{unknown}");
