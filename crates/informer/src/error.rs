@@ -32,6 +32,19 @@ pub enum InformerError {
         /// The reason.
         error: LayoutError,
     },
+    /// Something reads the bytes of objects, and the layout does not keep them.
+    #[error(
+        "the informer of {resource} is {held} and keeps no annotations, but {reader} reads them: \
+         make the informer compact, or do without it"
+    )]
+    NoBytes {
+        /// The resource.
+        resource: Resource,
+        /// The layout that it has.
+        held: String,
+        /// What reads them.
+        reader: &'static str,
+    },
     /// An index cannot be added.
     #[error("the informer of {resource}: {error}")]
     Index {

@@ -102,7 +102,7 @@
 
 mod decode;
 mod error;
-mod freshness;
+mod informer_cache;
 mod overlay;
 mod reflect;
 mod resource;
@@ -114,7 +114,7 @@ pub use decode::compact::ManagedFields;
 pub use decode::frames::{Change, FrameError, Status, StatusCause};
 pub use decode::transform::Transform;
 pub use error::{InformerError, Stopped};
-pub use freshness::{Freshness, Written};
+pub use informer_cache::{InformerCache, Written};
 pub use reflect::reflector::{BackoffConfig, ListFault, Reaction, ReflectorConfig, Relist};
 pub use resource::{Resource, Scope};
 pub use share::delta_fifo::FinalState;

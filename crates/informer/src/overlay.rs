@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use windlass_indexer::{Head, Object, Snapshot};
 
 use crate::decode::compact::{ManagedFields, ObjectScan};
-use crate::freshness::{Freshness, Written};
+use crate::informer_cache::{InformerCache, Written};
 
 /// The kind in which the server sends metadata alone.
 const METADATA_KIND: &str = "PartialObjectMetadata";
 
-impl Freshness {
+impl InformerCache {
     /// The cache as it is now. It costs the same for three objects and for a million.
     pub fn snapshot(&self) -> Snapshot {
         self.engine.cache.reader.snapshot()
@@ -29,7 +29,7 @@ impl Freshness {
     /// - An answer that is not the object as the informer reads it tells too little, and changes
     ///   nothing: a scale, an object in another API version, or metadata alone where whole objects
     ///   are cached.
-    pub fn lay_over(&self, snapshot: &mut Snapshot, written: &Written, answer: &[u8]) {
+    pub fn overlay(&self, snapshot: &mut Snapshot, written: &Written, answer: &[u8]) {
         let head = match written {
             Written::Object(head) => head,
             Written::Gone { key, .. } => {
@@ -42,7 +42,7 @@ impl Freshness {
         let present = present.filter(|present| present.uid() == head.uid());
         // Answers in different forms may come in another order than their writes.
         let is_as_new = |present: &Head| present.resource_version() >= head.resource_version();
-        if present.is_some_and(is_as_new) || !self.is_told(head, is_metadata_only) {
+        if present.is_some_and(is_as_new) || !self.has_whole_answer(head, is_metadata_only) {
             return;
         }
         let is_certain = present.is_some() || !self.has_other_fields;
@@ -54,7 +54,7 @@ impl Freshness {
     }
 
     /// Whether an answer with this head has everything that the cache would hold.
-    fn is_told(&self, head: &Head, is_metadata_only: bool) -> bool {
+    fn has_whole_answer(&self, head: &Head, is_metadata_only: bool) -> bool {
         let resource = &self.engine.resource;
         let is_kind = head.kind() == Some(resource.kind());
         if is_metadata_only {

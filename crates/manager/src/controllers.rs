@@ -6,11 +6,11 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use kube::Client;
 use windlass_indexer::ObjectKey;
-use windlass_informer::{Freshness, SharedInformerFactory};
+use windlass_informer::{InformerCache, SharedInformerFactory};
 use windlass_reconciler::{
     BuildError, Cause, Controller, ControllerBuilder, ControllerDefaults, ControllerMetrics,
-    ControllerStatus, ObjectType, Plan, RecentRuns, Reconcile, Recorder, RestingKey, Run, RunError,
-    Shutdown, Write,
+    ControllerStatus, InactiveKey, ObjectType, Plan, RecentRuns, Reconcile, Recorder, Run,
+    RunError, Shutdown, Write,
 };
 use windlass_workqueue::WorkQueue;
 
@@ -32,10 +32,10 @@ pub trait AnyController: Send + Sync {
     fn runs(&self, key: &ObjectKey) -> Vec<Run>;
     /// [`Controller::recent_runs`].
     fn recent_runs(&self, limit: usize) -> RecentRuns;
-    /// [`Controller::resting`].
-    fn resting(&self) -> Vec<RestingKey>;
+    /// [`Controller::inactive`].
+    fn inactive(&self) -> Vec<InactiveKey>;
     /// [`Controller::caches`].
-    fn caches(&self) -> Vec<Freshness>;
+    fn caches(&self) -> Vec<InformerCache>;
     /// [`Controller::recorder`].
     fn recorder(&self) -> &Recorder;
     /// [`Controller::on_write`].
@@ -80,11 +80,11 @@ impl<K: ObjectType> AnyController for Controller<K> {
         Controller::recent_runs(self, limit)
     }
 
-    fn resting(&self) -> Vec<RestingKey> {
-        Controller::resting(self)
+    fn inactive(&self) -> Vec<InactiveKey> {
+        Controller::inactive(self)
     }
 
-    fn caches(&self) -> Vec<Freshness> {
+    fn caches(&self) -> Vec<InformerCache> {
         Controller::caches(self)
     }
 

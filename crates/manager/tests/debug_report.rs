@@ -342,8 +342,8 @@ async fn field_names_are_stable() {
     let patch = Patch::Merge(json!({"metadata": {"annotations": {PAUSED_ANNOTATION: "true"}}}));
     secrets.patch("works", &PatchParams::default(), &patch).await.expect("patched");
     let report = running.wait_for(|report| {
-        let resting = &report["controllers"][0]["resting"][0];
-        let is_paused = resting["key"] == "default/works" && resting["why"] == "paused";
+        let inactive = &report["controllers"][0]["inactive"][0];
+        let is_paused = inactive["key"] == "default/works" && inactive["why"] == "paused";
         is_paused && !key(report, "hangs")["again"].is_null()
     });
     let report = report.await;

@@ -2,7 +2,7 @@
 //!
 //! Heads have no annotations, because most of them are long and nobody reads them. So they are read
 //! from the bytes of the object, after a search that rules out most objects. A resident cache has
-//! no bytes: there an object seems to have no annotations.
+//! no bytes, so a controller that reads annotations from one is not built.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -25,6 +25,7 @@ use crate::enqueue::{Enqueuer, PriorityPolicy, default_priority};
 use crate::expectations::Expectations;
 use crate::failed_run::ErrorHook;
 use crate::handle::ControllerHandle;
+use crate::inactive::InactiveKeys;
 use crate::journal::Journal;
 use crate::late_sources::LateSources;
 #[cfg(feature = "prometheus")]
@@ -33,7 +34,6 @@ use crate::pause::{PAUSED_ANNOTATION, Pause};
 use crate::plan::InPlan;
 use crate::reconcile::Reconcile;
 use crate::recorder::{Recorder, instance_from_environment};
-use crate::resting::Resting;
 use crate::run_id::RunIds;
 use crate::running::{LONG, Running};
 use crate::source::{Source, Sources};
@@ -339,7 +339,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
         let ids = RunIds::of(&enqueuer.controller, &instance_from_environment(), Timestamp::now());
         #[cfg(feature = "prometheus")]
         let metrics = self.metrics.map(|metrics| (workers, metrics.series(&enqueuer.controller)));
-        let resting = Resting::new(objects.reader().clone());
+        let inactive = InactiveKeys::new(objects.reader().clone());
         let tools = Arc::new(tools);
         let late = Arc::new(LateSources { wiring, tools: Arc::clone(&tools) });
         self.handle.attach(&late);
@@ -352,7 +352,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
             max_attempts,
             on_error: self.on_error.or(defaults.on_error),
             pause: self.pause,
-            resting,
+            inactive,
             readers: Arc::clone(&self.handle.readers),
             running: Running::new(LONG),
             journal: Journal::new(),

@@ -184,7 +184,8 @@ impl<T: ObjectType> CacheView<'_, T> {
             Error::msg(format!(
                 "the controller {controller:?} does not own {name}, so its cache has no index of \
                  owners: use .owns in its builder, or add .options(|informer| \
-                 informer.index(ByController)) to the watch"
+                 informer.index(ByController)) to the watch, or call add_index(ByController) of \
+                 an informer of your own"
             ))
         })
     }

@@ -39,7 +39,7 @@ use kinds::Kinds;
 use look::Present;
 use note::OwnerNote;
 
-pub(crate) use look::Swept;
+pub(crate) use look::CheckedOwners;
 pub use report::{Child, ChildrenReport, DeletedChild};
 
 /// The label of what a controller has made with [`Children`]: the name of the controller.
@@ -175,7 +175,7 @@ impl<'a> Children<'a> {
         }
         let key = access.key(meta.namespace.as_deref(), meta.name.as_deref(), "applied")?;
         let owner = owner.owner.clone();
-        let owner = if self.options.lets_owner_go { owner.non_blocking() } else { owner };
+        let owner = if self.options.is_owner_unblocked { owner.non_blocking() } else { owner };
         owner.own(meta, Some(resource.kind()), !resource.is_namespaced())?;
         let mut body = access.apply_body(&child, None)?;
         set_label(&mut body, CONTROLLER_LABEL, &label_value(self.cx.controller()));
@@ -221,10 +221,10 @@ impl<'a> Children<'a> {
         }
 
         let mut deleted = Vec::new();
-        for Present { resource, key, uid, version, is_leaving } in &present {
+        for Present { resource, key, uid, version, is_terminating } in &present {
             let is_wanted =
                 |wanted: &Wanted| kinds::is_same(&wanted.resource, resource) && wanted.key == *key;
-            if !is_leaving && !wanted.iter().any(is_wanted) {
+            if !is_terminating && !wanted.iter().any(is_wanted) {
                 // Only in the version that was looked at: its owner may have let it go since then.
                 let options = options.same_version();
                 let access = Access { cx, resource: resource.clone(), options };

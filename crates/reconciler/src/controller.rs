@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use windlass_indexer::{Cached, Lister, ObjectKey};
-use windlass_informer::{Event, Freshness, InformerError, InformerStatus, Life};
+use windlass_informer::{Event, InformerCache, InformerError, InformerStatus, Life};
 use windlass_workqueue::{Add, WorkQueue};
 
 use crate::bounds::ObjectType;
@@ -21,12 +21,12 @@ use crate::counts::Counts;
 use crate::error::Error;
 use crate::finished::FinishedRuns;
 use crate::handle::ControllerHandle;
+use crate::inactive::{InactiveKey, InactiveReason};
 use crate::journal::{RecentRuns, Run};
 use crate::key_stream::KeyStream;
 use crate::late_sources::LateSources;
 use crate::plan::{InPlan, Plan, PlanBook};
 use crate::recorder::{Recorder, RecorderStatus};
-use crate::resting::{Rest, RestingKey};
 use crate::run_error::RunError;
 use crate::shutdown::Shutdown;
 use crate::source::{Source, SourceId};
@@ -326,9 +326,9 @@ impl<K: ObjectType> Controller<K> {
     }
 
     /// Tells of each of its caches whether it is as new as something that was written.
-    pub fn caches(&self) -> Vec<Freshness> {
+    pub fn caches(&self) -> Vec<InformerCache> {
         let sources = self.work.tools.sources.all();
-        sources.iter().map(|source| source.freshness().clone()).collect()
+        sources.iter().map(|source| source.cache().clone()).collect()
     }
 
     /// Records the Kubernetes events of its runs.
@@ -355,8 +355,8 @@ impl<K: ObjectType> Controller<K> {
             running: self.work.running.keys().len(),
             all_busy_for: self.all_busy_for(),
             ready: self.queue().len(),
-            paused: self.work.resting.count(Rest::Paused),
-            given_up: self.work.resting.count(Rest::GivenUp),
+            paused: self.work.inactive.count(InactiveReason::Paused),
+            given_up: self.work.inactive.count(InactiveReason::GivenUp),
             counts: self.work.journal.counts(),
             events: tools.recorder.status(),
             sources: tools.sources.all().iter().map(|source| source.status()).collect(),
@@ -365,8 +365,8 @@ impl<K: ObjectType> Controller<K> {
 
     /// The keys that do not run, because their object is paused or because they were given up, in
     /// their order.
-    pub fn resting(&self) -> Vec<RestingKey> {
-        self.work.resting.all()
+    pub fn inactive(&self) -> Vec<InactiveKey> {
+        self.work.inactive.all()
     }
 
     /// The runs that end from now on. See [`ControllerHandle::finished`].

@@ -44,7 +44,12 @@ impl Enqueuer {
             );
             Priority::Normal
         });
-        let _ = self.queue.add_with(key, add.priority(priority).cause(cause));
+        self.add_at(priority, key, add, cause);
+    }
+
+    /// Adds a key with a priority that the policy does not decide.
+    pub(crate) fn add_at(&self, at: Priority, key: ObjectKey, add: Add<Cause>, cause: Cause) {
+        let _ = self.queue.add_with(key, add.priority(at).cause(cause));
     }
 }
 

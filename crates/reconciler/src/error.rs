@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use windlass_indexer::DecodeError;
 use windlass_informer::{NotLeader, RequestError, error_chain, safe_message, status_of};
+use windlass_workqueue::Priority;
 
 /// Why a run failed.
 ///
@@ -36,6 +37,7 @@ use windlass_informer::{NotLeader, RequestError, error_chain, safe_message, stat
 pub struct Error {
     source: Box<dyn StdError + Send + Sync>,
     verdict: Option<Verdict>,
+    priority: Option<Priority>,
 }
 
 /// What the controller or the reconciler decided about an error, whatever its causes are.
@@ -115,7 +117,7 @@ impl Error {
 
     /// The reconciled object cannot be decoded.
     pub(crate) fn undecodable(error: DecodeError) -> Self {
-        Self { source: Box::new(error), verdict: Some(Verdict::Undecodable) }
+        Self { verdict: Some(Verdict::Undecodable), ..error.into() }
     }
 
     /// Makes the error terminal: no retry helps, the object has to change first.
@@ -129,6 +131,17 @@ impl Error {
     #[must_use]
     pub fn retry_after(self, delay: Duration) -> Self {
         Self { verdict: Some(Verdict::RetryAfter(delay)), ..self }
+    }
+
+    /// Queues the retry with this priority, and not with that of the run that failed.
+    #[must_use]
+    pub fn priority(self, priority: Priority) -> Self {
+        Self { priority: Some(priority), ..self }
+    }
+
+    /// The priority that the reconciler asked for.
+    pub(crate) fn retry_priority(&self) -> Option<Priority> {
+        self.priority
     }
 
     /// The class of the error.
@@ -222,7 +235,7 @@ fn server_delay(error: &(dyn StdError + 'static)) -> Option<Duration> {
 
 impl<E: Into<Box<dyn StdError + Send + Sync>>> From<E> for Error {
     fn from(error: E) -> Self {
-        Self { source: error.into(), verdict: None }
+        Self { source: error.into(), verdict: None, priority: None }
     }
 }
 

@@ -19,12 +19,12 @@ pub(crate) struct FrozenCaches(Vec<FrozenCache>);
 /// One of them.
 pub(crate) struct FrozenCache {
     source: Arc<Source>,
-    laid: Mutex<Laid>,
+    overlaid: Mutex<OverlaidSnapshot>,
 }
 
 /// A cache, and up to which [number](crate::overlay::Overlay) the answers of the run are laid over
 /// it.
-struct Laid {
+struct OverlaidSnapshot {
     snapshot: Snapshot,
     up_to: u64,
 }
@@ -48,7 +48,10 @@ impl FrozenCaches {
             // Sources that share an informer, as different types, show the same moment.
             let same = frozen.iter().find(|other| other.source.has_same_cache(&source));
             let snapshot = same.map_or_else(|| source.snapshot(), FrozenCache::as_frozen);
-            frozen.push(FrozenCache { source, laid: Mutex::new(Laid { snapshot, up_to: 0 }) });
+            frozen.push(FrozenCache {
+                source,
+                overlaid: Mutex::new(OverlaidSnapshot { snapshot, up_to: 0 }),
+            });
         }
         Self(frozen)
     }
@@ -85,21 +88,21 @@ impl FrozenCaches {
 impl FrozenCache {
     /// The cache with what the run has written up to now.
     pub(crate) fn snapshot(&self, log: Option<&WriteLog>) -> Snapshot {
-        let mut laid = self.laid.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut overlaid = self.overlaid.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(log) = log {
-            let (answers, up_to) = log.answers_after(laid.up_to);
+            let (answers, up_to) = log.answers_after(overlaid.up_to);
             for answered in answers {
                 if answered.recorded.write.is_of(self.source.resource()) {
-                    self.source.lay_over(&mut laid.snapshot, &answered);
+                    self.source.overlay(&mut overlaid.snapshot, &answered);
                 }
             }
-            laid.up_to = up_to;
+            overlaid.up_to = up_to;
         }
-        laid.snapshot.clone()
+        overlaid.snapshot.clone()
     }
 
     /// The cache without what was laid over it since the last call of [`snapshot`](Self::snapshot).
     fn as_frozen(&self) -> Snapshot {
-        self.laid.lock().unwrap_or_else(PoisonError::into_inner).snapshot.clone()
+        self.overlaid.lock().unwrap_or_else(PoisonError::into_inner).snapshot.clone()
     }
 }

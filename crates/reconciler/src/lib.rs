@@ -96,7 +96,7 @@
 //! the last writes, if there are more than [`WRITES_PER_RUN`]), how it ended, and when it is
 //! retried.
 //! [`Controller::status`] has counts and the state of the informers; [`Controller::queue`] knows
-//! what every key waits for, and [`Controller::resting`] which keys do not run: because their
+//! what every key waits for, and [`Controller::inactive`] which keys do not run: because their
 //! object is [paused](ControllerBuilder::paused_by), or because they were given up.
 //! [`Controller::finished`] is a stream of runs as they end. A key that its own writes wake again
 //! and again is logged with the write.
@@ -135,6 +135,7 @@ mod finished;
 mod frozen;
 mod guard;
 mod handle;
+mod inactive;
 mod journal;
 mod key_stream;
 mod late_sources;
@@ -158,7 +159,6 @@ mod recorder;
 mod recording;
 mod references;
 mod report;
-mod resting;
 mod run_error;
 mod run_id;
 mod running;
@@ -186,10 +186,7 @@ pub use children::{
     CONTROLLER_LABEL, Child, Children, ChildrenReport, DeletedChild, children_annotation,
     children_selector,
 };
-pub use conditions::{
-    ConditionType, condition, find_condition, is_condition_true, remove_condition, set_condition,
-    set_condition_at, set_conditions, set_conditions_at,
-};
+pub use conditions::{ConditionType, set_conditions};
 pub use context::RunContext;
 pub use controller::{Controller, ControllerStatus};
 pub use counts::Counts;
@@ -201,6 +198,7 @@ pub use failed_run::FailedRun;
 pub use finalizer::{Cleanup, Finalize, Finalized};
 pub use finished::FinishedRuns;
 pub use handle::ControllerHandle;
+pub use inactive::{InactiveKey, InactiveReason};
 pub use journal::{KEYS_MAX, RUNS_PER_KEY, RecentRuns, Run};
 pub use late_sources::AddSourceError;
 pub use live::apply::ApplyChange;
@@ -220,7 +218,6 @@ pub use reconcile::Reconcile;
 pub use reconcile_fn::{RunOnce, reconcile_fn};
 pub use recorder::{Occurrence, RecordedEvents, Recorder, RecorderBuilder, RecorderStatus};
 pub use recording::WRITES_PER_RUN;
-pub use resting::{Rest, RestingKey};
 pub use run_error::RunError;
 pub use run_id::RunId;
 pub use shutdown::Shutdown;

@@ -26,10 +26,14 @@ mod unlinked {
     use crate::write::Write;
 
     /// The run that makes a version.
-    #[derive(Clone, Debug, Default)]
+    #[derive(Clone, Debug)]
     pub(crate) struct Origin;
 
     impl Origin {
+        pub(crate) fn none() -> Self {
+            Self
+        }
+
         pub(crate) fn of(_: &Span) -> Self {
             Self
         }
@@ -67,13 +71,18 @@ mod linked {
         LazyLock::new(|| Mutex::new(LruCache::new(NOTES_MAX)));
 
     /// The run that makes a version.
-    #[derive(Clone, Debug, Default)]
+    #[derive(Clone, Debug)]
     pub(crate) struct Origin {
         /// `None` if the spans of runs are not exported.
         span: Option<SpanContext>,
     }
 
     impl Origin {
+        /// A run without a span.
+        pub(crate) fn none() -> Self {
+            Self { span: None }
+        }
+
         /// The run with this span.
         pub(crate) fn of(span: &Span) -> Self {
             let context = span.context().span().span_context().clone();

@@ -45,7 +45,9 @@ impl Outcome {
     pub(crate) fn of(action: Action) -> Self {
         match action {
             Action::Done => Self::Done,
-            Action::RequeueAfter(delay) => Self::RequeueAfter(delay),
+            Action::RequeueAfter(delay) | Action::RequeueWith(delay, _) => {
+                Self::RequeueAfter(delay)
+            }
         }
     }
 

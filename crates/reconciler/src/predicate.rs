@@ -21,14 +21,18 @@ use crate::annotations::annotation;
 ///     Predicate::generation_changed().or(Predicate::labels_changed());
 /// # drop(predicate);
 /// ```
-pub struct Predicate<K>(Arc<Passes<K>>);
+pub struct Predicate<K> {
+    passes: Arc<Passes<K>>,
+    /// Whether it needs the bytes of objects.
+    reads_annotations: bool,
+}
 
 type Passes<K> = dyn Fn(&Event<K>) -> bool + Send + Sync;
 
 impl<K: 'static> Predicate<K> {
     /// A predicate that passes the events for which the function returns `true`.
     pub fn new(passes: impl Fn(&Event<K>) -> bool + Send + Sync + 'static) -> Self {
-        Self(Arc::new(passes))
+        Self { passes: Arc::new(passes), reads_annotations: false }
     }
 
     /// The spec changed. Most kinds count that in `metadata.generation`; for those that do not,
@@ -64,12 +68,14 @@ impl<K: 'static> Predicate<K> {
     }
 
     /// An annotation has a value, before or after the change. It is read from the cached bytes,
-    /// without decoding the object. A resident cache has no bytes, so there nothing passes.
+    /// without decoding the object. A [resident](windlass_informer::InformerOptions::resident)
+    /// cache has no bytes, so a controller with this predicate on one is not built.
     pub fn annotated(name: impl Into<String>, value: impl Into<String>) -> Self {
         let (name, value) = (name.into(), value.into());
-        Self::of_either(move |object| {
+        let has_value = move |object: &Cached<K>| {
             annotation(object.object(), &name).is_some_and(|of| of == value)
-        })
+        };
+        Self { reads_annotations: true, ..Self::of_either(has_value) }
     }
 
     /// A finalizer was added or removed, or the deletion was requested.
@@ -88,25 +94,34 @@ impl<K: 'static> Predicate<K> {
     /// Passes the events that both pass.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
-        Self::new(move |event| self.passes(event) && other.passes(event))
+        let reads_annotations = self.reads_annotations || other.reads_annotations;
+        let both = Self::new(move |event| self.passes(event) && other.passes(event));
+        Self { reads_annotations, ..both }
     }
 
     /// Passes the events that at least one of them passes.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
-        Self::new(move |event| self.passes(event) || other.passes(event))
+        let reads_annotations = self.reads_annotations || other.reads_annotations;
+        let either = Self::new(move |event| self.passes(event) || other.passes(event));
+        Self { reads_annotations, ..either }
     }
 
     /// Passes the events that it does not pass.
     #[must_use]
     #[expect(clippy::should_implement_trait, reason = "it belongs to `and` and `or`")]
     pub fn not(self) -> Self {
-        Self::new(move |event| !self.passes(event))
+        let reads_annotations = self.reads_annotations;
+        Self { reads_annotations, ..Self::new(move |event| !self.passes(event)) }
     }
 
     /// Whether an event passes.
     pub fn passes(&self, event: &Event<K>) -> bool {
-        (self.0)(event)
+        (self.passes)(event)
+    }
+
+    pub(crate) fn reads_annotations(&self) -> bool {
+        self.reads_annotations
     }
 
     fn of_either(is_meant: impl Fn(&Cached<K>) -> bool + Send + Sync + 'static) -> Self {
@@ -130,7 +145,7 @@ impl<K: 'static> Predicate<K> {
 
 impl<K> Clone for Predicate<K> {
     fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
+        Self { passes: Arc::clone(&self.passes), reads_annotations: self.reads_annotations }
     }
 }
 

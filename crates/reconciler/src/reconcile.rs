@@ -39,8 +39,9 @@ use crate::error::Error;
 /// | outcome | the next run | failures |
 /// |---|---|---|
 /// | `Ok(Done)` | when something changes | reset |
-/// | `Ok(RequeueAfter(d))` | after d | reset |
+/// | `Ok(RequeueAfter(d))`, `Ok(RequeueWith(d, priority))` | after d | reset |
 /// | `Err`, retryable | after a backoff, unless it was the [last attempt] | one more |
+/// | `Err`, because this replica does not [lead](crate::Class::NotLeader) | after a second | kept |
 /// | `Err`, terminal | when something changes | kept, shown |
 /// | a panic | as after a retryable error, counted separately | one more |
 /// | a timeout | as after a retryable error, counted separately | one more |

@@ -22,7 +22,6 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// use windlass_reconciler::{Controller, Watch};
     ///
     /// /// Pods by the Secrets from which their images are pulled.
-    /// #[derive(Clone)]
     /// struct ByPullSecret;
     ///
     /// /// What the index reads of a pod.
@@ -53,12 +52,15 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// ```
     ///
     /// An object that begins to refer to another one has changed itself, so it runs anyway.
+    ///
+    /// An index is known by its type, so each kind that is referred to needs an index type of its
+    /// own: of two indexes of one type, the first counts for both.
     pub fn refers_to<T, I>(mut self, watch: Watch<T>, index: I) -> Self
     where
         T: ObjectType,
-        I: Index<Value = ObjectKey> + Clone,
+        I: Index<Value = ObjectKey>,
     {
-        self.primary = self.primary.options(|informer| informer.index(index));
+        self.primary = self.primary.with_index(index);
         self.sources.push(Box::new(move |wiring| wiring.refers_to::<T, I>(watch)));
         self
     }

@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use windlass_indexer::{Lister, ResourceVersion, Snapshot};
 use windlass_informer::{
-    Freshness, InformerStatus, Registration, RequestTarget, Resource, SharedInformer,
+    InformerCache, InformerStatus, Registration, RequestTarget, Resource, SharedInformer,
 };
 
 use crate::bounds::ObjectType;
@@ -26,7 +26,7 @@ pub struct SourceId(u64);
 /// One informer that a controller uses.
 pub(crate) struct Source {
     informer: Box<dyn ErasedInformer>,
-    freshness: Freshness,
+    cache: InformerCache,
     /// `None` if it is only read.
     registration: Option<Registration>,
     removed: CancellationToken,
@@ -58,8 +58,8 @@ impl Source {
         informer: SharedInformer<T>,
         registration: Option<Registration>,
     ) -> Self {
-        let (freshness, informer) = (informer.freshness(), Box::new(informer));
-        Self { informer, freshness, registration, removed: CancellationToken::new() }
+        let (cache, informer) = (informer.cache(), Box::new(informer));
+        Self { informer, cache, registration, removed: CancellationToken::new() }
     }
 
     /// Waits until the cache is complete, and its events have reached the queue. Returns `false` if
@@ -101,7 +101,7 @@ impl Source {
     }
 
     pub(crate) fn resource(&self) -> &Resource {
-        self.freshness.resource()
+        self.cache.resource()
     }
 
     /// Its cache, if it is read as this type.
@@ -111,21 +111,21 @@ impl Source {
 
     /// Whether both have the same informer, perhaps as different types.
     pub(crate) fn has_same_cache(&self, other: &Self) -> bool {
-        self.freshness.is_of_same_cache(&other.freshness)
+        self.cache.is_of_same_cache(&other.cache)
     }
 
     /// The cache as it is now.
     pub(crate) fn snapshot(&self) -> Snapshot {
-        self.freshness.snapshot()
+        self.cache.snapshot()
     }
 
     /// Lays a write over a snapshot of the cache.
-    pub(crate) fn lay_over(&self, snapshot: &mut Snapshot, answered: &Answered) {
-        self.freshness.lay_over(snapshot, &answered.recorded.written, &answered.answer);
+    pub(crate) fn overlay(&self, snapshot: &mut Snapshot, answered: &Answered) {
+        self.cache.overlay(snapshot, &answered.recorded.written, &answered.answer);
     }
 
-    pub(crate) fn freshness(&self) -> &Freshness {
-        &self.freshness
+    pub(crate) fn cache(&self) -> &InformerCache {
+        &self.cache
     }
 }
 
@@ -148,13 +148,13 @@ struct SourceList {
 }
 
 impl SourceList {
-    /// The freshness of the caches of a resource.
-    fn freshness<'a>(
+    /// The caches of a resource.
+    fn caches<'a>(
         &'a self,
         is_of: impl Fn(&Resource) -> bool + 'a,
-    ) -> impl Iterator<Item = &'a Freshness> {
-        let all = self.sources.iter().map(|(_, source)| &source.freshness);
-        all.filter(move |freshness| is_of(freshness.resource()))
+    ) -> impl Iterator<Item = &'a InformerCache> {
+        let all = self.sources.iter().map(|(_, source)| &source.cache);
+        all.filter(move |cache| is_of(cache.resource()))
     }
 }
 
@@ -186,38 +186,38 @@ impl Sources {
 
     /// Whether a cache is of the resource that was written.
     pub(crate) fn has_cache_of(&self, write: &Write) -> bool {
-        self.read().freshness(|resource| write.is_of(resource)).next().is_some()
+        self.read().caches(|resource| write.is_of(resource)).next().is_some()
     }
 
     /// The first result that `find` returns for a cache of this resource, in this version.
     pub(crate) fn find_cache<R>(
         &self,
         resource: &Resource,
-        find: impl FnMut(&Freshness) -> Option<R>,
+        find: impl FnMut(&InformerCache) -> Option<R>,
     ) -> Option<R> {
-        self.read().freshness(|of| of == resource).find_map(find)
+        self.read().caches(|of| of == resource).find_map(find)
     }
 
     /// The first resource of a cache that `is_it` accepts.
     pub(crate) fn resource(&self, is_it: impl Fn(&Resource) -> bool) -> Option<Resource> {
         let list = self.read();
-        list.freshness(is_it).next().map(|cache| cache.resource().clone())
+        list.caches(is_it).next().map(|cache| cache.resource().clone())
     }
 
     /// The newest version of the target of a request that a cache shows.
     pub(crate) fn shown(&self, target: &RequestTarget) -> Option<ResourceVersion> {
         let key = target.key()?;
         let list = self.read();
-        let versions = list.freshness(|resource| target.is_of(resource));
-        let versions = versions.filter_map(|freshness| freshness.version_of(&key));
+        let versions = list.caches(|resource| target.is_of(resource));
+        let versions = versions.filter_map(|cache| cache.version_of(&key));
         versions.reduce(|one, other| if other > one { other } else { one })
     }
 
     /// The caches that should show a write, and do not.
-    pub(crate) fn behind(&self, recorded: &Recorded) -> Vec<Freshness> {
+    pub(crate) fn behind(&self, recorded: &Recorded) -> Vec<InformerCache> {
         let Recorded { write, written } = recorded;
         let list = self.read();
-        let caches = list.freshness(|resource| write.is_of(resource));
+        let caches = list.caches(|resource| write.is_of(resource));
         caches.filter(|cache| !cache.has_seen(written, write.answered)).cloned().collect()
     }
 
@@ -225,7 +225,7 @@ impl Sources {
     /// somebody else's now.
     pub(crate) fn is_restored_since(&self, write: &Write) -> bool {
         let list = self.read();
-        let mut caches = list.freshness(|resource| write.is_of(resource));
+        let mut caches = list.caches(|resource| write.is_of(resource));
         caches.any(|cache| cache.is_restored_since(&write.key, write.answered))
     }
 

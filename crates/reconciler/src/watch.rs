@@ -3,6 +3,7 @@
 use std::fmt;
 
 use kube::core::PartialObjectMeta;
+use windlass_indexer::Index;
 use windlass_informer::{
     InformerError, InformerOptions, Resource, SharedInformer, SharedInformerFactory,
 };
@@ -31,7 +32,12 @@ pub struct Watch<T> {
     origin: Origin<T>,
     owned_by: OwnedBy,
     predicate: Predicate<T>,
+    /// What the controller itself looks up.
+    indexes: Vec<AddIndex<T>>,
 }
+
+/// Adds an index to an informer.
+type AddIndex<T> = Box<dyn FnOnce(&SharedInformer<T>) -> Result<(), InformerError> + Send>;
 
 /// Where the informer of a watch comes from.
 enum Origin<T> {
@@ -58,7 +64,8 @@ pub enum OwnedBy {
     /// By an annotation of this name with the key of the owner, as `namespace/name`, or the name
     /// alone if the owner has no namespace. For an owner in another namespace, which Kubernetes
     /// does not allow in owner references. It does not delete the object with its owner either: use
-    /// a finalizer of the owner.
+    /// a finalizer of the owner. A [resident](windlass_informer::InformerOptions::resident) cache
+    /// has no annotations, so the controller is not built.
     Annotation(String),
 }
 
@@ -87,11 +94,12 @@ impl<T: 'static> Watch<T> {
 
     fn from_origin(resource: Resource, origin: Origin<T>) -> Self {
         let predicate = Predicate::new(|_| true);
-        Self { resource, origin, owned_by: OwnedBy::default(), predicate }
+        Self { resource, origin, owned_by: OwnedBy::default(), predicate, indexes: Vec::new() }
     }
 
     /// Changes the options of the informer: namespaces, selectors, layout. Several calls add up.
-    /// The options of an informer [of your own](Self::from_informer) do not change.
+    /// The options of an informer [of your own](Self::from_informer) do not change; an index is
+    /// added to it by [`SharedInformer::add_index`].
     pub fn options(
         mut self,
         change: impl FnOnce(InformerOptions) -> InformerOptions + Send + 'static,
@@ -136,7 +144,14 @@ impl<T: ObjectType> Watch<T> {
         Self::from_origin(informer.resource().clone(), Origin::Informer(informer.clone()))
     }
 
-    /// Gets the informer from the factory. Returns it with the predicate for its events.
+    /// Adds an index that the controller itself needs, also to an informer of the user.
+    pub(crate) fn with_index<I: Index>(mut self, index: I) -> Self {
+        self.indexes.push(Box::new(|informer| informer.add_index(index)));
+        self
+    }
+
+    /// Gets the informer from the factory, and adds the indexes. Returns it with the predicate for
+    /// its events.
     pub(crate) fn open(
         self,
         factory: &SharedInformerFactory,
@@ -150,6 +165,9 @@ impl<T: ObjectType> Watch<T> {
             }
             Origin::Informer(informer) => informer,
         };
+        for add_index in self.indexes {
+            add_index(&informer)?;
+        }
         Ok((informer, self.predicate))
     }
 }

@@ -88,7 +88,10 @@ impl Wiring {
         predicate: Predicate<T>,
         pause: Pause,
     ) -> Result<Source, InformerError> {
-        let filter = EventFilter { pause: Some(pause), ..self.filter_of(&informer, predicate) };
+        if pause.is_possible() {
+            informer.require_bytes("pausing (`.paused_by(None)` switches it off)")?;
+        }
+        let filter = EventFilter { pause: Some(pause), ..self.filter_of(&informer, predicate)? };
         self.attach(informer, filter, |_, object| Some(object.key().clone()))
     }
 
@@ -101,12 +104,13 @@ impl Wiring {
     /// A source whose events enqueue the owners of the object.
     pub(crate) fn owns<T: ObjectType>(&self, watch: Watch<T>) -> Result<Source, InformerError> {
         // For `RunContext::owned`.
-        let watch = watch.options(|informer| informer.index(ByController));
+        let watch = watch.with_index(ByController);
         let owned_by = watch.owned_by_setting().clone();
         let (informer, predicate) = watch.open(&self.factory)?;
-        let filter = self.filter_of(&informer, predicate);
+        let filter = self.filter_of(&informer, predicate)?;
         let (owner, owners) = self.primary.clone();
         if let OwnedBy::Annotation(name) = owned_by {
+            informer.require_bytes("`OwnedBy::Annotation`")?;
             return self.attach(informer, filter, move |_, object| {
                 annotation(object.object(), &name).and_then(|key| key.parse::<ObjectKey>().ok())
             });
@@ -131,7 +135,7 @@ impl Wiring {
         keys: impl Fn(&Cached<T>) -> I + Send + Sync + 'static,
     ) -> Result<Source, InformerError> {
         let (informer, predicate) = watch.open(&self.factory)?;
-        let filter = self.filter_of(&informer, predicate);
+        let filter = self.filter_of(&informer, predicate)?;
         self.attach(informer, filter, move |_, object| keys(object))
     }
 
@@ -148,7 +152,7 @@ impl Wiring {
         I: IntoIterator<Item = ObjectKey> + Send + 'static,
     {
         let (informer, predicate) = watch.open(&self.factory)?;
-        let filter = self.filter_of(&informer, predicate);
+        let filter = self.filter_of(&informer, predicate)?;
         let name = format!("changes of {}", informer.resource()).into();
         let events = informer.subscribe_with(self.handler_options())?;
         let source = Source::new(informer, None);
@@ -157,17 +161,21 @@ impl Wiring {
         Ok(source)
     }
 
-    fn filter_of<T>(&self, informer: &SharedInformer<T>, predicate: Predicate<T>) -> EventFilter<T>
-    where
-        T: ObjectType,
-    {
-        EventFilter {
+    fn filter_of<T: ObjectType>(
+        &self,
+        informer: &SharedInformer<T>,
+        predicate: Predicate<T>,
+    ) -> Result<EventFilter<T>, InformerError> {
+        if predicate.reads_annotations() {
+            informer.require_bytes("`Predicate::annotated`")?;
+        }
+        Ok(EventFilter {
             controller: Arc::clone(&self.enqueuer.controller),
             resource: informer.resource().clone(),
             predicate,
             of_all: self.filter.clone(),
             pause: None,
-        }
+        })
     }
 
     fn handler_options(&self) -> HandlerOptions {

@@ -12,8 +12,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use windlass_indexer::{Cached, Lister, ObjectKey};
-use windlass_workqueue::{Add, Lease, MAX_DELAY};
+use windlass_workqueue::{Add, Lease, MAX_DELAY, Priority};
 
+use crate::action::Action;
 use crate::bounds::ObjectType;
 use crate::cause::Cause;
 use crate::context::RunContext;
@@ -24,6 +25,7 @@ use crate::failed_run::{ErrorHook, FailedRun};
 use crate::finished::Readers;
 use crate::frozen::FrozenCaches;
 use crate::guard::caught;
+use crate::inactive::{InactiveKeys, InactiveReason};
 use crate::journal::{Journal, MESSAGE_MAX, Run};
 #[cfg(feature = "prometheus")]
 use crate::metrics::{Measured, Measures, Series};
@@ -34,7 +36,6 @@ use crate::plan::{PlanBook, PlanRecorder};
 use crate::rebase::Rebased;
 use crate::reconcile::ErasedReconcile;
 use crate::report::RunReport;
-use crate::resting::{Rest, Resting};
 use crate::run_id::{RunId, RunIds};
 use crate::running::{LongRun, Running};
 use crate::shutdown::Shutdown;
@@ -63,7 +64,7 @@ pub(crate) struct Work<K> {
     pub(crate) max_attempts: Option<u32>,
     pub(crate) on_error: Option<ErrorHook>,
     pub(crate) pause: Pause,
-    pub(crate) resting: Resting,
+    pub(crate) inactive: InactiveKeys,
     pub(crate) readers: Arc<Readers>,
     pub(crate) running: Running,
     pub(crate) journal: Journal,
@@ -81,7 +82,7 @@ type KeyLease<'q> = Lease<'q, ObjectKey, Cause>;
 
 /// A key that a worker has taken. If the worker ends before the run does, the key goes back to the
 /// queue, with its causes.
-struct KeyInHand<'q> {
+struct TakenKey<'q> {
     /// `None` once the lease is finished, deferred or retried.
     lease: Option<KeyLease<'q>>,
     tools: &'q Tools,
@@ -96,13 +97,15 @@ struct Ended {
     error: Option<Error>,
     /// The delay that the error asks for.
     delay: Option<Delay>,
+    /// The priority that the run asks for.
+    priority: Option<Priority>,
 }
 
 /// What follows a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     /// Nothing before something changes, or the time has come that the run asked for.
-    Rest,
+    Nothing,
     Retry(Duration),
     /// It would be retried, but was the last attempt.
     GiveUp,
@@ -121,7 +124,25 @@ impl Drop for UnfinishedRun<'_> {
     }
 }
 
-impl<'q> KeyInHand<'q> {
+impl Ended {
+    fn of(outcome: Outcome) -> Self {
+        Self { outcome, error: None, delay: None, priority: None }
+    }
+
+    /// The run succeeded.
+    fn of_action(action: Action) -> Self {
+        Self { priority: action.priority(), ..Self::of(Outcome::of(action)) }
+    }
+
+    /// The run failed. Formatting the error is user code, which may panic.
+    fn of_error(error: Error) -> Self {
+        let (outcome, delay) = Outcome::of_error(&error);
+        let priority = error.retry_priority();
+        Self { outcome, delay, priority, error: Some(error) }
+    }
+}
+
+impl<'q> TakenKey<'q> {
     fn lease(&self) -> &KeyLease<'q> {
         self.lease.as_ref().expect("the lease must be there until it is taken out")
     }
@@ -135,7 +156,7 @@ impl<'q> KeyInHand<'q> {
     }
 }
 
-impl Drop for KeyInHand<'_> {
+impl Drop for TakenKey<'_> {
     fn drop(&mut self) {
         let Some(lease) = self.lease.take() else { return };
         if let Some(pending) = self.pending.take() {
@@ -157,7 +178,7 @@ impl<K: ObjectType> Work<K> {
                 let _ = lease.defer(wait);
                 continue;
             }
-            let taken = KeyInHand { lease: Some(lease), tools: &self.tools, pending: None };
+            let taken = TakenKey { lease: Some(lease), tools: &self.tools, pending: None };
             let ready = match self.tools.expectations.take(taken.key()) {
                 None => Some((taken, false)),
                 Some(pending) => self.catch_up(taken, pending).await,
@@ -177,9 +198,9 @@ impl<K: ObjectType> Work<K> {
     /// whether a cache is or may be behind; `None` if the key was deferred.
     async fn catch_up<'q>(
         &self,
-        mut taken: KeyInHand<'q>,
+        mut taken: TakenKey<'q>,
         pending: Pending,
-    ) -> Option<(KeyInHand<'q>, bool)> {
+    ) -> Option<(TakenKey<'q>, bool)> {
         let deadline = pending.since + WORKER_WAIT;
         let writes = &taken.pending.insert(pending).writes;
         let waited = timeout_at(deadline, async {
@@ -224,7 +245,7 @@ impl<K: ObjectType> Work<K> {
     }
 
     /// Defers a key until its caches may have caught up.
-    fn defer<T>(&self, taken: KeyInHand<'_>, pending: Pending, delay: Duration) -> Option<T> {
+    fn defer<T>(&self, taken: TakenKey<'_>, pending: Pending, delay: Duration) -> Option<T> {
         self.tools.expectations.put_back(taken.key(), pending);
         // Fails only after shut-down, when the key does not run again.
         let _ = taken.into_lease().defer(delay);
@@ -238,26 +259,26 @@ impl<K: ObjectType> Work<K> {
         self.running.warn_while_running(warn).await
     }
 
-    async fn run(&self, taken: KeyInHand<'_>, is_behind: bool, shutdown: &Shutdown) {
+    async fn run(&self, taken: TakenKey<'_>, is_behind: bool, shutdown: &Shutdown) {
         let (started, key) = (Instant::now(), taken.key());
         // First of all, so that the object and the caches are of one moment.
         let caches = FrozenCaches::of(self.tools.sources.all());
         let object = caches.primary(key).map(|object| self.objects.handle(object));
         let is_paused = object.as_ref().is_some_and(|of| self.pause.is_paused(of.object()));
-        if is_paused && self.resting.is_paused(key) {
+        if is_paused && self.inactive.is_paused(key) {
             if is_behind {
                 // For the next run.
                 self.tools.expect_unknown_write(key);
             }
             return taken.into_lease().finish();
         }
-        if self.resting.remove(key) == Some(Rest::Paused) {
+        if self.inactive.remove(key) == Some(InactiveReason::Paused) {
             tracing::info!(controller = &*self.tools.controller, %key, "no longer paused");
         }
         let mut cx = self.context(taken.lease(), started, is_behind, shutdown, caches);
         let span = span_of(&cx, self.span.as_ref());
         cx.origin = Origin::of(&span);
-        let Ended { outcome, error, delay } = {
+        let Ended { outcome, error, delay, priority } = {
             let unfinished = UnfinishedRun(&cx);
             let _active = self.running.enter(&cx.key, cx.id, cx.attempt, started);
             let called = pin!(self.call(&cx, object, is_paused));
@@ -278,7 +299,7 @@ impl<K: ObjectType> Work<K> {
         if let Some((_, series)) = &self.metrics {
             series.observe(took);
         }
-        let next = self.schedule(&mut lease, cx.attempt, &outcome, delay);
+        let next = self.schedule(&mut lease, cx.attempt, &outcome, delay, priority);
         let retry_in = match next {
             // During a shutdown no worker takes the retry, so none is reported.
             Next::Retry(delay) if !shutdown.has_begun() => Some(delay),
@@ -313,8 +334,8 @@ impl<K: ObjectType> Work<K> {
         self.notify_users(&key, &run, error);
         // Last, because then the key may run again on another worker.
         match (&outcome, next) {
-            (Outcome::Paused, _) => self.rest(lease, Rest::Paused),
-            (_, Next::GiveUp) => self.rest(lease, Rest::GivenUp),
+            (Outcome::Paused, _) => self.deactivate(lease, InactiveReason::Paused),
+            (_, Next::GiveUp) => self.deactivate(lease, InactiveReason::GivenUp),
             (Outcome::Done | Outcome::RequeueAfter(_), _) => lease.finish(),
             _ => drop(lease),
         }
@@ -333,8 +354,8 @@ impl<K: ObjectType> Work<K> {
 
     /// Ends a lease whose key does not run until something changes. Its failures are forgotten, so
     /// that it has all of its attempts then.
-    fn rest(&self, lease: KeyLease<'_>, why: Rest) {
-        self.resting.insert(lease.key(), why);
+    fn deactivate(&self, lease: KeyLease<'_>, why: InactiveReason) {
+        self.inactive.insert(lease.key(), why);
         lease.finish();
     }
 
@@ -360,7 +381,7 @@ impl<K: ObjectType> Work<K> {
             is_behind,
             shutdown: shutdown.clone(),
             plan: self.plan.get().map(|_| PlanRecorder::new()),
-            origin: Origin::default(),
+            origin: Origin::none(),
             recording: OnceLock::new(),
             object: caches.primary(lease.key()),
             caches,
@@ -375,19 +396,16 @@ impl<K: ObjectType> Work<K> {
             // Bypasses the hot set: most objects change before they run again.
             let returned = match object.map(|object| object.get()) {
                 Some(Ok(object)) if is_paused => {
-                    self.reconciler.paused(object, cx).await.map(|()| Outcome::Paused)
+                    let paused = self.reconciler.paused(object, cx).await;
+                    paused.map(|()| Ended::of(Outcome::Paused))
                 }
-                Some(Ok(object)) => self.reconciler.reconcile(object, cx).await.map(Outcome::of),
-                None => self.reconciler.absent(cx).await.map(Outcome::of),
+                Some(Ok(object)) => {
+                    self.reconciler.reconcile(object, cx).await.map(Ended::of_action)
+                }
+                None => self.reconciler.absent(cx).await.map(Ended::of_action),
                 Some(Err(error)) => Err(Error::undecodable(error)),
             };
-            match returned {
-                Ok(outcome) => Ended { outcome, error: None, delay: None },
-                Err(error) => {
-                    let (outcome, delay) = Outcome::of_error(&error);
-                    Ended { outcome, error: Some(error), delay }
-                }
-            }
+            returned.unwrap_or_else(Ended::of_error)
         };
         let called = AssertUnwindSafe(called).catch_unwind();
         let ended = match self.timeout {
@@ -397,16 +415,12 @@ impl<K: ObjectType> Work<K> {
                 let Ok(ended) = timeout(limit, &mut called).await else {
                     // Dropping the run is user code, too. If that panics, it still timed out.
                     let _ = caught(|| drop(called));
-                    return Ended { outcome: Outcome::TimedOut, error: None, delay: None };
+                    return Ended::of(Outcome::TimedOut);
                 };
                 ended
             }
         };
-        ended.unwrap_or_else(|panic| Ended {
-            outcome: Outcome::of_panic(&*panic),
-            error: None,
-            delay: None,
-        })
+        ended.unwrap_or_else(|panic| Ended::of(Outcome::of_panic(&*panic)))
     }
 
     /// Adds the key again if the outcome asks for it; it runs after the lease has ended.
@@ -416,24 +430,29 @@ impl<K: ObjectType> Work<K> {
         attempt: u32,
         outcome: &Outcome,
         delay: Option<Delay>,
+        priority: Option<Priority>,
     ) -> Next {
-        let is_object_to_blame =
-            !matches!(outcome, Outcome::Failed { class: Class::NotLeader, .. });
+        if let Some(priority) = priority {
+            lease.set_priority(priority);
+        }
+        let delay = delay.map(|delay| delay.after(attempt - 1).min(MAX_DELAY));
         match (outcome, delay) {
-            (Outcome::Done | Outcome::Paused | Outcome::Terminal { .. }, _) => Next::Rest,
+            (Outcome::Done | Outcome::Paused | Outcome::Terminal { .. }, _) => Next::Nothing,
             (Outcome::RequeueAfter(delay), _) => {
-                let add = Add::after((*delay).min(MAX_DELAY));
-                self.enqueuer.add(lease.key().clone(), add, Cause::Timer);
-                Next::Rest
+                let (key, add) = (lease.key().clone(), Add::after((*delay).min(MAX_DELAY)));
+                match priority {
+                    Some(priority) => self.enqueuer.add_at(priority, key, add, Cause::Timer),
+                    None => self.enqueuer.add(key, add, Cause::Timer),
+                }
+                Next::Nothing
             }
-            _ if is_object_to_blame && self.max_attempts.is_some_and(|max| attempt >= max) => {
-                Next::GiveUp
+            // The key is not to blame, so it is not charged with a failure. Scheduling fails only
+            // after shut-down, when the key does not run again; so it does below.
+            (Outcome::Failed { class: Class::NotLeader, .. }, Some(delay)) => {
+                lease.schedule_defer(delay).map_or(Next::Nothing, |()| Next::Retry(delay))
             }
-            (_, delay) => {
-                let delay = delay.map(|delay| delay.after(attempt - 1).min(MAX_DELAY));
-                // Fails only after shut-down, when the key does not run again.
-                lease.schedule_retry(delay).map_or(Next::Rest, Next::Retry)
-            }
+            _ if self.max_attempts.is_some_and(|max| attempt >= max) => Next::GiveUp,
+            (_, delay) => lease.schedule_retry(delay).map_or(Next::Nothing, Next::Retry),
         }
     }
 
@@ -450,8 +469,8 @@ impl<K: ObjectType> Measured for Work<K> {
             workers: self.metrics.as_ref().map_or(0, |(workers, _)| *workers),
             active_workers: self.enqueuer.queue.load().running,
             events_dropped: self.tools.recorder.status().dropped,
-            paused: self.resting.count(Rest::Paused),
-            given_up: self.resting.count(Rest::GivenUp),
+            paused: self.inactive.count(InactiveReason::Paused),
+            given_up: self.inactive.count(InactiveReason::GivenUp),
         }
     }
 }

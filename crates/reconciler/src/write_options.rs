@@ -26,7 +26,7 @@ pub struct WriteOptions<'a> {
     pub(crate) propagation: Option<Propagation>,
     pub(crate) grace_period: Option<u32>,
     pub(crate) is_version_bound: bool,
-    pub(crate) lets_owner_go: bool,
+    pub(crate) is_owner_unblocked: bool,
 }
 
 /// What the server does about fields that the kind does not have, and about fields that are given
@@ -110,7 +110,7 @@ impl<'a> WriteOptions<'a> {
     /// foreground, it does not wait for this object. Default: it blocks. Some clusters allow that
     /// only to accounts that may update the `finalizers` subresource of the owner.
     pub fn non_blocking_owner(mut self) -> Self {
-        self.lets_owner_go = true;
+        self.is_owner_unblocked = true;
         self
     }
 

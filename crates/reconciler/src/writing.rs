@@ -3,7 +3,7 @@
 use windlass_informer::Resource;
 
 use crate::applied::Applied;
-use crate::children::Swept;
+use crate::children::CheckedOwners;
 use crate::server_warnings::ServerWarnings;
 
 /// What all runs of a controller share to write with.
@@ -15,7 +15,7 @@ pub(crate) struct Writing {
     /// Kinds of children that the controller does not make any more.
     pub(crate) retired: Vec<Resource>,
     /// The owners for which the retired kinds were looked at.
-    pub(crate) swept: Swept,
+    pub(crate) checked_owners: CheckedOwners,
     pub(crate) applied: Applied,
     pub(crate) warnings: ServerWarnings,
 }
@@ -26,7 +26,7 @@ impl Writing {
             is_named,
             primary,
             retired,
-            swept: Swept::new(),
+            checked_owners: CheckedOwners::new(),
             applied: Applied::new(),
             warnings: ServerWarnings::new(),
         }

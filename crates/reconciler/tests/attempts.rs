@@ -11,9 +11,10 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use tokio::sync::mpsc;
-use windlass_informer::SharedInformerFactory;
+use windlass_informer::{NotLeader, SharedInformerFactory};
 use windlass_reconciler::{
-    Action, BuildError, Class, Controller, Error, Outcome, Rest, RunContext, Watch, reconcile_fn,
+    Action, BuildError, Class, Controller, Error, InactiveReason, Outcome, RunContext, Watch,
+    reconcile_fn,
 };
 
 use stage::{Log, api, cluster, run, run_with};
@@ -72,10 +73,13 @@ async fn key_rests_after_its_last_attempt_and_has_all_of_them_again_after_an_eve
 
     let controller = &running.controller;
     assert_eq!((controller.status().given_up, controller.status().counts.given_up), (1, 1));
-    let resting = controller.resting();
-    assert_eq!(resting.len(), 1);
-    assert_eq!((resting[0].key.to_string(), resting[0].why), ("default/one".into(), Rest::GivenUp));
-    let last = controller.runs(&resting[0].key).pop().expect("a run");
+    let inactive = controller.inactive();
+    assert_eq!(inactive.len(), 1);
+    assert_eq!(
+        (inactive[0].key.to_string(), inactive[0].reason),
+        ("default/one".into(), InactiveReason::GivenUp)
+    );
+    let last = controller.runs(&inactive[0].key).pop().expect("a run");
     assert!(last.gave_up && last.retry_in.is_none(), "{last:?}");
     let lines = log.lines("is given up: this was its last attempt");
     assert_eq!(lines.len(), 1, "{lines:?}");
@@ -85,6 +89,37 @@ async fn key_rests_after_its_last_attempt_and_has_all_of_them_again_after_an_eve
     assert_eq!(runs.recv().await, Some(1));
     assert_eq!(runs.recv().await, Some(2));
     assert_eq!(controller.status().given_up, 0, "it runs again");
+    running.end().await.expect("it stops");
+}
+
+/// A replica that does not lead any more refuses its writes: that says nothing about the key.
+#[tokio::test(start_paused = true)]
+async fn write_that_only_the_leader_may_make_is_no_attempt() {
+    let _log = Log::start();
+    let (_cluster, client) = cluster().await;
+    let (reports, mut runs) = mpsc::channel(100);
+    let reconciler = reconcile_fn(async move |_: Arc<ConfigMap>, cx| {
+        let runs = reports.max_capacity() - reports.capacity();
+        reports.send(cx.attempt()).await?;
+        if runs < 5 {
+            return Err(NotLeader { request: "patch configmaps".to_owned() }.into());
+        }
+        Err(Error::msg("no database"))
+    });
+    let running = run_with(client, |builder| builder.max_attempts(2), reconciler);
+    let mut finished = running.controller.finished();
+    let mut last = None;
+    for _ in 0..7 {
+        let (_, run) = finished.next().await.expect("a run");
+        last = Some(run);
+    }
+    let last = last.expect("a run");
+    assert!(last.gave_up, "{last:?}");
+    let mut attempts = Vec::new();
+    while let Ok(attempt) = runs.try_recv() {
+        attempts.push(attempt);
+    }
+    assert_eq!(attempts, [1, 1, 1, 1, 1, 1, 2]);
     running.end().await.expect("it stops");
 }
 

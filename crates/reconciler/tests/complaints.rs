@@ -126,7 +126,7 @@ async fn reconciler_that_wakes_itself_is_found_out_with_the_write() {
 async fn events_that_are_dropped_are_told_and_counted() {
     let (log, _guard) = Log::start();
     let (_cluster, client) = cluster().await;
-    let teller = does(|object: Arc<ConfigMap>, cx: &RunContext| {
+    let reporter = does(|object: Arc<ConfigMap>, cx: &RunContext| {
         Box::pin(async move {
             for number in 0..30 {
                 cx.event(&*object).normal("Counted", number.to_string());
@@ -134,7 +134,7 @@ async fn events_that_are_dropped_are_told_and_counted() {
             Ok(Action::Done)
         })
     });
-    let running = run(client, teller);
+    let running = run(client, reporter);
     let line = line(&log, "events about this object are dropped").await;
     assert_has(&line, &["WARN", "configmap", "ConfigMap default/one", "record fewer"]);
     let events = running.controller.status().events;

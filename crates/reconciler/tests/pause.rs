@@ -13,16 +13,16 @@ use tokio::sync::mpsc;
 use windlass_indexer::ObjectKey;
 use windlass_informer::Event;
 use windlass_reconciler::{
-    Action, Controller, Error, Outcome, PAUSED_ANNOTATION, Predicate, Reconcile, Rest, RunContext,
-    Watch,
+    Action, Controller, Error, InactiveReason, Outcome, PAUSED_ANNOTATION, Predicate, Reconcile,
+    RunContext, Watch,
 };
 
 use stage::{Log, api, cluster, run, run_built, run_with};
 
 /// Says what is asked of it.
-struct Teller(mpsc::Sender<String>);
+struct Reporter(mpsc::Sender<String>);
 
-impl Reconcile<ConfigMap> for Teller {
+impl Reconcile<ConfigMap> for Reporter {
     async fn reconcile(&self, _: Arc<ConfigMap>, _: &RunContext) -> Result<Action, Error> {
         self.0.send("reconcile".to_owned()).await?;
         Ok(Action::Done)
@@ -75,7 +75,7 @@ async fn paused_object_is_left_alone_until_it_is_not_paused() {
             _ => true,
         }),
     );
-    let running = run_built(client.clone(), Controller::of(watch), Teller(said));
+    let running = run_built(client.clone(), Controller::of(watch), Reporter(said));
     assert_eq!(calls.recv().await.as_deref(), Some("reconcile"));
 
     annotate(&client, PAUSED_ANNOTATION, json!("true")).await;
@@ -85,9 +85,12 @@ async fn paused_object_is_left_alone_until_it_is_not_paused() {
     expect_rest(&mut calls).await;
     let controller = &running.controller;
     assert_eq!(controller.status().paused, 1);
-    let [resting] = &controller.resting()[..] else { panic!("one key") };
-    assert_eq!((resting.key.to_string().as_str(), resting.why), ("default/one", Rest::Paused));
-    let last = controller.runs(&resting.key).pop().expect("a run");
+    let [inactive] = &controller.inactive()[..] else { panic!("one key") };
+    assert_eq!(
+        (inactive.key.to_string().as_str(), inactive.reason),
+        ("default/one", InactiveReason::Paused)
+    );
+    let last = controller.runs(&inactive.key).pop().expect("a run");
     assert_eq!(last.outcome, Outcome::Paused);
     assert_eq!(api(&client).get("one").await.expect("read").data.expect("data")["ready"], "paused");
 
@@ -106,7 +109,7 @@ async fn clean_up_of_a_paused_object_waits_and_a_deleted_one_is_absent() {
     let _log = Log::start();
     let (_cluster, client) = cluster().await;
     let (said, mut calls) = mpsc::channel(100);
-    let running = run(client.clone(), Teller(said));
+    let running = run(client.clone(), Reporter(said));
     assert_eq!(calls.recv().await.as_deref(), Some("reconcile"));
     let paused = json!({"metadata": {
         "finalizers": ["example.com/bucket"], "annotations": {PAUSED_ANNOTATION: "true"},
@@ -133,7 +136,7 @@ async fn annotation_has_another_name_or_none() {
         annotate(&client, "example.com/hold", json!("true")).await;
         annotate(&client, PAUSED_ANNOTATION, json!("true")).await;
         let (said, mut calls) = mpsc::channel(100);
-        let running = run_with(client.clone(), |builder| builder.paused_by(name), Teller(said));
+        let running = run_with(client.clone(), |builder| builder.paused_by(name), Reporter(said));
         let called = calls.recv().await.expect("a call");
         assert_eq!(called.starts_with("paused"), is_paused, "{called}");
         running.end().await.expect("it stops");

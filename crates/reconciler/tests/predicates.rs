@@ -54,7 +54,7 @@ async fn change(client: &Client, what: &str) {
 async fn passed(predicate: Predicate<ConfigMap>) -> Passed {
     let (_cluster, client) = cluster().await;
     let (said, mut runs) = mpsc::channel(100);
-    let teller = does(move |_: Arc<ConfigMap>, _: &RunContext| {
+    let reporter = does(move |_: Arc<ConfigMap>, _: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             said.send(()).await?;
@@ -62,7 +62,7 @@ async fn passed(predicate: Predicate<ConfigMap>) -> Passed {
         })
     });
     let watch = Watch::<ConfigMap>::new().options(|o| o.namespace("default")).when(predicate);
-    let running = run_built(client.clone(), Controller::of(watch), teller);
+    let running = run_built(client.clone(), Controller::of(watch), reporter);
     let mut has_run =
         async || matches!(timeout(Duration::from_mins(1), runs.recv()).await, Ok(Some(())));
     let is_new = has_run().await;

@@ -20,9 +20,9 @@ use windlass_testkit::TestCluster;
 use windlass_testkit::apiserver::{Fault, FaultRule};
 
 /// Says which key ran, and why.
-struct Teller(mpsc::Sender<(String, Vec<Cause>)>);
+struct Reporter(mpsc::Sender<(String, Vec<Cause>)>);
 
-impl<K: Send + Sync + 'static> Reconcile<K> for Teller {
+impl<K: Send + Sync + 'static> Reconcile<K> for Reporter {
     async fn reconcile(&self, _: Arc<K>, cx: &RunContext) -> Result<Action, Error> {
         self.0.send((cx.key().to_string(), cx.causes().to_vec())).await?;
         Ok(Action::Done)
@@ -49,7 +49,7 @@ impl Stage {
     {
         let factory = SharedInformerFactory::new(cluster.client().expect("a client"));
         let (sender, runs) = mpsc::channel(100);
-        let controller = builder.build(&factory, Teller(sender)).expect("a controller");
+        let controller = builder.build(&factory, Reporter(sender)).expect("a controller");
         let stop = CancellationToken::new();
         let mut running = tokio::task::JoinSet::new();
         let token = stop.clone();

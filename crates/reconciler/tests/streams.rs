@@ -23,7 +23,7 @@ use windlass_workqueue::Priority;
 use stage::{cluster, create, does, run_built, run_with};
 
 /// A reconciler that says which key ran and why.
-fn teller(said: mpsc::Sender<String>) -> impl Reconcile<ConfigMap> {
+fn reporter(said: mpsc::Sender<String>) -> impl Reconcile<ConfigMap> {
     does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
@@ -44,7 +44,7 @@ async fn keys_of_a_channel_run_and_tell_where_they_came_from() {
     let (said, mut runs) = mpsc::channel(100);
     let (webhook, mut calls) = mpsc::channel::<ObjectKey>(10);
     let calls = stream::poll_fn(move |cx| calls.poll_recv(cx));
-    let running = run_with(client, |builder| builder.stream("webhook", calls), teller(said));
+    let running = run_with(client, |builder| builder.stream("webhook", calls), reporter(said));
     let first = runs.recv().await.expect("the first run");
     assert!(first.starts_with("default/one because ConfigMap default/one was there"), "{first}");
     webhook.send(key("default/one")).await.expect("it is listened to");
@@ -59,7 +59,7 @@ async fn stream_that_panics_ends_the_controller_with_an_error() {
     let (_cluster, client) = cluster().await;
     let (said, _runs) = mpsc::channel(100);
     let broken = stream::poll_fn(|_| -> std::task::Poll<Option<ObjectKey>> { panic!("broken") });
-    let mut running = run_with(client, |builder| builder.stream("broken", broken), teller(said));
+    let mut running = run_with(client, |builder| builder.stream("broken", broken), reporter(said));
     let error = running.ended().await.expect_err("it cannot go on");
     assert!(matches!(error, RunError::StreamPanicked), "{error}");
 }
@@ -68,7 +68,7 @@ async fn stream_that_panics_ends_the_controller_with_an_error() {
 async fn source_is_added_and_removed_while_the_controller_runs() {
     let (_cluster, client) = cluster().await;
     let (said, mut runs) = mpsc::channel(100);
-    let running = run_with(client.clone(), |builder| builder, teller(said));
+    let running = run_with(client.clone(), |builder| builder, reporter(said));
     runs.recv().await.expect("the first run");
 
     let secrets: Api<Secret> = Api::namespaced(client, "default");
@@ -166,7 +166,7 @@ async fn source_of_metadata_leads_to_runs_without_the_rest_of_its_objects() {
     let watches_secrets = |builder: ControllerBuilder<ConfigMap>| {
         builder.watches(Watch::metadata_of::<Secret>(), keys)
     };
-    let running = run_with(client.clone(), watches_secrets, teller(said));
+    let running = run_with(client.clone(), watches_secrets, reporter(said));
     runs.recv().await.expect("the first run");
     let secret = json!({
         "metadata": {"name": "a", "labels": {"tier": "db"}},
@@ -189,7 +189,7 @@ async fn source_of_metadata_leads_to_runs_without_the_rest_of_its_objects() {
 async fn source_whose_definition_appears_later_begins_then() {
     let (_cluster, client) = cluster().await;
     let (said, mut runs) = mpsc::channel(100);
-    let running = run_with(client.clone(), |builder| builder, teller(said));
+    let running = run_with(client.clone(), |builder| builder, reporter(said));
     runs.recv().await.expect("the first run");
     let gadgets = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Gadget"));
     let watch = Watch::<DynamicObject>::of(Resource::new(&gadgets, true));
@@ -237,7 +237,7 @@ async fn namespaces_take_turns_where_that_is_wanted() {
     }
     let (said, mut runs) = mpsc::channel(100);
     let builder = Controller::of(Watch::<ConfigMap>::new()).fair();
-    let running = run_built(client, builder, teller(said));
+    let running = run_built(client, builder, reporter(said));
     let mut first = Vec::new();
     // As many as there are namespaces, with the one that is always there.
     for _ in 0..3 {
@@ -256,7 +256,7 @@ async fn policy_decides_which_key_comes_first() {
     let policy = |key: &ObjectKey, _: &Cause| {
         if key.name() == "urgent" { Priority::High } else { Priority::Normal }
     };
-    let running = run_with(client, |builder| builder.priority(policy), teller(said));
+    let running = run_with(client, |builder| builder.priority(policy), reporter(said));
     let first = runs.recv().await.expect("a run");
     assert!(first.starts_with("default/urgent"), "{first}");
     running.end().await.expect("it stops");

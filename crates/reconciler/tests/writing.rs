@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt as _;
 use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
@@ -238,31 +238,6 @@ async fn status_and_scale_are_written_on_their_own() {
     .await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn pod_is_evicted_unless_a_budget_is_against_it() {
-    let cluster = TestCluster::embedded();
-    in_a_run(&cluster, "default", plain, |owner: Arc<ConfigMap>, cx: &RunContext| {
-        Box::pin(async move {
-            let pod = |name: &str| -> Result<Pod, Error> {
-                Ok(serde_json::from_value(json!({
-                    "metadata": {"name": name, "namespace": "default", "labels": {"app": name}},
-                    "spec": {"containers": [{"name": "web", "image": "web"}]},
-                }))?)
-            };
-            let live = cx.live::<Pod>();
-            let free = live.create(&pod("free")?).await?;
-            live.evict(&free).await?;
-            assert!(live.get(&ObjectKey::namespaced("default", "free")).await?.is_none());
-            live.evict(&free).await?;
-            let told = cx.live::<ConfigMap>().evict(&owner).await.expect_err("it is no pod");
-            assert_eq!(told.to_string(), "a ConfigMap cannot be evicted: only pods can");
-            Ok::<(), Error>(())
-        })
-    })
-    .await
-    .expect("everything goes");
-}
-
 /// The log is that of the thread of the test, so the runtime has no other.
 #[tokio::test]
 async fn unknown_field_is_refused_or_warned_of_once() {
@@ -332,29 +307,6 @@ async fn waiting_ends_with_the_condition_or_says_what_was_missing() {
             };
             let (available, written) = tokio::join!(wait(), become_available);
             assert_eq!(available?.resource_version(), written?.resource_version());
-            Ok::<(), Error>(())
-        })
-    })
-    .await
-    .expect("everything goes");
-}
-
-#[tokio::test(start_paused = true)]
-async fn deletion_is_waited_for_or_says_what_keeps_the_object() {
-    let cluster = TestCluster::embedded();
-    in_a_run(&cluster, "default", plain, |_: Arc<ConfigMap>, cx: &RunContext| {
-        Box::pin(async move {
-            let (live, limit) = (cx.live::<ConfigMap>(), Duration::from_secs(30));
-            let made = live.create(&map("default", "free", "1")).await?;
-            live.delete_and_wait(&made, limit).await?;
-            live.delete_and_wait(&made, limit).await?;
-            let mut held = map("default", "held", "1");
-            held.finalizers_mut().push("example.com/hold".into());
-            let held = live.create(&held).await?;
-            let error = live.delete_and_wait(&held, limit).await.expect_err("it is held");
-            let told = "waited 30s for ConfigMap default/held to be gone: it has the finalizers \
-                        example.com/hold";
-            assert!(error.to_string().starts_with(told), "{error}");
             Ok::<(), Error>(())
         })
     })

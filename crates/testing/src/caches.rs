@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
 use windlass::indexer::{Head, HeadParser, Interner, ResourceVersion};
-use windlass::informer::{Freshness, Written};
+use windlass::informer::{InformerCache, Written};
 use windlass::manager::AnyController;
 use windlass::prelude::ObjectKey;
 
@@ -44,7 +44,7 @@ pub(crate) async fn behind(
     client: &Client,
     controllers: &[Arc<dyn AnyController>],
 ) -> Result<Option<String>, kube::Error> {
-    let mut caches: Vec<Freshness> = Vec::new();
+    let mut caches: Vec<InformerCache> = Vec::new();
     for cache in controllers.iter().flat_map(|controller| controller.caches()) {
         if !caches.iter().any(|known| known.is_of_same_cache(&cache)) {
             caches.push(cache);
@@ -63,7 +63,7 @@ pub(crate) async fn behind(
 /// What a cache lacks of a namespace.
 async fn missing(
     client: &Client,
-    cache: &Freshness,
+    cache: &InformerCache,
     namespace: Option<&str>,
 ) -> Result<Option<String>, kube::Error> {
     let request = Request::get(cache.resource().path(namespace)).header(ACCEPT, METADATA);

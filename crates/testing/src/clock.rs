@@ -63,7 +63,7 @@ impl Clock {
     }
 
     /// How long a test waits for something, unless it is told otherwise.
-    pub(crate) fn patience(self) -> Duration {
+    pub(crate) fn timeout(self) -> Duration {
         self.pick(PATIENCE_PAUSED, PATIENCE_WALL)
     }
 

@@ -32,7 +32,7 @@ const PREFIX: &str = "test";
 pub struct Cluster {
     shared: Arc<Shared>,
     token: Option<Arc<str>>,
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
     watches_all: bool,
 }
 
@@ -121,7 +121,7 @@ impl Cluster {
             Err(error) => panic!("the cluster cannot be reached: {error}"),
         };
         let shared = Shared { server, client, namespace, parts: Mutex::default() };
-        Self { shared: Arc::new(shared), token: None, patience: None, watches_all }
+        Self { shared: Arc::new(shared), token: None, timeout: None, watches_all }
     }
 
     /// The same cluster for controllers that act as this account, with its rights. What the test
@@ -139,8 +139,8 @@ impl Cluster {
     /// The same cluster with another limit for everything that waits. Default: five minutes on the
     /// paused clock, where they cost nothing, and one minute on the wall clock.
     #[must_use]
-    pub fn patience(&self, patience: Duration) -> Self {
-        Self { patience: Some(patience), ..self.clone() }
+    pub fn timeout(&self, timeout: Duration) -> Self {
+        Self { timeout: Some(timeout), ..self.clone() }
     }
 
     /// The same cluster for controllers that watch all namespaces on a shared server, too. They
@@ -200,7 +200,7 @@ impl Cluster {
 
     /// How long to wait for something.
     pub(crate) fn limit(&self) -> Duration {
-        self.patience.unwrap_or_else(|| Clock::current().patience())
+        self.timeout.unwrap_or_else(|| Clock::current().timeout())
     }
 
     /// Notes what runs.

@@ -115,6 +115,6 @@ pub use cluster::{Cluster, on_each_cluster};
 pub use events::EventRecord;
 pub use expect::Expectation;
 pub use objects::TestObject;
-pub use quiet::{AT_ONCE, Quiet};
+pub use quiet::{DUE_SOON, Quiet};
 pub use running::Running;
-pub use writes::Wrote;
+pub use writes::WriteRecord;

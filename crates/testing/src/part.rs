@@ -12,7 +12,7 @@ use windlass::manager::{AnyController, View};
 use windlass::prelude::ObjectKey;
 use windlass::reconciler::{Shutdown, Write};
 
-use crate::writes::Wrote;
+use crate::writes::WriteRecord;
 
 /// How long the runs under way may go on when a test stops its controller.
 const GRACE_PERIOD: Duration = Duration::from_secs(30);
@@ -37,14 +37,14 @@ pub(crate) type Ended = Result<(), String>;
 
 /// What was written, in order. It grows with the test.
 #[derive(Default)]
-pub(crate) struct Writes(Mutex<Vec<Wrote>>);
+pub(crate) struct Writes(Mutex<Vec<WriteRecord>>);
 
 impl Writes {
     pub(crate) fn note(&self, by: &ObjectKey, write: &Write) {
-        self.lock().push(Wrote::new(by, write));
+        self.lock().push(WriteRecord::new(by, write));
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Wrote>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<WriteRecord>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -113,7 +113,7 @@ impl Part {
         self.controllers().iter().find_map(|controller| controller.trouble())
     }
 
-    pub(crate) fn take_writes(&self) -> Vec<Wrote> {
+    pub(crate) fn take_writes(&self) -> Vec<WriteRecord> {
         std::mem::take(&mut *self.writes.lock())
     }
 }

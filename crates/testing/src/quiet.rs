@@ -28,14 +28,14 @@ use crate::report::{causes, fail, short, state};
 
 /// A key that is due within this time is due at once: first retries, keys whose caches are late,
 /// and what the made-up nodes of `windlass-workloads` take to start a pod.
-pub const AT_ONCE: Duration = Duration::from_millis(200);
+pub const DUE_SOON: Duration = Duration::from_millis(200);
 
 /// How long an event may take to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What "quiet" means for keys that wait.
 ///
-/// By default a controller is quiet if no key is ready, runs, or is due within [`AT_ONCE`], and no
+/// By default a controller is quiet if no key is ready, runs, or is due within [`DUE_SOON`], and no
 /// key waits for a retry. A key that waits longer for its timer (`Action::RequeueAfter`) does not
 /// count: it would never be quiet.
 ///
@@ -66,7 +66,7 @@ impl Quiet {
     }
 
     /// A key that waits for a retry does not count: for tests in which something fails. Retries
-    /// that are due within [`AT_ONCE`] are still waited for.
+    /// that are due within [`DUE_SOON`] are still waited for.
     pub fn ignore_retries(self) -> Self {
         Self { ignores_retries: true, ..self }
     }
@@ -82,11 +82,11 @@ impl Quiet {
         let wait = due.saturating_duration_since(now);
         let is_timer = ahead.causes.iter().all(|cause| *cause == Cause::Timer);
         if status.failures > 0 {
-            let counts = !self.ignores_retries || wait <= AT_ONCE;
+            let counts = !self.ignores_retries || wait <= DUE_SOON;
             return counts.then(|| format!("{key} waits {} for a retry", short(wait)));
         }
         // What does not wait for a timer waits for a cache, or to be retried after a conflict.
-        let counts = wait <= self.timers_within.max(AT_ONCE) || !is_timer && !self.ignores_retries;
+        let counts = wait <= self.timers_within.max(DUE_SOON) || !is_timer && !self.ignores_retries;
         counts.then(|| format!("{key} is due in {}", short(wait)))
     }
 }

@@ -17,7 +17,7 @@ use crate::part::{Ended, Part, Subject, Writes};
 use crate::quiet::Quiet;
 use crate::report::{causes, fail};
 use crate::running::Running;
-use crate::writes::Wrote;
+use crate::writes::WriteRecord;
 
 impl Cluster {
     /// Starts a controller, with informers of its own.
@@ -115,7 +115,7 @@ impl Cluster {
         &self,
         builder: ControllerBuilder<K>,
         reconciler: impl Reconcile<K>,
-    ) -> impl Future<Output = Vec<Wrote>> {
+    ) -> impl Future<Output = Vec<WriteRecord>> {
         let (at, running) = (Location::caller(), self.run(builder, reconciler));
         async move {
             running.wait_until_at(Quiet::new(), at).await;

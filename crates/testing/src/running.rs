@@ -13,7 +13,7 @@ use crate::cluster::Cluster;
 use crate::part::{Ended, Part};
 use crate::quiet::{Quiet, wait_until};
 use crate::report::fail;
-use crate::writes::Wrote;
+use crate::writes::WriteRecord;
 
 /// A controller or a manager at work on a [`Cluster`].
 ///
@@ -73,7 +73,7 @@ impl Running {
     }
 
     /// What its runs wrote since the last call, in the order in which the server answered.
-    pub fn take_writes(&self) -> Vec<Wrote> {
+    pub fn take_writes(&self) -> Vec<WriteRecord> {
         self.part.take_writes()
     }
 

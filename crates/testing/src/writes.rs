@@ -19,7 +19,7 @@ use windlass::reconciler::{Verb, Write};
 /// [`Cluster::events`](crate::Cluster::events).
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Wrote {
+pub struct WriteRecord {
     /// The key whose run wrote it.
     pub by: ObjectKey,
     /// What was done. An apply that creates the object is a patch.
@@ -37,7 +37,7 @@ pub struct Wrote {
     pub has_changed: bool,
 }
 
-impl Wrote {
+impl WriteRecord {
     pub(crate) fn new(by: &ObjectKey, write: &Write) -> Self {
         Self {
             by: by.clone(),
@@ -51,7 +51,7 @@ impl Wrote {
     }
 }
 
-impl fmt::Display for Wrote {
+impl fmt::Display for WriteRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.verb, self.plural)?;
         if let Some(subresource) = &self.subresource {
@@ -61,27 +61,27 @@ impl fmt::Display for Wrote {
     }
 }
 
-impl fmt::Debug for Wrote {
+impl fmt::Debug for WriteRecord {
     /// The same text, so that a failed assertion can be read.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.to_string(), f)
     }
 }
 
-impl PartialEq<str> for Wrote {
+impl PartialEq<str> for WriteRecord {
     fn eq(&self, text: &str) -> bool {
         let own = self.to_string();
         own == text
     }
 }
 
-impl PartialEq<&str> for Wrote {
+impl PartialEq<&str> for WriteRecord {
     fn eq(&self, text: &&str) -> bool {
         self == *text
     }
 }
 
-impl PartialEq<String> for Wrote {
+impl PartialEq<String> for WriteRecord {
     fn eq(&self, text: &String) -> bool {
         self == text.as_str()
     }

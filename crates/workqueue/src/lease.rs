@@ -90,6 +90,12 @@ impl<'q, K, C> Lease<'q, K, C> {
     pub fn priority(&self) -> Priority {
         self.taken.priority
     }
+
+    /// Changes the priority with which [`retry`](Self::retry), [`defer`](Self::defer) and the like
+    /// add the key again. If the key was added meanwhile, the higher of both priorities counts.
+    pub fn set_priority(&mut self, priority: Priority) {
+        self.taken.priority = priority;
+    }
 }
 
 impl<K: Eq + Hash + Clone, C> Lease<'_, K, C> {
@@ -104,7 +110,8 @@ impl<K: Eq + Hash + Clone, C> Lease<'_, K, C> {
     /// If the key failed before and the delay of that failure is not over, because an event ran the
     /// key early, it is not charged again and waits for the rest of that delay.
     ///
-    /// The next run has the priority and the causes of this one, so that it can still be explained.
+    /// The next run has the priority of this one, unless [`set_priority`](Self::set_priority) was
+    /// called, and its causes, so that it can still be explained.
     ///
     /// # Errors
     /// Returns an error if the queue is shut down. The failure is counted anyway.
@@ -164,6 +171,15 @@ impl<K: Eq + Hash + Clone, C> Lease<'_, K, C> {
     /// # Errors
     /// Returns an error if the queue is shut down or the delay is longer than [`MAX_DELAY`].
     pub fn defer(mut self, delay: Duration) -> Result<(), AddError<K>> {
+        self.schedule_defer(delay)
+    }
+
+    /// Does the same as [`defer`](Self::defer), but does not end the lease, as
+    /// [`schedule_retry`](Self::schedule_retry) for [`retry`](Self::retry).
+    ///
+    /// # Errors
+    /// As [`defer`](Self::defer).
+    pub fn schedule_defer(&mut self, delay: Duration) -> Result<(), AddError<K>> {
         self.check_delay(delay)?;
         self.add_again(delay, true)
     }
@@ -178,7 +194,7 @@ impl<K: Eq + Hash + Clone, C> Lease<'_, K, C> {
             drop(locked);
             return Err(AddError::ShutDown { key: self.taken.key.clone() });
         }
-        locked.ledger.repeat(self.taken.id, now, due, keep_causes);
+        locked.ledger.repeat(self.taken.id, self.taken.priority, now, due, keep_causes);
         Ok(())
     }
 

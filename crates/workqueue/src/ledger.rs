@@ -62,7 +62,6 @@ pub(crate) struct Run<C> {
     pub(crate) started: Instant,
     /// Shared with the lease.
     pub(crate) causes: Option<Arc<Causes<C>>>,
-    priority: Priority,
 }
 
 /// The arguments of one add.
@@ -120,17 +119,18 @@ impl<K, C> Ledger<K, C> {
         self.note(Event::Finished { started });
     }
 
-    /// Adds the key of a run again, with the requested priority of that run. With `keep_causes`,
-    /// the next run gets the causes of this run; the lease must have dropped its `Arc` of them.
+    /// Adds the key of a run again. With `keep_causes`, the next run gets the causes of this run;
+    /// the lease must have dropped its `Arc` of them.
     pub(crate) fn repeat(
         &mut self,
         run: RunId,
+        priority: Priority,
         now: Instant,
         due: Option<Instant>,
         keep_causes: bool,
     ) {
         self.promote_due(now);
-        let Run { slot: id, priority, .. } = self.runs[run];
+        let id = self.runs[run].slot;
         let causes = self.runs[run].causes.take_if(|_| keep_causes);
         if let Some(mut causes) = causes.and_then(Arc::into_inner) {
             let why = self.slots[id].why_mut();
@@ -404,7 +404,7 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
         slot.is_running = true;
         let (priority, queued) = (slot.asked, now.saturating_duration_since(slot.since));
         let causes = slot.why.take().map(|why| Arc::new(why.causes));
-        let run = Run { slot: id, started: now, causes: causes.clone(), priority };
+        let run = Run { slot: id, started: now, causes: causes.clone() };
         let run = self.runs.insert(run);
         self.note(Event::Started { queued, depth: self.ready() });
         Some(Taken { id: run, key, causes, queued, priority })

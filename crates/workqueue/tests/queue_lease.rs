@@ -230,6 +230,40 @@ async fn a_scheduled_retry_runs_only_after_its_lease_has_ended() {
     assert_eq!(queue.failures(&"a"), 1);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_scheduled_deferral_runs_only_after_its_lease_has_ended_and_is_no_failure() {
+    let queue = WorkQueue::new();
+    queue.add("a").unwrap();
+    let mut lease = queue.get().await.unwrap();
+    lease.schedule_defer(SECOND).unwrap();
+    tokio::time::advance(2 * SECOND).await;
+    assert!(queue.try_get().is_none(), "it still runs");
+    drop(lease);
+    assert_eq!(run_ready(&queue), ["a"]);
+    assert_eq!(queue.failures(&"a"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_can_come_back_with_another_priority() {
+    let queue = WorkQueue::new();
+    for (first, then) in [(Priority::Low, Priority::High), (Priority::High, Priority::Low)] {
+        queue.add_with("a", Add::now().priority(first)).unwrap();
+        let mut lease = queue.get().await.unwrap();
+        lease.set_priority(then);
+        lease.retry_after(SECOND).unwrap();
+        let lease = queue.get().await.unwrap();
+        assert_eq!(lease.priority(), then);
+        lease.finish();
+    }
+    // Somebody added the key meanwhile, and the higher priority counts.
+    queue.add("a").unwrap();
+    let mut lease = queue.get().await.unwrap();
+    queue.add_with("a", Add::now().priority(Priority::High)).unwrap();
+    lease.set_priority(Priority::Low);
+    lease.retry_after(SECOND).unwrap();
+    assert_eq!(queue.get().await.unwrap().priority(), Priority::High);
+}
+
 /// Age moves a key up to be fair to it once; a retry starts where it was asked to.
 #[tokio::test(start_paused = true)]
 async fn a_run_that_had_moved_up_by_age_comes_back_where_it_started() {

@@ -84,9 +84,12 @@ struct Websites;
 
 impl Reconcile<Website> for Websites {
     async fn reconcile(&self, site: Arc<Website>, cx: &RunContext) -> Result<Action, Error> {
-        cx.live().apply_owned(config_map(&site), &*site).await?;
-        cx.live().apply_owned(service(&site)?, &*site).await?;
-        cx.live().apply_owned(deployment(&site)?, &*site).await?;
+        cx.children(&site)
+            .apply(config_map(&site))
+            .apply(service(&site)?)
+            .apply(deployment(&site)?)
+            .prune()
+            .await?;
         Ok(Action::Done)
     }
 }
@@ -94,6 +97,7 @@ impl Reconcile<Website> for Websites {
 /// The operator, on whichever cluster.
 fn operator(options: Options) -> Manager {
     let controller = Controller::of(Watch::<Website>::new())
+        .name("website-operator")
         .owns(Watch::<ConfigMap>::new())
         .owns(Watch::<Service>::new())
         .owns(Watch::<Deployment>::new());

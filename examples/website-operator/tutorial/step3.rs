@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use windlass::manager::{Manager, Options, TaskContext};
 use windlass::prelude::*;
-use windlass::reconciler::{condition, set_condition};
+use windlass::reconciler::{ConditionType, set_conditions};
 use windlass_apiserver::ApiServer;
 use windlass_workloads::Workloads;
 
@@ -107,34 +107,40 @@ struct Websites;
 
 impl Finalize<Website> for Websites {
     async fn reconcile(&self, site: Arc<Website>, cx: &RunContext) -> Result<Action, Error> {
-        cx.live().apply_owned(config_map(&site), &*site).await?;
-        cx.live().apply_owned(service(&site)?, &*site).await?;
-        let made = cx.live().apply_owned(deployment(&site)?, &*site).await?;
-        write_status(&site, &made, cx).await?;
+        let children = cx
+            .children(&site)
+            .apply(config_map(&site))
+            .apply(service(&site)?)
+            .apply(deployment(&site)?)
+            .prune()
+            .await?;
+        write_status(&site, children.get(&site.name_any())?, cx).await?;
         Ok(Action::Done)
     }
 
     async fn cleanup(&self, site: Arc<Website>, cx: &RunContext) -> Result<Action, Error> {
         // Here a real operator removes what Kubernetes does not know of, such as a DNS record.
-        cx.event(&*site).normal("Withdrawn", format!("{} is not served", site.spec.host));
+        cx.event(&site).normal("Withdrawn", format!("{} is not served", site.spec.host));
         Ok(Action::Done)
     }
 }
 
-async fn write_status(site: &Website, made: &Deployment, cx: &RunContext) -> Result<(), Error> {
-    let available = made.status.as_ref().and_then(|status| status.available_replicas).unwrap_or(0);
+const READY: ConditionType = ConditionType::new("Ready");
+
+async fn write_status(
+    site: &Website,
+    made: Option<Deployment>,
+    cx: &RunContext,
+) -> Result<(), Error> {
+    let available = made.and_then(|made| made.status?.available_replicas).unwrap_or(0);
     let wanted = site.spec.replicas;
-    let (status, reason) =
-        if available == wanted { ("True", "Available") } else { ("False", "Starting") };
+    let reason = if available == wanted { "Available" } else { "Starting" };
     let message = format!("{available} of {wanted} replicas are available");
-    let ready = Condition {
-        observed_generation: site.metadata.generation,
-        ..condition("Ready", status, reason, message)
-    };
+    let ready = READY.with(available == wanted, reason, message);
     let mut new = site.clone();
-    let new_status = new.status.get_or_insert_with(WebsiteStatus::default);
-    new_status.available_replicas = available;
-    set_condition(&mut new_status.conditions, ready);
+    let status = new.status.get_or_insert_with(WebsiteStatus::default);
+    status.available_replicas = available;
+    set_conditions(&mut status.conditions, site.metadata.generation, [ready]);
     // Sends the difference, and nothing if there is none: this run is not woken by its own write.
     cx.live().update_status(site, &new).await?;
     Ok(())
@@ -143,6 +149,7 @@ async fn write_status(site: &Website, made: &Deployment, cx: &RunContext) -> Res
 /// The operator, on whichever cluster.
 fn operator(options: Options) -> Manager {
     let controller = Controller::of(Watch::<Website>::new())
+        .name("website-operator")
         .owns(Watch::<ConfigMap>::new())
         .owns(Watch::<Service>::new())
         .owns(Watch::<Deployment>::new());

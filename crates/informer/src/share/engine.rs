@@ -160,6 +160,16 @@ impl Engine {
         self.add_indexes(&wanted.indexes)
     }
 
+    /// Checks that the bytes of objects are cached.
+    pub(crate) fn require_bytes(&self, reader: &'static str) -> Result<(), InformerError> {
+        let options = lock(&self.options);
+        if options.resident_type().is_none() {
+            return Ok(());
+        }
+        let (resource, held) = (self.resource.clone(), options.describe_layout());
+        Err(InformerError::NoBytes { resource, held, reader })
+    }
+
     fn add_indexes(&self, indexes: &[AddIndex]) -> Result<(), InformerError> {
         for add in indexes {
             add(&self.cache)

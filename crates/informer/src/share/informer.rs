@@ -10,7 +10,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use windlass_indexer::{Index, Lister};
 
 use crate::error::{InformerError, Stopped};
-use crate::freshness::Freshness;
+use crate::informer_cache::InformerCache;
 use crate::reflect::reflector::ServerTraits;
 use crate::resource::{Resource, Scope};
 use crate::share::engine::{Engine, Origin};
@@ -216,6 +216,16 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
             .map_err(|error| InformerError::Index { resource: self.resource().clone(), error })
     }
 
+    /// Checks that the cache keeps the bytes of objects, from which `reader` reads what their
+    /// metadata in the cache lacks: annotations.
+    ///
+    /// # Errors
+    /// Returns an error that names `reader` if the informer is
+    /// [resident](InformerOptions::resident).
+    pub fn require_bytes(&self, reader: &'static str) -> Result<(), InformerError> {
+        self.engine.require_bytes(reader)
+    }
+
     /// Whether the cache is complete and kept up to date. It is not when the informer has stopped.
     pub fn has_synced(&self) -> bool {
         *self.engine.life().borrow() == Life::Synced
@@ -251,9 +261,9 @@ impl<K: DeserializeOwned + Send + Sync + 'static> SharedInformer<K> {
         self.engine.stop();
     }
 
-    /// Checks whether the cache shows a write.
-    pub fn freshness(&self) -> Freshness {
-        Freshness::new(Arc::clone(&self.engine))
+    /// The cache, which can tell whether it shows a write.
+    pub fn cache(&self) -> InformerCache {
+        InformerCache::new(Arc::clone(&self.engine))
     }
 
     /// How far it is, what went wrong, which handler is slow.

@@ -38,7 +38,8 @@ pub(crate) struct Listener {
     backlog: Mutex<Backlog>,
     wake: Notify,
     closed: AtomicBool,
-    /// Whether the handler is at an event. Changed under the lock of the backlog.
+    /// Whether an event was taken, and the next one not asked for yet. Changed under the lock of
+    /// the backlog, so there is no moment at which an event is neither pending nor taken.
     busy: AtomicBool,
     synced: watch::Sender<bool>,
     delivered: AtomicU64,
@@ -55,7 +56,8 @@ pub struct HandlerStatus {
     pub synced: bool,
     /// Events that wait for it.
     pub pending: usize,
-    /// Whether it is handling an event now. Always false for a subscription.
+    /// Whether it handles an event now. A subscriber does from the moment at which it takes an
+    /// event until it asks for the next one.
     pub busy: bool,
     /// Events that it was given.
     pub delivered: u64,
@@ -133,7 +135,7 @@ impl Listener {
                 let mut backlog = lock(&self.backlog);
                 let notice = backlog.pop();
                 self.pass_mark(&mut backlog);
-                self.busy.store(self.is_driven && notice.is_some(), Ordering::Relaxed);
+                self.busy.store(notice.is_some(), Ordering::Relaxed);
                 notice
             };
             match notice {

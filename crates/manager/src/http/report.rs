@@ -16,7 +16,7 @@ mod select;
 
 pub use clock::Time;
 pub use controller::{
-    ControllerReport, EventCounts, KeyReport, KeyState, QueueReport, RestReason, RestReport,
+    ControllerReport, EventCounts, InactiveCause, InactiveReport, KeyReport, KeyState, QueueReport,
     RunCounts, RunOutcome, RunReport, StateReport,
 };
 pub use informer::{

@@ -19,7 +19,9 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// the policy panics, that is logged, and the key gets [`Priority::Normal`].
     ///
     /// The policy also decides about [`Action::RequeueAfter`](crate::Action::RequeueAfter), whose
-    /// cause is [`Cause::Timer`]. A retry has the priority of the run that failed.
+    /// cause is [`Cause::Timer`]. A retry has the priority of the run that failed. A run itself
+    /// decides with [`Action::RequeueWith`](crate::Action::RequeueWith) and
+    /// [`Error::priority`](crate::Error::priority).
     pub fn priority(
         mut self,
         policy: impl Fn(&ObjectKey, &Cause) -> Priority + Send + Sync + 'static,
@@ -74,10 +76,10 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// before something changes, and has all of its attempts again when something does. Default:
     /// it is retried for ever, with growing delays.
     ///
-    /// A key that was given up is logged, is in [`Controller::resting`], in the debug report and
+    /// A key that was given up is logged, is in [`Controller::inactive`], in the debug report and
     /// in a metric. Errors of the class [`NotLeader`](crate::Class::NotLeader) do not count.
     ///
-    /// [`Controller::resting`]: crate::Controller::resting
+    /// [`Controller::inactive`]: crate::Controller::inactive
     pub fn max_attempts(mut self, attempts: u32) -> Self {
         self.max_attempts = Some(attempts);
         self
@@ -112,12 +114,12 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// [absent](crate::Reconcile::absent), and runs. When the annotation goes, the object runs,
     /// whatever its predicates say.
     ///
-    /// A paused object is logged once, is in [`Controller::resting`], in the debug report and in a
+    /// A paused object is logged once, is in [`Controller::inactive`], in the debug report and in a
     /// metric; [`Reconcile::paused`](crate::Reconcile::paused) can write a condition. The
-    /// annotation is read from the cached bytes: a [resident] cache does not have them, so its
-    /// objects cannot be paused.
+    /// annotation is read from the cached bytes. A [resident] cache does not have them, so its
+    /// objects cannot be paused, and the controller is not built before `.paused_by(None)` says so.
     ///
-    /// [`Controller::resting`]: crate::Controller::resting
+    /// [`Controller::inactive`]: crate::Controller::inactive
     /// [resident]: windlass_informer::InformerOptions::resident
     pub fn paused_by<'a>(mut self, annotation: impl Into<Option<&'a str>>) -> Self {
         self.pause = Pause::by(annotation.into());

@@ -20,12 +20,12 @@ use crate::write_options::WriteOptions;
 
 /// The owners for which the kinds that a controller does not make any more were looked at. One is
 /// enough while a process runs, because nobody makes them.
-pub(crate) struct Swept {
+pub(crate) struct CheckedOwners {
     owners: Mutex<LruCache<Uid, ()>>,
 }
 
 /// How many owners are remembered, 16 bytes each and their place. Others are looked at again.
-const SWEPT_MAX: usize = 65_536;
+const CHECKED_MAX: usize = 65_536;
 
 /// The size of the pages of a list. As in client-go.
 const PAGE: &str = "500";
@@ -38,7 +38,7 @@ pub(super) struct Present {
     pub(super) uid: String,
     pub(super) version: String,
     /// Whether it is being deleted.
-    pub(super) is_leaving: bool,
+    pub(super) is_terminating: bool,
 }
 
 /// A page of a list of metadata.
@@ -62,9 +62,9 @@ struct Item {
     metadata: ObjectMeta,
 }
 
-impl Swept {
+impl CheckedOwners {
     pub(crate) fn new() -> Self {
-        Self { owners: Mutex::new(LruCache::new(SWEPT_MAX)) }
+        Self { owners: Mutex::new(LruCache::new(CHECKED_MAX)) }
     }
 
     fn contains(&self, owner: &Uid) -> bool {
@@ -95,8 +95,9 @@ pub(super) async fn look(
     let writing = &cx.tools.writing;
     let wanted: Vec<&Resource> = wanted.iter().map(|wanted| &wanted.resource).collect();
     let mut kinds = owner.noted().union(&Kinds::of(wanted.iter().copied()));
-    let is_swept = writing.retired.is_empty() || writing.swept.contains(&owner.owner.uid());
-    if !is_swept {
+    let is_checked =
+        writing.retired.is_empty() || writing.checked_owners.contains(&owner.owner.uid());
+    if !is_checked {
         kinds = kinds.union(&Kinds::of(&writing.retired));
     }
     let mut present = Vec::new();
@@ -110,8 +111,8 @@ pub(super) async fn look(
     let is_retired = |present: &Present| {
         writing.retired.iter().any(|retired| super::kinds::is_same(retired, &present.resource))
     };
-    if !is_swept && !present.iter().any(is_retired) {
-        writing.swept.insert(owner.owner.uid());
+    if !is_checked && !present.iter().any(is_retired) {
+        writing.checked_owners.insert(owner.owner.uid());
     }
     Ok(present)
 }
@@ -159,7 +160,7 @@ fn cached(cx: &RunContext, owner: &OwnerNote, resource: &Resource) -> Option<Vec
                 key: head.key().clone(),
                 uid: head.uid().to_string(),
                 version: head.resource_version().to_string(),
-                is_leaving: head.deletion_timestamp().is_some(),
+                is_terminating: head.deletion_timestamp().is_some(),
             }
         };
         Some(objects.iter().filter(is_ours).map(present).collect())
@@ -245,7 +246,7 @@ async fn list_in_version(
                     key,
                     uid: metadata.uid.unwrap_or_default(),
                     version: metadata.resource_version.unwrap_or_default(),
-                    is_leaving: metadata.deletion_timestamp.is_some(),
+                    is_terminating: metadata.deletion_timestamp.is_some(),
                 });
             }
         }

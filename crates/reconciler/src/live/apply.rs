@@ -123,7 +123,7 @@ impl<T: kube::Resource + Serialize + DeserializeOwned> Live<'_, T> {
         owner: &impl ObjectRef<O>,
     ) -> Result<T, Error> {
         let (access, owner) = (self.access(), self.cx.owner(owner.as_object())?);
-        let owner = if self.options.lets_owner_go { owner.non_blocking() } else { owner };
+        let owner = if self.options.is_owner_unblocked { owner.non_blocking() } else { owner };
         let (kind, is_cluster_scoped) = (access.resource.kind(), !access.resource.is_namespaced());
         let meta = object.meta();
         let key = access.key(meta.namespace.as_deref(), meta.name.as_deref(), "applied")?;

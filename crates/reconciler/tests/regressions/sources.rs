@@ -3,9 +3,9 @@
 use super::*;
 
 /// Says that it ran.
-struct Teller(mpsc::Sender<()>);
+struct Reporter(mpsc::Sender<()>);
 
-impl Reconcile<Deployment> for Teller {
+impl Reconcile<Deployment> for Reporter {
     async fn reconcile(&self, _: Arc<Deployment>, _: &RunContext) -> Result<Action, Error> {
         self.0.send(()).await?;
         Ok(Action::Done)
@@ -36,7 +36,7 @@ async fn new_owner_runs_when_the_child_of_its_namesake_goes() {
     let factory = SharedInformerFactory::new(client);
     let controller = Controller::of(Watch::<Deployment>::new())
         .owns(Watch::<ReplicaSet>::new())
-        .build(&factory, Teller(said))
+        .build(&factory, Reporter(said))
         .expect("a controller");
     let stop = CancellationToken::new();
     let story = async {
@@ -95,7 +95,7 @@ async fn source_that_is_removed_is_not_waited_for() {
         plural: "foos".to_owned(),
     };
     let (said, mut runs) = mpsc::channel(10);
-    let teller = does(move |_: Arc<ConfigMap>, _: &RunContext| {
+    let reporter = does(move |_: Arc<ConfigMap>, _: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             said.send(()).await?;
@@ -104,7 +104,7 @@ async fn source_that_is_removed_is_not_waited_for() {
     });
     let factory = SharedInformerFactory::new(client);
     let controller =
-        Controller::of(Watch::<ConfigMap>::new()).build(&factory, teller).expect("a controller");
+        Controller::of(Watch::<ConfigMap>::new()).build(&factory, reporter).expect("a controller");
     let watch = Watch::<DynamicObject>::of(Resource::new(&missing, true));
     let source = controller.add_owned(watch).expect("a source");
     let stop = CancellationToken::new();
@@ -126,7 +126,7 @@ async fn source_that_is_removed_is_not_waited_for() {
 async fn policy_that_panics_does_not_lose_the_key() {
     let (_cluster, client) = cluster().await;
     let (said, mut runs) = mpsc::channel(10);
-    let teller = does(move |_: Arc<ConfigMap>, _: &RunContext| {
+    let reporter = does(move |_: Arc<ConfigMap>, _: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             said.send(()).await?;
@@ -134,7 +134,7 @@ async fn policy_that_panics_does_not_lose_the_key() {
         })
     });
     let policy = |_: &ObjectKey, _: &Cause| -> Priority { panic!("no opinion") };
-    let running = run_with(client, |builder| builder.priority(policy), teller);
+    let running = run_with(client, |builder| builder.priority(policy), reporter);
     let ran = timeout(LONG, runs.recv()).await;
     running.end().await.expect("it stops");
     assert!(ran.is_ok(), "the key is lost");
@@ -146,7 +146,7 @@ async fn policy_that_panics_does_not_lose_the_key() {
 async fn options_of_a_watch_add_up() {
     let (_cluster, client) = cluster().await;
     let (said, mut runs) = mpsc::channel(10);
-    let teller = does(move |object: Arc<ConfigMap>, _: &RunContext| {
+    let reporter = does(move |object: Arc<ConfigMap>, _: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
             said.send(object.name_any()).await?;
@@ -157,7 +157,7 @@ async fn options_of_a_watch_add_up() {
     let watch = Watch::<ConfigMap>::new()
         .options(|o| o.namespace("kube-system").field_selector("metadata.name!=kube-root-ca.crt"))
         .options(|o| o.label_selector("!nothing"));
-    let controller = Controller::of(watch).build(&factory, teller).expect("a controller");
+    let controller = Controller::of(watch).build(&factory, reporter).expect("a controller");
     let stop = CancellationToken::new();
     let story = async {
         let ran = timeout(Duration::from_mins(1), runs.recv()).await;
@@ -180,20 +180,23 @@ async fn two_caches_of_one_type_are_not_mistaken_for_each_other() {
     let reader = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
         let said = said.clone();
         Box::pin(async move {
-            let is_told = match cx.cache::<Secret>() {
+            let has_whole_answer = match cx.cache::<Secret>() {
                 Ok(cache) => cache.get("default/there")?.is_some(),
                 Err(_) => true,
             };
-            said.send(is_told).await?;
+            said.send(has_whole_answer).await?;
             Ok(Action::Done)
         })
     });
     let elsewhere = Watch::<Secret>::new().options(|o| o.namespace("kube-system"));
     let here = Watch::<Secret>::new().options(|o| o.namespace("default"));
     let running = run_with(client, |builder| builder.reads(elsewhere).reads(here), reader);
-    let is_told = heard.recv().await.expect("a run");
+    let has_whole_answer = heard.recv().await.expect("a run");
     running.end().await.expect("it stops");
-    assert!(is_told, "it is in a cache of the controller, and neither found nor is an error told");
+    assert!(
+        has_whole_answer,
+        "it is in a cache of the controller, and neither found nor is an error told"
+    );
 }
 
 /// context.rs `lister` cuts the name of a type at its last `::`, which is within the brackets of a

@@ -1,6 +1,9 @@
 //! A controller at work on an embedded cluster, written as a closure, and its log lines.
 #![allow(dead_code, reason = "every test file uses another part of it")]
 
+pub(crate) mod reading;
+pub(crate) mod runs;
+
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::io;
@@ -12,7 +15,7 @@ use kube::Client;
 use kube::api::{Api, PostParams};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use windlass_informer::{Event, SharedInformerFactory};
+use windlass_informer::{ClientStack, Event, SharedInformerFactory};
 use windlass_reconciler::{
     Action, Controller, ControllerBuilder, Error, Predicate, Reconcile, RunContext, RunError, Watch,
 };
@@ -192,6 +195,17 @@ pub(crate) fn taken(sent: &Mutex<Vec<String>>) -> Vec<String> {
     lines.into_iter().map(short).collect()
 }
 
+/// A client as operators have it. That of kube would repeat a refused eviction for minutes.
+fn stack_client(cluster: &TestCluster) -> Client {
+    match cluster.control_plane() {
+        Some(real) => {
+            let config = real.config_as(real.admin_token());
+            ClientStack::new().connect(config).expect("a client")
+        }
+        None => cluster.client().expect("a client"),
+    }
+}
+
 type Body<'a, R> = Pin<Box<dyn Future<Output = R> + Send + 'a>>;
 
 /// Calls `body` in a run of a new controller `shops`, once, with the `ConfigMap` `owner` of a
@@ -206,7 +220,7 @@ where
     R: Send + 'static,
     F: for<'a> FnOnce(Arc<ConfigMap>, &'a RunContext) -> Body<'a, R> + Send + 'static,
 {
-    let client = cluster.client().expect("a client");
+    let client = stack_client(cluster);
     let objects: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     let mut owner = config_map("owner");
     owner.metadata.namespace = None;

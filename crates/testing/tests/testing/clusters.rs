@@ -57,7 +57,7 @@ async fn server_behind_a_socket_needs_the_wall_clock() {
 #[tokio::test(start_paused = true)]
 async fn controller_acts_as_an_account_with_its_rights() {
     let cluster = Cluster::on(TestCluster::embedded_with_roles(), "default");
-    let cluster = with_pages(cluster).await.patience(Duration::from_secs(30));
+    let cluster = with_pages(cluster).await.timeout(Duration::from_secs(30));
     let test_cluster = cluster.test_cluster().expect("one of the test kit");
     let operator = test_cluster.account("default", "operator").await.expect("an account");
     let all = json!({

@@ -9,7 +9,7 @@ use windlass_testing::{Clock, Cluster, on_each_cluster};
 use crate::operator::{Page, Publisher, failure, page, pages, with_pages};
 
 fn short(cluster: &Cluster) -> Cluster {
-    cluster.patience(Clock::current().pick(Duration::from_mins(5), Duration::from_secs(2)))
+    cluster.timeout(Clock::current().pick(Duration::from_mins(5), Duration::from_secs(2)))
 }
 
 fn map(name: &str, text: &str) -> ConfigMap {

@@ -76,7 +76,7 @@ async fn controller_that_cannot_be_built_fails_the_test() {
 
 #[tokio::test(start_paused = true)]
 async fn hot_loop_is_told_with_what_wakes_it() {
-    let cluster = with_pages(Cluster::embedded()).await.patience(Duration::from_secs(10));
+    let cluster = with_pages(Cluster::embedded()).await.timeout(Duration::from_secs(10));
     let running = cluster.run(pages(), Publisher);
     cluster.create(&page("hot", "always new")).await;
     let message = failure(running.wait_until_quiet()).await;

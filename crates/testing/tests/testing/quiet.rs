@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use serde_json::json;
 use tokio::time::Instant;
+use windlass::informer::Event;
+use windlass::prelude::Watch;
 use windlass_testing::testkit::apiserver::{Fault, FaultRule};
 use windlass_testing::{Clock, Cluster, Quiet, on_each_cluster};
 
@@ -13,7 +15,7 @@ use crate::operator::{Page, Publisher, failure, page, pages, with_pages};
 
 /// For tests that wait for the limit.
 fn short(cluster: &Cluster) -> Cluster {
-    cluster.patience(Clock::current().pick(Duration::from_mins(5), Duration::from_secs(3)))
+    cluster.timeout(Clock::current().pick(Duration::from_mins(5), Duration::from_secs(3)))
 }
 
 #[tokio::test(start_paused = true)]
@@ -48,6 +50,25 @@ async fn late_watch_is_waited_for() {
     cluster.create(&page("hello", "Hi")).await;
     running.wait_until_quiet().await;
     cluster.get::<ConfigMap>("hello").await;
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn mapper_that_waits_is_waited_for() {
+    let cluster = with_pages(Cluster::embedded()).await;
+    let builder = pages().watches_changes(Watch::<Secret>::new(), async |event: Event<Secret>| {
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        Ok([event.key().clone()])
+    });
+    let running = cluster.run(builder, Publisher);
+    cluster.create(&page("hello", "Hi")).await;
+    running.wait_until_quiet().await;
+    let before = running.runs("hello").len();
+    let mut secret = Secret::default();
+    secret.metadata.name = Some("hello".to_owned());
+    cluster.create(&secret).await;
+    running.wait_until_quiet().await;
+    assert_eq!(running.runs("hello").len(), before + 1);
     running.stop().await;
 }
 

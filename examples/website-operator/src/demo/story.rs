@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, interval, sleep};
 use windlass::indexer::ObjectKey;
 use windlass::informer::SharedInformerFactory;
-use windlass::reconciler::find_condition;
+use windlass::reconciler::ConditionType;
 
 use super::replica::{Replica, TIMING};
 use super::wait::wait_until;
@@ -24,6 +24,9 @@ use crate::website::{Website, WebsiteSpec};
 
 /// Where everything of the story is.
 const NAMESPACE: &str = "default";
+
+/// Whether a Website is served.
+const READY: ConditionType = ConditionType::new("Ready");
 
 /// How many replicas the operator has.
 const REPLICAS: usize = 3;
@@ -180,7 +183,7 @@ impl Story<'_> {
     async fn show(&self, name: &str) -> Result<()> {
         let site = self.api::<Website>().get(name).await?;
         let status = site.status.unwrap_or_default();
-        let ready = find_condition(&status.conditions, "Ready").map(|ready| ready.message.clone());
+        let ready = READY.find(&status.conditions).map(|ready| ready.message.clone());
         say(&format!(
             "   Website {name} ({}): {}",
             site.spec.host,
@@ -218,7 +221,7 @@ impl Story<'_> {
         let is_ready = |site: &Website| {
             let status = site.status.as_ref();
             status.is_some_and(|status| {
-                let ready = find_condition(&status.conditions, "Ready");
+                let ready = READY.find(&status.conditions);
                 status.available_replicas == replicas
                     && ready.is_some_and(|ready| {
                         ready.status == "True"

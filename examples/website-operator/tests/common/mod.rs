@@ -10,7 +10,6 @@ use kube::{Resource, ResourceExt as _};
 use website_operator::run::manager;
 use website_operator::{Website, WebsiteSpec, hosts};
 use windlass::manager::Options;
-use windlass::reconciler::find_condition;
 use windlass_testing::{Cluster, Running};
 
 /// Starts the operator, which keeps its hosts and its Lease in this namespace.
@@ -49,7 +48,8 @@ pub(crate) fn site(name: &str, host: &str, replicas: i32) -> Website {
 }
 
 pub(crate) fn condition<'a>(site: &'a Website, type_: &str) -> Option<&'a Condition> {
-    find_condition(&site.status.as_ref()?.conditions, type_)
+    let conditions = &site.status.as_ref()?.conditions;
+    conditions.iter().find(|condition| condition.type_ == type_)
 }
 
 pub(crate) fn available(site: &Website) -> Option<i32> {

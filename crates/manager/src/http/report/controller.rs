@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use windlass_indexer::ObjectKey;
-use windlass_reconciler::{Cause, Counts, Outcome, RecorderStatus, Rest, RestingKey, Run};
+use windlass_reconciler::{
+    Cause, Counts, InactiveKey, InactiveReason, Outcome, RecorderStatus, Run,
+};
 use windlass_workqueue::{Ahead, KeyStatus, Priority};
 
 use super::camel_case;
@@ -39,9 +41,9 @@ pub struct ControllerReport {
     /// Its queue.
     pub queue: QueueReport,
     /// Keys that do not run until something changes, sorted.
-    pub resting: Vec<RestReport>,
-    /// How many more such keys there are.
-    pub omitted_resting: usize,
+    pub inactive: Vec<InactiveReport>,
+    /// How many more keys are inactive.
+    pub omitted_inactive: usize,
     /// Its last runs, the newest first.
     pub last_runs: Vec<RunReport>,
     /// How many more runs are known.
@@ -52,11 +54,11 @@ pub struct ControllerReport {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct RestReport {
+pub struct InactiveReport {
     /// The key, as `namespace/name`.
     pub key: String,
     /// Why it does not run.
-    pub why: RestReason,
+    pub why: InactiveCause,
     /// Since when.
     pub since: Time,
 }
@@ -65,7 +67,7 @@ pub struct RestReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub enum RestReason {
+pub enum InactiveCause {
     /// Its object is paused by an annotation.
     Paused,
     /// All of its attempts failed.
@@ -254,9 +256,9 @@ impl ControllerReport {
         let status = controller.status();
         let (runs, omitted_runs) = last_runs(controller, selection);
         let runs = runs.iter().map(|(key, run)| RunReport::of(key, run, clock));
-        let mut resting = controller.resting();
-        resting.retain(|rest| selection.key.as_ref().is_none_or(|key| *key == rest.key));
-        let shown_resting = resting.iter().take(selection.keys_max);
+        let mut inactive = controller.inactive();
+        inactive.retain(|of| selection.key.as_ref().is_none_or(|key| *key == of.key));
+        let shown_inactive = inactive.iter().take(selection.keys_max);
         Self {
             name: controller.name().to_owned(),
             needs_leadership: shown.needs_leadership,
@@ -268,22 +270,22 @@ impl ControllerReport {
             counts: RunCounts::of(&status.counts),
             events: EventCounts::of(&status.events),
             queue: QueueReport::of(controller, selection, clock),
-            resting: shown_resting.map(|rest| RestReport::of(rest, clock)).collect(),
-            omitted_resting: resting.len().saturating_sub(selection.keys_max),
+            inactive: shown_inactive.map(|of| InactiveReport::of(of, clock)).collect(),
+            omitted_inactive: inactive.len().saturating_sub(selection.keys_max),
             last_runs: runs.collect(),
             omitted_runs,
         }
     }
 }
 
-impl RestReport {
-    fn of(rest: &RestingKey, clock: Clock) -> Self {
-        let why = match rest.why {
-            Rest::Paused => RestReason::Paused,
-            Rest::GivenUp => RestReason::GivenUp,
-            _ => RestReason::Other,
+impl InactiveReport {
+    fn of(inactive: &InactiveKey, clock: Clock) -> Self {
+        let why = match inactive.reason {
+            InactiveReason::Paused => InactiveCause::Paused,
+            InactiveReason::GivenUp => InactiveCause::GivenUp,
+            _ => InactiveCause::Other,
         };
-        Self { key: rest.key.to_string(), why, since: clock.time(rest.since) }
+        Self { key: inactive.key.to_string(), why, since: clock.time(inactive.since) }
     }
 }
 

@@ -31,7 +31,7 @@ pub enum Written {
 
 /// Checks whether an informer's cache shows a write. It does not keep the informer running.
 #[derive(Clone)]
-pub struct Freshness {
+pub struct InformerCache {
     pub(crate) engine: Arc<Engine>,
     /// The label selector of the informer.
     labels: Selector,
@@ -52,7 +52,7 @@ struct NameRule {
     value: String,
 }
 
-impl Freshness {
+impl InformerCache {
     pub(crate) fn new(engine: Arc<Engine>) -> Self {
         let EngineSelection { labels, labels_in, fields } = engine.selection();
         let (names, has_other_fields) = name_rules(&fields);
@@ -220,9 +220,9 @@ impl Written {
     }
 }
 
-impl fmt::Debug for Freshness {
+impl fmt::Debug for InformerCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Freshness").field(self.resource()).finish()
+        f.debug_tuple("InformerCache").field(self.resource()).finish()
     }
 }
 

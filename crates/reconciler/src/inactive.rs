@@ -14,7 +14,7 @@ use windlass_indexer::{ObjectKey, Reader};
 /// Why a key does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Rest {
+pub enum InactiveReason {
     /// Its object is [paused](crate::ControllerBuilder::paused_by). It runs when it is not.
     Paused,
     /// All of its [attempts](crate::ControllerBuilder::max_attempts) failed. It runs when something
@@ -25,25 +25,25 @@ pub enum Rest {
 /// A key that does not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct RestingKey {
+pub struct InactiveKey {
     /// The key.
     pub key: ObjectKey,
     /// Why it does not run.
-    pub why: Rest,
+    pub reason: InactiveReason,
     /// Since when.
     pub since: Instant,
 }
 
 /// The keys of a controller that do not run, in their order.
 #[derive(Debug)]
-pub(crate) struct Resting {
+pub(crate) struct InactiveKeys {
     objects: Reader,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    keys: BTreeMap<ObjectKey, (Rest, Instant)>,
+    keys: BTreeMap<ObjectKey, (InactiveReason, Instant)>,
     /// The number of keys at which those without an object are forgotten next.
     sweep_at: usize,
 }
@@ -51,14 +51,14 @@ struct State {
 /// From this many keys on, those without an object are forgotten.
 const SWEEP_MIN: usize = 1_024;
 
-impl Resting {
-    /// The resting keys of a controller that reconciles these objects.
+impl InactiveKeys {
+    /// The inactive keys of a controller that reconciles these objects.
     pub(crate) fn new(objects: Reader) -> Self {
         let state = State { keys: BTreeMap::new(), sweep_at: SWEEP_MIN };
         Self { objects, state: Mutex::new(state) }
     }
 
-    pub(crate) fn insert(&self, key: &ObjectKey, why: Rest) {
+    pub(crate) fn insert(&self, key: &ObjectKey, why: InactiveReason) {
         let mut state = self.lock();
         state.keys.insert(key.clone(), (why, Instant::now()));
         if state.keys.len() >= state.sweep_at {
@@ -68,26 +68,31 @@ impl Resting {
     }
 
     /// The key runs again. Returns why it did not.
-    pub(crate) fn remove(&self, key: &ObjectKey) -> Option<Rest> {
+    pub(crate) fn remove(&self, key: &ObjectKey) -> Option<InactiveReason> {
         self.lock().keys.remove(key).map(|(why, _)| why)
     }
 
     pub(crate) fn is_paused(&self, key: &ObjectKey) -> bool {
-        self.lock().keys.get(key).is_some_and(|(why, _)| *why == Rest::Paused)
+        self.lock().keys.get(key).is_some_and(|(why, _)| *why == InactiveReason::Paused)
     }
 
-    /// How many keys rest for this reason.
-    pub(crate) fn count(&self, why: Rest) -> usize {
-        let is_shown =
-            |(key, (of, _)): &(&ObjectKey, &(Rest, Instant))| *of == why && self.has_object(key);
+    /// How many keys are inactive for this reason.
+    pub(crate) fn count(&self, why: InactiveReason) -> usize {
+        let is_shown = |(key, (of, _)): &(&ObjectKey, &(InactiveReason, Instant))| {
+            *of == why && self.has_object(key)
+        };
         self.lock().keys.iter().filter(is_shown).count()
     }
 
-    pub(crate) fn all(&self) -> Vec<RestingKey> {
+    pub(crate) fn all(&self) -> Vec<InactiveKey> {
         let state = self.lock();
-        let resting = state.keys.iter().filter(|(key, _)| self.has_object(key));
-        resting
-            .map(|(key, (why, since))| RestingKey { key: key.clone(), why: *why, since: *since })
+        let inactive = state.keys.iter().filter(|(key, _)| self.has_object(key));
+        inactive
+            .map(|(key, (why, since))| InactiveKey {
+                key: key.clone(),
+                reason: *why,
+                since: *since,
+            })
             .collect()
     }
 
