@@ -99,8 +99,8 @@ async fn informer_that_runs_gets_the_index_of_owners() {
         let lists = reconcile_fn(async move |_: Arc<ConfigMap>, cx| {
             let names =
                 |owned: List<Secret>| owned.heads().map(|head| head.name().to_owned()).collect();
-            let owned: Result<Vec<_>, _> = cx.owned::<Secret>().map(names);
-            reports.send(owned.map_err(|error| error.to_string())).await?;
+            let children: Result<Vec<_>, _> = cx.owned::<Secret>().map(names);
+            reports.send(children.map_err(|error| error.to_string())).await?;
             Ok(Action::Done)
         });
         let watch = Watch::from_informer(&secrets);

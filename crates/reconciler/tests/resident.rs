@@ -5,7 +5,7 @@ mod stage;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use tokio::sync::mpsc;
 use windlass_indexer::{Cached, ObjectKey};
-use windlass_informer::SharedInformerFactory;
+use windlass_informer::{InformerOptions, SharedInformerFactory};
 use windlass_reconciler::{BuildError, Controller, ControllerBuilder, OwnedBy, Predicate, Watch};
 
 use stage::cluster;
@@ -36,7 +36,7 @@ async fn controller_of_resident_objects_is_built_only_without_the_pause_annotati
     let (_cluster, client) = cluster().await;
     let builder = || {
         let watch = Watch::<ConfigMap>::new();
-        Controller::of(watch.options(|informer| informer.resident::<ConfigMap>()))
+        Controller::of(watch.options(InformerOptions::resident::<ConfigMap>))
     };
     let factory = SharedInformerFactory::new(client);
     let error = build(builder(), &factory).expect_err("an object could not be paused");

@@ -129,7 +129,7 @@ async fn handle_adds_and_removes_sources_of_kinds_that_are_referred_to() {
     let secrets = || Watch::<Secret>::new();
     let early = handle.add_referred::<_, ByName>(secrets()).expect_err("it is not built");
     assert!(matches!(early, AddSourceError::NoController), "{early}");
-    let running = run_built(client.clone(), builder, teller(said));
+    let running = run_built(client.clone(), builder, reporter(said));
     runs.recv().await.expect("the first run");
 
     let source = handle.add_referred::<_, ByName>(secrets()).expect("a source");

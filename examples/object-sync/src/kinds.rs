@@ -4,6 +4,7 @@
 //! these syncs refers to something else, or is gone.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kube::api::DynamicObject;
@@ -64,11 +65,10 @@ impl Kinds {
         let mut state = self.lock();
         for (reference, resource) in references.iter().zip(&found) {
             let kind = kind_of(reference);
-            if !state.watched.contains_key(&kind) {
+            if let Entry::Vacant(unwatched) = state.watched.entry(kind) {
                 let watch = Watch::<DynamicObject>::of(resource.clone());
                 let source = self.handle.add_referred::<DynamicObject, ByReference>(watch)?;
-                let resource = resource.clone();
-                state.watched.insert(kind, Watched { resource, source });
+                unwatched.insert(Watched { resource: resource.clone(), source });
             }
         }
         state.used.insert(cx.key().clone(), references.map(kind_of).into());

@@ -1,5 +1,7 @@
 //! The type `ResourceSync`, and its annotations.
 
+#![expect(clippy::duplicated_attributes, reason = "each printer column has a name and a type")]
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::GroupVersionKind;
 use kube::{CustomResource, ResourceExt as _};
