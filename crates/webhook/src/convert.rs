@@ -15,6 +15,7 @@ mod metadata;
 mod round_trip;
 
 use std::fmt;
+use std::marker::PhantomData;
 
 use kube::Resource;
 use kube::core::ApiResource;
@@ -85,11 +86,10 @@ pub trait Convert<Spoke>: Sized {
 }
 
 /// The versions of one kind, and how they become each other.
-#[derive(Clone, Debug)]
 #[must_use = "it is served when it is added to `Webhooks`"]
 pub struct Conversion<Hub> {
     pub(crate) versions: Versions,
-    hub: std::marker::PhantomData<fn() -> Hub>,
+    hub: PhantomData<fn() -> Hub>,
 }
 
 /// The versions of one kind, without the type of the hub.
@@ -121,8 +121,8 @@ struct Spoke {
 /// Why an object was not converted. The messages show no content of it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Problem {
-    #[error("{0} has no `apiVersion` and `kind` of this conversion")]
-    OtherKind(&'static str),
+    #[error("it is not a {0}")]
+    OtherKind(String),
     #[error("there is no version {0} of {1}")]
     UnknownVersion(String, String),
     #[error("it does not decode: {0}")]
@@ -135,20 +135,25 @@ pub(crate) enum Problem {
     Metadata(&'static str),
 }
 
-impl<Hub> Conversion<Hub>
-where
-    Hub: Resource<DynamicType = ()> + DeserializeOwned + Serialize + 'static,
-{
+impl Conversion<()> {
     /// The conversion of a kind whose hub is this type. Choose the version that can express the
     /// most; it need not be the one that is stored.
-    pub fn hub() -> Self {
+    pub fn hub<Hub>() -> Conversion<Hub>
+    where
+        Hub: Resource<DynamicType = ()> + DeserializeOwned + Serialize + 'static,
+    {
         let ApiResource { group, kind, version, .. } = ApiResource::erase::<Hub>(&());
         let hub = Version { name: version, shown: shown::<Hub> };
         let versions =
             Versions { group, kind, hub, spokes: Vec::new(), keeps_unknown_fields: false };
-        Self { versions, hub: std::marker::PhantomData }
+        Conversion { versions, hub: PhantomData }
     }
+}
 
+impl<Hub> Conversion<Hub>
+where
+    Hub: Resource<DynamicType = ()> + DeserializeOwned + Serialize + 'static,
+{
     /// Adds a version.
     ///
     /// # Panics
@@ -234,6 +239,18 @@ where
     }
 }
 
+impl<Hub> Clone for Conversion<Hub> {
+    fn clone(&self) -> Self {
+        Self { versions: self.versions.clone(), hub: PhantomData }
+    }
+}
+
+impl<Hub> fmt::Debug for Conversion<Hub> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Conversion").field(&self.versions).finish()
+    }
+}
+
 impl Versions {
     /// The names of all versions, the hub first.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
@@ -261,7 +278,7 @@ impl Versions {
     /// Converts by the types, and carries the metadata over.
     fn step(&self, source: &Value, from: &str, to: &str) -> Result<Value, Problem> {
         let unknown = |version: &str| {
-            Problem::UnknownVersion(version.to_owned(), format!("{}.{}", self.kind, self.group))
+            Problem::UnknownVersion(version.to_owned(), qualified(&self.kind, &self.group))
         };
         let spoke = |version: &str| self.spokes.iter().find(|spoke| spoke.version.name == version);
         let at_hub = if from == self.hub.name {
@@ -291,10 +308,10 @@ impl Versions {
         let field = |name| object.get(name).and_then(Value::as_str).unwrap_or_default();
         let (group, version) = group_version(field("apiVersion"));
         if group != self.group || field("kind") != self.kind {
-            return Err(Problem::OtherKind("the object"));
+            return Err(Problem::OtherKind(qualified(&self.kind, &self.group)));
         }
         if !self.names().any(|name| name == version) {
-            let kind = format!("{}.{}", self.kind, self.group);
+            let kind = qualified(&self.kind, &self.group);
             return Err(Problem::UnknownVersion(version.to_owned(), kind));
         }
         Ok(version)
@@ -315,7 +332,7 @@ impl Versions {
 impl fmt::Debug for Versions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Versions")
-            .field("kind", &format!("{}.{}", self.kind, self.group))
+            .field("kind", &qualified(&self.kind, &self.group))
             .field("versions", &self.names().collect::<Vec<_>>())
             .field("keeps_unknown_fields", &self.keeps_unknown_fields)
             .finish()
@@ -325,6 +342,11 @@ impl fmt::Debug for Versions {
 /// `example.com/v1` as group and version.
 pub(crate) fn group_version(api_version: &str) -> (&str, &str) {
     api_version.rsplit_once('/').unwrap_or(("", api_version))
+}
+
+/// `Website.example.com`.
+pub(crate) fn qualified(kind: &str, group: &str) -> String {
+    if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") }
 }
 
 fn set_type(object: &mut Value, api_version: &str, kind: &str) {

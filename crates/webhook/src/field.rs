@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::convert::qualified;
 use crate::review::{Status, StatusCause, StatusDetails};
 
 /// The path of a field, as the API server writes it: `spec.ports[0].name`.
@@ -246,7 +247,6 @@ impl fmt::Debug for FieldError {
 
 /// The status with which the API server itself would refuse the object.
 pub(crate) fn status(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Status {
-    let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
     let mut messages: Vec<String> = Vec::with_capacity(errors.len());
     for error in errors {
         let message = error.to_string();
@@ -254,7 +254,7 @@ pub(crate) fn status(group: &str, kind: &str, name: &str, errors: &[FieldError])
             messages.push(message);
         }
     }
-    let mut message = format!("{qualified} {} is invalid", quoted(name));
+    let mut message = format!("{} {} is invalid", qualified(kind, group), quoted(name));
     match messages.as_slice() {
         [] => {}
         [one] => message = format!("{message}: {one}"),

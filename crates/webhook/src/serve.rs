@@ -88,7 +88,7 @@ pub(crate) fn check_type(review: &Value, version: &str, kind: &str) -> Result<()
     if is("apiVersion", version) && is("kind", kind) {
         return Ok(());
     }
-    Err(format!("the body is not a {kind} of {version}, which is all that is served at this path"))
+    Err(format!("the body is refused: only {kind} of {version} is served at this path"))
 }
 
 /// The uid that an answer must have.

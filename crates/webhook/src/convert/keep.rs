@@ -59,17 +59,18 @@ fn take(object: &mut Value, version: &str) -> Option<Fields> {
 
 fn put(object: &mut Value, version: &str, kept: Fields) {
     let text = Value::Object(kept).to_string();
-    let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
-    let Some(metadata) = metadata else { return };
-    let annotations = metadata.entry("annotations").or_insert_with(|| Value::Object(Map::new()));
-    let Some(annotations) = annotations.as_object_mut() else { return };
-    let others = annotations.iter().filter(|(key, _)| key.starts_with(PREFIX));
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    let annotations = metadata.get("annotations").and_then(Value::as_object).into_iter().flatten();
+    let others = annotations.filter(|(key, _)| key.starts_with(PREFIX));
     let others: usize = others.filter_map(|(_, value)| value.as_str()).map(str::len).sum();
     if others + text.len() > BYTES_MAX {
         tracing::warn!(version, "fields of an object are lost: they are too large to be kept");
         return;
     }
-    annotations.insert(format!("{PREFIX}{version}"), Value::from(text));
+    let annotations = metadata.entry("annotations").or_insert_with(|| Value::Object(Map::new()));
+    if let Some(annotations) = annotations.as_object_mut() {
+        annotations.insert(format!("{PREFIX}{version}"), Value::from(text));
+    }
 }
 
 /// Puts kept fields back, with the changes since then. Without a way there and back, the object

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use super::{Answered, Refusal};
-use crate::convert::{Versions, group_version};
+use crate::convert::{Versions, group_version, qualified};
 use crate::decode;
 use crate::metrics::{Outcome, WebhookMetrics};
 use crate::review::{
@@ -100,14 +100,13 @@ impl ServedConversions {
         let (kind, (group, _)) = (text("kind"), group_version(text("apiVersion")));
         let is_it = |versions: &&Versions| versions.kind == kind && versions.group == group;
         let Some(versions) = self.conversions.iter().find(is_it) else {
-            return Err((format!("there is no conversion of {kind}.{group}"), Outcome::Refused));
+            let message = format!("there is no conversion of {}", qualified(kind, group));
+            return Err((message, Outcome::Refused));
         };
         let (to_group, to_version) = group_version(to);
         if to_group != group {
-            return Err((
-                format!("{kind}.{group} is not in the group {to_group}"),
-                Outcome::Refused,
-            ));
+            let message = format!("{} has no version {to}", qualified(kind, group));
+            return Err((message, Outcome::Refused));
         }
         // A converter has no state that a panic could break.
         match catch_unwind(AssertUnwindSafe(|| versions.convert(object, to_version))) {
