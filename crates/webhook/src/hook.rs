@@ -214,8 +214,9 @@ impl Hook {
         self
     }
 
-    /// What happens to a request if the webhook cannot be called, panics or takes too long.
-    /// Default: `Fail`, it is refused.
+    /// What happens to a request if the webhook cannot be called, panics, takes too long, is
+    /// [undecided](crate::Verdict::undecided), or cannot decode the object. Default: `Fail`, it is
+    /// refused.
     pub fn failure_policy(mut self, policy: FailurePolicy) -> Self {
         self.settings.failure_policy = policy;
         self

@@ -31,7 +31,7 @@ use tokio::time::Instant;
 /// | `allowed`, `denied` | the handler decided |
 /// | `converted`, `failed` | was a conversion |
 /// | `refused` | is no valid review, or one of another resource |
-/// | `panic`, `timeout`, `error` | the failure policy decided |
+/// | `panic`, `timeout`, `error` | the failure policy decided; `error` is all but the first two |
 /// | `cancelled` | the client gave up |
 ///
 /// The registry is the caller's, and so are its prefix and labels. Clones are the same metrics.

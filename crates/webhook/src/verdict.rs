@@ -33,6 +33,7 @@ enum Decision {
     Allow,
     Deny(Status),
     Invalid(Vec<FieldError>),
+    Undecided(String),
 }
 
 impl Verdict {
@@ -63,6 +64,13 @@ impl Verdict {
         Self::new(Decision::Invalid(errors.into_iter().collect()))
     }
 
+    /// The handler could not decide, because something that it needs did not work. The webhook's
+    /// [failure policy](crate::Hook::failure_policy) decides: the request is refused with 500 and
+    /// the message, or goes on with a warning.
+    pub fn undecided(message: impl Into<String>) -> Self {
+        Self::new(Decision::Undecided(message.into()))
+    }
+
     /// Adds a warning, which kubectl prints. It is sent with denials too.
     ///
     /// Warnings have the API server's bounds: beyond 4,096 characters in total, each is cut to 256,
@@ -90,10 +98,18 @@ impl Verdict {
         Self { decision, warnings: Vec::new(), audit: BTreeMap::new() }
     }
 
+    /// Why the handler could not decide; `None` if it did.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        match &self.decision {
+            Decision::Undecided(message) => Some(message),
+            Decision::Allow | Decision::Deny(_) | Decision::Invalid(_) => None,
+        }
+    }
+
     /// Why the request is refused, about an object; `None` if it is not.
     pub(crate) fn refusal(&self, group: &str, kind: &str, name: &str) -> Option<Status> {
         match &self.decision {
-            Decision::Allow => None,
+            Decision::Allow | Decision::Undecided(_) => None,
             Decision::Deny(status) => Some(status.clone()),
             Decision::Invalid(errors) => Some(field::status(group, kind, name, errors)),
         }
@@ -134,6 +150,7 @@ impl fmt::Debug for Verdict {
             Decision::Allow => "allow".to_owned(),
             Decision::Deny(status) => format!("deny with {}", status.code),
             Decision::Invalid(errors) => format!("invalid: {errors:?}"),
+            Decision::Undecided(_) => "undecided".to_owned(),
         };
         f.debug_struct("Verdict")
             .field("decision", &decision)

@@ -25,6 +25,7 @@ use crate::review::{
 };
 use crate::timeout;
 use crate::verdict::Verdict;
+use crate::warnings;
 
 /// A webhook that is served at a path.
 pub(crate) struct ServedHook {
@@ -48,15 +49,17 @@ impl ServedHook {
         let time = timeout::bound(request.uri().query(), self.hook.settings.timeout);
         let deadline = Instant::now() + time;
         let mut review = super::review(request, self.bytes_max, deadline).await?;
-        let uid = super::uid(&review);
-        let Some(uid) = uid else {
+        let Some(uid) = super::uid(&review) else {
             super::check_type(&review, ADMISSION_VERSION, "AdmissionReview")
                 .map_err(Refusal::bad_request)?;
             return Err(Refusal::bad_request("the review has no `request` with a `uid`"));
         };
         let (response, outcome) = match self.request(&mut review) {
             Ok(request) => self.ask(Admission::new(request), deadline).await,
-            Err(message) => (refused(uid.clone(), message), Outcome::Refused),
+            Err(message) => {
+                tracing::warn!(path = &*self.path, uid, "refused: {message}");
+                (denied(400, &message), Outcome::Refused)
+            }
         };
         let review = AdmissionReview::answer(AdmissionResponse { uid, ..response });
         Ok(Answered { response: super::json(StatusCode::OK, &review), outcome })
@@ -103,14 +106,20 @@ impl ServedHook {
         // The handler's own state after a panic is its own responsibility.
         let handled = AssertUnwindSafe(async { self.hook.handler.handle(cx).await }).catch_unwind();
         match timeout_at(deadline, handled).await {
-            Ok(Ok(Ok(answer))) => answered(answer, cx),
-            Ok(Ok(Err(Failure::BadRequest(message)))) => {
-                tracing::warn!("refused: {message}");
-                (refused(String::new(), message), Outcome::Refused)
-            }
-            Ok(Ok(Err(Failure::Internal(message)))) => {
-                tracing::error!("the handler failed: {message}");
-                (self.failed(500, &message), Outcome::Error)
+            Ok(Ok(Ok(answer))) => match answer.verdict.failure() {
+                None => answered(answer, cx),
+                Some(message) => {
+                    tracing::error!("the handler could not decide");
+                    (self.failed(500, message), Outcome::Error)
+                }
+            },
+            Ok(Ok(Err(failure))) => {
+                let (code, message) = match &failure {
+                    Failure::BadRequest(message) => (400, message),
+                    Failure::Internal(message) => (500, message),
+                };
+                tracing::error!("the handler was not asked, or not understood: {message}");
+                (self.failed(code, message), Outcome::Error)
             }
             Ok(Err(_panic)) => {
                 tracing::error!("the handler panicked: the panic hook's message says where");
@@ -127,15 +136,15 @@ impl ServedHook {
     /// What the failure policy says about a request whose handler failed.
     fn failed(&self, code: u16, message: &str) -> AdmissionResponse {
         match self.hook.settings.failure_policy {
-            FailurePolicy::Fail => AdmissionResponse {
-                status: Some(Status::failure(code, message)),
-                ..AdmissionResponse::default()
-            },
-            FailurePolicy::Ignore => AdmissionResponse {
-                allowed: true,
-                warnings: vec![format!("{message}; the request goes on without it")],
-                ..AdmissionResponse::default()
-            },
+            FailurePolicy::Fail => denied(code, message),
+            FailurePolicy::Ignore => {
+                let warning = format!("the request goes on without a webhook: {message}");
+                AdmissionResponse {
+                    allowed: true,
+                    warnings: warnings::bounded(vec![warning]),
+                    ..AdmissionResponse::default()
+                }
+            }
         }
     }
 }
@@ -166,7 +175,7 @@ fn response(verdict: Verdict, cx: &Admission) -> AdmissionResponse {
     }
 }
 
-fn refused(uid: String, message: String) -> AdmissionResponse {
-    let status = Some(Status::failure(400, message));
-    AdmissionResponse { uid, status, ..AdmissionResponse::default() }
+fn denied(code: u16, message: &str) -> AdmissionResponse {
+    let status = Some(Status::failure(code, message));
+    AdmissionResponse { status, ..AdmissionResponse::default() }
 }

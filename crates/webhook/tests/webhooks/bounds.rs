@@ -27,6 +27,7 @@ impl Validate<Website> for Failing {
         match operation.new_object().and_then(|new| new.spec.replicas) {
             Some(1) => panic!("as the test wants it"),
             Some(2) => pending().await,
+            Some(3) => Verdict::undecided("the registry is down"),
             _ => Verdict::allow(),
         }
     }
@@ -49,8 +50,25 @@ async fn a_panic_is_answered_by_the_failure_policy() {
     assert_eq!(response["allowed"], true);
     assert_eq!(
         response["warnings"],
-        json!(["the webhook panicked; the request goes on without it"])
+        json!(["the request goes on without a webhook: the webhook panicked"])
     );
+}
+
+#[tokio::test]
+async fn a_handler_that_cannot_decide_or_decode_is_answered_for_by_the_failure_policy() {
+    let mistyped = "`object` does not decode as the webhook's Website: invalid type, expected i64";
+    let failures = [(json!(3), 500, "the registry is down"), (json!("x"), 400, mistyped)];
+    for (replicas, code, message) in failures {
+        let review = create(json!({"replicas": replicas}));
+        let response = ask(&failing(FailurePolicy::Fail), VALIDATE, &review).await;
+        assert_eq!(response["allowed"], false);
+        assert_eq!(response["status"]["code"], code);
+        assert_eq!(response["status"]["message"], message);
+        let response = ask(&failing(FailurePolicy::Ignore), VALIDATE, &review).await;
+        assert_eq!(response["allowed"], true);
+        let warning = format!("the request goes on without a webhook: {message}");
+        assert_eq!(response["warnings"], json!([warning]));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -131,6 +131,17 @@ async fn a_review_that_is_none_is_refused_with_its_uid() {
     assert_eq!(response["result"]["code"], 400);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_conversion_ends_when_its_time_is_up() {
+    let review = review("v2", vec![object("v1", json!({}))]);
+    let response = ask(&router(), "/convert?timeout=1ms", &review).await;
+    assert_eq!(
+        response["result"]["message"],
+        "the conversion took too long: ask for fewer objects at a time"
+    );
+    assert_eq!(response["convertedObjects"], json!([]));
+}
+
 #[test]
 fn two_conversions_of_one_kind_are_an_error() {
     let webhooks = Webhooks::new().convert(conversion()).convert(conversion());
