@@ -335,7 +335,7 @@ impl fmt::Debug for Versions {
             .field("kind", &qualified(&self.kind, &self.group))
             .field("versions", &self.names().collect::<Vec<_>>())
             .field("keeps_unknown_fields", &self.keeps_unknown_fields)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 

@@ -48,23 +48,25 @@ where
 {
     fn handle<'a>(&'a self, cx: &'a Admission) -> BoxFuture<'a, Result<Answer, Failure>> {
         async move {
-            let decoded;
-            let operation = match cx.verb() {
+            let handler = &self.0;
+            let verdict = match cx.verb() {
                 Verb::Create => {
-                    decoded = (Some(new::<K>(cx)?), None);
-                    Operation::Create { new: present(&decoded.0) }
+                    let new = new::<K>(cx)?;
+                    handler.validate(Operation::Create { new: &new }, cx).await
                 }
                 Verb::Update => {
-                    decoded = (Some(new::<K>(cx)?), Some(old::<K>(cx)?));
-                    Operation::Update { new: present(&decoded.0), old: present(&decoded.1) }
+                    let (old, new) = (old::<K>(cx)?, new::<K>(cx)?);
+                    handler.validate(Operation::Update { old: &old, new: &new }, cx).await
                 }
                 Verb::Delete => {
-                    decoded = (None, Some(old::<K>(cx)?));
-                    Operation::Delete { old: present(&decoded.1) }
+                    let old = old::<K>(cx)?;
+                    handler.validate(Operation::Delete { old: &old }, cx).await
                 }
-                Verb::Connect => Operation::Connect { options: cx.raw().unwrap_or(&Value::Null) },
+                Verb::Connect => {
+                    let options = cx.raw().unwrap_or(&Value::Null);
+                    handler.validate(Operation::Connect { options }, cx).await
+                }
             };
-            let verdict = self.0.validate(operation, cx).await;
             Ok(Answer { verdict, patch: None })
         }
         .boxed()
@@ -105,10 +107,6 @@ impl<K: Send + Sync, H: Defaulter<K>> Mutate<K> for Defaulting<H> {
         self.0.default(object, cx);
         Verdict::allow()
     }
-}
-
-fn present<K>(object: &Option<K>) -> &K {
-    object.as_ref().expect("an object that was just decoded must be there")
 }
 
 fn new<K: DeserializeOwned>(cx: &Admission) -> Result<K, Failure> {

@@ -128,7 +128,7 @@ impl WebhookMetrics {
         metrics
     }
 
-    /// Counts, and shows nobody.
+    /// Metrics that are on no registry.
     pub(crate) fn unregistered() -> Self {
         Self {
             latency: Family::new_with_constructor(|| Histogram::new(BUCKETS)),

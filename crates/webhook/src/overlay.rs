@@ -8,6 +8,8 @@
 //! There is no schema here. Which old element of a list a new one comes from is found by equality,
 //! by the fields that usually identify elements in Kubernetes, and by position, in this order.
 
+use std::collections::{HashMap, VecDeque};
+
 use serde_json::{Map, Value};
 
 /// Fields that name an element. Elements with different names are different elements.
@@ -82,33 +84,57 @@ fn list(raw: &[Value], before: &[Value], after: &[Value]) -> Result<Vec<Value>, 
 /// Which old element each new one comes from, if any. No two come from the same.
 fn origins(before: &[Value], after: &[Value]) -> Vec<Option<usize>> {
     let mut origins = Origins { found: vec![None; after.len()], is_free: vec![true; before.len()] };
-    origins.find(|to, from| to == from && after[to] == before[from]);
-    origins.find(|to, from| after[to] == before[from]);
+    origins.find_in_place(|at| after[at] == before[at]);
+    origins.find_by(before.iter().map(Some), after.iter().map(Some));
     for key in NAMES.iter().chain(&KEYS) {
-        let (of_after, of_before) = (unique(after, key), unique(before, key));
-        origins.find(|to, from| of_after[to].is_some() && of_after[to] == of_before[from]);
+        origins.find_by(unique(before, key).into_iter(), unique(after, key).into_iter());
     }
     if before.len() == after.len() {
-        origins.find(|to, from| to == from && have_same_names(&after[to], &before[from]));
+        origins.find_in_place(|at| have_same_names(&after[at], &before[at]));
     }
     origins.found
 }
 
+/// What the rules have found so far. Each rule takes linear time: whoever may write an object
+/// chooses how long its lists are.
 struct Origins {
     found: Vec<Option<usize>>,
     is_free: Vec<bool>,
 }
 
 impl Origins {
-    /// Applies one more rule to the elements that have no origin yet.
-    fn find(&mut self, is_from: impl Fn(usize, usize) -> bool) {
-        for (to, found) in self.found.iter_mut().enumerate().filter(|(_, found)| found.is_none()) {
-            let is_it = |from: &usize| self.is_free[*from] && is_from(to, *from);
-            *found = (0..self.is_free.len()).find(is_it);
-            if let Some(from) = *found {
-                self.is_free[from] = false;
+    /// Matches elements at the same position.
+    fn find_in_place(&mut self, is_it: impl Fn(usize) -> bool) {
+        for at in 0..self.found.len().min(self.is_free.len()) {
+            if self.found[at].is_none() && self.is_free[at] && is_it(at) {
+                self.take(at, at);
             }
         }
+    }
+
+    /// Matches elements that have the same key, in their order.
+    fn find_by<'v>(
+        &mut self,
+        before: impl Iterator<Item = Option<&'v Value>>,
+        after: impl Iterator<Item = Option<&'v Value>>,
+    ) {
+        let mut places: HashMap<&Value, VecDeque<usize>> = HashMap::new();
+        for (from, key) in before.enumerate() {
+            if let Some(key) = key.filter(|_| self.is_free[from]) {
+                places.entry(key).or_default().push_back(from);
+            }
+        }
+        for (to, key) in after.enumerate() {
+            let Some(key) = key.filter(|_| self.found[to].is_none()) else { continue };
+            if let Some(from) = places.get_mut(key).and_then(VecDeque::pop_front) {
+                self.take(to, from);
+            }
+        }
+    }
+
+    fn take(&mut self, to: usize, from: usize) {
+        self.found[to] = Some(from);
+        self.is_free[from] = false;
     }
 }
 
@@ -122,9 +148,11 @@ impl Unmatched {
 /// The value of `key` in each element, if no other element has the same.
 fn unique<'v>(list: &'v [Value], key: &str) -> Vec<Option<&'v Value>> {
     let values: Vec<_> = list.iter().map(|element| scalar(element, key)).collect();
-    let is_unique =
-        |value: &&Value| values.iter().filter(|other| **other == Some(*value)).count() == 1;
-    values.iter().map(|value| value.filter(is_unique)).collect()
+    let mut counts: HashMap<&Value, usize> = HashMap::new();
+    for value in values.iter().flatten() {
+        *counts.entry(value).or_default() += 1;
+    }
+    values.into_iter().map(|value| value.filter(|value| counts[value] == 1)).collect()
 }
 
 /// Whether two elements are equal in all names that both have.

@@ -18,8 +18,8 @@ const MARGIN_MAX: Duration = Duration::from_secs(1);
 /// How long the answer to a request may take: what the server says in `?timeout=`, or else
 /// `fallback`, minus a margin. So the webhook answers before the server gives up on it.
 pub(crate) fn bound(query: Option<&str>, fallback: Duration) -> Duration {
-    let pairs = query.unwrap_or_default().split('&');
-    let asked = pairs.filter_map(|pair| parse(pair.strip_prefix("timeout=")?)).next();
+    let mut pairs = query.unwrap_or_default().split('&');
+    let asked = pairs.find_map(|pair| parse(pair.strip_prefix("timeout=")?));
     let timeout = asked.filter(|asked| !asked.is_zero()).unwrap_or(fallback).min(TIMEOUT_MAX);
     timeout.saturating_sub((timeout / 10).clamp(MARGIN_MIN, MARGIN_MAX))
 }

@@ -231,3 +231,13 @@ fn a_list_that_the_type_does_not_show_in_full_is_refused() {
     let error = error.unwrap_err().to_string();
     assert!(error.starts_with("the list at /parts has 2 elements"), "{error}");
 }
+
+/// With a rule that compares every element with every other, this takes minutes.
+#[test]
+fn long_lists_are_matched_in_linear_time() {
+    let element = |at: usize, size: usize| json!({"name": at.to_string(), "size": size});
+    let before: Value = (0..50_000).map(|at| element(at, 0)).collect();
+    let after: Value = (0..50_000).rev().map(|at| element(at, 1)).collect();
+    let changed = overlay(&before, &before, &after).unwrap();
+    assert_eq!(changed, after);
+}

@@ -169,8 +169,8 @@ fn response(verdict: Verdict, cx: &Admission) -> AdmissionResponse {
     AdmissionResponse {
         allowed,
         status,
-        warnings,
         audit_annotations,
+        warnings,
         ..AdmissionResponse::default()
     }
 }

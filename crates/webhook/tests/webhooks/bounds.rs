@@ -96,7 +96,7 @@ async fn a_body_that_does_not_arrive_is_given_up() {
 }
 
 #[tokio::test]
-async fn bodies_that_are_no_reviews_are_refused_with_a_status() {
+async fn bodies_that_are_not_reviews_are_refused_with_a_status() {
     let router = failing(FailurePolicy::Fail);
     let large = json!({"x": "y".repeat(5000)}).to_string();
     let other = json!({"apiVersion": "v1", "kind": "Pod"}).to_string();

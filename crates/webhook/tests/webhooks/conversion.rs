@@ -123,7 +123,7 @@ async fn a_converter_that_changes_the_name_is_refused() {
 }
 
 #[tokio::test]
-async fn a_review_that_is_none_is_refused_with_its_uid() {
+async fn an_invalid_review_is_refused_with_its_uid() {
     let mut other = review("v2", Vec::new());
     other["request"]["objects"] = json!({});
     let response = ask(&router(), "/convert", &other).await;
