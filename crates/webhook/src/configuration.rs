@@ -89,6 +89,13 @@ pub struct WebhookEntry {
     pub match_conditions: Vec<MatchCondition>,
 }
 
+impl Configurations {
+    /// Those that are there, the mutating one first.
+    pub fn iter(&self) -> impl Iterator<Item = &WebhookConfiguration> {
+        self.mutating.iter().chain(&self.validating)
+    }
+}
+
 /// Where the API server calls a webhook, and whose certificate it takes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -97,6 +97,7 @@ pub struct Conversion<Hub> {
 pub(crate) struct Versions {
     pub(crate) group: String,
     pub(crate) kind: String,
+    pub(crate) plural: String,
     hub: Version,
     spokes: Vec<Spoke>,
     keeps_unknown_fields: bool,
@@ -142,10 +143,10 @@ impl Conversion<()> {
     where
         Hub: Resource<DynamicType = ()> + DeserializeOwned + Serialize + 'static,
     {
-        let ApiResource { group, kind, version, .. } = ApiResource::erase::<Hub>(&());
+        let ApiResource { group, kind, version, plural, .. } = ApiResource::erase::<Hub>(&());
         let hub = Version { name: version, shown: shown::<Hub> };
-        let versions =
-            Versions { group, kind, hub, spokes: Vec::new(), keeps_unknown_fields: false };
+        let (spokes, keeps_unknown_fields) = (Vec::new(), false);
+        let versions = Versions { group, kind, plural, hub, spokes, keeps_unknown_fields };
         Conversion { versions, hub: PhantomData }
     }
 }

@@ -214,6 +214,18 @@ impl Hook {
         self
     }
 
+    /// Does not call the webhook for the requests of a user, by a match condition. Default: it is
+    /// called for everybody.
+    ///
+    /// With the operator's own service account, `system:serviceaccount:NAMESPACE:NAME`, the
+    /// operator can write its objects while its webhook is down. What it writes is not checked.
+    pub fn skip_user(self, username: &str) -> Self {
+        let name = format!("skip-user-{}", self.settings.match_conditions.len());
+        // A string of JSON is one of CEL.
+        let username = serde_json::Value::from(username);
+        self.match_condition(name, format!("request.userInfo.username != {username}"))
+    }
+
     /// What happens to a request if the webhook cannot be called, panics, takes too long, is
     /// [undecided](crate::Verdict::undecided), or cannot decode the object. Default: `Fail`, it is
     /// refused.

@@ -116,9 +116,10 @@ impl Webhooks {
         self.hooks.iter().map(Hook::path).chain(convert).collect()
     }
 
-    /// The kinds that are converted, as group, kind and versions, the hub first.
-    pub fn conversions(&self) -> impl Iterator<Item = (&str, &str, Vec<&str>)> {
-        self.conversions.iter().map(|of| (&*of.group, &*of.kind, of.names().collect()))
+    /// The names of the definitions whose kinds are converted, such as `websites.example.com`. Their
+    /// `spec.conversion` is [`conversion_of_crd`](Self::conversion_of_crd).
+    pub fn converted_definitions(&self) -> impl Iterator<Item = String> {
+        self.conversions.iter().map(|of| format!("{}.{}", of.plural, of.group))
     }
 
     /// A router that serves all of them. It is a tower service: tests call it without a socket.

@@ -41,12 +41,14 @@ fn configurations_follow_from_the_code() {
         .timeout(Duration::from_secs(3))
         .scope(Scope::Namespaced)
         .object_selector(selector)
-        .match_condition("not-jane", "request.userInfo.username != 'jane'");
+        .match_condition("not-jane", "request.userInfo.username != 'jane'")
+        .skip_user("system:serviceaccount:websites:\"operator\"");
     let validating = Hook::validating::<Website>(Anything)
         .operations([Verb::Update, Verb::Delete])
         .subresources(["status"]);
     let webhooks = Webhooks::new().hook(mutating).hook(validating);
     let configurations = webhooks.configurations("operator", &service()).unwrap();
+    assert_eq!(configurations.iter().count(), 2);
     let client = |path: &str| json!({"service": {"namespace": "websites", "name": "operator", "port": 8443, "path": path}});
     assert_eq!(
         serde_json::to_value(configurations.mutating).unwrap(),
@@ -71,10 +73,14 @@ fn configurations_follow_from_the_code() {
                 "timeoutSeconds": 3,
                 "reinvocationPolicy": "IfNeeded",
                 "objectSelector": {"matchLabels": {"managed": "yes"}},
-                "matchConditions": [{
-                    "name": "not-jane",
-                    "expression": "request.userInfo.username != 'jane'",
-                }],
+                "matchConditions": [
+                    {"name": "not-jane", "expression": "request.userInfo.username != 'jane'"},
+                    {
+                        "name": "skip-user-1",
+                        "expression": "request.userInfo.username != \
+                                       \"system:serviceaccount:websites:\\\"operator\\\"\"",
+                    },
+                ],
             }],
         })
     );

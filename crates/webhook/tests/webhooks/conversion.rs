@@ -147,6 +147,8 @@ fn two_conversions_of_one_kind_are_an_error() {
     let webhooks = Webhooks::new().convert(conversion()).convert(conversion());
     let error = webhooks.router().map(drop).unwrap_err();
     assert!(matches!(error, Error::DuplicateConversion { .. }), "{error}");
+    let webhooks = Webhooks::new().convert(conversion());
+    assert_eq!(webhooks.converted_definitions().collect::<Vec<_>>(), ["websites.example.com"]);
 }
 
 #[test]
