@@ -1,10 +1,15 @@
 //! Metrics, and what is logged.
 
+use std::fmt::{Debug, Write as _};
 use std::future::pending;
+use std::sync::{Arc, Mutex};
 
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde_json::json;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
 use windlass_webhook::{
     Admission, Conversion, Operation, Validate, Verdict, WebhookMetrics, Webhooks,
 };
@@ -83,4 +88,79 @@ fn debug_output_shows_no_content() {
     let shown = format!("{:?}", Admission::new(request));
     assert!(shown.contains("0c9a8d74"), "{shown}");
     assert!(!shown.contains("hunter2"), "{shown}");
+}
+
+/// Writes all fields of all spans and events down.
+#[derive(Clone, Default)]
+struct Notes(Arc<Mutex<String>>);
+
+impl Visit for Notes {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        let mut notes = self.0.lock().unwrap();
+        write!(notes, "{field}={value:?} ").unwrap();
+    }
+}
+
+impl Subscriber for Notes {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        span.record(&mut self.clone());
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, values: &Record<'_>) {
+        values.record(&mut self.clone());
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        event.record(&mut self.clone());
+    }
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn spans_name_the_request_and_neither_they_nor_log_lines_show_content() {
+    let notes = Notes::default();
+    let guard = tracing::subscriber::set_default(notes.clone());
+    let conversion = Conversion::hub::<v2::Website>().spoke::<v1::Website>();
+    let webhooks = Webhooks::new().validate::<v1::Website>(Counted).convert(conversion);
+    let router = webhooks.router().unwrap();
+    for replicas in [json!(0), json!(1), json!(2), json!(3), json!("hunter2")] {
+        let spec = json!({"replicas": replicas, "pages": [{"name": "hunter2"}]});
+        ask(&router, VALIDATE, &create(spec)).await;
+    }
+    send(&router, VALIDATE, "hunter2").await;
+    let object = json!({
+        "apiVersion": "example.com/v1",
+        "kind": "Website",
+        "metadata": {"name": "converted"},
+        "spec": {"replicas": "hunter2"},
+    });
+    let review = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "ConversionReview",
+        "request": {"uid": "u", "desiredAPIVersion": "example.com/v2", "objects": [object]},
+    });
+    ask(&router, "/convert", &review).await;
+    drop(guard);
+
+    let notes = notes.0.lock().unwrap();
+    for field in [
+        "uid=\"0c9a8d74\"",
+        "operation=\"CREATE\"",
+        "kind=\"Website\"",
+        "namespace=\"default\"",
+        "name=\"x\"",
+        "to=\"example.com/v2\"",
+        "converted",
+    ] {
+        assert!(notes.contains(field), "{field} is not in {notes}");
+    }
+    assert!(!notes.contains("hunter2"), "{notes}");
 }
