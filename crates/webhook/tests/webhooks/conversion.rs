@@ -16,7 +16,7 @@ fn router() -> Router {
 }
 
 fn object(version: &str, spec: Value) -> Value {
-    json!({
+    let mut object = json!({
         "apiVersion": format!("example.com/{version}"),
         "kind": "Website",
         "metadata": {
@@ -27,20 +27,22 @@ fn object(version: &str, spec: Value) -> Value {
             "managedFields": [{"manager": "kubectl", "unknown": 1}],
             "unknown": {"deep": true},
         },
-        "spec": spec,
-    })
+    });
+    object["spec"] = spec;
+    object
 }
 
 fn review(version: &str, objects: Vec<Value>) -> Value {
-    json!({
+    let mut review = json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "ConversionReview",
         "request": {
             "uid": "705ab4f5",
             "desiredAPIVersion": format!("example.com/{version}"),
-            "objects": objects,
         },
-    })
+    });
+    review["request"]["objects"] = Value::Array(objects);
+    review
 }
 
 #[tokio::test]

@@ -124,11 +124,9 @@ fn mutated() -> impl Strategy<Value = Value> {
             let mut found = Vec::new();
             places(&review, "", &mut found);
             // The root is left alone: pure garbage is a case of its own.
-            let place = &found[1.min(found.len() - 1)..];
-            if let Some(place) = place.get(index.index(place.len().max(1))) {
-                if let Some(there) = review.pointer_mut(place) {
-                    *there = value;
-                }
+            let place = &found[1 + index.index(found.len() - 1)];
+            if let Some(there) = review.pointer_mut(place) {
+                *there = value;
             }
         }
         review
@@ -150,17 +148,14 @@ fn check(sent: &[u8]) -> Result<(), TestCaseError> {
         };
         let code = answer.status().as_u16();
         let answer = runtime.block_on(body(answer));
-        match &uid {
-            Some(uid) => {
-                prop_assert_eq!(code, 200);
-                prop_assert_eq!(&answer["response"]["uid"], uid);
-                let response = &answer["response"];
-                let failed = response["status"]["message"].as_str().unwrap_or_default();
-                prop_assert!(!failed.contains("panicked"), "a handler panicked at {path}");
-                let failed = response["result"]["message"].as_str().unwrap_or_default();
-                prop_assert!(!failed.contains("panicked"), "a converter panicked at {path}");
+        prop_assert_eq!(code, if uid.is_some() { 200 } else { 400 });
+        if let Some(uid) = &uid {
+            let response = &answer["response"];
+            prop_assert_eq!(&response["uid"], uid);
+            for field in ["status", "result"] {
+                let message = response[field]["message"].as_str().unwrap_or_default();
+                prop_assert!(!message.contains("panicked"), "user code panicked at {path}");
             }
-            None => prop_assert_eq!(code, 400),
         }
     }
     Ok(())

@@ -108,9 +108,7 @@ impl Convert<v1::Website> for v2::Website {
 /// `v1alpha1` has only the names of the pages, in one string.
 impl Convert<v1alpha1::Website> for v2::Website {
     fn from_spoke(spoke: v1alpha1::Website) -> Result<Self, ConvertError> {
-        if spoke.spec.hosts == "panic" {
-            panic!("as the test wants it");
-        }
+        assert_ne!(spoke.spec.hosts, "panic", "as the test wants it");
         if spoke.metadata.name.as_deref() == Some("renamed") {
             let metadata = kube::api::ObjectMeta { name: Some("x".into()), ..spoke.metadata };
             return Ok(Self { metadata, spec: v2::WebsiteSpec::default() });
@@ -136,17 +134,18 @@ pub(crate) const MUTATE: &str = "/mutate-example-com-v1-website";
 
 /// A website of `v1`.
 pub(crate) fn website(spec: Value) -> Value {
-    json!({
+    let mut website = json!({
         "apiVersion": "example.com/v1",
         "kind": "Website",
         "metadata": {"name": "x", "namespace": "default", "creationTimestamp": null},
-        "spec": spec,
-    })
+    });
+    website["spec"] = spec;
+    website
 }
 
 /// A review as the API server sends it.
 pub(crate) fn review(operation: &str, object: Value, old: Value) -> Value {
-    json!({
+    let mut review = json!({
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
         "request": {
@@ -159,12 +158,13 @@ pub(crate) fn review(operation: &str, object: Value, old: Value) -> Value {
             "namespace": "default",
             "operation": operation,
             "userInfo": {"username": "jane", "groups": ["system:authenticated"]},
-            "object": object,
-            "oldObject": old,
             "dryRun": false,
             "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
         },
-    })
+    });
+    review["request"]["object"] = object;
+    review["request"]["oldObject"] = old;
+    review
 }
 
 pub(crate) fn create(spec: Value) -> Value {
