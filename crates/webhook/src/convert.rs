@@ -40,14 +40,19 @@ pub type ConvertError = Box<dyn std::error::Error + Send + Sync>;
 /// types should have a default (`#[serde(default)]`), or such a part does not decode.
 ///
 /// ```
-/// # use serde::{Deserialize, Serialize};
 /// # mod v1 {
-/// #     #[derive(kube::CustomResource, Clone, Debug, PartialEq, Default, serde::Deserialize, serde::Serialize, schemars::JsonSchema)]
+/// #     use kube::CustomResource;
+/// #     use schemars::JsonSchema;
+/// #     use serde::{Deserialize, Serialize};
+/// #     #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
 /// #     #[kube(group = "example.com", version = "v1", kind = "Website", namespaced)]
 /// #     pub struct WebsiteSpec { pub host: String }
 /// # }
 /// # mod v2 {
-/// #     #[derive(kube::CustomResource, Clone, Debug, PartialEq, Default, serde::Deserialize, serde::Serialize, schemars::JsonSchema)]
+/// #     use kube::CustomResource;
+/// #     use schemars::JsonSchema;
+/// #     use serde::{Deserialize, Serialize};
+/// #     #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
 /// #     #[kube(group = "example.com", version = "v2", kind = "Website", namespaced)]
 /// #     pub struct WebsiteSpec { pub hosts: Vec<String> }
 /// # }
@@ -66,9 +71,8 @@ pub type ConvertError = Box<dyn std::error::Error + Send + Sync>;
 /// }
 ///
 /// let conversion = Conversion::hub::<v2::Website>().spoke::<v1::Website>();
-/// let error = conversion
-///     .check_round_trip(&v2::Website::new("x", v2::WebsiteSpec { hosts: vec!["a".into(), "b".into()] }))
-///     .unwrap_err();
+/// let spec = v2::WebsiteSpec { hosts: vec!["a".to_owned(), "b".to_owned()] };
+/// let error = conversion.check_round_trip(&v2::Website::new("x", spec)).unwrap_err();
 /// assert_eq!(error.to_string(), "v2 of Website loses spec.hosts[1] on its way through v1");
 /// ```
 pub trait Convert<Spoke>: Sized {
@@ -187,8 +191,8 @@ where
     /// If an object loses fields on its way to another version and back, because that version or
     /// the types here do not know them, then its top-level fields that lose something (such as all
     /// of `spec`) are added to the converted object, as the annotation
-    /// `kept-fields.windlass.dev/VERSION`. On the way back, what was changed in the meantime is laid
-    /// over them, at any depth and inside list elements, and the annotation goes away.
+    /// `kept-fields.windlass.dev/VERSION`. On the way back, changes that were made in the meantime
+    /// are applied to them, at any depth and inside list elements, and the annotation is removed.
     ///
     /// Annotations are bounded: if more than 128 KiB would have to be kept, nothing is, and a
     /// warning is logged. A client that replaces all annotations loses what is kept.

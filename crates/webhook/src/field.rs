@@ -15,7 +15,8 @@ use crate::review::{Status, StatusCause, StatusDetails};
 ///
 /// let ports = FieldPath::new("spec").child("ports");
 /// assert_eq!(ports.index(0).child("name").to_string(), "spec.ports[0].name");
-/// assert_eq!(FieldPath::new("metadata").child("labels").key("app").to_string(), "metadata.labels[app]");
+/// let labels = FieldPath::new("metadata").child("labels");
+/// assert_eq!(labels.key("app").to_string(), "metadata.labels[app]");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldPath(String);

@@ -116,8 +116,8 @@ impl Webhooks {
         self.hooks.iter().map(Hook::path).chain(convert).collect()
     }
 
-    /// The names of the definitions whose kinds are converted, such as `websites.example.com`. Their
-    /// `spec.conversion` is [`conversion_of_crd`](Self::conversion_of_crd).
+    /// The names of the definitions whose kinds are converted, such as `websites.example.com`.
+    /// Their `spec.conversion` is [`conversion_of_crd`](Self::conversion_of_crd).
     pub fn converted_definitions(&self) -> impl Iterator<Item = String> {
         self.conversions.iter().map(|of| format!("{}.{}", of.plural, of.group))
     }

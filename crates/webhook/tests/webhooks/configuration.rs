@@ -49,7 +49,11 @@ fn configurations_follow_from_the_code() {
     let webhooks = Webhooks::new().hook(mutating).hook(validating);
     let configurations = webhooks.configurations("operator", &service()).unwrap();
     assert_eq!(configurations.iter().count(), 2);
-    let client = |path: &str| json!({"service": {"namespace": "websites", "name": "operator", "port": 8443, "path": path}});
+    let client = |path: &str| {
+        let mut service = json!({"namespace": "websites", "name": "operator", "port": 8443});
+        service["path"] = json!(path);
+        json!({"service": service})
+    };
     assert_eq!(
         serde_json::to_value(configurations.mutating).unwrap(),
         json!({
