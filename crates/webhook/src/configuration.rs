@@ -1,7 +1,7 @@
 //! The objects that tell the API server about webhooks.
 //!
 //! They are types of this crate, because those of `k8s-openapi` differ between versions of
-//! Kubernetes. What they say is derived from the code in [`derive`](self::derive).
+//! Kubernetes. What they say is derived from the code in `derive.rs`.
 
 mod danger;
 mod derive;

@@ -3,8 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceConversion;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use windlass_webhook::{
     Admission, ClientTarget, Defaulter, Error, FailurePolicy, Hook, Operation, ReinvocationPolicy,
@@ -112,6 +118,26 @@ fn configurations_follow_from_the_code() {
             }],
         })
     );
+}
+
+#[test]
+fn the_types_of_kubernetes_read_all_of_it() {
+    fn check<K: DeserializeOwned + Serialize>(value: &Value) {
+        let read: K = serde_json::from_value(value.clone()).unwrap();
+        assert_eq!(serde_json::to_value(read).unwrap(), *value);
+    }
+    let labels = LabelSelector { match_labels: Some(BTreeMap::new()), ..LabelSelector::default() };
+    let selector = namespaces("a", "In", &["b"]);
+    let hook =
+        |hook: Hook| hook.namespace_selector(selector.clone()).object_selector(labels.clone());
+    let webhooks = Webhooks::new()
+        .hook(hook(Hook::defaulting::<Website>(Anything)).skip_user("jane"))
+        .hook(hook(Hook::validating::<Website>(Anything)).skip_user("jane"));
+    let configurations = webhooks.configurations("operator", &service()).unwrap();
+    let json = |configuration| serde_json::to_value::<Option<_>>(configuration).unwrap();
+    check::<MutatingWebhookConfiguration>(&json(configurations.mutating));
+    check::<ValidatingWebhookConfiguration>(&json(configurations.validating));
+    check::<CustomResourceConversion>(&webhooks.conversion_of_crd(&service()));
 }
 
 #[test]
