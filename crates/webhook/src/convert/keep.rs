@@ -1,0 +1,124 @@
+//! Keeps what a version cannot express in an annotation.
+//!
+//! What is kept is the raw top-level field of the source, say its `spec` as `v1`, because parts of
+//! it alone could not be put back into lists that have changed. On the way back, what the kept
+//! field becomes by conversion there and back is compared with what the object is converted to now:
+//! that difference is what was changed in the meantime, and it is laid over the kept field.
+
+use serde_json::{Map, Value};
+
+use super::{Problem, Versions};
+use crate::overlay::overlay;
+
+/// The annotation is this prefix and the version whose fields it keeps.
+const PREFIX: &str = "kept-fields.windlass.dev/";
+
+/// The server takes 256 KiB of annotations in total; half of it is left to others.
+const BYTES_MAX: usize = 128 * 1024;
+
+/// Fields that are not kept: the server and the conversion take care of them.
+const OWN_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+type Fields = Map<String, Value>;
+
+/// Converts an object, restores what was kept of the version `to`, and keeps what is lost of the
+/// version `from`.
+pub(super) fn convert(
+    versions: &Versions,
+    mut source: Value,
+    from: &str,
+    to: &str,
+) -> Result<Value, Problem> {
+    let kept = take(&mut source, to);
+    // What is kept of the source's own version would be older than the source.
+    drop(take(&mut source, from));
+    let mut converted = versions.step(&source, from, to)?;
+    if let Some(kept) = kept {
+        restore(versions, &mut converted, kept, from, to);
+    }
+    let lost = lost(versions, &source, &converted, from, to);
+    if !lost.is_empty() {
+        put(&mut converted, from, lost);
+    }
+    Ok(converted)
+}
+
+/// Removes the annotation of a version, and returns the fields that it keeps.
+fn take(object: &mut Value, version: &str) -> Option<Fields> {
+    let metadata = object.get_mut("metadata")?.as_object_mut()?;
+    let annotations = metadata.get_mut("annotations")?.as_object_mut()?;
+    let kept = annotations.remove(&format!("{PREFIX}{version}"))?;
+    if annotations.is_empty() {
+        metadata.remove("annotations");
+    }
+    // Anybody may have written it: what does not decode is not restored.
+    let mut kept: Fields = serde_json::from_str(kept.as_str()?).ok()?;
+    kept.retain(|field, _| !OWN_FIELDS.contains(&field.as_str()));
+    Some(kept)
+}
+
+fn put(object: &mut Value, version: &str, kept: Fields) {
+    let text = Value::Object(kept).to_string();
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    let annotations = metadata.get("annotations").and_then(Value::as_object).into_iter().flatten();
+    let others = annotations.filter(|(key, _)| key.starts_with(PREFIX));
+    let others: usize = others.filter_map(|(_, value)| value.as_str()).map(str::len).sum();
+    if others + text.len() > BYTES_MAX {
+        tracing::warn!(version, "fields of an object are lost: they are too large to be kept");
+        return;
+    }
+    let annotations = metadata.entry("annotations").or_insert_with(|| Value::Object(Map::new()));
+    if let Some(annotations) = annotations.as_object_mut() {
+        annotations.insert(format!("{PREFIX}{version}"), Value::from(text));
+    }
+}
+
+/// Puts kept fields back, with the changes since then. Without a way there and back, the object
+/// stays as it is converted: to fail would make it unreadable.
+fn restore(versions: &Versions, converted: &mut Value, kept: Fields, from: &str, to: &str) {
+    let mut then = converted.clone();
+    let Some(fields) = then.as_object_mut() else { return };
+    fields.extend(kept.clone());
+    let before = versions.step(&then, to, from).and_then(|there| versions.step(&there, from, to));
+    let Ok(before) = before else {
+        tracing::warn!(version = to, "kept fields are not restored: they do not convert any more");
+        return;
+    };
+    let Some(fields) = converted.as_object_mut() else { return };
+    for (field, raw) in kept {
+        let of = |object: &Value| object.get(&field).cloned().unwrap_or(Value::Null);
+        let after = fields.get(&field).cloned().unwrap_or(Value::Null);
+        match overlay(&raw, &of(&before), &after) {
+            Ok(Value::Null) => drop(fields.remove(&field)),
+            Ok(value) => drop(fields.insert(field, value)),
+            Err(error) => tracing::warn!(version = to, "kept fields are not restored: {error}"),
+        }
+    }
+}
+
+/// The top-level fields of the source that do not come back whole.
+fn lost(versions: &Versions, source: &Value, converted: &Value, from: &str, to: &str) -> Fields {
+    // If there is no way back, there is nothing that could be restored on it.
+    let Ok(back) = versions.step(converted, to, from) else { return Fields::new() };
+    let fields = source.as_object().into_iter().flatten();
+    let lost = fields.filter(|(field, value)| {
+        !OWN_FIELDS.contains(&field.as_str())
+            && !is_within(value, back.get(field.as_str()).unwrap_or(&Value::Null))
+    });
+    lost.map(|(field, value)| (field.clone(), value.clone())).collect()
+}
+
+/// Whether all of `value` is in `whole`, which may have more fields.
+fn is_within(value: &Value, whole: &Value) -> bool {
+    match (value, whole) {
+        (Value::Null, _) => true,
+        (Value::Object(value), Value::Object(whole)) => value
+            .iter()
+            .all(|(key, value)| is_within(value, whole.get(key).unwrap_or(&Value::Null))),
+        (Value::Array(value), Value::Array(whole)) => {
+            value.len() == whole.len()
+                && value.iter().zip(whole).all(|(value, whole)| is_within(value, whole))
+        }
+        (value, whole) => value == whole,
+    }
+}

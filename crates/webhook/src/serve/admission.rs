@@ -1,0 +1,181 @@
+//! An admission review, from the request to the answer.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::response::Response;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use futures::FutureExt as _;
+use http::StatusCode;
+use serde_json::Value;
+use tokio::time::{Instant, timeout_at};
+use tracing::Instrument as _;
+
+use super::{Answered, Refusal};
+use crate::admission::Admission;
+use crate::configuration::FailurePolicy;
+use crate::decode;
+use crate::handler::{Answer, Failure};
+use crate::hook::Hook;
+use crate::metrics::{Outcome, WebhookMetrics};
+use crate::review::{
+    ADMISSION_VERSION, AdmissionRequest, AdmissionResponse, AdmissionReview, PatchType, Status,
+};
+use crate::timeout;
+use crate::verdict::Verdict;
+use crate::warnings;
+
+/// A webhook that is served at a path.
+pub(crate) struct ServedHook {
+    pub(crate) hook: Hook,
+    pub(crate) path: Arc<str>,
+    pub(crate) bytes_max: usize,
+    pub(crate) metrics: WebhookMetrics,
+}
+
+impl ServedHook {
+    /// Answers a request. Dropping the future drops that of the handler.
+    pub(crate) async fn serve(self: Arc<Self>, request: Request) -> Response {
+        let in_flight = self.metrics.begin(&self.path);
+        let Answered { response, outcome } =
+            self.answer(request).await.unwrap_or_else(Answered::from);
+        in_flight.finish(response.status(), outcome);
+        response
+    }
+
+    async fn answer(&self, request: Request) -> Result<Answered, Refusal> {
+        let time = timeout::bound(request.uri().query(), self.hook.settings.timeout);
+        let deadline = Instant::now() + time;
+        let mut review = super::review(request, self.bytes_max, deadline).await?;
+        let Some(uid) = super::uid(&review) else {
+            super::check_type(&review, ADMISSION_VERSION, "AdmissionReview")
+                .map_err(Refusal::bad_request)?;
+            return Err(Refusal::bad_request("the review has no `request` with a `uid`"));
+        };
+        let (response, outcome) = match self.request(&mut review) {
+            Ok(request) => self.ask(Admission::new(request), deadline).await,
+            Err(message) => {
+                tracing::warn!(path = &*self.path, uid, "refused: {message}");
+                (denied(400, &message), Outcome::Refused)
+            }
+        };
+        let review = AdmissionReview::answer(AdmissionResponse { uid, ..response });
+        Ok(Answered { response: super::json(StatusCode::OK, &review), outcome })
+    }
+
+    /// The request of a review, if it is one for this webhook.
+    fn request(&self, review: &mut Value) -> Result<AdmissionRequest, String> {
+        super::check_type(review, ADMISSION_VERSION, "AdmissionReview")?;
+        let request = review.get_mut("request").map(Value::take).unwrap_or_default();
+        let request: AdmissionRequest = serde_json::from_value(request)
+            .map_err(|error| format!("the request is invalid: {}", decode::problem(&error)))?;
+        let (target, asked) = (&self.hook.target, &request.resource);
+        let is_it = asked.group == target.group
+            && asked.version == target.version
+            && asked.resource == target.plural;
+        // Further rules may be about anything.
+        if is_it || !self.hook.settings.rules.is_empty() {
+            return Ok(request);
+        }
+        Err(format!(
+            "the webhook at {} is for {} {}, and was called for {asked}: its configuration does \
+             not fit it",
+            self.path, target.api_version, target.plural
+        ))
+    }
+
+    /// Calls the handler, within its time.
+    async fn ask(&self, cx: Admission, deadline: Instant) -> (AdmissionResponse, Outcome) {
+        let span = tracing::info_span!(
+            "admission",
+            path = &*self.path,
+            uid = cx.uid(),
+            operation = cx.verb().as_str(),
+            kind = cx.kind().kind,
+            subresource = cx.subresource(),
+            namespace = cx.namespace(),
+            name = cx.name(),
+            dry_run = cx.is_dry_run(),
+        );
+        self.call(&cx, deadline).instrument(span).await
+    }
+
+    async fn call(&self, cx: &Admission, deadline: Instant) -> (AdmissionResponse, Outcome) {
+        // The handler's own state after a panic is its own responsibility.
+        let handled = AssertUnwindSafe(async { self.hook.handler.handle(cx).await }).catch_unwind();
+        match timeout_at(deadline, handled).await {
+            Ok(Ok(Ok(answer))) => match answer.verdict.failure() {
+                None => answered(answer, cx),
+                Some(message) => {
+                    tracing::error!("the handler could not decide");
+                    (self.failed(500, message), Outcome::Error)
+                }
+            },
+            Ok(Ok(Err(failure))) => {
+                let (code, message) = match &failure {
+                    Failure::BadRequest(message) => (400, message),
+                    Failure::Internal(message) => (500, message),
+                };
+                tracing::error!("the handler was not asked, or not understood: {message}");
+                (self.failed(code, message), Outcome::Error)
+            }
+            Ok(Err(_panic)) => {
+                tracing::error!("the handler panicked: the panic hook's message says where");
+                self.metrics.panics.inc();
+                (self.failed(500, "the webhook panicked"), Outcome::Panic)
+            }
+            Err(_elapsed) => {
+                tracing::error!("the handler was dropped: it took too long");
+                (self.failed(504, "the webhook did not answer in time"), Outcome::Timeout)
+            }
+        }
+    }
+
+    /// What the failure policy says about a request whose handler failed.
+    fn failed(&self, code: u16, message: &str) -> AdmissionResponse {
+        match self.hook.settings.failure_policy {
+            FailurePolicy::Fail => denied(code, message),
+            FailurePolicy::Ignore => {
+                let warning = format!("the request goes on without a webhook: {message}");
+                AdmissionResponse {
+                    allowed: true,
+                    warnings: warnings::bounded(vec![warning]),
+                    ..AdmissionResponse::default()
+                }
+            }
+        }
+    }
+}
+
+fn answered(answer: Answer, cx: &Admission) -> (AdmissionResponse, Outcome) {
+    let Answer { verdict, patch } = answer;
+    let response = response(verdict, cx);
+    let outcome = if response.allowed { Outcome::Allowed } else { Outcome::Denied };
+    let code = response.status.as_ref().map(|status| status.code);
+    tracing::debug!(allowed = response.allowed, code, patched = patch.is_some(), "answered");
+    let Some(patch) = patch else { return (response, outcome) };
+    let bytes = serde_json::to_vec(&patch).expect("a patch of JSON values must serialize");
+    let patch = Some(BASE64_STANDARD.encode(bytes));
+    (AdmissionResponse { patch, patch_type: Some(PatchType::JsonPatch), ..response }, outcome)
+}
+
+fn response(verdict: Verdict, cx: &Admission) -> AdmissionResponse {
+    let kind = cx.kind();
+    let status = verdict.refusal(&kind.group, &kind.kind, cx.name());
+    let allowed = verdict.is_allowed();
+    let (warnings, audit_annotations) = verdict.into_remarks();
+    AdmissionResponse {
+        allowed,
+        status,
+        audit_annotations,
+        warnings,
+        ..AdmissionResponse::default()
+    }
+}
+
+fn denied(code: u16, message: &str) -> AdmissionResponse {
+    let status = Some(Status::failure(code, message));
+    AdmissionResponse { status, ..AdmissionResponse::default() }
+}

@@ -1,0 +1,138 @@
+//! A conversion review, from the request to the answer.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::response::Response;
+use http::StatusCode;
+use serde_json::Value;
+use tokio::time::Instant;
+use tracing::Instrument as _;
+
+use super::{Answered, Refusal};
+use crate::convert::{Versions, group_version, qualified};
+use crate::decode;
+use crate::metrics::{Outcome, WebhookMetrics};
+use crate::review::{
+    CONVERSION_VERSION, ConversionRequest, ConversionResponse, ConversionReview, Status,
+};
+use crate::timeout::{self, CONVERSION_TIMEOUT};
+
+/// All conversions, which share a path.
+pub(crate) struct ServedConversions {
+    pub(crate) conversions: Vec<Versions>,
+    pub(crate) path: Arc<str>,
+    pub(crate) bytes_max: usize,
+    pub(crate) metrics: WebhookMetrics,
+}
+
+/// Why a review fails: what to say, and what it is counted as.
+type Failed = (String, Outcome);
+
+impl ServedConversions {
+    /// Answers a request. Dropping the future stops between two objects.
+    pub(crate) async fn serve(self: Arc<Self>, request: Request) -> Response {
+        let in_flight = self.metrics.begin(&self.path);
+        let Answered { response, outcome } =
+            self.answer(request).await.unwrap_or_else(Answered::from);
+        in_flight.finish(response.status(), outcome);
+        response
+    }
+
+    async fn answer(&self, request: Request) -> Result<Answered, Refusal> {
+        let time = timeout::bound(request.uri().query(), CONVERSION_TIMEOUT);
+        let deadline = Instant::now() + time;
+        let mut review = super::review(request, self.bytes_max, deadline).await?;
+        let Some(uid) = super::uid(&review) else {
+            super::check_type(&review, CONVERSION_VERSION, "ConversionReview")
+                .map_err(Refusal::bad_request)?;
+            return Err(Refusal::bad_request("the review has no `request` with a `uid`"));
+        };
+        let converted = match decoded(&mut review) {
+            Ok(request) => {
+                let span = tracing::info_span!(
+                    "conversion",
+                    path = &*self.path,
+                    uid = request.uid,
+                    to = request.desired_api_version,
+                    objects = request.objects.len(),
+                );
+                self.convert(&request, deadline).instrument(span).await
+            }
+            Err(message) => Err((message, Outcome::Refused)),
+        };
+        let (converted_objects, result, outcome) = match converted {
+            Ok(objects) => (objects, Status::success(), Outcome::Converted),
+            Err((message, outcome)) => {
+                tracing::warn!(uid, "a conversion failed: {message}");
+                let code = if outcome == Outcome::Refused { 400 } else { 500 };
+                (Vec::new(), Status::failure(code, message), outcome)
+            }
+        };
+        let response = ConversionResponse { uid, converted_objects, result };
+        let review = ConversionReview::answer(response);
+        Ok(Answered { response: super::json(StatusCode::OK, &review), outcome })
+    }
+
+    async fn convert(
+        &self,
+        request: &ConversionRequest,
+        deadline: Instant,
+    ) -> Result<Vec<Value>, Failed> {
+        let mut converted = Vec::with_capacity(request.objects.len());
+        for (at, object) in request.objects.iter().enumerate() {
+            if Instant::now() >= deadline {
+                let message = "the conversion took too long: ask for fewer objects at a time";
+                return Err((message.to_owned(), Outcome::Timeout));
+            }
+            let result = self.convert_one(object, &request.desired_api_version);
+            let named = |message| format!("object {at} ({}): {message}", name_of(object));
+            converted.push(result.map_err(|(message, outcome)| (named(message), outcome))?);
+            // Others get their turn, and a request that was given up ends here.
+            tokio::task::yield_now().await;
+        }
+        Ok(converted)
+    }
+
+    fn convert_one(&self, object: &Value, to: &str) -> Result<Value, Failed> {
+        let text = |field| object.get(field).and_then(Value::as_str).unwrap_or_default();
+        let (kind, (group, _)) = (text("kind"), group_version(text("apiVersion")));
+        let is_it = |versions: &&Versions| versions.kind == kind && versions.group == group;
+        let Some(versions) = self.conversions.iter().find(is_it) else {
+            let message = format!("there is no conversion of {}", qualified(kind, group));
+            return Err((message, Outcome::Refused));
+        };
+        let (to_group, to_version) = group_version(to);
+        if to_group != group {
+            let message = format!("{} has no version {to}", qualified(kind, group));
+            return Err((message, Outcome::Refused));
+        }
+        // A converter has no state that a panic could break.
+        match catch_unwind(AssertUnwindSafe(|| versions.convert(object, to_version))) {
+            Ok(Ok(converted)) => Ok(converted),
+            Ok(Err(problem)) => Err((problem.to_string(), Outcome::Failed)),
+            Err(_panic) => {
+                tracing::error!("a converter panicked: the panic hook's message says where");
+                self.metrics.conversion_panics.inc();
+                Err(("the converter panicked".to_owned(), Outcome::Panic))
+            }
+        }
+    }
+}
+
+fn decoded(review: &mut Value) -> Result<ConversionRequest, String> {
+    super::check_type(review, CONVERSION_VERSION, "ConversionReview")?;
+    let request = review.get_mut("request").map(Value::take).unwrap_or_default();
+    serde_json::from_value(request)
+        .map_err(|error| format!("the request is invalid: {}", decode::problem(&error)))
+}
+
+/// The namespace and name of an object, for messages.
+fn name_of(object: &Value) -> String {
+    let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    match (text("/metadata/namespace"), text("/metadata/name")) {
+        ("", name) => name.to_owned(),
+        (namespace, name) => format!("{namespace}/{name}"),
+    }
+}

@@ -1,0 +1,208 @@
+//! What is refused before a handler is asked, and handlers that fail.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use http::header::CONTENT_TYPE;
+use http::{Method, Request, StatusCode};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tower::ServiceExt as _;
+use windlass_webhook::{
+    Admission, Error, FailurePolicy, Hook, Operation, Validate, Verdict, Webhooks,
+};
+
+use crate::stage::v1::Website;
+use crate::stage::{VALIDATE, ask, body, create, send};
+
+/// Fails as the number of replicas tells it.
+struct Failing;
+
+impl Validate<Website> for Failing {
+    async fn validate(&self, operation: Operation<'_, Website>, _: &Admission) -> Verdict {
+        match operation.new_object().and_then(|new| new.spec.replicas) {
+            Some(1) => panic!("as the test wants it"),
+            Some(2) => pending().await,
+            Some(3) => Verdict::undecided("the registry is down"),
+            _ => Verdict::allow(),
+        }
+    }
+}
+
+fn failing(policy: FailurePolicy) -> Router {
+    let hook = Hook::validating::<Website>(Failing).failure_policy(policy);
+    Webhooks::new().hook(hook).admission_bytes_max(4096).router().unwrap()
+}
+
+#[tokio::test]
+async fn a_panic_is_answered_by_the_failure_policy() {
+    let review = create(json!({"replicas": 1}));
+    let response = ask(&failing(FailurePolicy::Fail), VALIDATE, &review).await;
+    assert_eq!(response["allowed"], false);
+    assert_eq!(response["status"]["code"], 500);
+    assert_eq!(response["status"]["reason"], "InternalError");
+    assert_eq!(response["status"]["message"], "the webhook panicked");
+    let response = ask(&failing(FailurePolicy::Ignore), VALIDATE, &review).await;
+    assert_eq!(response["allowed"], true);
+    assert_eq!(
+        response["warnings"],
+        json!(["the request goes on without a webhook: the webhook panicked"])
+    );
+}
+
+#[tokio::test]
+async fn a_handler_that_cannot_decide_or_decode_is_answered_for_by_the_failure_policy() {
+    let mistyped = "`object` does not decode as the webhook's Website: invalid type, expected i64";
+    let failures = [(json!(3), 500, "the registry is down"), (json!("x"), 400, mistyped)];
+    for (replicas, code, message) in failures {
+        let review = create(json!({"replicas": replicas}));
+        let response = ask(&failing(FailurePolicy::Fail), VALIDATE, &review).await;
+        assert_eq!(response["allowed"], false);
+        assert_eq!(response["status"]["code"], code);
+        assert_eq!(response["status"]["message"], message);
+        let response = ask(&failing(FailurePolicy::Ignore), VALIDATE, &review).await;
+        assert_eq!(response["allowed"], true);
+        let warning = format!("the request goes on without a webhook: {message}");
+        assert_eq!(response["warnings"], json!([warning]));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_handler_is_answered_for_before_the_server_gives_up() {
+    let review = create(json!({"replicas": 2}));
+    for (path, seconds) in [("?timeout=3s", 3), ("", 10), ("?timeout=30s", 30)] {
+        let (began, timeout) = (Instant::now(), Duration::from_secs(seconds));
+        let path = format!("{VALIDATE}{path}");
+        let response = ask(&failing(FailurePolicy::Fail), &path, &review).await;
+        assert_eq!(response["allowed"], false);
+        assert_eq!(response["status"]["code"], 504);
+        assert_eq!(response["status"]["reason"], "Timeout");
+        assert!(began.elapsed() < timeout, "answered after {:?}", began.elapsed());
+        assert!(began.elapsed() > timeout / 2, "answered after {:?}", began.elapsed());
+    }
+    let response = ask(&failing(FailurePolicy::Ignore), VALIDATE, &review).await;
+    assert_eq!(response["allowed"], true);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_does_not_arrive_is_given_up() {
+    let body = Body::from_stream(futures::stream::pending::<Result<String, std::io::Error>>());
+    let answer = send(&failing(FailurePolicy::Fail), VALIDATE, body).await;
+    assert_eq!(answer.status(), StatusCode::REQUEST_TIMEOUT);
+}
+
+#[tokio::test]
+async fn bodies_that_are_not_reviews_are_refused_with_a_status() {
+    let router = failing(FailurePolicy::Fail);
+    let large = json!({"x": "y".repeat(5000)}).to_string();
+    let other = json!({"apiVersion": "v1", "kind": "Pod"}).to_string();
+    let bare = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}).to_string();
+    let review = "the body is refused: only AdmissionReview of admission.k8s.io/v1 is served at \
+                  this path";
+    let cases = [
+        (String::new(), 400, "BadRequest", "the body is empty"),
+        ("{".to_owned(), 400, "BadRequest", "the body is not valid JSON at line 1, column 1"),
+        (large, 413, "RequestEntityTooLarge", "the body has more than 4096 bytes"),
+        ("[]".to_owned(), 400, "BadRequest", review),
+        (other, 400, "BadRequest", review),
+        (bare, 400, "BadRequest", "the review has no `request` with a `uid`"),
+    ];
+    for (sent, code, reason, message) in cases {
+        let answer = send(&router, VALIDATE, sent).await;
+        assert_eq!(answer.status().as_u16(), code);
+        let status = body(answer).await;
+        assert_eq!(status["reason"], reason);
+        assert_eq!(status["message"], message);
+    }
+}
+
+#[tokio::test]
+async fn a_review_of_another_version_is_refused_with_its_uid() {
+    let mut review = create(json!({}));
+    review["apiVersion"] = json!("admission.k8s.io/v1beta1");
+    let answer =
+        body(send(&failing(FailurePolicy::Fail), VALIDATE, review.to_string()).await).await;
+    assert_eq!(answer["apiVersion"], "admission.k8s.io/v1");
+    assert_eq!(answer["response"]["uid"], "0c9a8d74");
+    assert_eq!(answer["response"]["allowed"], false);
+    assert_eq!(answer["response"]["status"]["code"], 400);
+}
+
+#[tokio::test]
+async fn a_request_of_another_form_is_refused_with_its_uid() {
+    for (field, value) in [("operation", json!("EAT")), ("name", json!(7)), ("kind", json!("x"))] {
+        let mut review = create(json!({}));
+        review["request"][field] = value;
+        let response = ask(&failing(FailurePolicy::Fail), VALIDATE, &review).await;
+        assert_eq!(response["allowed"], false, "{field}");
+        assert_eq!(response["status"]["code"], 400, "{field}");
+    }
+}
+
+#[tokio::test]
+async fn other_methods_paths_and_content_types_are_refused() {
+    let router = failing(FailurePolicy::Fail);
+    let ask = async |method: Method, path: &str, content_type: &str| {
+        let request = Request::builder().method(method).uri(path);
+        let request = request.header(CONTENT_TYPE, content_type);
+        let request = request.body(Body::from(create(json!({})).to_string())).unwrap();
+        router.clone().oneshot(request).await.unwrap().status()
+    };
+    let json = "application/json";
+    assert_eq!(ask(Method::POST, VALIDATE, "application/json; charset=utf-8").await, 200);
+    assert_eq!(ask(Method::GET, VALIDATE, json).await, StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(ask(Method::POST, "/other", json).await, StatusCode::NOT_FOUND);
+    let answer = ask(Method::POST, VALIDATE, "application/yaml").await;
+    assert_eq!(answer, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    assert_eq!(ask(Method::POST, VALIDATE, "").await, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+}
+
+/// Tells when it was dropped.
+struct Dropped(Arc<Notify>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+struct Waiting(Arc<Notify>, Arc<Notify>);
+
+impl Validate<Website> for Waiting {
+    async fn validate(&self, _: Operation<'_, Website>, _: &Admission) -> Verdict {
+        let _dropped = Dropped(Arc::clone(&self.1));
+        self.0.notify_one();
+        pending().await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_given_up_drops_the_handlers_future() {
+    let (started, dropped) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let waiting = Waiting(Arc::clone(&started), Arc::clone(&dropped));
+    let router = Webhooks::new().validate::<Website>(waiting).router().unwrap();
+    let review = create(json!({})).to_string();
+    tokio::select! {
+        _ = send(&router, VALIDATE, review) => panic!("the handler must not answer"),
+        () = started.notified() => {}
+    }
+    dropped.notified().await;
+}
+
+#[tokio::test]
+async fn two_webhooks_at_one_path_are_an_error() {
+    let webhooks = Webhooks::new().validate::<Website>(Failing).validate::<Website>(Failing);
+    let error = webhooks.router().map(drop).unwrap_err();
+    assert_eq!(error, Error::DuplicatePath { path: VALIDATE.to_owned() });
+    let other = Hook::validating::<Website>(Failing).at("/other").name("other.example.com");
+    let webhooks = Webhooks::new().validate::<Website>(Failing).hook(other);
+    assert_eq!(webhooks.paths(), [VALIDATE, "/other"]);
+    let response = ask(&webhooks.router().unwrap(), "/other", &create(json!({}))).await;
+    assert_eq!(response["allowed"], Value::Bool(true));
+    let bad = Webhooks::new().hook(Hook::validating::<Website>(Failing).at("/{x}"));
+    assert_eq!(bad.router().map(drop), Err(Error::InvalidPath { path: "/{x}".to_owned() }));
+}
