@@ -30,9 +30,11 @@ const LAYERS: &[Layer] = &[
         uses: &["windlass-informer", "windlass-indexer", "windlass-workqueue"],
         never: &[],
     },
+    Layer { name: "windlass-webhook", uses: &[], never: &[] },
     Layer {
         name: "windlass-manager",
         uses: &[
+            "windlass-webhook",
             "windlass-reconciler",
             "windlass-informer",
             "windlass-indexer",
@@ -44,6 +46,7 @@ const LAYERS: &[Layer] = &[
         name: "windlass",
         uses: &[
             "windlass-manager",
+            "windlass-webhook",
             "windlass-reconciler",
             "windlass-informer",
             "windlass-indexer",

@@ -1,0 +1,3 @@
+//! Webhooks of Kubernetes operators: admission and conversion, and their certificates.
+
+#![forbid(unsafe_code)]
