@@ -21,8 +21,8 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use tokio_rustls::rustls::sign::CertifiedKey;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-/// The common names of our certificate authorities begin with it. The rest is a number: verifiers
-/// find the issuer of a leaf by its name, and two of them are in a bundle.
+/// The common names of our certificate authorities begin with it. The rest is different in each:
+/// verifiers find the issuer of a leaf by its name, and there are several in a bundle.
 const COMMON_NAME: &str = "windlass-webhook-ca-";
 
 /// The labels of PEM.
@@ -112,7 +112,10 @@ impl Authority {
         let key = KeyPair::generate()?;
         let mut params = CertificateParams::default();
         (params.not_before, params.not_after) = (date(not_before)?, date(not_after)?);
-        let name = format!("{COMMON_NAME}{}", not_before.as_second());
+        let mut name = COMMON_NAME.to_owned();
+        for byte in params.key_identifier(&key).iter().take(8) {
+            let _ = write!(name, "{byte:02x}");
+        }
         params.distinguished_name = rcgen::DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));

@@ -102,8 +102,12 @@ impl Keeper {
             held: self.held.as_ref(),
             published: self.published.as_ref().map(|(next, since)| (next, since.elapsed())),
         };
+        let mut found = stored.found();
+        // Somebody may have deleted the Secret, or restored an old one. Replicas that have not
+        // noticed go on serving what the bundles trust, so it stays trusted until it has expired.
+        found.previous.extend(self.targets.iter().flat_map(Target::trusted));
         let make = || Authority::make(self.schedule.validity(now)).map_err(Unfinished::from);
-        let authorities = situation.plan(stored.found(), make)?;
+        let authorities = situation.plan(found, make)?;
         let is_written =
             stored.write(&authorities, &self.requests, &self.secret).await.map_err(refused)?;
         if is_written {

@@ -14,6 +14,8 @@
 //! - All replicas serve leaves of `current`, or of a certificate that was `current` when they read
 //!   the Secret last. Its CA is in `previous` until it has expired, so the leaf of a replica that
 //!   is late is accepted as long as it is valid.
+//! - A certificate of ours leaves the bundles only when it has expired: what is in a bundle and not
+//!   in the Secret becomes `previous` again.
 //! - A certificate becomes `current` only after it has been in all bundles for the overlap. The
 //!   exceptions have no alternative: there was none before, or the one before is at its end.
 //! - The same input gives the same output on all replicas, apart from the keys that are made.
@@ -30,7 +32,7 @@ mod tests;
 
 /// How many certificates of the past are kept. A rotation leaves one behind; only somebody who
 /// deletes the Secret again and again leaves more.
-const PREVIOUS_MAX: usize = 4;
+const PREVIOUS_MAX: usize = 8;
 
 /// The certificate authorities that the Secret contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +46,7 @@ pub(super) struct Authorities {
 }
 
 /// The same, as far as the Secret contains it. Anything else in the Secret counts as nothing.
+/// `previous` also has what is in the bundles.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Found {
     pub(super) current: Option<Authority>,
@@ -72,8 +75,12 @@ impl Situation<'_> {
         mut make: impl FnMut() -> Result<Authority, E>,
     ) -> Result<Authorities, E> {
         let usable = |authority: &Authority| authority.certificate.is_valid_at(self.now);
-        let Found { current, next, mut previous } = found;
-        let (current, mut next) = (current.filter(usable), next.filter(usable));
+        let Found { mut current, mut next, mut previous } = found;
+        // By a clock that is ahead of ours they may be usable, so leaves of them stay trusted.
+        for unusable in [&mut current, &mut next] {
+            let unusable = unusable.take_if(|authority| !usable(authority));
+            previous.extend(unusable.map(|authority| authority.certificate));
+        }
 
         // Somebody deleted or broke the Secret. Whatever this replica serves goes on, so nothing
         // fails; and as a deleted Secret usually means that new keys are wanted, they are made.

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::api::{Address, Refusal, Requests};
+use super::authority::Certificate;
 
 const ADMISSION: &str = "admissionregistration.k8s.io";
 
@@ -60,11 +61,12 @@ impl Target {
 
     /// Whether each `caBundle` contains a certificate, as far as it was read.
     pub(super) fn contains(&self, pem: &str) -> bool {
-        let contains = |bundle: &Option<String>| {
-            let decoded = bundle.as_ref().and_then(|bundle| STANDARD.decode(bundle).ok());
-            decoded.is_some_and(|decoded| String::from_utf8_lossy(&decoded).contains(pem))
-        };
-        self.bundles().iter().all(|(_, bundle)| contains(bundle))
+        self.texts().all(|bundle| bundle.contains(pem))
+    }
+
+    /// The certificates of ours that are in a `caBundle`.
+    pub(super) fn trusted(&self) -> Vec<Certificate> {
+        self.texts().flat_map(|bundle| Certificate::parse_all(&bundle)).collect()
     }
 
     /// Sets each `caBundle`, if nobody else has changed the object since it was read. Returns
@@ -102,6 +104,14 @@ impl Target {
             Err(Refusal::NotFound) => Ok(false),
             Err(refusal) => Err(refusal),
         }
+    }
+
+    /// What is in each `caBundle`.
+    fn texts(&self) -> impl Iterator<Item = String> {
+        let decode = |bundle: &Option<String>| STANDARD.decode(bundle.as_deref()?).ok();
+        self.bundles().iter().map(move |(_, bundle)| {
+            String::from_utf8_lossy(&decode(bundle).unwrap_or_default()).into_owned()
+        })
     }
 
     fn bundles(&self) -> &[(String, Option<String>)] {

@@ -107,13 +107,14 @@ async fn garbage_in_the_secret_is_replaced() {
     ] {
         cluster.merge(SECRET, &json!({ "data": good })).await;
         cluster.merge(SECRET, &json!({ "data": garbage })).await;
-        // One that has just started, and one that was there before.
+        // One that has just started, and one that was there before, and has not noticed yet.
         let mut new = cluster.certificates();
         new.ensure().await.expect("certificates");
-        first.ensure().await.expect("certificates");
         for replica in [&new, &first] {
             cluster.call_by_all_bundles(&replica.served()).await;
         }
+        first.ensure().await.expect("certificates");
+        cluster.call_by_all_bundles(&first.served()).await;
     }
 }
 
