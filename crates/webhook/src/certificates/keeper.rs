@@ -62,33 +62,39 @@ impl Keeper {
 
     async fn pass(&mut self) -> Result<(), Unfinished> {
         // One bundle that cannot be read or written must not keep the others from being right.
-        let mut unfinished = None;
+        let mut failure = None;
         for target in &mut self.targets {
             if let Err(refusal) = target.read(&self.requests).await {
-                unfinished = unfinished.or(Some(Unfinished::new(refusal, &target.address)));
+                failure = failure.or(Some(Unfinished::new(refusal, &target.address)));
             }
         }
         self.published.take_if(|(next, _)| {
-            unfinished.is_some() || !self.targets.iter().all(|target| target.contains(&next.pem))
+            failure.is_some() || !self.targets.iter().all(|target| target.contains(&next.pem))
         });
 
         let authorities = self.share().await?;
         let bundle = authorities.bundle();
+        let (current, next) = (authorities.current.clone(), authorities.next.clone());
+        self.held = Some(authorities);
         self.served.set_bundle(&bundle);
+        let mut conflict = None;
         for target in &mut self.targets {
             match target.write(&bundle, &self.requests).await {
                 Ok(true) => tracing::info!("the caBundle of {} was set", target.address),
                 Ok(false) => {}
-                Err(refusal) => {
-                    unfinished = unfinished.or(Some(Unfinished::new(refusal, &target.address)));
-                }
+                Err(refusal) => match Unfinished::new(refusal, &target.address) {
+                    failed @ Unfinished::Failed(_) => failure = failure.or(Some(failed)),
+                    conflicted @ Unfinished::Conflict(_) => conflict = Some(conflicted),
+                },
             }
         }
-        // Also if a bundle could not be written: the certificate before is not better.
-        self.serve(&authorities.current)?;
-        self.note_published(authorities.next.as_ref().filter(|_| unfinished.is_none()));
-        self.held = Some(authorities);
-        unfinished.map_or(Ok(()), Err)
+        // What is not in all bundles yet is served only if it cannot be brought there.
+        if let Some(conflict) = conflict {
+            return Err(conflict);
+        }
+        self.serve(&current)?;
+        self.note_published(next.as_ref().filter(|_| failure.is_none()));
+        failure.map_or(Ok(()), Err)
     }
 
     /// Reads the Secret, and writes it if it should contain something else.

@@ -279,11 +279,15 @@ impl Replica {
     }
 
     fn finish(&mut self, world: &World, agreed: Authorities, is_lost: bool) {
+        if is_lost {
+            self.held = Some(agreed);
+            return;
+        }
         let current = &agreed.current.certificate;
         if self.serving.as_ref().is_none_or(|(serving, _)| serving != current) {
             self.serving = Some((current.clone(), world.now));
         }
-        let next = agreed.next.as_ref().map(|next| &next.certificate).filter(|_| !is_lost);
+        let next = agreed.next.as_ref().map(|next| &next.certificate);
         self.published = match (self.published.take(), next) {
             (Some((published, since)), Some(next)) if published == *next => {
                 Some((published, since))
@@ -291,9 +295,7 @@ impl Replica {
             (_, next) => next.map(|next| (next.clone(), world.now)),
         };
         self.held = Some(agreed);
-        if !is_lost {
-            self.finished = Some(world.now);
-        }
+        self.finished = Some(world.now);
     }
 
     /// A replica is ready once a pass has succeeded.
