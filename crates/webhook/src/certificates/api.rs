@@ -24,7 +24,7 @@ const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 const JSON: &str = "application/json";
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-const JSON_PATCH: &str = "application/json-patch+json";
+const MERGE_PATCH: &str = "application/merge-patch+json";
 
 /// A client with a time limit.
 #[derive(Clone)]
@@ -83,6 +83,7 @@ impl Requests {
         self.send(&Verb::Update, address, Some(object)).await
     }
 
+    /// Applies a merge patch.
     pub(super) async fn patch(&self, address: &Address, patch: &Value) -> Result<Value, Refusal> {
         self.send(&Verb::Patch, address, Some(patch)).await
     }
@@ -102,7 +103,7 @@ impl Requests {
             .method(verb.method())
             .uri(path)
             .header(ACCEPT, verb.accept())
-            .header(CONTENT_TYPE, if matches!(verb, Verb::Patch) { JSON_PATCH } else { JSON })
+            .header(CONTENT_TYPE, if matches!(verb, Verb::Patch) { MERGE_PATCH } else { JSON })
             .body(Body::from(body.map(Value::to_string).unwrap_or_default().into_bytes()))
             .map_err(|error| failed(error.to_string()))?;
         let Ok(answer) = timeout(self.timeout, self.answer(request)).await else {

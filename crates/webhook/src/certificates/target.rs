@@ -21,8 +21,10 @@ pub(super) struct Target {
 /// An object as it was read or written last.
 struct Seen {
     resource_version: String,
-    /// The places of a `caBundle`, and what is there.
-    bundles: Vec<(String, Option<String>)>,
+    /// The part of the object that has each `clientConfig`.
+    part: Value,
+    /// Where in it.
+    places: Vec<String>,
 }
 
 impl Target {
@@ -76,25 +78,12 @@ impl Target {
         bundle: &str,
         requests: &Requests,
     ) -> Result<bool, Refusal> {
-        let bundle = STANDARD.encode(bundle);
-        let wrong: Vec<_> = self
-            .bundles()
-            .iter()
-            .filter(|(_, found)| found.as_deref() != Some(bundle.as_str()))
-            .map(|(path, _)| json!({"op": "add", "path": path, "value": bundle}))
-            .collect();
-        if wrong.is_empty() {
-            return Ok(false);
-        }
-        let Some(seen) = self.seen.take() else {
+        let bundle = Value::from(STANDARD.encode(bundle));
+        let Some(seen) = self.seen.take_if(|seen| seen.bundles().any(|found| *found != bundle))
+        else {
             return Ok(false);
         };
-        // The version in a patch is a precondition: 409 if the object has another one. It also
-        // guards the positions in the list of webhooks.
-        let version = json!({
-            "op": "replace", "path": "/metadata/resourceVersion", "value": seen.resource_version,
-        });
-        let patch = [version].into_iter().chain(wrong).collect();
+        let patch = seen.into_patch(&bundle);
         match requests.patch(&self.address, &patch).await {
             Ok(object) => {
                 self.seen = Some(Seen::new(&object));
@@ -108,31 +97,51 @@ impl Target {
 
     /// What is in each `caBundle`.
     fn texts(&self) -> impl Iterator<Item = String> {
-        let decode = |bundle: &Option<String>| STANDARD.decode(bundle.as_deref()?).ok();
-        self.bundles().iter().map(move |(_, bundle)| {
+        let decode = |bundle: &Value| STANDARD.decode(bundle.as_str()?).ok();
+        self.seen.iter().flat_map(Seen::bundles).map(move |bundle| {
             String::from_utf8_lossy(&decode(bundle).unwrap_or_default()).into_owned()
         })
-    }
-
-    fn bundles(&self) -> &[(String, Option<String>)] {
-        self.seen.as_ref().map_or(&[], |seen| &seen.bundles)
     }
 }
 
 impl Seen {
     fn new(object: &Value) -> Self {
-        let webhooks = object["webhooks"].as_array().map_or(0, Vec::len);
-        let places = (0..webhooks)
-            .map(|index| format!("/webhooks/{index}/clientConfig"))
-            .chain(["/spec/conversion/webhook/clientConfig".to_owned()]);
-        let bundles = places.filter_map(|place| {
-            // A definition whose conversion needs no webhook has no such place.
-            let config = object.pointer(&place)?.as_object()?;
-            let bundle = config.get("caBundle").and_then(Value::as_str).map(str::to_owned);
-            Some((format!("{place}/caBundle"), bundle))
-        });
-        Self { resource_version: version(object), bundles: bundles.collect() }
+        let resource_version = version(object);
+        if let Some(webhooks) = object["webhooks"].as_array() {
+            let places = (0..webhooks.len()).map(|index| format!("/webhooks/{index}/clientConfig"));
+            let places = places.filter(|place| is_object(object, place)).collect();
+            return Self { resource_version, part: json!({ "webhooks": webhooks }), places };
+        }
+        // A definition whose conversion needs no webhook has no such place.
+        let place = "/spec/conversion/webhook/clientConfig";
+        let places = is_object(object, place).then(|| place.to_owned()).into_iter().collect();
+        let config = object.pointer(place);
+        let part = json!({"spec": {"conversion": {"webhook": {"clientConfig": config}}}});
+        Self { resource_version, part, places }
     }
+
+    /// Each `caBundle`, or null.
+    fn bundles(&self) -> impl Iterator<Item = &Value> {
+        self.places.iter().filter_map(|place| Some(&self.part.pointer(place)?["caBundle"]))
+    }
+
+    /// A merge patch that sets each `caBundle`. The version in it is a precondition: 409 if the
+    /// object has another one. A JSON patch would be refused otherwise, as an invalid one, if the
+    /// list of webhooks has become shorter.
+    fn into_patch(self, bundle: &Value) -> Value {
+        let Self { resource_version, mut part, places } = self;
+        for place in places {
+            if let Some(config) = part.pointer_mut(&place) {
+                config["caBundle"] = bundle.clone();
+            }
+        }
+        part["metadata"] = json!({ "resourceVersion": resource_version });
+        part
+    }
+}
+
+fn is_object(object: &Value, place: &str) -> bool {
+    object.pointer(place).is_some_and(Value::is_object)
 }
 
 fn version(object: &Value) -> String {

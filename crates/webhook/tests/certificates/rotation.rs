@@ -117,6 +117,11 @@ async fn deleted_secret_leads_to_new_keys_without_a_gap() {
     let running = Running::start(&cluster, 2).await;
     let first = cluster.get(SECRET).await["data"]["ca.crt"].clone();
     cluster.delete(SECRET).await;
+    // The new certificate authority is published first.
+    sleep(Duration::from_secs(1)).await;
+    let restored = cluster.get(SECRET).await["data"].clone();
+    assert_eq!(restored["ca.crt"], first);
+    assert!(restored["next.crt"].is_string());
     // Long before a rotation is due.
     for _ in 0..40 {
         for served in &running.served {

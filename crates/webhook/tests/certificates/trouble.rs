@@ -1,14 +1,14 @@
 //! Requests that fail, and what is said about it.
 
-use std::io::Write;
-use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::json;
+use tokio::time::sleep;
 use windlass_testkit::TestCluster;
 use windlass_testkit::apiserver::{Fault, FaultRule};
 use windlass_webhook::certificates::{CertificateState, Certificates, CertificatesError};
 
-use crate::cluster::{Cluster, SECRET, decode};
+use crate::cluster::{Cluster, SECRET, VALIDATING};
 
 fn fail(code: u16) -> FaultRule {
     FaultRule::new(Fault::Fail { code, retry_after: None })
@@ -32,6 +32,25 @@ async fn conflicts_are_retried() {
     let error = certificates.ensure().await.expect_err("conflicts").to_string();
     assert!(error.contains("secrets/certificates in default was changed"), "{error}");
     assert_eq!(faults.struck(id), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn object_that_changes_before_it_is_written_is_read_again() {
+    let cluster = Cluster::with_webhooks().await;
+    let faults = cluster.server.server().expect("embedded").faults();
+    let delay = FaultRule::new(Fault::Delay(Duration::from_millis(900)));
+    faults.add(delay.verb("patch").resource("validatingwebhookconfigurations").times(1));
+    let mut certificates = cluster.certificates();
+    let (ensured, ()) = tokio::join!(certificates.ensure(), async {
+        // Meanwhile somebody removes the first of two webhooks.
+        sleep(Duration::from_millis(100)).await;
+        let webhooks = cluster.get(VALIDATING).await["webhooks"].clone();
+        cluster.merge(VALIDATING, &json!({"webhooks": [webhooks[1]]})).await;
+    });
+    ensured.expect("certificates");
+    let bundles = cluster.bundles(VALIDATING).await;
+    assert_eq!(bundles.len(), 1);
+    cluster.call_by_all_bundles(&certificates.served()).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -129,64 +148,4 @@ async fn name_that_would_change_a_path_is_refused() {
         let error = certificates.ensure().await.expect_err("no name").to_string();
         assert!(error.contains("it is no valid name"), "{error}");
     }
-}
-
-/// The log lines of this thread.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().expect("not poisoned").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn keys_show_nowhere() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_writer(move || writer.clone())
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
-    let cluster = Cluster::with_webhooks().await;
-    let faults = cluster.server.server().expect("embedded").faults();
-    let mut certificates = cluster.certificates();
-    certificates.ensure().await.expect("certificates");
-    let key = &cluster.server.client().expect("a client");
-    let encoded = read_key(key).await;
-
-    // Answers that cannot be read, and requests that are refused.
-    let mut shown = format!("{certificates:?} {:?}", certificates.served());
-    for fault in [
-        Fault::CutAnswer { after_bytes: 700 },
-        Fault::Fail { code: 422, retry_after: None },
-        Fault::Fail { code: 500, retry_after: None },
-        Fault::LoseAnswer,
-    ] {
-        faults.add(FaultRule::new(fault).resource("secrets").times(1));
-        let error = certificates.ensure().await.expect_err("a fault");
-        shown += &format!("{error} {error:?} {error:#?}");
-    }
-    shown += &String::from_utf8_lossy(&log.0.lock().expect("not poisoned"));
-    assert!(shown.contains("a new certificate is served"), "{shown}");
-    let decoded = decode(&encoded.clone().into()).expect("text");
-    let line = decoded.lines().nth(1).expect("a line");
-    for secret in [&encoded[..40], &encoded[40..80], &line[..40], "PRIVATE KEY"] {
-        assert!(!shown.contains(secret), "{shown}");
-    }
-}
-
-/// Without `kube::Api` and the log lines of this test's own requests.
-async fn read_key(client: &kube::Client) -> String {
-    let _guard = tracing::subscriber::set_default(tracing::subscriber::NoSubscriber::default());
-    let request = http::Request::get(SECRET).body(Vec::new()).expect("a request");
-    let secret: serde_json::Value = client.request(request).await.expect("the Secret");
-    secret["data"]["ca.key"].as_str().expect("a key").to_owned()
 }
