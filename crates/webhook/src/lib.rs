@@ -79,11 +79,13 @@
 //!
 //! # The modules
 //!
-//! [`review`] has the messages as they are sent. Everything else is at the root.
+//! [`review`] has the messages as they are sent, [`certificates`] makes the certificates of the
+//! server and keeps `caBundle` right. Everything else is at the root.
 
 #![forbid(unsafe_code)]
 
 mod admission;
+pub mod certificates;
 mod configuration;
 mod convert;
 mod decode;

@@ -1,0 +1,73 @@
+//! Keys show in no log line, error or debug output.
+//!
+//! A program of its own: other tests would decide which log lines are enabled.
+
+#[allow(dead_code, reason = "other tests use the rest of it")]
+#[path = "certificates/cluster.rs"]
+mod cluster;
+
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+use windlass_testkit::apiserver::{Fault, FaultRule};
+
+use self::cluster::{Cluster, SECRET, decode};
+
+/// The log.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("not poisoned").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_show_nowhere() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let cluster = Cluster::with_webhooks().await;
+    let faults = cluster.server.server().expect("embedded").faults();
+    let mut certificates = cluster.certificates();
+    certificates.ensure().await.expect("certificates");
+    let encoded = read_key(&cluster.client).await;
+
+    // Answers that cannot be read, and requests that are refused.
+    let mut shown = format!("{certificates:?} {:?}", certificates.served());
+    for fault in [
+        Fault::CutAnswer { after_bytes: 700 },
+        Fault::Fail { code: 422, retry_after: None },
+        Fault::Fail { code: 500, retry_after: None },
+        Fault::LoseAnswer,
+    ] {
+        faults.add(FaultRule::new(fault).resource("secrets").times(1));
+        let error = certificates.ensure().await.expect_err("a fault");
+        shown += &format!("{error} {error:?} {error:#?}");
+    }
+    shown += &String::from_utf8_lossy(&log.0.lock().expect("not poisoned"));
+    assert!(shown.contains("a new certificate is served"), "{shown}");
+    let decoded = decode(&encoded.clone().into()).expect("text");
+    let line = decoded.lines().nth(1).expect("a line");
+    for secret in [&encoded[..40], &encoded[40..80], &line[..40], "PRIVATE KEY"] {
+        assert!(!shown.contains(secret), "{shown}");
+    }
+}
+
+/// Without `kube::Api` and the log lines of this test's own requests.
+async fn read_key(client: &kube::Client) -> String {
+    let _guard = tracing::subscriber::set_default(tracing::subscriber::NoSubscriber::default());
+    let request = http::Request::get(SECRET).body(Vec::new()).expect("a request");
+    let secret: serde_json::Value = client.request(request).await.expect("the Secret");
+    secret["data"]["ca.key"].as_str().expect("a key").to_owned()
+}
