@@ -8,7 +8,7 @@
 //!   and the election, in `group`s of named tasks. `state` is read by probes and reports;
 //! - `plan` shows what the operator would do, instead of running it;
 //! - `connect` finds the cluster, `signals` stops the process;
-//! - [`http`]: probes, metrics, and the debug endpoint.
+//! - [`http`]: probes, metrics, and the debug endpoint; `webhooks`: admission and conversion.
 //! - [`election`]: leader election on a Lease, with client-go's protocol. `candidacy` runs it for
 //!   the manager.
 //! - [`fence`]: a client with a [`Fence`] refuses writes as soon as the leadership may be over,
@@ -36,6 +36,7 @@ mod service;
 mod signals;
 mod state;
 mod task;
+mod webhooks;
 
 pub use connect::NoCluster;
 

@@ -13,6 +13,7 @@ use tower::BoxError;
 use windlass_indexer::ObjectKey;
 use windlass_informer::{ClientStack, InformerOptions, safe_message};
 use windlass_reconciler::{ControllerBuilder, ControllerDefaults, ObjectType, Reconcile, Write};
+use windlass_webhook::Webhooks;
 
 use crate::connect::MakeClient;
 use crate::controllers::{OnWrite, PendingController};
@@ -27,6 +28,7 @@ use crate::run::run;
 use crate::signals::stop_on_signals;
 use crate::state::{State, View};
 use crate::task::{Task, TaskContext};
+use crate::webhooks::{self, NamedWebhooks};
 
 /// How long all workers of a controller may be busy, each with a single run, before the liveness
 /// check fails. Longer than any run that waits for another system should take.
@@ -61,10 +63,11 @@ const STUCK_AFTER: Duration = Duration::from_mins(10);
 /// [`run`](Self::run) does everything, in this order:
 ///
 /// 1. Logs are set up, and HTTP is served: [probes, metrics and the debug endpoint](crate::http).
-/// 2. Custom resource definitions are installed, and caches are filled, also on standbys.
-/// 3. Controllers and tasks that every replica runs are started.
-/// 4. With [leader election](Self::leader_election): this replica waits until it leads.
-/// 5. The other controllers and tasks start. Their writes are [fenced](crate::fence).
+/// 2. [Webhooks](Self::webhooks) are served, with their certificates.
+/// 3. Custom resource definitions are installed, and caches are filled, also on standbys.
+/// 4. Controllers and tasks that every replica runs are started.
+/// 5. With [leader election](Self::leader_election): this replica waits until it leads.
+/// 6. The other controllers and tasks start. Their writes are [fenced](crate::fence).
 ///
 /// A signal (Ctrl-C or SIGTERM) or a failure stops the manager: no new run begins; runs under way
 /// get the [grace period](Options::grace_period); pending events are written; the Lease is
@@ -88,6 +91,7 @@ pub struct Manager {
     pub(crate) metrics: Metrics,
     pub(crate) has_metrics: bool,
     pub(crate) on_write: Option<OnWrite>,
+    pub(crate) webhooks: Option<NamedWebhooks>,
 }
 
 /// What a replica does when it no longer leads.
@@ -124,6 +128,7 @@ impl Manager {
             metrics: Metrics::new(),
             has_metrics: true,
             on_write: None,
+            webhooks: None,
         }
     }
 
@@ -208,6 +213,21 @@ impl Manager {
     /// that restarts writes the old definition back.
     pub fn install(mut self, definition: CustomResourceDefinition) -> Self {
         self.definitions.push(definition);
+        self
+    }
+
+    /// Serves webhooks on every replica, and tells the API server about them: it installs the
+    /// webhook configurations, and sets the conversion of each [definition](Self::install) whose
+    /// versions are converted here. Their readiness check is `webhooks`.
+    ///
+    /// `name` is the name of the configurations and of the Service, unless `--webhook-service` is
+    /// given. The certificates are in the Secret `NAME-webhook-certificates`; all replicas make
+    /// and renew them together, unless `--webhook-cert-path` is given.
+    ///
+    /// As with definitions, a replica of an old version that restarts during a rollout writes its
+    /// configurations back.
+    pub fn webhooks(mut self, name: impl Into<String>, webhooks: Webhooks) -> Self {
+        self.webhooks = Some(NamedWebhooks { name: name.into(), webhooks });
         self
     }
 
@@ -418,7 +438,8 @@ impl Manager {
     fn check_names_of(&self, probe: Probe) -> Vec<String> {
         let mut names = self.checks.names(probe);
         if probe == Probe::Ready {
-            names.extend(["leader-election", "metrics-certificate"].map(str::to_owned));
+            let own = ["leader-election", "metrics-certificate", webhooks::CHECK];
+            names.extend(own.map(str::to_owned));
         }
         names.extend(self.controllers.iter().map(|pending| format!("controller/{}", pending.name)));
         names

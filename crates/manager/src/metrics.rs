@@ -18,6 +18,7 @@ use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 use windlass_informer::{InformerMetrics, RequestMetrics};
 use windlass_reconciler::ControllerMetrics;
+use windlass_webhook::WebhookMetrics;
 use windlass_workqueue::QueueMetrics;
 
 use crate::election::Leadership;
@@ -40,6 +41,7 @@ pub struct Metrics {
     controllers: ControllerMetrics,
     informers: InformerMetrics,
     requests: RequestMetrics,
+    webhooks: WebhookMetrics,
     elections: Arc<Elections>,
 }
 
@@ -55,6 +57,7 @@ impl Metrics {
         let controllers = ControllerMetrics::register(&mut registry);
         let informers = InformerMetrics::register(&mut registry);
         let requests = RequestMetrics::register(&mut registry);
+        let webhooks = WebhookMetrics::register(&mut registry);
         let elections = Arc::new(Elections::default());
         registry.register_collector(Box::new(Arc::clone(&elections)));
         #[cfg(target_os = "linux")]
@@ -62,7 +65,7 @@ impl Metrics {
         let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         // The encoder adds `_info`.
         registry.register("windlass_build", "The version of Windlass", version);
-        Self { registry, controllers, informers, requests, elections }
+        Self { registry, controllers, informers, requests, webhooks, elections }
     }
 
     /// The registry, for metrics of your own. Their names must be unique.
@@ -73,6 +76,11 @@ impl Metrics {
     /// For [`ControllerBuilder::metrics`](windlass_reconciler::ControllerBuilder::metrics).
     pub fn controllers(&self) -> &ControllerMetrics {
         &self.controllers
+    }
+
+    /// For [`Webhooks::metrics`](windlass_webhook::Webhooks::metrics).
+    pub fn webhooks(&self) -> &WebhookMetrics {
+        &self.webhooks
     }
 
     /// For queues that belong to no controller.

@@ -81,6 +81,34 @@ pub struct Options {
     #[arg(long, value_name = "FOLDER", env = "METRICS_CERT_PATH")]
     pub metrics_cert_path: Option<PathBuf>,
 
+    /// Where webhooks are served, if the operator has any
+    #[arg(long, value_name = "ADDRESS", env = "WEBHOOK_BIND_ADDRESS", default_value = ":9443")]
+    pub webhook_bind_address: String,
+
+    /// The folder of tls.crt and tls.key of the webhooks, as cert-manager writes them [default: the
+    /// operator makes the certificates, in a Secret, and renews them]
+    #[arg(long, value_name = "FOLDER", env = "WEBHOOK_CERT_PATH")]
+    pub webhook_cert_path: Option<PathBuf>,
+
+    /// How long the certificates are valid that the operator makes for its webhooks. They are
+    /// renewed after half of the time [default: one year]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub webhook_cert_lifetime: Option<Duration>,
+
+    /// The Service through which the API server calls the webhooks [default: named as the webhooks]
+    #[arg(long, value_name = "NAME", env = "WEBHOOK_SERVICE")]
+    pub webhook_service: Option<String>,
+
+    /// The URL at which the API server calls the webhooks instead of a Service: for an operator
+    /// that runs outside of the cluster. Port 0 stands for the port that is served
+    #[arg(long, value_name = "URL", env = "WEBHOOK_URL", conflicts_with = "webhook_service")]
+    pub webhook_url: Option<String>,
+
+    /// How long webhooks are served after a signal to stop, until nobody calls this replica any
+    /// more
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
+    pub webhook_drain: Duration,
+
     /// Print what the operator would do to the cluster, and exit without changing anything
     #[arg(
         long, value_name = "FORMAT", num_args = 0..=1, require_equals = true,
@@ -172,6 +200,12 @@ impl Default for Options {
             metrics_bind_address: "127.0.0.1:8080".to_owned(),
             metrics_secure: false,
             metrics_cert_path: None,
+            webhook_bind_address: ":9443".to_owned(),
+            webhook_cert_path: None,
+            webhook_cert_lifetime: None,
+            webhook_service: None,
+            webhook_url: None,
+            webhook_drain: Duration::from_secs(5),
             plan: None,
             workers: None,
             grace_period: Duration::from_secs(30),

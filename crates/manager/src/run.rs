@@ -2,15 +2,17 @@
 //! released" is in `service`.
 //!
 //! ```text
-//!  bind ─▶ connect ─▶ HTTP ─▶ definitions ─▶ caches ─▶ every replica ─▶ leadership ─▶ leader
-//!                                                                         ▲           │
-//!  a stop, or a failure:                                                  └─ standby ─┘ lost
+//!  bind ─▶ connect ─▶ HTTP ─▶ webhooks ─▶ definitions ─▶ caches ─┐
+//!                  ┌────────────────────────────────────────────────┘
+//!                  └▶ every replica ─▶ leadership ─▶ leader
+//!  a stop, or a failure:                   ▲─ standby ─┘ lost
 //!  runs end within the grace period ─▶ informers stop ─▶ Lease released ─▶ HTTP ends
 //! ```
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::connect::{self, MakeClient, NoCluster};
@@ -34,6 +36,10 @@ pub(crate) async fn run(mut manager: Manager, stop: CancellationToken) -> Result
     state.start(&manager.checks);
     manager.check_names()?;
     let endpoints = Endpoints::bind(&manager.options).await?;
+    let webhooks = match manager.webhooks.take() {
+        Some(webhooks) => Some(webhooks.bind(&manager.options).await?),
+        None => None,
+    };
     let (make_client, cluster) = clients(&mut manager).await?;
     log_configuration(&manager, &cluster, &endpoints);
     if manager.has_metrics {
@@ -46,7 +52,14 @@ pub(crate) async fn run(mut manager: Manager, stop: CancellationToken) -> Result
         .serve(&manager.options, &manager.checks, &state, &metrics, &client, &mut http)
         .await?;
 
-    let built = Box::pin(Service::build(manager, &make_client, client, &state, &metrics));
+    // A replica that stops is still called for a while, until everybody has noticed.
+    let drain = webhooks.as_ref().map(|_| manager.options.webhook_drain).unwrap_or_default();
+    let built = Box::pin(async {
+        if let Some(webhooks) = webhooks {
+            webhooks.start(&mut manager, &client, &metrics, &mut http).await?;
+        }
+        Service::build(manager, &make_client, client, &state, &metrics).await
+    });
     let mut errors = match stop.run_until_cancelled(built).await {
         // Stopped before anything had started.
         None => Vec::new(),
@@ -58,7 +71,8 @@ pub(crate) async fn run(mut manager: Manager, stop: CancellationToken) -> Result
                 failure = service.run(&state) => Some(failure),
             };
             state.set_phase(Phase::Stopping);
-            stop_service(service, failure, grace_period).await
+            let stopped = stop_service(service, failure, grace_period);
+            tokio::join!(stopped, sleep(drain)).0
         }
     };
     errors.extend(http.stop(Duration::ZERO).await);

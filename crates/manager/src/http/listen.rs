@@ -11,8 +11,9 @@ use std::pin::pin;
 use std::time::Duration;
 
 use axum::Router;
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper::server::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulConnection;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -47,7 +48,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The largest header. Tokens have one to two kilobytes, with many groups some more.
-const HEADER_BYTES_MAX: usize = 64 * 1024;
+const HEADER_BYTES_MAX: u16 = u16::MAX;
 
 /// An address that is bound, and not served yet.
 ///
@@ -141,7 +142,13 @@ impl Listener {
         tokio::join!(self.accept(router, acceptor, &stop), reload);
     }
 
-    async fn accept(self, router: Router, tls: Option<TlsAcceptor>, stop: &CancellationToken) {
+    /// Like [`serve`](Self::serve), with handshakes that somebody else is responsible for.
+    pub(crate) async fn accept(
+        self,
+        router: Router,
+        tls: Option<TlsAcceptor>,
+        stop: &CancellationToken,
+    ) {
         let mut connections = JoinSet::new();
         let closed = CancellationToken::new();
         let mut has_failed = false;
@@ -211,6 +218,9 @@ async fn connection(
     };
     let handshake = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream));
     match stop.run_until_cancelled(handshake).await {
+        Some(Ok(Ok(stream))) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => {
+            requests_http2(stream, router, &stop).await;
+        }
         Some(Ok(Ok(stream))) => requests(stream, router, &stop).await,
         // Anyone who can reach the port can cause these, so they are not warnings.
         Some(Ok(Err(error))) => tracing::debug!(%error, "a TLS handshake failed"),
@@ -229,9 +239,30 @@ async fn requests(
     builder
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIMEOUT)
-        .max_header_size(HEADER_BYTES_MAX);
+        .max_header_size(HEADER_BYTES_MAX.into());
     let service = TowerToHyperService::new(router);
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    until_ended(builder.serve_connection(TokioIo::new(stream), service), stop).await;
+}
+
+/// Answers the requests of a connection that speaks HTTP/2. A server that stops tells the client
+/// which requests it has not begun, so no request is lost. HTTP/1.1 has no such message.
+async fn requests_http2(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: Router,
+    stop: &CancellationToken,
+) {
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder.timer(TokioTimer::new()).max_header_list_size(HEADER_BYTES_MAX.into());
+    let service = TowerToHyperService::new(router);
+    until_ended(builder.serve_connection(TokioIo::new(stream), service), stop).await;
+}
+
+/// Serves a connection until the client closes it, its lifetime is over, or the listener stops.
+async fn until_ended<C>(connection: C, stop: &CancellationToken)
+where
+    C: GracefulConnection<Error = hyper::Error>,
+{
+    let mut connection = pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
         () = stop.cancelled() => None,
@@ -340,7 +371,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn header_that_is_too_large_is_refused() {
         let (task, mut client) = connect(hello(), &CancellationToken::new());
-        let header = format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "x".repeat(HEADER_BYTES_MAX));
+        let header = format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "x".repeat(HEADER_BYTES_MAX.into()));
         // The connection may be closed before everything is written.
         let _ = client.write_all(header.as_bytes()).await;
         let mut answer = String::new();

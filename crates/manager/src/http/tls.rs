@@ -172,13 +172,7 @@ impl Tls {
 
     /// The acceptor for the handshakes of a listener.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
-        let mut config = ServerConfig::builder_with_provider(default_provider().into())
-            .with_safe_default_protocol_versions()
-            .expect("ring must support the default versions of TLS")
-            .with_no_client_auth()
-            .with_cert_resolver(Arc::clone(&self.current) as Arc<dyn ResolvesServerCert>);
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        TlsAcceptor::from(Arc::new(config))
+        acceptor(Arc::clone(&self.current) as Arc<dyn ResolvesServerCert>)
     }
 
     /// Reloads the files periodically, and logs problems of the certificate. Each problem is logged
@@ -212,6 +206,17 @@ impl Tls {
         *self.current.lock() = pair;
         Ok(())
     }
+}
+
+/// Does handshakes for HTTP/2 and HTTP/1.1, and asks clients for no certificate.
+pub(crate) fn acceptor(resolver: Arc<dyn ResolvesServerCert>) -> TlsAcceptor {
+    let mut config = ServerConfig::builder_with_provider(default_provider().into())
+        .with_safe_default_protocol_versions()
+        .expect("ring must support the default versions of TLS")
+        .with_no_client_auth()
+        .with_cert_resolver(resolver);
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    TlsAcceptor::from(Arc::new(config))
 }
 
 /// Stores a value, and returns it if it has changed.
