@@ -91,7 +91,7 @@ impl BoundWebhooks {
             paths = self.named.webhooks.paths().join(","),
             "serving webhooks"
         );
-        let served = self.serve(options, client, definitions, checks, group).await?;
+        let served = self.serve(options, client, checks, group).await?;
         for definition in definitions {
             served.set_conversion(definition)?;
         }
@@ -103,7 +103,6 @@ impl BoundWebhooks {
         self,
         options: &Options,
         client: &Client,
-        definitions: &[CustomResourceDefinition],
         checks: &Checks,
         group: &mut Group,
     ) -> Result<ServedWebhooks, ManagerError> {
@@ -132,8 +131,8 @@ impl BoundWebhooks {
                 if let Some(lifetime) = options.webhook_cert_lifetime {
                     made = made.lifetime(lifetime);
                 }
-                for definition in definitions.iter().filter(|one| named.converts(one)) {
-                    made = made.definition(definition.metadata.name.clone().unwrap_or_default());
+                for definition in named.webhooks.converted_definitions() {
+                    made = made.definition(definition);
                 }
                 made.ensure().await.map_err(setup)?;
                 let served = made.served();
@@ -158,9 +157,8 @@ impl BoundWebhooks {
 impl NamedWebhooks {
     /// Whether the versions of this definition are converted here.
     fn converts(&self, definition: &CustomResourceDefinition) -> bool {
-        let spec = &definition.spec;
-        let mut converted = self.webhooks.conversions();
-        converted.any(|(group, kind, _)| group == spec.group && kind == spec.names.kind)
+        let name = definition.metadata.name.as_deref();
+        self.webhooks.converted_definitions().any(|converted| Some(&*converted) == name)
     }
 }
 
