@@ -163,7 +163,7 @@ impl Page {
         caller: &mut Caller<'_>,
     ) -> Result<Self, Failure> {
         let version = self.encoding.version();
-        let items = convert::stored(of, version, self.items.collect(), true, caller).await;
+        let items = convert::stored(of, version, self.items.collect(), caller).await;
         let items = items.map_err(Failure::internal)?.into_iter();
         Ok(Self { items, ..self })
     }

@@ -46,7 +46,7 @@ impl Reply {
         let reply = match self {
             Self::Object(Written { code, answer: Answer::Object(object) }, encoding, of) => {
                 let version = encoding.version();
-                let found = convert::stored(&of, version, vec![object.clone()], false, caller).await;
+                let found = convert::stored(&of, version, vec![object.clone()], caller).await;
                 let found = found.map_err(Failure::internal)?.pop().unwrap_or(object);
                 Self::Object(Written::object(code, found), encoding, of)
             }

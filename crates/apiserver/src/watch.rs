@@ -287,7 +287,7 @@ impl Watch {
         let Some(ids) = &mut self.ids else { return Ok(objects) };
         let mut caller = Caller { webhooks: &self.shared.webhooks, ids };
         let version = self.encoding.version();
-        let converted = convert::stored(&self.kind, version, objects, false, &mut caller).await;
+        let converted = convert::stored(&self.kind, version, objects, &mut caller).await;
         converted.map_err(Failure::internal)
     }
 

@@ -61,11 +61,12 @@ impl Hooks {
         let mut first = self.hook(t, "probe", &probe);
         first["objectSelector"] = json!({"matchLabels": {"probe": name}});
         let kind = if collection == MUTATING { "Mutating" } else { "Validating" };
+        let all = [&[first], hooks].concat();
         let configuration = json!({
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": format!("{kind}WebhookConfiguration"),
             "metadata": {"name": name},
-            "webhooks": [&[first], hooks].concat(),
+            "webhooks": all,
         });
         let answer = t.unrecorded(&Request::post(collection, configuration)).await;
         assert_eq!(answer.status, 201, "the configuration must be valid: {}", answer.body);

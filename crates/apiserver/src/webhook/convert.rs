@@ -58,12 +58,13 @@ pub(crate) async fn object(
     object: Value,
     caller: &mut Caller<'_>,
 ) -> Result<Value, String> {
-    let mut converted = objects(of, to, vec![object], false, caller).await?;
+    let mut converted = objects(of, to, vec![object], caller).await?;
     Ok(converted.pop().unwrap_or_default())
 }
 
-/// Converts several objects, which have their types, to a version of their kind. Objects that are
-/// in it stay as they are. `is_list` only changes words.
+/// Converts several objects, which have their types, to a version of their kind, in one request.
+/// Objects that are in it stay as they are. Errors are those of the real server for one object: it
+/// converts the items of a list one by one.
 ///
 /// # Errors
 /// What the real server says.
@@ -71,7 +72,6 @@ pub(crate) async fn objects(
     of: &Registered,
     to: &str,
     mut objects: Vec<Value>,
-    is_list: bool,
     caller: &mut Caller<'_>,
 ) -> Result<Vec<Value>, String> {
     let wanted = of.api_version(to);
@@ -87,10 +87,8 @@ pub(crate) async fn objects(
     let Some(version) = conversion.review_version else {
         return Err("no supported conversion review versions".to_owned());
     };
-    let told = if is_list { of.list_kind.as_str() } else { of.kind.as_str() };
-    // A list has the version that was asked for, its items have theirs.
-    let told_version = if is_list { wanted.clone() } else { text(&objects[first], "apiVersion") };
-    let subject = format!("conversion webhook for {told_version}, Kind={told}");
+    let from = text(&objects[first], "apiVersion");
+    let subject = format!("conversion webhook for {from}, Kind={}", of.kind);
     let uid = caller.ids.uid();
     let sent: Vec<&Value> = others.iter().map(|&at| &objects[at]).collect();
     let review = json!({
@@ -109,13 +107,8 @@ pub(crate) async fn objects(
             others.len()
         ));
     }
-    for (index, (at, mut new)) in others.into_iter().zip(converted).enumerate() {
-        let place = if is_list {
-            format!("converted object at index {index}")
-        } else {
-            "object".to_owned()
-        };
-        check(of, &wanted, &objects[at], &mut new, &place, is_list)
+    for (at, mut new) in others.into_iter().zip(converted) {
+        check(of, &wanted, &objects[at], &mut new)
             .map_err(|why| format!("{subject} returned invalid {why}"))?;
         prune_metadata(&mut new);
         default_custom(of, to, &mut new, false);
@@ -132,7 +125,6 @@ pub(crate) async fn stored(
     of: &Registered,
     to: &str,
     mut items: Vec<Arc<Stored>>,
-    is_list: bool,
     caller: &mut Caller<'_>,
 ) -> Result<Vec<Arc<Stored>>, String> {
     let others: Vec<usize> =
@@ -147,7 +139,7 @@ pub(crate) async fn stored(
         object.insert("apiVersion".to_owned(), of.api_version(version).into());
         Value::Object(object)
     });
-    let converted = objects(of, to, shown.collect(), is_list, caller).await?;
+    let converted = objects(of, to, shown.collect(), caller).await?;
     for (at, object) in others.into_iter().zip(converted) {
         let Value::Object(object) = object else { continue };
         items[at] = Arc::new(Stored::draft(object, items[at].revision, of, to));
@@ -186,33 +178,27 @@ fn answer(body: &[u8], version: &str, uid: &str) -> Result<Vec<Value>, String> {
 
 /// A converted object is the same one: the webhook may change nothing of its metadata but labels
 /// and annotations.
-fn check(
-    of: &Registered,
-    wanted: &str,
-    old: &Value,
-    new: &mut Value,
-    place: &str,
-    is_list: bool,
-) -> Result<(), String> {
-    let at = if is_list { place.to_owned() } else { format!("{place} at index 0") };
+fn check(of: &Registered, wanted: &str, old: &Value, new: &mut Value) -> Result<(), String> {
     let given = text(new, "apiVersion");
     if given != wanted {
         return Err(format!(
-            "{at}: invalid groupVersion (expected {wanted}, received {given})"
+            "object at index 0: invalid groupVersion (expected {wanted}, received {given})"
         ));
     }
     let kind = text(new, "kind");
     if kind != of.kind {
-        return Err(format!("{at}: invalid kind (expected {}, received {kind})", of.kind));
+        return Err(format!(
+            "object at index 0: invalid kind (expected {}, received {kind})",
+            of.kind
+        ));
     }
     for (field, name) in [("name", "name"), ("namespace", "namespace"), ("uid", "UID")] {
-        let (e, a) = (text(&old["metadata"], field), text(&new["metadata"], field));
-        if e != a {
-            return Err(format!("{place}: must have the same {name}: {e} != {a}"));
+        let (before, after) = (text(&old["metadata"], field), text(&new["metadata"], field));
+        if before != after {
+            return Err(format!("object: must have the same {name}: {before} != {after}"));
         }
     }
-    let where_ = if is_list { place.replace("converted object", "metadata in object") } else { "metadata".to_owned() };
-    restore_metadata(old, new).map_err(|why| format!("{where_}: {why}"))
+    restore_metadata(old, new).map_err(|why| format!("metadata: {why}"))
 }
 
 fn restore_metadata(old: &Value, new: &mut Value) -> Result<(), String> {
