@@ -150,11 +150,7 @@ impl Call<'_> {
         Ok(response)
     }
 
-    fn resource(
-        &self,
-        path: &ResourcePath,
-        replay: &mut Option<Replay>,
-    ) -> Result<Reply, Failure> {
+    fn resource(&self, path: &ResourcePath, replay: &mut Option<Replay>) -> Result<Reply, Failure> {
         let mut state = self.shared.state();
         let Some(target) = state.target(path) else {
             return nobody_serves(&state.registry, &path.group).map(Reply::Ready);
@@ -362,11 +358,7 @@ impl Call<'_> {
     }
 
     /// Answers with the objects as they were.
-    fn delete_collection(
-        &self,
-        state: &mut State,
-        target: &Target,
-    ) -> Result<Reply, Failure> {
+    fn delete_collection(&self, state: &mut State, target: &Target) -> Result<Reply, Failure> {
         let encoding = self.encoding(target)?;
         let options = self.delete_options()?;
         options.check()?;
@@ -379,33 +371,12 @@ impl Call<'_> {
             ..target.clone()
         });
         let all: Vec<Target> = all.collect();
-        self.admit_all(state, &all, &options)?;
+        admit_all(state, &all, &options)?;
         for one in &all {
             state.delete(one, &options, true)?;
         }
         table?;
         Ok(Reply::Page(page, target.kind.clone()))
-    }
-
-    /// Webhooks are asked about all objects before the first is deleted, up to the first that they
-    /// refuse: an attempt that has to wait for them must not have changed anything.
-    fn admit_all(
-        &self,
-        state: &mut State,
-        all: &[Target],
-        options: &DeleteOptions,
-    ) -> Result<(), Failure> {
-        if state.replay.is_none() {
-            return Ok(());
-        }
-        for one in all {
-            let stored = state.existing(one)?;
-            let admitted = state.admit_delete(one, &stored, options, true);
-            if admitted.is_err() && !state.is_waiting() {
-                break;
-            }
-        }
-        if state.is_waiting() { Err(Failure::unanswered()) } else { Ok(()) }
     }
 
     fn scale(&self, state: &mut State, target: &Target) -> Result<Reply, Failure> {
@@ -618,6 +589,22 @@ impl Call<'_> {
         });
         stale.max().unwrap_or(0)
     }
+}
+
+/// Webhooks are asked about all objects before the first is deleted, up to the first that they
+/// refuse: an attempt that has to wait for them must not have changed anything.
+fn admit_all(state: &mut State, all: &[Target], options: &DeleteOptions) -> Result<(), Failure> {
+    if state.replay.is_none() {
+        return Ok(());
+    }
+    for one in all {
+        let stored = state.existing(one)?;
+        let admitted = state.admit_delete(one, &stored, options, true);
+        if admitted.is_err() && !state.is_waiting() {
+            break;
+        }
+    }
+    if state.is_waiting() { Err(Failure::unanswered()) } else { Ok(()) }
 }
 
 /// The real server has a Status for what is missing in a built-in group, and plain text elsewhere.

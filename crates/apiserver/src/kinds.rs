@@ -30,7 +30,7 @@ pub(crate) use self::shape::{
     prune_metadata,
 };
 pub(crate) use self::validate::{
-    check_service, check_url, check_review_versions, validate_builtin, validate_builtin_update,
+    check_review_versions, check_service, check_url, validate_builtin, validate_builtin_update,
 };
 pub(crate) use self::versions::by_preference;
 use crate::failure::Failure;

@@ -73,6 +73,8 @@ pub(crate) struct Watch {
     next_bookmark: Option<Instant>,
     /// Where the uids of conversions come from, if a webhook converts objects of the kind.
     ids: Option<Ids>,
+    /// Whether the initial events are in the version that is watched.
+    is_converted: bool,
     /// Whether the log was read since the next bookmark was due.
     caught_up: bool,
     over: bool,
@@ -120,6 +122,7 @@ impl State {
             end,
             next_bookmark: query.allow_bookmarks.then(|| next_bookmark(start, end)).flatten(),
             ids: target.kind.conversion.is_some().then(|| self.ids.fork()),
+            is_converted: target.kind.conversion.is_none(),
             caught_up: false,
             over: false,
         };
@@ -182,8 +185,9 @@ impl Watch {
             if self.over || now >= self.end {
                 return None;
             }
-            if self.ids.is_some() && !self.initial.as_slice().is_empty() {
+            if !std::mem::replace(&mut self.is_converted, true) {
                 self.convert_initial().await;
+                continue;
             }
             if let Some(chunk) = self.next_initial() {
                 return Some(chunk);

@@ -79,7 +79,8 @@ async fn configure(server: &ApiServer, collection: &str, name: &str, more: &Valu
         hook[field] = value.clone();
     }
     let mutating = collection == MUTATING;
-    let kind = if mutating { "MutatingWebhookConfiguration" } else { "ValidatingWebhookConfiguration" };
+    let kind =
+        if mutating { "MutatingWebhookConfiguration" } else { "ValidatingWebhookConfiguration" };
     let configuration = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
         "metadata": {"name": name}, "webhooks": [hook]});
     let (status, body) = post(server, collection, configuration).await;
@@ -202,14 +203,20 @@ async fn each_webhook_is_called_once_for_a_write() {
     let server = server();
     let calls = Arc::new(Mutex::new(Vec::new()));
     let noted = calls.clone();
-    handle(&server, plain(move |path, review| {
-        noted.lock().expect("no panic").push(path.to_owned());
-        if path.starts_with("/first") {
-            return patch(review, &json!([{"op": "add", "path": "/data/hook", "value": "yes"}]));
-        }
-        assert_eq!(review["request"]["object"]["data"]["hook"], "yes");
-        response(review, &Value::Null)
-    }));
+    handle(
+        &server,
+        plain(move |path, review| {
+            noted.lock().expect("no panic").push(path.to_owned());
+            if path.starts_with("/first") {
+                return patch(
+                    review,
+                    &json!([{"op": "add", "path": "/data/hook", "value": "yes"}]),
+                );
+            }
+            assert_eq!(review["request"]["object"]["data"]["hook"], "yes");
+            response(review, &Value::Null)
+        }),
+    );
     configure(&server, MUTATING, "first", &Value::Null).await;
     configure(&server, MUTATING, "second", &Value::Null).await;
     configure(&server, VALIDATING, "third", &Value::Null).await;
@@ -220,19 +227,24 @@ async fn each_webhook_is_called_once_for_a_write() {
     assert_eq!(status, StatusCode::CREATED, "{body}");
     assert_eq!(body["data"]["hook"], "yes");
     let calls = calls.lock().expect("no panic").clone();
-    let expected = ["/first", "/second", "/fourth", "/third"].map(|path| format!("{path}?timeout=10s"));
+    let expected =
+        ["/first", "/second", "/fourth", "/third"].map(|path| format!("{path}?timeout=10s"));
     assert_eq!(calls, expected);
 }
 
 #[tokio::test]
 async fn the_same_requests_give_the_same_answers() {
     async fn run() -> Value {
-        let clock = windlass_apiserver::WallClock::fixed("2026-01-01T00:00:00Z".parse().expect("a time"));
+        let clock =
+            windlass_apiserver::WallClock::fixed("2026-01-01T00:00:00Z".parse().expect("a time"));
         let server = ApiServer::builder().seed(7).clock(clock).build();
-        handle(&server, plain(|_, review| {
-            let uid = review["request"]["uid"].clone();
-            patch(review, &json!([{"op": "add", "path": "/data/review", "value": uid}]))
-        }));
+        handle(
+            &server,
+            plain(|_, review| {
+                let uid = review["request"]["uid"].clone();
+                patch(review, &json!([{"op": "add", "path": "/data/review", "value": uid}]))
+            }),
+        );
         configure(&server, MUTATING, "notes", &Value::Null).await;
         let mut object = config_map("a", "0");
         object["metadata"] = json!({"generateName": "some-"});
@@ -246,7 +258,8 @@ async fn the_same_requests_give_the_same_answers() {
 #[tokio::test]
 async fn a_service_is_found_by_its_name_and_says_so_if_not() {
     let server = server();
-    let service_of = |name: &str| json!({"clientConfig": {"service": {"namespace": "hooks", "name": name}}});
+    let service_of =
+        |name: &str| json!({"clientConfig": {"service": {"namespace": "hooks", "name": name}}});
     let answer = plain(|path, review| {
         assert_eq!(path, "/?timeout=10s");
         response(review, &json!({"allowed": false, "status": {"message": "no"}}))
@@ -396,11 +409,14 @@ async fn a_deletion_that_waits_keeps_the_object_in_its_version() {
 #[tokio::test]
 async fn a_watch_that_cannot_convert_ends_with_an_error() {
     let server = server();
-    handle(&server, plain(|_, review| {
-        json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",
+    handle(
+        &server,
+        plain(|_, review| {
+            json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",
             "response": {"uid": review["request"]["uid"], "result": {"status": "Failure",
                 "message": "not today"}}})
-    }));
+        }),
+    );
     define(&server).await;
     post(&server, V1, thing("a", 1)).await;
     let mut watch = support::watch_at(&server, &format!("{V2}?watch=1")).await;

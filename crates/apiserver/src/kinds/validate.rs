@@ -18,7 +18,7 @@ use super::{Kind, Origin};
 use crate::field_error::FieldError;
 use crate::rbac::index::GROUP;
 
-pub(crate) use self::webhook::{check_service, check_url, check_review_versions};
+pub(crate) use self::webhook::{check_review_versions, check_service, check_url};
 
 /// What a config key must look like.
 const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. \

@@ -16,8 +16,11 @@ use super::client::ANSWER_MAX;
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A webhook in this process: a request in, an answer out.
-pub(super) type Handler =
-    Arc<dyn Fn(Request<Full<Bytes>>) -> BoxFuture<'static, Result<Response<Bytes>, BoxError>> + Send + Sync>;
+pub(super) type Handler = Arc<
+    dyn Fn(Request<Full<Bytes>>) -> BoxFuture<'static, Result<Response<Bytes>, BoxError>>
+        + Send
+        + Sync,
+>;
 
 /// Where the server finds webhooks: [`ApiServer::webhooks`](crate::ApiServer::webhooks).
 ///
@@ -133,8 +136,7 @@ impl Webhooks {
 
     /// Who answers for a service.
     pub(super) fn of_service(&self, namespace: &str, name: &str) -> Option<Backend> {
-        let wanted =
-            Matched::Service { namespace: namespace.to_owned(), name: name.to_owned() };
+        let wanted = Matched::Service { namespace: namespace.to_owned(), name: name.to_owned() };
         let routes = self.routes();
         let found = routes.iter().find(|route| route.matched == wanted);
         found.map(|route| route.backend.clone())

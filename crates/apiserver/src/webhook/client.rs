@@ -107,8 +107,11 @@ impl ClientConfig {
                 self.over_tls(&to, &uri, body).await
             }
             None => {
-                let address =
-                    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+                let address = if host.contains(':') {
+                    format!("[{host}]:{port}")
+                } else {
+                    format!("{host}:{port}")
+                };
                 self.over_tls(&Destination { name: host, address }, &uri, body).await
             }
         }
@@ -121,7 +124,8 @@ impl ClientConfig {
         uri: &http::Uri,
         body: Bytes,
     ) -> Result<Response<Bytes>, String> {
-        let stream = TcpStream::connect(&to.address).await.map_err(|why| not_connected(to, &why))?;
+        let stream =
+            TcpStream::connect(&to.address).await.map_err(|why| not_connected(to, &why))?;
         let _ = stream.set_nodelay(true);
         let name = ServerName::try_from(to.name.clone())
             .map_err(|why| format!("tls: failed to verify certificate: {why}"))?;
@@ -213,7 +217,11 @@ fn not_connected(to: &Destination, why: &std::io::Error) -> String {
 
 fn no_handshake(to: &Destination, why: &std::io::Error) -> String {
     let Some(error) = why.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>()) else {
-        return if why.kind() == ErrorKind::UnexpectedEof { "EOF".to_owned() } else { why.to_string() };
+        return if why.kind() == ErrorKind::UnexpectedEof {
+            "EOF".to_owned()
+        } else {
+            why.to_string()
+        };
     };
     let x509 = match error {
         rustls::Error::InvalidCertificate(
@@ -256,7 +264,11 @@ fn read(answer: &Response<Bytes>) -> Result<Bytes, String> {
         return Err(status["message"].as_str().unwrap_or_default().to_owned());
     }
     let is_text = content_type.is_empty() || content_type.starts_with("text/");
-    let said = if is_text { String::from_utf8_lossy(body).trim().to_owned() } else { "unknown".to_owned() };
+    let said = if is_text {
+        String::from_utf8_lossy(body).trim().to_owned()
+    } else {
+        "unknown".to_owned()
+    };
     Err(refusal(code, &said))
 }
 

@@ -234,11 +234,14 @@ fn check_entries(field: &str, entries: &Map<String, Value>) -> Result<(), String
         };
         let path = format!("metadata.{field}");
         errors.extend(
-            names::qualified_name(key).iter().map(|why| FieldError::invalid_str(path.clone(), key, why)),
+            names::qualified_name(key)
+                .iter()
+                .map(|why| FieldError::invalid_str(path.clone(), key, why)),
         );
         if field == "labels" {
             let wrong = names::label_value(value);
-            errors.extend(wrong.iter().map(|why| FieldError::invalid_str(path.clone(), value, why)));
+            errors
+                .extend(wrong.iter().map(|why| FieldError::invalid_str(path.clone(), value, why)));
         }
     }
     if errors.is_empty() { Ok(()) } else { Err(join(&errors)) }

@@ -39,7 +39,8 @@ impl Hook {
         if !self.matches_equivalent {
             return None;
         }
-        let others = of.versions.iter().filter(|version| version.served && version.name != requested);
+        let others =
+            of.versions.iter().filter(|version| version.served && version.name != requested);
         let others: Vec<&str> = others.map(|version| version.name.as_str()).collect();
         self.rules
             .iter()

@@ -18,9 +18,8 @@ pub(super) enum Unpatched {
 
 /// Applies a patch. `None`: it says nothing.
 pub(super) fn apply(patch: &[u8], object: &Value) -> Result<Option<Value>, Unpatched> {
-    let read = json::read(patch)
-        .map_err(|error| Unpatched::Undecodable(go_syntax(&error, patch)))?
-        .value;
+    let read =
+        json::read(patch).map_err(|error| Unpatched::Undecodable(go_syntax(&error, patch)))?.value;
     let Value::Array(operations) = read else {
         return Err(Unpatched::Undecodable(format!(
             "json: cannot unmarshal {} into Go value of type jsonpatch.Patch",

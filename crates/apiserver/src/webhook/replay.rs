@@ -30,7 +30,11 @@ pub(crate) enum Question {
     Mutate(Write),
     Validate(Write),
     /// An object with its type, in another version.
-    Convert { of: Arc<Registered>, to: String, object: Value },
+    Convert {
+        of: Arc<Registered>,
+        to: String,
+        object: Value,
+    },
 }
 
 /// Objects may be secrets: only how many questions there are shows.

@@ -38,7 +38,8 @@ pub(super) struct Kind {
 }
 
 pub(super) const ADMISSION: Kind = Kind { group: "admission.k8s.io", name: "AdmissionReview" };
-pub(super) const CONVERSION: Kind = Kind { group: "apiextensions.k8s.io", name: "ConversionReview" };
+pub(super) const CONVERSION: Kind =
+    Kind { group: "apiextensions.k8s.io", name: "ConversionReview" };
 
 /// The question about a write whose objects are in `version`.
 pub(super) fn admission(
@@ -163,7 +164,10 @@ impl Answer {
         let patch_type = if version == "v1" { fields.patch_type } else { None };
         Ok(Self {
             allowed: fields.allowed,
-            status: response.and_then(|response| response.get("status")).cloned().unwrap_or_default(),
+            status: response
+                .and_then(|response| response.get("status"))
+                .cloned()
+                .unwrap_or_default(),
             patch: fields.patch.filter(|_| mutating),
             patch_type: patch_type.unwrap_or_else(|| "JSONPatch".to_owned()),
             warnings: fields.warnings,
@@ -258,7 +262,8 @@ mod tests {
 
     #[test]
     fn patch_comes_with_its_type_and_only_from_mutating_webhooks() {
-        let patched = review(json!({"uid": "u", "allowed": true, "patch": "W10=", "patchType": "JSONPatch"}));
+        let patched =
+            review(json!({"uid": "u", "allowed": true, "patch": "W10=", "patchType": "JSONPatch"}));
         let answer = read(&patched, true).expect("it must be accepted");
         assert_eq!(answer.patch.as_deref(), Some(b"[]".as_slice()));
         assert!(matches!(read(&patched, false), Err(Unusable::Invalid(_))));
@@ -277,7 +282,8 @@ mod tests {
         let pod = undecodable(r#"{"kind": "Pod", "apiVersion": "v1"}"#);
         assert!(pod.starts_with("no kind \"Pod\" is registered for version \"v1\""), "{pod}");
         let old = r#"{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1beta1"}"#;
-        let why = "converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion";
+        let why =
+            "converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion";
         assert_eq!(undecodable(old), why);
     }
 }

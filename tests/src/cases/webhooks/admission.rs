@@ -55,7 +55,8 @@ pub(in crate::cases) async fn reviews_of_all_verbs(t: &mut Script) {
     let path = format!("{}?dryRun=All&fieldManager=me", t.configmap("a"));
     t.look(Request::patch(path, MERGE_PATCH, json!({"data": {"a": "3"}}))).await;
     hooks.note(t);
-    t.look(Request::delete(t.configmap("a")).json(json!({"propagationPolicy": "Background"}))).await;
+    t.look(Request::delete(t.configmap("a")).json(json!({"propagationPolicy": "Background"})))
+        .await;
     hooks.note(t);
     hooks.end(t).await;
 }
@@ -87,7 +88,8 @@ pub(in crate::cases) async fn reviews_of_a_deleted_collection(t: &mut Script) {
 pub(in crate::cases) async fn deletion_is_denied(t: &mut Script) {
     t.given_configmaps(&["a", "b"]).await;
     let mut hooks = Hooks::start().await;
-    let hook = with(hooks.hook(t, "deny", "/deny"), "rules", rules(&["DELETE"], "", &["configmaps"]));
+    let hook =
+        with(hooks.hook(t, "deny", "/deny"), "rules", rules(&["DELETE"], "", &["configmaps"]));
     hooks.install(t, VALIDATING, "a", &[hook]).await;
     t.delete(t.configmap("a")).await;
     t.delete(format!("{}?labelSelector=!x", t.configmaps())).await;
@@ -188,7 +190,8 @@ pub(in crate::cases) async fn objects_are_selected_by_old_and_new_labels(t: &mut
 pub(in crate::cases) async fn namespaces_are_selected_by_labels(t: &mut Script) {
     let mut hooks = Hooks::start().await;
     let mut hook = hooks.hook(t, "deny", "/deny");
-    hook["namespaceSelector"]["matchExpressions"] = json!([{"key": "guarded", "operator": "Exists"}]);
+    hook["namespaceSelector"]["matchExpressions"] =
+        json!([{"key": "guarded", "operator": "Exists"}]);
     hooks.install(t, VALIDATING, "a", &[hook]).await;
     t.post(t.configmaps(), configmap("a")).await;
     let namespace = format!("/api/v1/namespaces/{}", t.ns());
@@ -204,7 +207,9 @@ pub(in crate::cases) async fn status_is_admitted_as_a_subresource(t: &mut Script
     t.install_widgets().await;
     let mut hooks = Hooks::start().await;
     let mut all = Vec::new();
-    for (name, resource) in [("status", "widgets/status"), ("any", "widgets/*"), ("main", "widgets")] {
+    for (name, resource) in
+        [("status", "widgets/status"), ("any", "widgets/*"), ("main", "widgets")]
+    {
         let hook = hooks.hook(t, name, &format!("/allow/{name}"));
         all.push(with(hook, "rules", rules(&["*"], GROUP, &[resource])));
     }

@@ -41,8 +41,12 @@ fn converting(t: &Script, server: &HookServer, path: &str) -> Value {
     let color = json!({"type": "string", "nullable": true});
     whole["spec"]["versions"] = json!([
         version("v1", true, json!({"size": size, "color": color})),
-        version("v2", false, json!({"color": color,
-            "dimensions": {"type": "object", "properties": {"size": size}}})),
+        version(
+            "v2",
+            false,
+            json!({"color": color,
+            "dimensions": {"type": "object", "properties": {"size": size}}})
+        ),
     ]);
     whole["spec"]["conversion"] = json!({
         "strategy": "Webhook",

@@ -52,8 +52,7 @@ pub(in crate::cases) async fn webhook_that_is_too_slow(t: &mut Script) {
 }
 
 pub(in crate::cases) async fn webhook_that_answers_garbage(t: &mut Script) {
-    for path in
-        ["garbage", "empty", "error", "missing", "other-uid", "no-response", "old-version"]
+    for path in ["garbage", "empty", "error", "missing", "other-uid", "no-response", "old-version"]
     {
         let mut hooks = Hooks::start().await;
         let hook = hooks.hook(t, "a", &format!("/answer/{path}"));

@@ -49,6 +49,9 @@ pub(super) const SERVICEACCOUNTS: &[Column] = &[NAME, AGE];
 
 pub(super) const WEBHOOK_CONFIGURATIONS: &[Column] = &[
     NAME,
-    integer("Webhooks", "Webhooks indicates the number of webhooks registered in this configuration"),
+    integer(
+        "Webhooks",
+        "Webhooks indicates the number of webhooks registered in this configuration",
+    ),
     AGE,
 ];
