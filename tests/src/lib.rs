@@ -24,6 +24,7 @@ pub mod runner;
 mod answer;
 pub mod diff;
 mod fixtures;
+mod hook_server;
 mod normalise;
 mod protobuf;
 mod recording;

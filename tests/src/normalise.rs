@@ -9,6 +9,7 @@
 //!   [`AGE_COLUMNS`] and in those of type `date`. In the column `Restarts` this is only what stands
 //!   in `(5m10s ago)`. Words such as `<unknown>` stay, and so does how long a job took. A Table
 //!   without columns has those of the last one that had some.
+//! - The port of a webhook in a URL or an address on loopback becomes `<port>`.
 //! - Continue tokens are opened, and their version replaced.
 //! - Tokens of service accounts are opened, and their times become distances from the first of
 //!   them. Algorithm, key and signature are those of the server, and left out.
@@ -103,6 +104,7 @@ impl Normaliser {
         let text = self.without_uids(text);
         let text = without_tokens(&text);
         let text = without_versions(&text);
+        let text = without_ports(&text);
         self.generated.iter().fold(text, |text, (name, shown)| text.replace(name, shown))
     }
 
@@ -271,6 +273,22 @@ fn is_time(text: &str) -> bool {
         && shape
             .strip_prefix("dddd-dd-ddTdd:dd:dd")
             .is_some_and(|rest| rest == "Z" || fraction(rest))
+}
+
+/// The ports of addresses on loopback, which are other ones each time.
+fn without_ports(text: &str) -> String {
+    const ANCHOR: &str = "127.0.0.1:";
+    let mut parts = text.split(ANCHOR);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
+        // Port 1 is one where nobody listens.
+        let port = &part[..part.len() - rest.len()];
+        out.push_str(ANCHOR);
+        out.push_str(if port == "1" { port } else { "<port>" });
+        out.push_str(rest);
+    }
+    out
 }
 
 /// Replaces the numbers that follow one of the anchors, and one in parentheses after the first of

@@ -21,14 +21,15 @@ use crate::fields::{finalizers, text};
 use crate::kinds::{Registry, Verbs};
 use crate::object::{Encoding, Form};
 use crate::openapi;
-use crate::query::Query;
-use crate::reply;
+use crate::query::{FieldValidation, Query};
+use crate::reply::{self, Reply};
 use crate::request::RequestInfo;
 use crate::route::{ResourcePath, Route};
 use crate::shared::Shared;
 use crate::state::State;
 use crate::table::{Include, TableWriter};
 use crate::target::Target;
+use crate::webhook::replay::Replay;
 use crate::write::apply::tracking::{Tracking, Writer};
 use crate::write::apply::{self, Apply};
 use crate::write::create::fit_namespace;
@@ -62,17 +63,44 @@ const UNSUPPORTED_SUBRESOURCES: [&str; 8] =
     ["approval", "attach", "ephemeralcontainers", "exec", "log", "portforward", "proxy", "resize"];
 
 impl Call<'_> {
-    /// The answer, with its warnings.
-    pub(crate) fn answer(self, route: &Route) -> Response<Body> {
-        let response = self.route(route).unwrap_or_else(|failure| reply::failure(&failure));
-        reply::warned(response, &self.warnings.borrow())
+    /// The answer, with its warnings. It is attempted as often as webhooks have to be asked first.
+    pub(crate) async fn answer(self, route: &Route) -> Response<Body> {
+        let webhooks = &self.shared.webhooks;
+        let mut replay = None;
+        let result = loop {
+            let result = self.route(route, &mut replay);
+            let Some(asking) = replay.as_mut().filter(|replay| replay.is_waiting()) else {
+                break result;
+            };
+            if let Err(failure) = asking.answer(webhooks).await {
+                break Err(failure);
+            }
+            // The next attempt finds them again.
+            self.warnings.borrow_mut().clear();
+        };
+        let result = match (result, &mut replay) {
+            (Ok(reply), None) => Ok(reply.response()),
+            (Ok(reply), Some(replay)) => reply.converted(&mut replay.caller(webhooks)).await,
+            (Err(failure), _) => Err(failure),
+        };
+        let response = result.unwrap_or_else(|failure| reply::failure(&failure));
+        let mut warnings = self.warnings.into_inner();
+        warnings.extend(replay.iter().flat_map(Replay::warnings).cloned());
+        reply::warned(response, &warnings)
     }
 
-    fn route(&self, route: &Route) -> Result<Response<Body>, Failure> {
+    fn route(&self, route: &Route, replay: &mut Option<Replay>) -> Result<Reply, Failure> {
+        if let Route::Resource(path) = route {
+            return self.resource(path, replay);
+        }
+        self.document(route).map(Reply::Ready)
+    }
+
+    /// What is not about a resource.
+    fn document(&self, route: &Route) -> Result<Response<Body>, Failure> {
         match route {
             Route::Health => Ok(reply::text(StatusCode::OK, "ok")),
             Route::Version => Ok(reply::json(StatusCode::OK, &version())),
-            Route::Resource(path) => self.resource(path),
             Route::LegacyWatch => Err(Failure::unsupported(
                 "paths with /watch/",
                 "use the query parameter watch=true",
@@ -122,26 +150,32 @@ impl Call<'_> {
         Ok(response)
     }
 
-    fn resource(&self, path: &ResourcePath) -> Result<Response<Body>, Failure> {
+    fn resource(&self, path: &ResourcePath, replay: &mut Option<Replay>) -> Result<Reply, Failure> {
         let mut state = self.shared.state();
         let Some(target) = state.target(path) else {
-            return nobody_serves(&state.registry, &path.group);
+            return nobody_serves(&state.registry, &path.group).map(Reply::Ready);
         };
         self.warnings.borrow_mut().extend(deprecation::warning(&state, &target));
         if target.kind.rules.verbs == Verbs::CreateOnly {
-            return self.review(state, &target);
+            return self.review(state, &target).map(Reply::Ready);
         }
         if state.rbac.is_some() {
             state.sender = Some(self.requester.user.clone());
         }
-        let response = self.verb(&mut state, &target);
+        let is_write = !matches!(self.parts.method, Method::GET | Method::HEAD);
+        let may_ask = is_write && !state.hooks.is_empty() || target.kind.conversion.is_some();
+        if may_ask && replay.is_none() {
+            let user = self.requester.user.clone();
+            *replay = Some(Replay::new(&mut state, user, self.write_options()));
+        }
+        let response = state.attempt(replay, |state| self.verb(state, &target));
         state.sender = None;
         self.warnings.borrow_mut().append(&mut state.warnings);
         state.settle();
         response
     }
 
-    fn verb(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
+    fn verb(&self, state: &mut State, target: &Target) -> Result<Reply, Failure> {
         if !target.subresource.is_empty() {
             return self.subresource(state, target);
         }
@@ -167,7 +201,7 @@ impl Call<'_> {
         }
     }
 
-    fn subresource(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
+    fn subresource(&self, state: &mut State, target: &Target) -> Result<Reply, Failure> {
         let part = target.subresource.as_str();
         let version = target.version();
         let plain = part == "status" && version.status
@@ -199,7 +233,7 @@ impl Call<'_> {
         }
     }
 
-    fn get(&self, state: &State, target: &Target) -> Result<Response<Body>, Failure> {
+    fn get(&self, state: &State, target: &Target) -> Result<Reply, Failure> {
         let encoding = self.encoding(target)?;
         let now = state.store.revision();
         if let Some(text) = self.query.resource_version.as_deref() {
@@ -217,43 +251,43 @@ impl Call<'_> {
                 object.ok_or_else(|| Failure::not_found(&target.kind, &target.name))?
             }
         };
-        self.reply(&Written::object(StatusCode::OK, object), &encoding)
+        self.reply(target, Written::object(StatusCode::OK, object), encoding)
     }
 
-    fn list(&self, state: &State, target: &Target) -> Result<Response<Body>, Failure> {
+    fn list(&self, state: &State, target: &Target) -> Result<Reply, Failure> {
         let encoding = self.encoding(target)?;
         let filter = state.filter(target, &self.query)?;
         let table = self.check_table(&encoding);
         let page = state.list(target, &self.query, &filter, encoding, self.stale())?;
         table?;
-        Ok(reply::json_body(body::stream(futures::stream::iter(page.map(Ok)))))
+        Ok(Reply::Page(page, target.kind.clone()))
     }
 
-    fn watch(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
+    fn watch(&self, state: &mut State, target: &Target) -> Result<Reply, Failure> {
         let encoding = self.encoding(target)?;
         let table = self.check_table(&encoding);
         let watch = state.watch(self.shared, self.info.clone(), target, &self.query, encoding)?;
         table?;
-        Ok(reply::json_body(body::stream(watch.into_stream())))
+        Ok(Reply::Ready(reply::json_body(body::stream(watch.into_stream()))))
     }
 
-    fn create(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
+    fn create(&self, state: &mut State, target: &Target) -> Result<Reply, Failure> {
         let encoding = self.encoding(target)?;
         let dry_run = self.query.check_write("CreateOptions")?;
         if target.kind.namespaced && target.namespace.is_empty() {
             return if target.kind.is_builtin() {
                 Err(Failure::method_not_allowed())
             } else {
-                Ok(reply::page_not_found())
+                Ok(Reply::Ready(reply::page_not_found()))
             };
         }
         let object = self.decode(state, target)?;
         self.warn_of_finalizers(target, &object);
         let written = state.create(target, object, dry_run, Tracking::By(self.writer()))?;
-        self.reply(&written, &encoding)
+        self.reply(target, written, encoding)
     }
 
-    fn update(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
+    fn update(&self, state: &mut State, target: &Target) -> Result<Reply, Failure> {
         let encoding = self.encoding(target)?;
         let dry_run = self.query.check_write("UpdateOptions")?;
         let object = self.decode(state, target)?;
@@ -264,10 +298,10 @@ impl Call<'_> {
             self.may_create(state)?;
         }
         let written = state.put_object(target, dry_run, Tracking::By(self.writer()), object)?;
-        self.reply(&written, &encoding)
+        self.reply(target, written, encoding)
     }
 
-    fn patch(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
+    fn patch(&self, state: &mut State, target: &Target) -> Result<Reply, Failure> {
         let encoding = self.encoding(target)?;
         let patch_type = PatchType::of(target, self.header(CONTENT_TYPE))?;
         let dry_run = self.query.check_patch(patch_type == PatchType::Apply)?;
@@ -278,7 +312,7 @@ impl Call<'_> {
                 Patch::parse(patch_type, &self.body)?.apply(&self.decoder(target), object)
             })?
         };
-        self.reply(&written, &encoding)
+        self.reply(target, written, encoding)
     }
 
     /// Server-side apply. It may create the object, which its sender must be allowed to.
@@ -317,37 +351,35 @@ impl Call<'_> {
         Writer::new(&self.query.field_manager, self.header(USER_AGENT))
     }
 
-    fn delete(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
+    fn delete(&self, state: &mut State, target: &Target) -> Result<Reply, Failure> {
         let encoding = self.encoding(target)?;
-        let written = state.delete(target, &self.delete_options()?)?;
-        self.reply(&written, &encoding)
+        let written = state.delete(target, &self.delete_options()?, false)?;
+        self.reply(target, written, encoding)
     }
 
     /// Answers with the objects as they were.
-    fn delete_collection(
-        &self,
-        state: &mut State,
-        target: &Target,
-    ) -> Result<Response<Body>, Failure> {
+    fn delete_collection(&self, state: &mut State, target: &Target) -> Result<Reply, Failure> {
         let encoding = self.encoding(target)?;
         let options = self.delete_options()?;
         options.check()?;
         let filter = state.filter(target, &self.query)?;
         let table = self.check_table(&encoding);
         let page = state.list(target, &self.query, &filter, encoding, 0)?;
-        for key in page.keys() {
-            let one = Target {
-                namespace: key.namespace().to_owned(),
-                name: key.name().to_owned(),
-                ..target.clone()
-            };
-            state.delete(&one, &options)?;
+        let all = page.keys().into_iter().map(|key| Target {
+            namespace: key.namespace().to_owned(),
+            name: key.name().to_owned(),
+            ..target.clone()
+        });
+        let all: Vec<Target> = all.collect();
+        admit_all(state, &all, &options)?;
+        for one in &all {
+            state.delete(one, &options, true)?;
         }
         table?;
-        Ok(reply::json_body(body::stream(futures::stream::iter(page.map(Ok)))))
+        Ok(Reply::Page(page, target.kind.clone()))
     }
 
-    fn scale(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
+    fn scale(&self, state: &mut State, target: &Target) -> Result<Reply, Failure> {
         let content_type = self.header(CONTENT_TYPE);
         let encoding = self.encoding(target)?;
         let written = match self.parts.method {
@@ -364,7 +396,7 @@ impl Call<'_> {
                     let apply = self.configuration(target)?;
                     let written =
                         state.apply_scale(target, &self.decoder(target), apply, dry_run)?;
-                    return Ok(reply::written(&written, &encoding));
+                    return Ok(Reply::Ready(reply::written(&written, &encoding)));
                 }
                 let patch = Patch::parse(patch_type, &self.body)?;
                 state.update_scale(target, dry_run, self.writer(), |scale| {
@@ -378,44 +410,49 @@ impl Call<'_> {
             Answer::Value(scale) if let Some(mut table) = encoding.table_of(scale) => {
                 self.check_table(&encoding)?;
                 table.push(b'\n');
-                Ok(reply::json_body(body::whole(table)))
+                Ok(Reply::Ready(reply::json_body(body::whole(table))))
             }
-            _ => self.reply(&written, &encoding),
+            _ => self.reply(target, written, encoding),
         }
     }
 
     /// Puts a pod on a node, as a scheduler does.
-    fn bind(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
+    fn bind(&self, state: &mut State, target: &Target) -> Result<Reply, Failure> {
         let dry_run = self.query.check_write("CreateOptions")?;
         let mut binding = self.decode_subresource(state, target, ("v1", "Binding"))?;
         fit_namespace(target, &mut binding)?;
+        let binding = state.admit_part(target, ("v1", "Binding"), binding, dry_run)?;
         state.bind(target, &Value::Object(binding), dry_run)?;
-        Ok(reply::json(StatusCode::CREATED, &success()))
+        Ok(Reply::Ready(reply::json(StatusCode::CREATED, &success())))
     }
 
     /// Deletes a pod, if its disruption budget allows it.
-    fn evict(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
+    fn evict(&self, state: &mut State, target: &Target) -> Result<Reply, Failure> {
         self.query.check_write("CreateOptions")?;
         let mut eviction = self.decode_subresource(state, target, ("policy/v1", "Eviction"))?;
         fit_namespace(target, &mut eviction)?;
         if text(&eviction, "name") != target.name {
             return Err(Failure::bad_request("name in URL does not match name in Eviction object"));
         }
+        let dry_run = !self.query.dry_run.is_empty();
+        let mut eviction =
+            state.admit_part(target, ("policy/v1", "Eviction"), eviction, dry_run)?;
         let options = eviction.remove("deleteOptions").unwrap_or_else(|| json!({}));
         let mut options = DeleteOptions::from_value(options)?;
         options.dry_run.extend(self.query.dry_run.iter().cloned());
         let pod = Target { subresource: String::new(), ..target.clone() };
         state.evict(&pod, &options)?;
-        Ok(reply::json(StatusCode::CREATED, &success()))
+        Ok(Reply::Ready(reply::json(StatusCode::CREATED, &success())))
     }
 
     /// Issues a token for a service account.
-    fn token(&self, state: &mut State, target: &Target) -> Result<Response<Body>, Failure> {
+    fn token(&self, state: &mut State, target: &Target) -> Result<Reply, Failure> {
         let dry_run = self.query.check_write("CreateOptions")?;
         let expected = ("authentication.k8s.io/v1", "TokenRequest");
         let request = self.decode_subresource(state, target, expected)?;
+        let request = state.admit_part(target, expected, request, dry_run)?;
         let answered = state.issue_token(target, request, dry_run, &self.shared.signer)?;
-        Ok(reply::json(StatusCode::CREATED, &answered))
+        Ok(Reply::Ready(reply::json(StatusCode::CREATED, &answered)))
     }
 
     /// Answers a review. It changes nothing, so the state can be let go of in between.
@@ -497,9 +534,31 @@ impl Call<'_> {
     }
 
     /// Answers with an object, or with what a write gave instead.
-    fn reply(&self, written: &Written, encoding: &Encoding) -> Result<Response<Body>, Failure> {
-        self.check_table(encoding)?;
-        Ok(reply::written(written, encoding))
+    fn reply(
+        &self,
+        target: &Target,
+        written: Written,
+        encoding: Encoding,
+    ) -> Result<Reply, Failure> {
+        self.check_table(&encoding)?;
+        Ok(Reply::Object(written, Box::new(encoding), target.kind.clone()))
+    }
+
+    /// The options of a create or an update, as webhooks are told of them.
+    fn write_options(&self) -> Value {
+        let mut options = json!({});
+        if !self.query.dry_run.is_empty() {
+            options["dryRun"] = json!(self.query.dry_run);
+        }
+        if !self.query.field_manager.is_empty() {
+            options["fieldManager"] = self.query.field_manager.as_str().into();
+        }
+        match self.query.field_validation {
+            FieldValidation::Ignore => options["fieldValidation"] = "Ignore".into(),
+            FieldValidation::Strict => options["fieldValidation"] = "Strict".into(),
+            _ => {}
+        }
+        options
     }
 
     /// The options of a table are checked when there is something to show, even after a write.
@@ -530,6 +589,22 @@ impl Call<'_> {
         });
         stale.max().unwrap_or(0)
     }
+}
+
+/// Webhooks are asked about all objects before the first is deleted, up to the first that they
+/// refuse: an attempt that has to wait for them must not have changed anything.
+fn admit_all(state: &mut State, all: &[Target], options: &DeleteOptions) -> Result<(), Failure> {
+    if state.replay.is_none() {
+        return Ok(());
+    }
+    for one in all {
+        let stored = state.existing(one)?;
+        let admitted = state.admit_delete(one, &stored, options, true);
+        if admitted.is_err() && !state.is_waiting() {
+            break;
+        }
+    }
+    if state.is_waiting() { Err(Failure::unanswered()) } else { Ok(()) }
 }
 
 /// The real server has a Status for what is missing in a built-in group, and plain text elsewhere.

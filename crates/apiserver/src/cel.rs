@@ -7,6 +7,8 @@
 //! libraries are those of `kube-cel` (`library`). [`Rules`] stand beside the schema, place by
 //! place.
 //!
+//! The match conditions of webhooks are compiled and evaluated by the same means (`condition`).
+//!
 //! Evaluation counts what it costs, and ends with an error when it costs too much: for one
 //! expression, and for all rules of one write. It never looks at a clock.
 
@@ -14,6 +16,7 @@ mod ast;
 mod binding;
 mod call;
 mod check;
+mod condition;
 mod convert;
 mod declarations;
 mod definition;
@@ -40,6 +43,7 @@ use serde_json::Value as Json;
 use crate::field_error::{FieldError, NO_FIELD};
 use crate::schema::{Before, ItemsBefore, KeyedItems};
 use binding::Binding;
+pub(crate) use condition::{Condition, Subject};
 pub(crate) use definition::check_entries;
 use rule::{Bound, Rule, Verdict};
 

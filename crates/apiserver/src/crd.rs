@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::kinds::{Kind, Origin, Rules, Scale, Version, by_preference};
 use crate::schema::Schema;
 use crate::table::CustomColumns;
+use crate::webhook::convert::Conversion;
 
 /// Fills in what a new definition leaves out.
 pub(crate) fn prepare_create(crd: &mut Map<String, Value>) {
@@ -51,6 +52,7 @@ pub(crate) fn kind_of(crd: &Map<String, Value>) -> Option<Kind> {
         versions,
         rules: Rules::custom(),
         stored_as: None,
+        conversion: spec.get("conversion").and_then(Conversion::read).map(Arc::new),
     })
 }
 

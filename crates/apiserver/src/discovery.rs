@@ -293,6 +293,7 @@ mod tests {
             versions: versions.iter().map(version).collect(),
             rules: Rules::custom(),
             stored_as: None,
+            conversion: None,
         }
     }
 

@@ -1,6 +1,8 @@
 //! What a request that fails is answered with: a `Status` body as the real server writes it, or the
 //! plain text of a path that nobody serves.
 
+use std::borrow::Cow;
+
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
@@ -12,7 +14,7 @@ use crate::kinds::Kind;
 pub(crate) struct Failure {
     pub(crate) code: StatusCode,
     /// `NotFound`, `Conflict` and so on; some answers of the real server have none.
-    reason: Option<&'static str>,
+    reason: Option<Cow<'static, str>>,
     message: String,
     details: Option<Value>,
     /// `metadata.continue`: a list that expired can be gone on with, inconsistently.
@@ -29,7 +31,7 @@ impl Failure {
     ) -> Self {
         Self {
             code,
-            reason,
+            reason: reason.map(Cow::Borrowed),
             message: message.into(),
             details: None,
             continue_token: None,
@@ -282,6 +284,39 @@ impl Failure {
             .with_details(json!({}))
     }
 
+    // By webhooks
+
+    /// A webhook refuses a write: with its own `Status`, as far as it has one.
+    pub(crate) fn denied_by(webhook: &str, status: &Value) -> Self {
+        let text = |field: &str| status.get(field).and_then(Value::as_str).unwrap_or_default();
+        let denied = format!("admission webhook {webhook:?} denied the request");
+        let (message, reason) = (text("message"), text("reason"));
+        let message = match (message, reason) {
+            ("", "") => format!("{denied} without explanation"),
+            ("", why) | (why, _) => format!("{denied}: {why}"),
+        };
+        // A refusal is never a success.
+        let code = status.get("code").and_then(Value::as_u64).unwrap_or(0).max(400);
+        let code = u16::try_from(code).ok().and_then(|code| StatusCode::from_u16(code).ok());
+        let mut failure =
+            Self::new(code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), None, message);
+        failure.reason = Some(reason.to_owned()).filter(|why| !why.is_empty()).map(Cow::Owned);
+        failure.details = status.get("details").filter(|details| details.is_object()).cloned();
+        failure
+    }
+
+    /// The end of an attempt at a write that waits for a webhook. Nobody sees it.
+    pub(crate) fn unanswered() -> Self {
+        Self::internal("a webhook has to be asked first")
+    }
+
+    /// An object changes each time that a webhook has been asked about it.
+    pub(crate) fn changes_too_often() -> Self {
+        let message = "the object has been modified by others each time that its webhooks had been \
+                       called; please try again";
+        Self::new(StatusCode::CONFLICT, Some("Conflict"), message)
+    }
+
     // 500, 504
 
     pub(crate) fn internal(message: impl Into<String>) -> Self {
@@ -323,8 +358,8 @@ impl Failure {
             "message": self.message,
             "code": self.code.as_u16(),
         });
-        if let Some(reason) = self.reason {
-            status["reason"] = reason.into();
+        if let Some(reason) = &self.reason {
+            status["reason"] = reason.as_ref().into();
         }
         if let Some(details) = &self.details {
             status["details"] = details.clone();

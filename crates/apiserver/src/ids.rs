@@ -21,6 +21,11 @@ impl Ids {
         Self { rng: Rng::with_seed(seed) }
     }
 
+    /// A source of names of its own, drawn from this one.
+    pub(crate) fn fork(&mut self) -> Self {
+        Self { rng: self.rng.fork() }
+    }
+
     /// A version 4 UUID.
     pub(crate) fn uid(&mut self) -> String {
         let bits = self.rng.u128(..);

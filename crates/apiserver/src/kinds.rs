@@ -29,12 +29,15 @@ pub(crate) use self::shape::{
     BuiltInMergeSchema, PatchPlace, convert, convert_builtin, decode_builtin, decode_type,
     prune_metadata,
 };
-pub(crate) use self::validate::{validate_builtin, validate_builtin_update};
+pub(crate) use self::validate::{
+    check_review_versions, check_service, check_url, validate_builtin, validate_builtin_update,
+};
 pub(crate) use self::versions::by_preference;
 use crate::failure::Failure;
 use crate::metadata::NameRule;
 use crate::schema::Schema;
 use crate::table::CustomColumns;
+use crate::webhook::convert::Conversion;
 
 /// One resource: a plural under a group, in one or more versions.
 #[derive(Clone, Debug)]
@@ -71,6 +74,8 @@ pub(crate) struct Kind {
     /// the core field names and shown with the new ones ([`Version::renames`]). It stays a kind of
     /// its own because discovery, paths and selectable fields differ.
     pub(crate) stored_as: Option<(&'static str, &'static str)>,
+    /// The webhook that converts objects of a custom kind between its versions, if one does.
+    pub(crate) conversion: Option<Arc<Conversion>>,
 }
 
 /// Where a kind comes from.

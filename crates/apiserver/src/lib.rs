@@ -27,6 +27,10 @@
 //! definitions become kinds, namespaces are emptied, garbage is collected, aggregated roles are
 //! filled. A `watch` reads from the log at its own pace.
 //!
+//! Webhooks are the one thing that is waited for: a write that concerns one ends before anything is
+//! stored, the webhook is asked without the lock, and the write starts again with its answer
+//! (`webhook`).
+//!
 //! # Determinism
 //!
 //! Uids, generated names and the chances of faults come from [`Builder::seed`], stored times from
@@ -81,6 +85,7 @@ mod table;
 mod target;
 mod tls;
 mod watch;
+mod webhook;
 mod write;
 
 pub use auth::{Authorization, Rule, User};
@@ -93,3 +98,4 @@ pub use request::RequestInfo;
 pub use server::{ApiServer, Builder, Snapshot};
 pub use service::{ApiService, Disconnected};
 pub use tls::{Tls, TlsError};
+pub use webhook::backend::Webhooks;

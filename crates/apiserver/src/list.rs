@@ -11,12 +11,15 @@ use serde_json::{Map, Value};
 use crate::failure::Failure;
 use crate::fields::text;
 use crate::filter::Filter;
+use crate::kinds::Registered;
 use crate::object::{Encoding, Form, Key, Stored};
 use crate::query::{Query, VersionMatch, version_number};
 use crate::state::State;
 use crate::store::Range;
 use crate::table::TableWriter;
 use crate::target::Target;
+use crate::webhook::convert;
+use crate::webhook::dispatch::Caller;
 
 /// A page, ready to be written.
 #[derive(Debug)]
@@ -150,6 +153,21 @@ struct Start {
 }
 
 impl Page {
+    /// The same page with all objects in the version in which they go out.
+    ///
+    /// # Errors
+    /// A 500 if a webhook does not convert them.
+    pub(crate) async fn converted(
+        self,
+        of: &Registered,
+        caller: &mut Caller<'_>,
+    ) -> Result<Self, Failure> {
+        let version = self.encoding.version();
+        let items = convert::stored(of, version, self.items.collect(), caller).await;
+        let items = items.map_err(Failure::internal)?.into_iter();
+        Ok(Self { items, ..self })
+    }
+
     /// The keys of the objects on it.
     pub(crate) fn keys(&self) -> Vec<Key> {
         let objects = self.items.as_slice().iter().map(|object| object.value());

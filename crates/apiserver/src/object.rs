@@ -61,6 +61,8 @@ pub(crate) struct Stored {
     pub(crate) labels: Labels,
     /// The values of the kind's selectable fields, in the order of [`Kind::selectable`].
     pub(crate) fields: Box<[Box<str>]>,
+    /// The version of a custom kind in which the object is.
+    pub(crate) version: Option<Box<str>>,
     /// `"metadata":{…},"spec":…}`
     body: Bytes,
     /// Where the value of `metadata` ends in `body`.
@@ -101,16 +103,47 @@ pub(crate) struct Encoding {
 }
 
 impl Stored {
-    /// `object` is in the stored version; its `metadata.resourceVersion` is set here.
-    pub(crate) fn new(mut object: Map<String, Value>, revision: u64, kind: &Registered) -> Self {
+    /// `object` is in this version; its `metadata.resourceVersion` is set here.
+    pub(crate) fn new(
+        mut object: Map<String, Value>,
+        revision: u64,
+        kind: &Registered,
+        version: &str,
+    ) -> Self {
         crate::fields::metadata_mut(&mut object)
             .insert("resourceVersion".into(), revision.to_string().into());
-        Self::draft(object, revision, kind)
+        Self::draft(object, revision, kind, version)
+    }
+
+    /// The same object with the revision of its removal, or of its leaving a selection.
+    pub(crate) fn at_revision(&self, revision: u64, kind: &Registered) -> Self {
+        Self::new(self.value(), revision, kind, self.version.as_deref().unwrap_or_default())
+    }
+
+    /// Another object at the same revision and in the same version.
+    pub(crate) fn changed(&self, object: Map<String, Value>, kind: &Registered) -> Self {
+        Self::draft(object, self.revision, kind, self.version.as_deref().unwrap_or_default())
+    }
+
+    /// The version of the object, if a webhook has to convert it to be in `wanted`.
+    pub(crate) fn version_before(&self, kind: &Kind, wanted: &str) -> Option<&str> {
+        let held = self.version.as_deref().filter(|held| *held != wanted);
+        held.filter(|_| kind.conversion.is_some())
+    }
+
+    /// Whether it is in the version in which objects of its kind are stored now.
+    pub(crate) fn is_in_storage_version(&self, kind: &Kind) -> bool {
+        self.version.as_deref().is_none_or(|held| held == kind.storage().name)
     }
 
     /// An object that is answered with but not stored: it has the `metadata.resourceVersion` that
     /// it has.
-    pub(crate) fn draft(mut object: Map<String, Value>, revision: u64, kind: &Registered) -> Self {
+    pub(crate) fn draft(
+        mut object: Map<String, Value>,
+        revision: u64,
+        kind: &Registered,
+        version: &str,
+    ) -> Self {
         object.remove("apiVersion");
         object.remove("kind");
         let value = Value::Object(object);
@@ -130,7 +163,9 @@ impl Stored {
             serde_json::to_writer(&mut body, value).expect("a JSON value must serialise");
         }
         body.push(b'}');
-        Self { revision, labels: labels_of(&metadata), fields, body: body.into(), metadata_end }
+        let version = (!kind.is_builtin()).then(|| version.into());
+        let labels = labels_of(&metadata);
+        Self { revision, labels, fields, version, body: body.into(), metadata_end }
     }
 
     /// The object as a value, in the stored version, without type meta.
@@ -179,6 +214,11 @@ impl Encoding {
     pub(crate) fn with_table(mut self, table: TableWriter) -> Self {
         self.table = Some(table);
         self
+    }
+
+    /// The name of the version that objects go out in.
+    pub(crate) fn version(&self) -> &str {
+        &self.version.name
     }
 
     /// What writes the rows, if the form is that of a table.

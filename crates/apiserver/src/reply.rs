@@ -1,6 +1,7 @@
 //! Answers as HTTP: status, headers, body.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING, X_CONTENT_TYPE_OPTIONS};
 use http::{Response, StatusCode};
@@ -8,8 +9,53 @@ use serde_json::Value;
 
 use crate::body::{self, Body};
 use crate::failure::Failure;
+use crate::kinds::Registered;
+use crate::list::Page;
 use crate::object::Encoding;
+use crate::webhook::convert;
+use crate::webhook::dispatch::Caller;
 use crate::write::{Answer, Written};
+
+/// An answer before it is encoded: its objects may have to be converted, which takes a webhook.
+pub(crate) enum Reply {
+    Ready(Response<Body>),
+    /// An object of this kind, or what a write gave instead.
+    Object(Written, Box<Encoding>, Arc<Registered>),
+    /// Objects of this kind.
+    Page(Page, Arc<Registered>),
+}
+
+impl Reply {
+    /// As HTTP. All objects are in the version in which they go out.
+    pub(crate) fn response(self) -> Response<Body> {
+        match self {
+            Self::Ready(response) => response,
+            Self::Object(answer, encoding, _) => written(&answer, &encoding),
+            Self::Page(page, _) => json_body(body::stream(futures::stream::iter(page.map(Ok)))),
+        }
+    }
+
+    /// The same after converting what is in another version.
+    ///
+    /// # Errors
+    /// A 500 if that fails.
+    pub(crate) async fn converted(
+        self,
+        caller: &mut Caller<'_>,
+    ) -> Result<Response<Body>, Failure> {
+        let reply = match self {
+            Self::Object(Written { code, answer: Answer::Object(object) }, encoding, of) => {
+                let version = encoding.version();
+                let found = convert::stored(&of, version, vec![object.clone()], caller).await;
+                let found = found.map_err(Failure::internal)?.pop().unwrap_or(object);
+                Self::Object(Written::object(code, found), encoding, of)
+            }
+            Self::Page(page, of) => Self::Page(page.converted(&of, caller).await?, of),
+            other => other,
+        };
+        Ok(reply.response())
+    }
+}
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 

@@ -18,6 +18,7 @@ use crate::service::ApiService;
 use crate::shared::Shared;
 use crate::state::State;
 use crate::store::{Image, Store};
+use crate::webhook::backend::Webhooks;
 use crate::write::apply::tracking::{Tracking, Writer};
 
 /// An API server in memory. Clones are handles of the same server.
@@ -100,6 +101,11 @@ impl ApiServer {
         &self.shared.faults
     }
 
+    /// Where the server finds webhooks that it does not reach by their URL.
+    pub fn webhooks(&self) -> &Webhooks {
+        &self.shared.webhooks
+    }
+
     /// The version of the last change.
     pub fn revision(&self) -> u64 {
         self.shared.state().store.revision()
@@ -136,6 +142,7 @@ impl ApiServer {
         state.served = snapshot.served.clone();
         state.owners = snapshot.owners.clone();
         state.rbac.clone_from(&snapshot.rbac);
+        state.read_configurations();
     }
 }
 
@@ -219,6 +226,8 @@ impl Builder {
             rbac: self.auth.uses_roles().then(Arc::default),
             sender: None,
             warnings: Vec::new(),
+            hooks: Arc::default(),
+            replay: None,
         };
         bootstrap(&mut state);
         let (signer, faults) = (Signer::from_seed(self.seed), Faults::from_seed(self.seed));

@@ -94,7 +94,7 @@ impl ApiService {
                     let (parts, faults) = (&parts, &faults);
                     let call =
                         Call { shared, parts, body, requester, info, query, faults, warnings };
-                    Ok(call.answer(&route))
+                    Ok(call.answer(&route).await)
                 }
                 (Err(failure), _) | (_, Err(failure)) => Err(failure),
             },

@@ -7,6 +7,7 @@ use crate::auth::Auth;
 use crate::clock::WallClock;
 use crate::fault::Faults;
 use crate::state::State;
+use crate::webhook::backend::Webhooks;
 
 /// One server.
 ///
@@ -20,6 +21,8 @@ pub(crate) struct Shared {
     /// Signs the tokens of service accounts, and checks their signatures without the lock.
     pub(crate) signer: Signer,
     pub(crate) faults: Faults,
+    /// Where webhooks are.
+    pub(crate) webhooks: Webhooks,
     /// What the ages in tables are counted by.
     pub(crate) clock: WallClock,
 }
@@ -27,7 +30,8 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(state: State, auth: Auth, signer: Signer, faults: Faults) -> Self {
         let clock = state.clock.clone();
-        Self { state: Mutex::new(state), auth, signer, faults, clock }
+        let webhooks = Webhooks::default();
+        Self { state: Mutex::new(state), auth, signer, faults, webhooks, clock }
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {

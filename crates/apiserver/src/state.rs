@@ -25,6 +25,9 @@ use crate::rbac::index::GROUP;
 use crate::route::ResourcePath;
 use crate::store::Store;
 use crate::target::Target;
+use crate::webhook;
+use crate::webhook::hook::Hooks;
+use crate::webhook::replay::Replay;
 
 /// Everything that a request can see or change.
 #[derive(Debug)]
@@ -51,6 +54,10 @@ pub(crate) struct State {
     pub(crate) sender: Option<User>,
     /// What the answer to the request that is being handled warns of.
     pub(crate) warnings: Vec<String>,
+    /// The webhooks of all configurations.
+    pub(crate) hooks: Arc<Hooks>,
+    /// The request that is being handled, if webhooks may have to be asked about it.
+    pub(crate) replay: Option<Replay>,
 }
 
 /// A change that may give a built-in controller something to do.
@@ -103,19 +110,55 @@ impl State {
         found.ok_or_else(|| Failure::not_found(&target.kind, &target.name))
     }
 
-    /// Stores an object, new or changed.
+    /// Stores an object, new or changed, in the version in which it is stored already.
     pub(crate) fn put(
         &mut self,
         kind: &Registered,
         key: &Key,
         object: Map<String, Value>,
     ) -> Arc<Stored> {
+        let held = if kind.is_builtin() { None } else { self.store.get(kind.storage, key) };
+        let version = held.and_then(|held| held.version.clone());
+        self.put_in(kind, key, object, version)
+    }
+
+    /// The same for an object that was converted to the version in which objects are stored.
+    pub(crate) fn put_in_storage_version(
+        &mut self,
+        kind: &Registered,
+        key: &Key,
+        object: Map<String, Value>,
+    ) -> Arc<Stored> {
+        self.put_in(kind, key, object, None)
+    }
+
+    fn put_in(
+        &mut self,
+        kind: &Registered,
+        key: &Key,
+        object: Map<String, Value>,
+        version: Option<Box<str>>,
+    ) -> Arc<Stored> {
         self.owners.note(kind.storage, key, &object);
         if let Some(rbac) = self.rbac_of(kind) {
             rbac.note(kind, key, &object);
         }
         self.touched.push_back(Touched { kind: kind.storage, key: key.clone(), removed: None });
-        self.store.put(&self.storing(kind), key, object)
+        let stored = self.store.put(&self.storing(kind), key, object, version.as_deref());
+        self.note_configurations(kind);
+        stored
+    }
+
+    /// Reads the webhooks anew if one of their configurations was written.
+    fn note_configurations(&mut self, kind: &Registered) {
+        if kind.group == webhook::GROUP {
+            self.read_configurations();
+        }
+    }
+
+    /// Reads the webhooks of all configurations.
+    pub(crate) fn read_configurations(&mut self) {
+        self.hooks = Arc::new(Hooks::read(&self.store, &self.registry));
     }
 
     /// The rights that follow the objects of a kind, if there are any.
@@ -153,6 +196,7 @@ impl State {
         let owners = self.owners.forget(kind.storage, key, &uid);
         let removed = Some(Removed { uid, owners });
         self.touched.push_back(Touched { kind: kind.storage, key: key.clone(), removed });
+        self.note_configurations(kind);
         Some(last)
     }
 }

@@ -121,15 +121,18 @@ impl Store {
             .collect()
     }
 
-    /// Writes an object, new or changed.
+    /// Writes an object, new or changed. `version` is the one in which it is; without one, it is in
+    /// the version in which objects of the kind are stored.
     pub(crate) fn put(
         &mut self,
         kind: &Registered,
         key: &Key,
         object: Map<String, Value>,
+        version: Option<&str>,
     ) -> Arc<Stored> {
         self.revision += 1;
-        let new = Arc::new(Stored::new(object, self.revision, kind));
+        let version = version.unwrap_or(&kind.storage().name);
+        let new = Arc::new(Stored::new(object, self.revision, kind, version));
         let table = self.tables.entry(kind.storage).or_default();
         let change = match table.objects.insert(key.clone(), new.clone()) {
             None => Change::Added,
@@ -144,7 +147,7 @@ impl Store {
         let table = self.tables.get_mut(&kind.storage)?;
         let old = table.objects.remove(key)?;
         self.revision += 1;
-        let last = Arc::new(Stored::new(old.value(), self.revision, kind));
+        let last = Arc::new(old.at_revision(self.revision, kind));
         table.record(Event::new(key.clone(), Change::Deleted { old }, last.clone()), self.window);
         Some(last)
     }
@@ -229,7 +232,7 @@ impl Store {
         for object in table.objects.values_mut() {
             let mut value = object.value();
             edit(&mut value);
-            *object = Arc::new(Stored::draft(value, object.revision, kind));
+            *object = Arc::new(object.changed(value, kind));
         }
         table.changed = watch::Sender::new(0);
     }

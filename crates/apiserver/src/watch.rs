@@ -18,6 +18,7 @@ use crate::body::BodyError;
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::filter::Filter;
+use crate::ids::Ids;
 use crate::kinds::KindId;
 use crate::object::{Encoding, INITIAL_EVENTS_END, Key, Stored};
 use crate::query::{Query, version_number};
@@ -26,6 +27,8 @@ use crate::shared::Shared;
 use crate::state::State;
 use crate::store::{Event, Range, encode_line};
 use crate::target::Target;
+use crate::webhook::convert;
+use crate::webhook::dispatch::Caller;
 
 /// How long a watch lasts that does not say. The real server draws from 30 to 60 minutes.
 const TIMEOUT_DEFAULT: Duration = Duration::from_mins(30);
@@ -68,6 +71,10 @@ pub(crate) struct Watch {
     pending: VecDeque<Bytes>,
     end: Instant,
     next_bookmark: Option<Instant>,
+    /// Where the uids of conversions come from, if a webhook converts objects of the kind.
+    ids: Option<Ids>,
+    /// Whether the initial events are in the version that is watched.
+    is_converted: bool,
     /// Whether the log was read since the next bookmark was due.
     caught_up: bool,
     over: bool,
@@ -114,6 +121,8 @@ impl State {
             pending: VecDeque::new(),
             end,
             next_bookmark: query.allow_bookmarks.then(|| next_bookmark(start, end)).flatten(),
+            ids: target.kind.conversion.is_some().then(|| self.ids.fork()),
+            is_converted: target.kind.conversion.is_none(),
             caught_up: false,
             over: false,
         };
@@ -175,6 +184,10 @@ impl Watch {
             let now = Instant::now();
             if self.over || now >= self.end {
                 return None;
+            }
+            if !std::mem::replace(&mut self.is_converted, true) {
+                self.convert_initial().await;
+                continue;
             }
             if let Some(chunk) = self.next_initial() {
                 return Some(chunk);
@@ -240,29 +253,63 @@ impl Watch {
         !self.backlog.is_empty()
     }
 
-    /// What an event is to this watcher: an object may enter or leave what it selects.
-    fn line(&self, event: &Event) -> Option<Bytes> {
+    /// What an event is to this watcher: an object may enter or leave what it selects. With the last
+    /// state of an object that leaves.
+    fn change(&self, event: &Event) -> Option<(&'static str, Option<Stored>)> {
         let key: &Key = event.key();
         let picks = |object: Option<&Arc<Stored>>| {
             object.is_some_and(|object| self.filter.matches(key, object))
         };
-        let encoding = &self.encoding;
         match (picks(event.before()), picks(event.after())) {
             (false, false) => None,
-            (false, true) => Some(event.line("ADDED", encoding)),
-            (true, true) => Some(event.line("MODIFIED", encoding)),
-            (true, false) if event.after().is_none() => Some(event.line("DELETED", encoding)),
+            (false, true) => Some(("ADDED", None)),
+            (true, true) => Some(("MODIFIED", None)),
+            (true, false) if event.after().is_none() => Some(("DELETED", None)),
             (true, false) => {
                 let old = event.before().expect("an object that was picked must have been there");
-                let last = Stored::new(old.value(), event.revision(), &self.kind);
-                Some(encode_line("DELETED", &last, encoding))
+                Some(("DELETED", Some(old.at_revision(event.revision(), &self.kind))))
             }
+        }
+    }
+
+    /// The line of an event, if it is one to this watcher.
+    async fn line(&mut self, event: &Event) -> Result<Option<Bytes>, Failure> {
+        let Some((event_type, left)) = self.change(event) else { return Ok(None) };
+        if self.ids.is_some() {
+            let object = left.map_or_else(|| event.object().clone(), Arc::new);
+            let object = self.convert(vec![object]).await?.pop();
+            return Ok(object.map(|object| encode_line(event_type, &object, &self.encoding)));
+        }
+        Ok(Some(match left {
+            None => event.line(event_type, &self.encoding),
+            Some(last) => encode_line(event_type, &last, &self.encoding),
+        }))
+    }
+
+    /// Objects in the version that is watched.
+    async fn convert(&mut self, objects: Vec<Arc<Stored>>) -> Result<Vec<Arc<Stored>>, Failure> {
+        let Some(ids) = &mut self.ids else { return Ok(objects) };
+        let mut caller = Caller { webhooks: &self.shared.webhooks, ids };
+        let version = self.encoding.version();
+        let converted = convert::stored(&self.kind, version, objects, &mut caller).await;
+        converted.map_err(Failure::internal)
+    }
+
+    async fn convert_initial(&mut self) {
+        let objects = std::mem::take(&mut self.initial).collect();
+        match self.convert(objects).await {
+            Ok(objects) => self.initial = objects.into_iter(),
+            Err(failure) => self.fail(&failure),
         }
     }
 
     /// Queues the line of an event, with the faults that strike at it.
     async fn deliver(&mut self, event: &Event) {
-        let Some(line) = self.line(event) else { return };
+        let line = match self.line(event).await {
+            Ok(Some(line)) => line,
+            Ok(None) => return,
+            Err(failure) => return self.fail(&failure),
+        };
         self.encoding.omit_columns();
         let mut copies = 1;
         for fault in self.shared.faults.at_event(&self.request) {

@@ -1,9 +1,10 @@
 //! How objects are written: each verb takes a request that was understood and gives what to answer.
 //!
 //! Reading order: [`decode`] turns a body into an object, [`create`], [`update`], [`patch`],
-//! [`apply`], [`delete`] and [`evict`] are the verbs, `check` is what an object must pass,
-//! [`scale`] and [`review`] the kinds of things that only look like objects.
+//! [`apply`], [`delete`] and [`evict`] are the verbs, `admit` asks webhooks, `check` is what an
+//! object must pass, [`scale`] and [`review`] the kinds of things that only look like objects.
 
+mod admit;
 pub(crate) mod apply;
 pub(crate) mod bind;
 mod check;

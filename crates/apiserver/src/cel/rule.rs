@@ -237,7 +237,10 @@ fn shortage() -> &'static str {
 }
 
 /// Parses and checks; the error is what cel-go prints.
-fn compile(source: &str, variables: BTreeMap<String, Type>) -> Result<(Expr, Checked), String> {
+pub(super) fn compile(
+    source: &str,
+    variables: BTreeMap<String, Type>,
+) -> Result<(Expr, Checked), String> {
     let mut program = parse::parse(source).map_err(|issues| issue::describe(&issues, source))?;
     let checked = check::check(&mut program, variables);
     if checked.errors.is_empty() {

@@ -12,6 +12,7 @@ mod version;
 use serde_json::{Value, json};
 
 use crate::field_error::{FieldError, go_json, go_quote};
+use crate::kinds::{check_review_versions, check_service, check_url};
 use crate::metadata::{self, NameRule};
 
 use names::check_names;
@@ -224,20 +225,43 @@ fn check_conversion(conversion: &Value, errors: &mut Vec<FieldError>) {
     match text(conversion, "strategy") {
         "" => errors.push(FieldError::required("spec.conversion.strategy", "")),
         "None" => {
+            let detail = "should not be set when strategy is not set to Webhook";
             if !conversion["webhook"]["clientConfig"].is_null() {
-                let detail = "should not be set when strategy is not set to Webhook";
                 errors.push(FieldError::forbidden("spec.conversion.webhookClientConfig", detail));
             }
+            let versions = conversion["webhook"]["conversionReviewVersions"].as_array();
+            if versions.is_some_and(|versions| !versions.is_empty()) {
+                let field = "spec.conversion.conversionReviewVersions";
+                errors.push(FieldError::forbidden(field, detail));
+            }
         }
-        "Webhook" => errors.push(FieldError::forbidden(
-            "spec.conversion.strategy",
-            "this server does not support conversion by webhook, only None",
-        )),
+        "Webhook" => check_webhook(&conversion["webhook"], errors),
         other => errors.push(FieldError::not_supported(
             "spec.conversion.strategy",
             &other.into(),
             &["None", "Webhook"],
         )),
+    }
+}
+
+fn check_webhook(webhook: &Value, errors: &mut Vec<FieldError>) {
+    let client = &webhook["clientConfig"];
+    // The real server holds both fields beside the strategy.
+    let path = "spec.conversion.webhookClientConfig";
+    let url = client["url"].as_str();
+    match (url, client["service"].is_object()) {
+        _ if !client.is_object() => {
+            errors.push(FieldError::required(path, "required when strategy is set to Webhook"));
+        }
+        (Some(url), false) => check_url(url, &format!("{path}.url"), errors),
+        (None, true) => check_service(&client["service"], &format!("{path}.service"), errors),
+        _ => errors.push(FieldError::required(path, "exactly one of url or service is required")),
+    }
+    let path = "spec.conversion.conversionReviewVersions";
+    let versions = webhook["conversionReviewVersions"].as_array();
+    match versions.map(Vec::as_slice).unwrap_or_default() {
+        [] => errors.push(FieldError::required(path, "")),
+        versions => check_review_versions(versions, path, &["v1", "v1beta1"], errors),
     }
 }
 

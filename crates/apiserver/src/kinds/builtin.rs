@@ -2,8 +2,8 @@
 //!
 //! Every row says what kube-apiserver v1.36.3 says in discovery and does in its strategies
 //! (generation, updates without a version, creation by PUT, the answer to DELETE, names).
-//! Kinds that make no sense without their controller (admission, API services, certificates,
-//! priority and fairness, device claims) and `autoscaling/v1` are left out of the table, and so of
+//! Kinds that make no sense without their controller (admission policies, API services,
+//! certificates, priority and fairness, device claims) and `autoscaling/v1` are left out of the table, and so of
 //! discovery: a client gets 404 instead of a wrong success. Subresources that this server does not
 //! have (`pods/log`, `pods/exec`, …) are left out, too; a request for one gets 400.
 //!
@@ -174,6 +174,20 @@ const GROUPS: &[(&str, &str, &[Row])] = &[
         "storage.k8s.io",
         "v1",
         &[cluster("storageclasses", "StorageClass").short(&["sc"]).returns_deleted()],
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "v1",
+        &[
+            cluster("mutatingwebhookconfigurations", "MutatingWebhookConfiguration")
+                .categories(&["api-extensions"])
+                .generation(Generation::Content)
+                .versioned_update(),
+            cluster("validatingwebhookconfigurations", "ValidatingWebhookConfiguration")
+                .categories(&["api-extensions"])
+                .generation(Generation::Content)
+                .versioned_update(),
+        ],
     ),
     (
         "apiextensions.k8s.io",

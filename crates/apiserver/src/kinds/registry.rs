@@ -257,6 +257,7 @@ mod tests {
             versions: versions.iter().enumerate().map(version).collect(),
             rules: Rules::custom(),
             stored_as: None,
+            conversion: None,
         }
     }
 

@@ -9,6 +9,7 @@ mod event;
 mod immutable;
 mod pod;
 mod rbac;
+mod webhook;
 mod workload;
 
 use serde_json::{Map, Value, json};
@@ -16,6 +17,8 @@ use serde_json::{Map, Value, json};
 use super::{Kind, Origin};
 use crate::field_error::FieldError;
 use crate::rbac::index::GROUP;
+
+pub(crate) use self::webhook::{check_review_versions, check_service, check_url};
 
 /// What a config key must look like.
 const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. \
@@ -41,6 +44,9 @@ pub(crate) fn validate_builtin(kind: &Kind, object: &Value) -> Vec<FieldError> {
             rbac::binding(object, kind.namespaced, &mut errors);
         }
         "events" => event::event(kind, object, &mut errors),
+        "mutatingwebhookconfigurations" | "validatingwebhookconfigurations" => {
+            webhook::configuration(object, &mut errors);
+        }
         "pods" => pod::pod_spec(&object["spec"], "spec", &mut errors),
         _ => workload::workload(&kind.plural, object, &mut errors),
     }

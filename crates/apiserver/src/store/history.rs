@@ -55,6 +55,11 @@ impl Event {
         &self.key
     }
 
+    /// The object that an event shows.
+    pub(crate) fn object(&self) -> &Arc<Stored> {
+        &self.object
+    }
+
     /// The object before the change.
     pub(crate) fn before(&self) -> Option<&Arc<Stored>> {
         match &self.change {

@@ -82,6 +82,10 @@ pub(super) fn of(group: &str, plural: &str) -> &'static BuiltIn {
         ("", "secrets") => &config::SECRETS,
         ("", "serviceaccounts") => &config::SERVICE_ACCOUNTS,
         ("", "services") => &network::SERVICES,
+        (
+            "admissionregistration.k8s.io",
+            "mutatingwebhookconfigurations" | "validatingwebhookconfigurations",
+        ) => &config::WEBHOOK_CONFIGURATIONS,
         ("apps", "controllerrevisions") => &workloads::CONTROLLER_REVISIONS,
         ("apps", "daemonsets") => &workloads::DAEMON_SETS,
         ("apps", "deployments") => &workloads::DEPLOYMENTS,

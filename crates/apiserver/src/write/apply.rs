@@ -21,7 +21,7 @@ use self::managers::{Conflict, Manager, Managers, Operation};
 use self::tracking::{MANAGED_FIELDS, Tracking};
 use super::Written;
 use super::decode::{Decoder, go_type};
-use super::update::{check_name, in_version};
+use super::update::check_name;
 use crate::failure::Failure;
 use crate::fields::{metadata_mut, text};
 use crate::json;
@@ -54,7 +54,8 @@ impl State {
             return Err(Failure::bad_request("metadata.managedFields must be nil"));
         }
         let held = self.store.get(target.kind.storage, &target.key()).cloned();
-        let mut live = held.as_ref().map(|held| in_version(target, held)).unwrap_or_default();
+        let live = held.as_ref().map(|held| self.in_version(target, held)).transpose()?;
+        let mut live = live.unwrap_or_default();
         let managers = tracking::take(&mut live);
         let mut managers = managers.as_ref().and_then(Managers::decode).unwrap_or_default();
         // The real server notes no time for scales.

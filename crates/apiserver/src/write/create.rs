@@ -35,6 +35,8 @@ impl State {
         let kind = target.kind.clone();
         fit_namespace(target, &mut object)?;
         self.admit_into_namespace(target, &object)?;
+        let mut object = self.mutate(target, object, None, dry_run)?;
+        fit_namespace(target, &mut object)?;
         self.check_escalation(target, None, &object)?;
         let key = self.complete_metadata(target, &mut object);
         if target.version().status && !kind.rules.keeps_status_on_create {
@@ -50,6 +52,7 @@ impl State {
             crate::crd::prepare_create(&mut object);
         }
         check::create(target, &object, &mut self.warnings)?;
+        self.validate(target, &object, None, dry_run)?;
         if !matches!(text(&object, "resourceVersion"), "" | "0") {
             return Err(Failure::internal(
                 "resourceVersion should not be set on objects to be created",
@@ -59,9 +62,10 @@ impl State {
             return Err(Failure::already_exists(&kind, &name, is_terminating(&old.value())));
         }
         let stored = if dry_run {
-            Arc::new(Stored::draft(object, 0, &kind))
+            Arc::new(Stored::draft(object, 0, &kind, &target.version().name))
         } else {
-            self.put(&kind, &key, object)
+            let object = self.to_storage(target, object)?;
+            self.put_in_storage_version(&kind, &key, object)
         };
         Ok(Written::object(StatusCode::CREATED, stored))
     }

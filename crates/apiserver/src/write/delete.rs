@@ -136,6 +136,29 @@ impl DeleteOptions {
         Self { preconditions: Preconditions::default(), ..self.clone() }
     }
 
+    /// As webhooks are told of them.
+    pub(crate) fn to_value(&self) -> Value {
+        let mut options = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
+        let mut put = |field: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                options[field] = value;
+            }
+        };
+        put("gracePeriodSeconds", self.grace_period_seconds.map(Value::from));
+        put("orphanDependents", self.orphan_dependents.map(Value::from));
+        put("propagationPolicy", self.propagation_policy.clone().map(Value::from));
+        put("dryRun", (!self.dry_run.is_empty()).then(|| json!(self.dry_run)));
+        let mut preconditions = Map::new();
+        for (field, value) in [
+            ("uid", &self.preconditions.uid),
+            ("resourceVersion", &self.preconditions.resource_version),
+        ] {
+            preconditions.extend(value.clone().map(|value| (field.to_owned(), value.into())));
+        }
+        put("preconditions", (!preconditions.is_empty()).then(|| preconditions.into()));
+        options
+    }
+
     /// Options that ask for a cascade in the background, or in the foreground.
     pub(crate) fn cascade(foreground: bool) -> Self {
         let policy = if foreground { "Foreground" } else { "Background" };
@@ -144,11 +167,13 @@ impl DeleteOptions {
 }
 
 impl State {
-    /// Deletes one object, or marks it as to be deleted.
+    /// Deletes one object, or marks it as to be deleted. `is_one_of_many`: the request does not name
+    /// it.
     pub(crate) fn delete(
         &mut self,
         target: &Target,
         options: &DeleteOptions,
+        is_one_of_many: bool,
     ) -> Result<Written, Failure> {
         let dry_run = options.check()?;
         let stored = self.existing(target)?;
@@ -159,12 +184,11 @@ impl State {
         }
         let old = stored.value();
         check_preconditions(target, &old, options)?;
+        self.admit_delete(target, &stored, options, is_one_of_many)?;
         let mark = self.marked(kind, &old, options);
         let answer = match (mark.fate, dry_run) {
             (Fate::Unchanged, _) => Answer::Object(stored),
-            (Fate::Held, true) => {
-                Answer::Object(Arc::new(Stored::draft(mark.object, stored.revision, kind)))
-            }
+            (Fate::Held, true) => Answer::Object(Arc::new(stored.changed(mark.object, kind))),
             (Fate::Held, false) => Answer::Object(self.put(kind, &target.key(), mark.object)),
             (Fate::Gone, true) => gone(target, Some(stored), &old),
             (Fate::Gone, false) => {

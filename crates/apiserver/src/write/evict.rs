@@ -41,7 +41,8 @@ impl State {
             mark(&mut object, &self.clock.now());
             self.put(&pod.kind, &pod.key(), object);
         }
-        self.delete(pod, &options.without_preconditions())?;
+        // The eviction was admitted, and the deletion is a part of it.
+        self.admitted(|state| state.delete(pod, &options.without_preconditions(), false))?;
         Ok(())
     }
 

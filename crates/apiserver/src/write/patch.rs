@@ -11,7 +11,7 @@ use crate::field_error::FieldError;
 use crate::json;
 use crate::kinds::{PatchPlace, convert};
 use crate::target::Target;
-use operations::Operation;
+pub(crate) use operations::Operation;
 
 /// Which patch a request is, by its media type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::fields::metadata_mut;
 use crate::state::State;
 use crate::target::Target;
+use crate::webhook::attributes::user_info;
 
 pub(crate) use self::token::open_token;
 
@@ -54,19 +55,4 @@ fn self_review(asked: &Asked<'_>) -> Object {
         "status": {"userInfo": user_info(asked.user)},
     });
     review.as_object().cloned().unwrap_or_default()
-}
-
-/// A user, without what is empty.
-fn user_info(user: &User) -> Value {
-    let mut info = json!({"username": user.name});
-    if !user.uid.is_empty() {
-        info["uid"] = json!(user.uid);
-    }
-    if !user.groups.is_empty() {
-        info["groups"] = json!(user.groups);
-    }
-    if !user.extra.is_empty() {
-        info["extra"] = json!(user.extra);
-    }
-    info
 }

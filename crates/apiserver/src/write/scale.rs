@@ -15,9 +15,10 @@ use crate::state::State;
 use crate::target::Target;
 
 impl State {
-    pub(crate) fn get_scale(&self, target: &Target) -> Result<Value, Failure> {
+    pub(crate) fn get_scale(&mut self, target: &Target) -> Result<Value, Failure> {
         let scale = scale_of(target)?;
-        let object = self.existing(target)?.value();
+        let stored = self.existing(target)?;
+        let object = self.value_of(target, &stored)?;
         if !target.kind.is_builtin() && get_path(&object, &scale.spec_replicas).is_none() {
             return Err(Failure::internal_error(&format!(
                 "the spec replicas field {:?} does not exist",
@@ -67,7 +68,7 @@ impl State {
         }
         let apply = Apply { config: whole, ..apply };
         let written = self.apply(target, decoder, apply, dry_run)?;
-        scaled(scale, written)
+        scaled(scale, written, None)
     }
 
     /// Changes the replicas: `edit` gets the scale and gives it back changed.
@@ -79,14 +80,16 @@ impl State {
         edit: impl FnOnce(Value) -> Result<Value, Failure>,
     ) -> Result<Written, Failure> {
         let scale = scale_of(target)?;
-        let old = self.existing(target)?.value();
+        let stored = self.existing(target)?;
+        let old = self.value_of(target, &stored)?;
         let is_missing =
             !target.kind.is_builtin() && get_path(&old, &scale.spec_replicas).is_none();
         let mut shown = as_scale(scale, &old);
         if is_missing {
             shown["spec"]["replicas"] = i32::MIN.into();
         }
-        let changed = edit(shown)?;
+        let changed = edit(shown.clone())?;
+        let changed = self.admit_scale(target, shown, changed, dry_run)?;
         if is_missing && changed["spec"]["replicas"] == i32::MIN {
             return Err(Failure::bad_request(format!(
                 "the spec replicas field {:?} cannot be empty",
@@ -107,23 +110,48 @@ impl State {
         let version = changed["metadata"].get("resourceVersion").cloned();
         let whole = Target { subresource: String::new(), ..target.clone() };
         let tracking = Tracking::By(writer.through("scale"));
-        let written = self.update(&whole, dry_run, tracking, |mut object| {
-            set_path(&mut object, &scale.spec_replicas, replicas);
-            if let Some(version) = version {
-                metadata_mut(&mut object).insert("resourceVersion".into(), version);
-            }
-            Ok(object)
+        let set = replicas.clone();
+        let written = self.admitted(|state| {
+            state.update(&whole, dry_run, tracking, |mut object| {
+                set_path(&mut object, &scale.spec_replicas, set);
+                if let Some(version) = version {
+                    metadata_mut(&mut object).insert("resourceVersion".into(), version);
+                }
+                Ok(object)
+            })
         })?;
-        scaled(scale, written)
+        // What is stored is in another version, and says otherwise where its replicas are.
+        let is_elsewhere = target.kind.conversion.is_some();
+        scaled(scale, written, is_elsewhere.then_some((old, replicas)))
     }
 }
 
-/// The answer to a write: the scale of the object as it is now.
-fn scaled(scale: &Scale, written: Written) -> Result<Written, Failure> {
+/// The answer to a write: the scale of the object as it is now. `known` is the object before the
+/// write, and its new replicas, if they cannot be read from what was written.
+fn scaled(
+    scale: &Scale,
+    written: Written,
+    known: Option<(Map<String, Value>, Value)>,
+) -> Result<Written, Failure> {
     let super::Answer::Object(stored) = written.answer else {
         return Err(Failure::internal("a scaled object is answered with itself"));
     };
-    Ok(Written::value(StatusCode::OK, as_scale(scale, &stored.value())))
+    let mut object = stored.value();
+    if let Some((mut before, replicas)) = known {
+        set_path(&mut before, &scale.spec_replicas, replicas);
+        let version = text(&object, "resourceVersion").to_owned();
+        metadata_mut(&mut before).insert("resourceVersion".into(), version.into());
+        object = before;
+    }
+    Ok(Written::value(StatusCode::OK, as_scale(scale, &object)))
+}
+
+/// Takes the replicas of a scale over into its object.
+pub(super) fn replicas_from(target: &Target, scale: &Value, object: &mut Map<String, Value>) {
+    if let Some(place) = &target.version().scale {
+        let replicas = scale["spec"].get("replicas").cloned().unwrap_or_else(|| 0.into());
+        set_path(object, &place.spec_replicas, replicas);
+    }
 }
 
 /// The scale must be one, and of the object that the path names.
@@ -170,7 +198,7 @@ fn scale_of(target: &Target) -> Result<&Scale, Failure> {
     scale.ok_or_else(|| Failure::not_found(&target.kind, &target.name))
 }
 
-fn as_scale(scale: &Scale, object: &Map<String, Value>) -> Value {
+pub(super) fn as_scale(scale: &Scale, object: &Map<String, Value>) -> Value {
     let number = |path: &str| get_path(object, path).and_then(Value::as_i64).unwrap_or(0);
     let mut metadata = Map::new();
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {

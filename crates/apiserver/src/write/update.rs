@@ -28,7 +28,7 @@ impl State {
         edit: impl FnOnce(Map<String, Value>) -> Result<Map<String, Value>, Failure>,
     ) -> Result<Written, Failure> {
         let old = self.existing(target)?;
-        let object = edit(in_version(target, &old))?;
+        let object = edit(self.in_version(target, &old)?)?;
         self.replace(target, &old, object, dry_run, tracking)
     }
 
@@ -58,11 +58,12 @@ impl State {
         &mut self,
         target: &Target,
         stored: &Arc<Stored>,
-        mut new: Map<String, Value>,
+        new: Map<String, Value>,
         dry_run: bool,
         tracking: Tracking<'_>,
     ) -> Result<Written, Failure> {
-        let old = stored.value();
+        let old = self.value_of(target, stored)?;
+        let mut new = self.mutate(target, new, Some(&old), dry_run)?;
         self.check_escalation(target, Some(&old), &new)?;
         let managers = tracking::take(&mut new);
         check_name(target, &new)?;
@@ -86,14 +87,17 @@ impl State {
             metadata_mut(&mut new).insert("generation".into(), generation.wrapping_add(1).into());
         }
         check::update(target, &old, &new, &mut self.warnings)?;
-        if new == old {
+        self.validate(target, &new, Some(&old), dry_run)?;
+        if new == old && stored.is_in_storage_version(&target.kind) {
             return Ok(Written::object(StatusCode::OK, stored.clone()));
         }
         let is_over = is_terminating(&new) && nothing_holds(&target.kind, &new);
         let answer = if dry_run || is_over {
-            Arc::new(Stored::draft(new, stored.revision, &target.kind))
+            let version = &target.version().name;
+            Arc::new(Stored::draft(new, stored.revision, &target.kind, version))
         } else {
-            self.put(&target.kind, &target.key(), new)
+            let new = self.to_storage(target, new)?;
+            self.put_in_storage_version(&target.kind, &target.key(), new)
         };
         if is_over && !dry_run {
             self.remove(&target.kind, &target.key());
@@ -102,9 +106,9 @@ impl State {
     }
 }
 
-/// The stored object as the path's version has it, type meta included.
-pub(super) fn in_version(target: &Target, stored: &Stored) -> Map<String, Value> {
-    let mut value = Value::Object(stored.value());
+/// An object as the path's version has it, type meta included.
+pub(super) fn in_version(target: &Target, object: Map<String, Value>) -> Map<String, Value> {
+    let mut value = Value::Object(object);
     target.version().to_shown(&mut value);
     let Value::Object(mut object) = value else { unreachable!("an object was put in") };
     object.insert("kind".into(), target.kind.kind.as_str().into());

@@ -105,8 +105,12 @@ pub(crate) enum Next {
 }
 
 pub(crate) async fn watch(server: &ApiServer, query: &str) -> Lines {
-    let path = format!("{CONFIG_MAPS}?watch=true{query}");
-    let response = send(server, Method::GET, &path, "application/json", Vec::new()).await;
+    watch_at(server, &format!("{CONFIG_MAPS}?watch=true{query}")).await
+}
+
+/// The same for any path that says that it is a watch.
+pub(crate) async fn watch_at(server: &ApiServer, path: &str) -> Lines {
+    let response = send(server, Method::GET, path, "application/json", Vec::new()).await;
     let response = response.expect("an answer");
     assert_eq!(response.status(), StatusCode::OK);
     Lines { body: response.into_body(), buffer: BytesMut::new() }

@@ -178,6 +178,7 @@ impl Row {
             }],
             rules: self.rules,
             stored_as: self.stored_as,
+            conversion: None,
         }
     }
 }

@@ -5,7 +5,7 @@ mod columns;
 use serde_json::{Value, json};
 
 use super::BuiltIn;
-use crate::table::cells::{entries, name, quantity, text};
+use crate::table::cells::{entries, list, name, quantity, text};
 
 pub(super) static CONFIG_MAPS: BuiltIn = BuiltIn::new(columns::CONFIGMAPS, |object, now| {
     let data = entries(&object["data"]) + entries(&object["binaryData"]);
@@ -24,6 +24,11 @@ pub(super) static RESOURCE_QUOTAS: BuiltIn =
         let [requests, limits] =
             [false, true].map(|limits| used_of_hard(&object["status"], limits));
         json!([name(object), requests, limits, now.age(object)])
+    });
+
+pub(super) static WEBHOOK_CONFIGURATIONS: BuiltIn =
+    BuiltIn::new(columns::WEBHOOK_CONFIGURATIONS, |object, now| {
+        json!([name(object), list(&object["webhooks"]).len(), now.age(object)])
     });
 
 /// `cpu: 1/2, memory: 1Gi/2Gi`: the limits of a quota, or what are no limits.

@@ -12,10 +12,10 @@ pub(crate) struct Operation(Map<String, Value>);
 
 /// The patch does not fit the object; the real server does not say why either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Misfit;
+pub(crate) struct Misfit;
 
 impl Operation {
-    pub(super) fn new(operation: Value) -> Result<Self, Misfit> {
+    pub(crate) fn new(operation: Value) -> Result<Self, Misfit> {
         match operation {
             Value::Object(fields) => Ok(Self(fields)),
             _ => Err(Misfit),
@@ -25,7 +25,7 @@ impl Operation {
     /// Changes the document, or leaves it in some state that is not to be used. `copied` counts the
     /// bytes that the copies of a patch add up to: without a bound, a few of them double a document
     /// to gigabytes.
-    pub(super) fn apply(&self, document: &mut Value, copied: &mut usize) -> Result<(), Misfit> {
+    pub(crate) fn apply(&self, document: &mut Value, copied: &mut usize) -> Result<(), Misfit> {
         let path = self.text("path")?;
         match self.text("op")? {
             "add" => add(document, path, self.value()),

@@ -1,6 +1,6 @@
 //! The columns of configuration, as kube-apiserver v1.36.3 defines them.
 
-use crate::table::column::{AGE, Column, NAME, text};
+use crate::table::column::{AGE, Column, NAME, integer, text};
 
 pub(super) const CONFIGMAPS: &[Column] = &[
     NAME,
@@ -46,3 +46,12 @@ pub(super) const SECRETS: &[Column] = &[
 ];
 
 pub(super) const SERVICEACCOUNTS: &[Column] = &[NAME, AGE];
+
+pub(super) const WEBHOOK_CONFIGURATIONS: &[Column] = &[
+    NAME,
+    integer(
+        "Webhooks",
+        "Webhooks indicates the number of webhooks registered in this configuration",
+    ),
+    AGE,
+];

@@ -1,0 +1,180 @@
+//! The seam between writes, which never wait, and webhooks, which have to be waited for.
+//!
+//! An attempt at a write asks its questions with [`State::ask`]. A question that was not answered
+//! yet is noted, and the attempt ends with a failure that nobody sees. Its answer is then asked for
+//! without the lock ([`Replay::answer`]), and the write is attempted again. So that the next attempt
+//! asks the same, it draws the same names and uids, and reads the same time.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::backend::Webhooks;
+use super::convert;
+use super::dispatch::{self, Caller, Verdict, Write};
+use crate::auth::User;
+use crate::clock::WallClock;
+use crate::failure::Failure;
+use crate::ids::Ids;
+use crate::kinds::Registered;
+use crate::state::State;
+
+/// How often a write is attempted whose object changes all the time. The real server repeats a patch
+/// five times; here each phase takes an attempt of its own.
+const ATTEMPTS_MAX: usize = 30;
+
+/// Something that only a webhook can answer.
+#[derive(Clone)]
+pub(crate) enum Question {
+    Mutate(Write),
+    Validate(Write),
+    /// An object with its type, in another version.
+    Convert {
+        of: Arc<Registered>,
+        to: String,
+        object: Value,
+    },
+}
+
+/// Objects may be secrets: only how many questions there are shows.
+impl fmt::Debug for Replay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Replay({} answers, {} questions)", self.answers.len(), self.waiting.len())
+    }
+}
+
+/// Whether it is the same question.
+impl PartialEq for Question {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Mutate(a), Self::Mutate(b)) | (Self::Validate(a), Self::Validate(b)) => {
+                a.attributes == b.attributes
+            }
+            (
+                Self::Convert { of, to, object },
+                Self::Convert { of: other_of, to: other_to, object: other_object },
+            ) => of.id == other_of.id && to == other_to && object == other_object,
+            _ => false,
+        }
+    }
+}
+
+/// One request and its questions, over all attempts.
+pub(crate) struct Replay {
+    pub(crate) user: User,
+    /// The options of a create or an update, without their type.
+    pub(crate) options: Value,
+    /// Set while the write is part of another that was admitted.
+    pub(crate) is_admitted: bool,
+    ids: Ids,
+    review_ids: Ids,
+    clock: WallClock,
+    answers: Vec<(Question, Result<Option<Value>, Failure>)>,
+    waiting: Vec<Question>,
+    attempts: usize,
+    warnings: Vec<String>,
+}
+
+/// What the state had in place of what an attempt uses.
+struct Held {
+    ids: Ids,
+    clock: WallClock,
+}
+
+impl Replay {
+    /// The first attempt of a request.
+    pub(crate) fn new(state: &mut State, user: User, options: Value) -> Self {
+        Self {
+            user,
+            options,
+            is_admitted: false,
+            ids: state.ids.fork(),
+            review_ids: state.ids.fork(),
+            clock: WallClock::fixed(state.clock.timestamp()),
+            answers: Vec::new(),
+            waiting: Vec::new(),
+            attempts: 0,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Whether the attempt ended because of a question.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Asks what the last attempt wanted to know.
+    ///
+    /// # Errors
+    /// A 409 if this goes on for too long.
+    pub(crate) async fn answer(&mut self, webhooks: &Webhooks) -> Result<(), Failure> {
+        self.attempts += 1;
+        if self.attempts > ATTEMPTS_MAX {
+            return Err(Failure::changes_too_often());
+        }
+        for question in std::mem::take(&mut self.waiting) {
+            let caller = Caller { webhooks, ids: &mut self.review_ids };
+            let Verdict { result, warnings } = match question.clone() {
+                Question::Mutate(write) => dispatch::mutate(write, caller).await,
+                Question::Validate(write) => dispatch::validate(write, caller).await,
+                Question::Convert { of, to, object } => {
+                    let mut caller = caller;
+                    let converted = convert::object(&of, &to, object, &mut caller).await;
+                    let result = converted.map(Some).map_err(Failure::internal);
+                    Verdict { result, warnings: Vec::new() }
+                }
+            };
+            self.warnings.extend(warnings);
+            self.answers.push((question, result));
+        }
+        Ok(())
+    }
+
+    /// What webhooks warn of.
+    pub(crate) fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// What converts answers to requests.
+    pub(crate) fn caller<'a>(&'a mut self, webhooks: &'a Webhooks) -> Caller<'a> {
+        Caller { webhooks, ids: &mut self.review_ids }
+    }
+}
+
+impl State {
+    /// Runs an attempt of a request, with what it shares with all its attempts.
+    pub(crate) fn attempt<T>(
+        &mut self,
+        replay: &mut Option<Replay>,
+        run: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let Some(mut replaying) = replay.take() else { return run(self) };
+        let held = Held {
+            ids: std::mem::replace(&mut self.ids, replaying.ids.clone()),
+            clock: std::mem::replace(&mut self.clock, replaying.clock.clone()),
+        };
+        replaying.is_admitted = false;
+        self.replay = Some(replaying);
+        let result = run(self);
+        *replay = self.replay.take();
+        self.ids = held.ids;
+        self.clock = held.clock;
+        result
+    }
+
+    /// The answer to a question, if it is known; or the end of this attempt.
+    pub(crate) fn ask(&mut self, question: Question) -> Result<Option<Value>, Failure> {
+        let replay = self.replay.as_mut().expect("only requests that are replayed must ask");
+        if let Some((_, answer)) = replay.answers.iter().find(|(known, _)| *known == question) {
+            return answer.clone();
+        }
+        replay.waiting.push(question);
+        Err(Failure::unanswered())
+    }
+
+    /// Whether this attempt has a question that is not answered.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.replay.as_ref().is_some_and(Replay::is_waiting)
+    }
+}
