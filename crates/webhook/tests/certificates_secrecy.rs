@@ -53,7 +53,7 @@ async fn keys_show_nowhere() {
     ] {
         faults.add(FaultRule::new(fault).resource("secrets").times(1));
         let error = certificates.ensure().await.expect_err("a fault");
-        shown += &format!("{error} {error:?} {error:#?}");
+        shown.extend([format!("{error} {error:?} {error:#?}")]);
     }
     shown += &String::from_utf8_lossy(&log.0.lock().expect("not poisoned"));
     assert!(shown.contains("a new certificate is served"), "{shown}");

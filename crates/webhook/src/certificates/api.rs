@@ -151,7 +151,7 @@ impl Requests {
 fn describe(error: &kube::Error) -> String {
     let mut causes =
         std::iter::successors(Some(error as &(dyn Error + 'static)), |&error| error.source());
-    if causes.any(|cause| cause.is::<AuthError>()) {
+    if causes.any(<dyn Error>::is::<AuthError>) {
         return "the credentials for the API server could not be obtained".to_owned();
     }
     error.to_string()
@@ -195,19 +195,17 @@ impl Address {
         if !is_safe(&self.name) || !self.namespace.iter().all(|name| is_safe(name)) {
             return None;
         }
-        let mut path = match self.group {
+        let root = match self.group {
             "" => "/api/v1".to_owned(),
             group => format!("/apis/{group}/v1"),
         };
-        if let Some(namespace) = &self.namespace {
-            path += &format!("/namespaces/{namespace}");
-        }
-        path += &format!("/{}", self.plural);
+        let scope = self.namespace.iter().map(|name| format!("/namespaces/{name}"));
+        let mut path = root + &scope.collect::<String>() + "/" + self.plural;
         if !matches!(verb, Verb::Create) {
-            path += &format!("/{}", self.name);
+            path.extend(["/", &self.name]);
         }
         if !matches!(verb, Verb::Get { .. }) {
-            path += &format!("?fieldManager={FIELD_MANAGER}");
+            path.extend(["?fieldManager=", FIELD_MANAGER]);
         }
         Some(path)
     }

@@ -71,30 +71,27 @@ impl Cluster {
     pub(crate) async fn install(&self, path: &str) {
         let (collection, name) = path.rsplit_once('/').expect("a path");
         let config = json!({"service": {"name": "operator", "namespace": "default"}});
-        let object = match path {
-            DEFINITION => {
-                let mut object = definition("example.com", "websites", "Website", Some(&config));
-                if self.has_stand_in {
-                    object["apiVersion"] = "stand-in.example.com/v1".into();
-                    object["kind"] = "Definition".into();
-                }
-                object
+        let object = if path == DEFINITION {
+            let mut object = definition("example.com", "websites", "Website", Some(&config));
+            if self.has_stand_in {
+                object["apiVersion"] = "stand-in.example.com/v1".into();
+                object["kind"] = "Definition".into();
             }
-            _ => {
-                let kind = if path == MUTATING { "Mutating" } else { "Validating" };
-                let webhook = |name: &str| {
-                    json!({
-                        "name": format!("{name}.example.com"), "clientConfig": config,
-                        "admissionReviewVersions": ["v1"], "sideEffects": "None",
-                    })
-                };
+            object
+        } else {
+            let kind = if path == MUTATING { "Mutating" } else { "Validating" };
+            let webhook = |name: &str| {
                 json!({
-                    "apiVersion": "admissionregistration.k8s.io/v1",
-                    "kind": format!("{kind}WebhookConfiguration"),
-                    "metadata": {"name": name},
-                    "webhooks": [webhook("one"), webhook("two")],
+                    "name": format!("{name}.example.com"), "clientConfig": config,
+                    "admissionReviewVersions": ["v1"], "sideEffects": "None",
                 })
-            }
+            };
+            json!({
+                "apiVersion": "admissionregistration.k8s.io/v1",
+                "kind": format!("{kind}WebhookConfiguration"),
+                "metadata": {"name": name},
+                "webhooks": [webhook("one"), webhook("two")],
+            })
         };
         self.send(Method::POST, collection, Some(&object)).await.expect("installed");
     }
@@ -190,8 +187,8 @@ impl Cluster {
         self.send(Method::DELETE, path, None).await.expect(path);
     }
 
-    pub(crate) async fn merge(&self, path: &str, patch: &Value) {
-        self.send(Method::PATCH, path, Some(patch)).await.expect(path);
+    pub(crate) async fn merge(&self, path: &str, changes: &Value) {
+        self.send(Method::PATCH, path, Some(changes)).await.expect(path);
     }
 
     /// Each `caBundle` of an object, decoded.
@@ -216,12 +213,11 @@ impl Cluster {
         );
         let config = config.with_safe_default_protocol_versions().expect("versions");
         let config = config.with_root_certificates(roots).with_no_client_auth();
-        let (client, server) = tokio::io::duplex(64 * 1024);
+        let (near, far) = tokio::io::duplex(64 * 1024);
         let connector = TlsConnector::from(Arc::new(config));
         let acceptor = TlsAcceptor::from(served.server_config());
         let name = ServerName::try_from(NAME).expect("a name");
-        let (called, accepted) =
-            tokio::join!(connector.connect(name, client), acceptor.accept(server));
+        let (called, accepted) = tokio::join!(connector.connect(name, near), acceptor.accept(far));
         called?;
         accepted.map(drop)
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 use windlass_testkit::apiserver::{Fault, FaultRule};
 use windlass_testkit::on_each_cluster;
-use windlass_webhook::certificates::{CertificateState, SECRET_TYPE};
+use windlass_webhook::certificates::{CertificateState, Certificates, SECRET_TYPE};
 
 use crate::cluster::{Cluster, DEFINITION, MUTATING, SECRET, VALIDATING, count};
 
@@ -15,7 +15,7 @@ use crate::cluster::{Cluster, DEFINITION, MUTATING, SECRET, VALIDATING, count};
 async fn replicas_that_start_at_once_agree_on_one_secret() {
     let cluster = Cluster::with_webhooks().await;
     let mut replicas: Vec<_> = (0..3).map(|_| cluster.certificates()).collect();
-    let ensured = join_all(replicas.iter_mut().map(|replica| replica.ensure())).await;
+    let ensured = join_all(replicas.iter_mut().map(Certificates::ensure)).await;
     assert!(ensured.iter().all(Result::is_ok), "{ensured:?}");
     for path in [MUTATING, VALIDATING, DEFINITION] {
         for bundle in cluster.bundles(path).await {

@@ -82,7 +82,7 @@ fn next_one_is_published_then_used_and_the_old_one_leaves_when_it_has_expired() 
     for published in [None, Some(0), Some(100)].map(|time| time.map(Duration::from_secs)) {
         assert_eq!(plan(found(&both), Some(&both), published, seconds(600)), both);
     }
-    let turned = plan(found(&both), Some(&both), Some(Duration::from_secs(120)), seconds(620));
+    let turned = plan(found(&both), Some(&both), Some(Duration::from_mins(2)), seconds(620));
     assert_eq!(names(&turned), ["made-1", "a"]);
     assert_eq!(turned.next, None);
 
