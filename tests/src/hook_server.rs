@@ -152,9 +152,9 @@ fn answer(path: &str, review: &Value) -> Sent {
             "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response,
         }))
     };
-    let patch = |operations: Value| {
-        let patch = BASE64_STANDARD.encode(operations.to_string());
-        allow(json!({"patch": patch, "patchType": "JSONPatch"}))
+    let change = |operations: Value| {
+        let encoded = BASE64_STANDARD.encode(operations.to_string());
+        allow(json!({"patch": encoded, "patchType": "JSONPatch"}))
     };
     let deny = |status: Value| allow(json!({"allowed": false, "status": status}));
     match path.split_at(path[1..].find('/').map_or(path.len(), |at| at + 1)) {
@@ -174,18 +174,20 @@ fn answer(path: &str, review: &Value) -> Sent {
         ("/note", name) => {
             let held = request["object"]["data"]["order"].as_str().unwrap_or_default();
             let order = format!("{held}{}", name.trim_start_matches('/'));
-            patch(json!([{"op": "add", "path": "/data/order", "value": order}]))
+            change(json!([{"op": "add", "path": "/data/order", "value": order}]))
         }
         ("/note-once", _) if request["object"]["data"]["once"].is_null() => {
-            patch(json!([{"op": "add", "path": "/data/once", "value": "yes"}]))
+            change(json!([{"op": "add", "path": "/data/once", "value": "yes"}]))
         }
-        ("/replicas", _) => patch(json!([{"op": "replace", "path": "/spec/replicas", "value": 7}])),
-        ("/patch", "/nowhere") => patch(json!([{"op": "add", "path": "/a/b", "value": 1}])),
-        ("/patch", "/type") => patch(json!([{"op": "replace", "path": "/data", "value": 3}])),
-        ("/patch", "/none") => patch(json!({"a": 1})),
-        ("/patch", "/unknown") => patch(json!([{"op": "add", "path": "/bogus", "value": 1}])),
+        ("/replicas", _) => {
+            change(json!([{"op": "replace", "path": "/spec/replicas", "value": 7}]))
+        }
+        ("/patch", "/nowhere") => change(json!([{"op": "add", "path": "/a/b", "value": 1}])),
+        ("/patch", "/type") => change(json!([{"op": "replace", "path": "/data", "value": 3}])),
+        ("/patch", "/none") => change(json!({"a": 1})),
+        ("/patch", "/unknown") => change(json!([{"op": "add", "path": "/bogus", "value": 1}])),
         ("/patch", "/label") => {
-            patch(json!([{"op": "add", "path": "/metadata/labels", "value": {"hook": "yes"}}]))
+            change(json!([{"op": "add", "path": "/metadata/labels", "value": {"hook": "yes"}}]))
         }
         ("/answer", "/garbage") => Sent::Text(200, "garbage"),
         ("/answer", "/empty") => Sent::Text(200, ""),

@@ -79,8 +79,8 @@ impl Call<'_> {
             self.warnings.borrow_mut().clear();
         };
         let result = match (result, &mut replay) {
-            (Ok(reply), None) => Ok(reply.response()),
-            (Ok(reply), Some(replay)) => reply.converted(&mut replay.caller(webhooks)).await,
+            (Ok(found), None) => Ok(found.response()),
+            (Ok(found), Some(asked)) => found.converted(&mut asked.caller(webhooks)).await,
             (Err(failure), _) => Err(failure),
         };
         let response = result.unwrap_or_else(|failure| reply::failure(&failure));
@@ -260,7 +260,7 @@ impl Call<'_> {
         let table = self.check_table(&encoding);
         let page = state.list(target, &self.query, &filter, encoding, self.stale())?;
         table?;
-        Ok(Reply::Page(page, target.kind.clone()))
+        Ok(Reply::Page(Box::new(page), target.kind.clone()))
     }
 
     fn watch(&self, state: &mut State, target: &Target) -> Result<Reply, Failure> {
@@ -376,7 +376,7 @@ impl Call<'_> {
             state.delete(one, &options, true)?;
         }
         table?;
-        Ok(Reply::Page(page, target.kind.clone()))
+        Ok(Reply::Page(Box::new(page), target.kind.clone()))
     }
 
     fn scale(&self, state: &mut State, target: &Target) -> Result<Reply, Failure> {

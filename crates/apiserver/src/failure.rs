@@ -18,7 +18,7 @@ pub(crate) struct Failure {
     message: String,
     details: Option<Value>,
     /// `metadata.continue`: a list that expired can be gone on with, inconsistently.
-    continue_token: Option<String>,
+    continue_token: Option<Box<str>>,
     /// Seconds for the `Retry-After` header; the body repeats them.
     pub(crate) retry_after: Option<u64>,
 }
@@ -220,7 +220,7 @@ impl Failure {
                        list - objects that were created, modified, or deleted between the time \
                        the first chunk was returned and now may show up in the list.";
         let mut failure = Self::new(StatusCode::GONE, Some("Expired"), message);
-        failure.continue_token = Some(token);
+        failure.continue_token = Some(token.into());
         failure
     }
 
@@ -348,7 +348,7 @@ impl Failure {
     pub(crate) fn body(&self) -> Value {
         let mut metadata = Map::new();
         if let Some(token) = &self.continue_token {
-            metadata.insert("continue".into(), token.as_str().into());
+            metadata.insert("continue".into(), (**token).into());
         }
         let mut status = json!({
             "kind": "Status",

@@ -22,7 +22,7 @@ pub(crate) enum Reply {
     /// An object of this kind, or what a write gave instead.
     Object(Written, Box<Encoding>, Arc<Registered>),
     /// Objects of this kind.
-    Page(Page, Arc<Registered>),
+    Page(Box<Page>, Arc<Registered>),
 }
 
 impl Reply {
@@ -50,7 +50,7 @@ impl Reply {
                 let found = found.map_err(Failure::internal)?.pop().unwrap_or(object);
                 Self::Object(Written::object(code, found), encoding, of)
             }
-            Self::Page(page, of) => Self::Page(page.converted(&of, caller).await?, of),
+            Self::Page(page, of) => Self::Page(Box::new(page.converted(&of, caller).await?), of),
             other => other,
         };
         Ok(reply.response())

@@ -119,7 +119,7 @@ impl State {
     ) -> Arc<Stored> {
         let held = if kind.is_builtin() { None } else { self.store.get(kind.storage, key) };
         let version = held.and_then(|held| held.version.clone());
-        self.put_in(kind, key, object, version)
+        self.put_in(kind, key, object, version.as_deref())
     }
 
     /// The same for an object that was converted to the version in which objects are stored.
@@ -137,14 +137,14 @@ impl State {
         kind: &Registered,
         key: &Key,
         object: Map<String, Value>,
-        version: Option<Box<str>>,
+        version: Option<&str>,
     ) -> Arc<Stored> {
         self.owners.note(kind.storage, key, &object);
         if let Some(rbac) = self.rbac_of(kind) {
             rbac.note(kind, key, &object);
         }
         self.touched.push_back(Touched { kind: kind.storage, key: key.clone(), removed: None });
-        let stored = self.store.put(&self.storing(kind), key, object, version.as_deref());
+        let stored = self.store.put(&self.storing(kind), key, object, version);
         self.note_configurations(kind);
         stored
     }

@@ -57,6 +57,8 @@ pub(crate) struct Watch {
     filter: Filter,
     /// Objects that still go out as initial events.
     initial: std::vec::IntoIter<Arc<Stored>>,
+    /// The same before a webhook has converted them.
+    unconverted: Vec<Arc<Stored>>,
     /// The version of the bookmark that ends the initial events, if it was asked for.
     initial_end: Option<u64>,
     /// Whether the first bookmark also says that the initial events are over: it does so for
@@ -73,8 +75,6 @@ pub(crate) struct Watch {
     next_bookmark: Option<Instant>,
     /// Where the uids of conversions come from, if a webhook converts objects of the kind.
     ids: Option<Ids>,
-    /// Whether the initial events are in the version that is watched.
-    is_converted: bool,
     /// Whether the log was read since the next bookmark was due.
     caught_up: bool,
     over: bool,
@@ -100,6 +100,9 @@ impl State {
             Beginning::Now => (now, Vec::new()),
             Beginning::After(revision) => (revision, Vec::new()),
         };
+        let converts = target.kind.conversion.is_some();
+        let (initial, unconverted) =
+            if converts { (Vec::new(), initial) } else { (initial, Vec::new()) };
         let oldest = self.store.oldest(kind);
         let too_old = cursor < oldest;
         let start = Instant::now();
@@ -115,14 +118,14 @@ impl State {
             encoding,
             filter,
             initial: initial.into_iter(),
+            unconverted,
             cursor,
             changed: self.store.subscribe(kind),
             backlog: VecDeque::new(),
             pending: VecDeque::new(),
             end,
             next_bookmark: query.allow_bookmarks.then(|| next_bookmark(start, end)).flatten(),
-            ids: target.kind.conversion.is_some().then(|| self.ids.fork()),
-            is_converted: target.kind.conversion.is_none(),
+            ids: converts.then(|| self.ids.fork()),
             caught_up: false,
             over: false,
         };
@@ -185,7 +188,7 @@ impl Watch {
             if self.over || now >= self.end {
                 return None;
             }
-            if !std::mem::replace(&mut self.is_converted, true) {
+            if !self.unconverted.is_empty() {
                 self.convert_initial().await;
                 continue;
             }
@@ -296,7 +299,7 @@ impl Watch {
     }
 
     async fn convert_initial(&mut self) {
-        let objects = std::mem::take(&mut self.initial).collect();
+        let objects = std::mem::take(&mut self.unconverted);
         match self.convert(objects).await {
             Ok(objects) => self.initial = objects.into_iter(),
             Err(failure) => self.fail(&failure),

@@ -131,13 +131,14 @@ impl ClientConfig {
             .map_err(|why| format!("tls: failed to verify certificate: {why}"))?;
         let connector = TlsConnector::from(Arc::new(self.tls()?));
         let stream = connector.connect(name, stream).await.map_err(|why| no_handshake(to, &why))?;
-        let (mut sender, connection) =
-            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(|why| broken(&why))?;
         let path = uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
         let host = uri.authority().map(http::uri::Authority::as_str).unwrap_or_default();
         let request = request(path, host, body)?;
         let exchange = async {
-            let response = sender.send_request(request).await.map_err(broken)?;
+            let response = sender.send_request(request).await.map_err(|why| broken(&why))?;
             let (parts, body) = response.into_parts();
             let body = Limited::new(body, ANSWER_MAX).collect().await;
             let body = body.map_err(|why| why.to_string())?.to_bytes();
@@ -149,7 +150,7 @@ impl ClientConfig {
             answer = &mut exchange => answer,
             ended = connection => {
                 // What was read before the end may be a whole answer.
-                ended.map_err(broken)?;
+                ended.map_err(|why| broken(&why))?;
                 exchange.await
             }
         }
@@ -241,7 +242,7 @@ fn no_handshake(to: &Destination, why: &std::io::Error) -> String {
     format!("tls: failed to verify certificate: x509: {x509}")
 }
 
-fn broken(why: hyper::Error) -> String {
+fn broken(why: &hyper::Error) -> String {
     if why.is_incomplete_message() { "EOF".to_owned() } else { why.to_string() }
 }
 

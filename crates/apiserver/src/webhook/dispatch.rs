@@ -176,8 +176,8 @@ impl Mutation {
     /// Asks one webhook; tells whether it has changed the object.
     async fn ask(&mut self, hook: &Hook, caller: &mut Caller<'_>) -> Result<bool, Failure> {
         let uid = caller.ids.uid();
-        let called = call(hook, &self.write, &self.version, &uid, true, caller.webhooks).await;
-        let answer = match called {
+        let outcome = call(hook, &self.write, &self.version, &uid, true, caller.webhooks).await;
+        let answer = match outcome {
             Called::Answered(answer) => answer,
             Called::Failed(why) => return hook.failed(&why).map(|()| false),
             Called::Refused(failure) => return Err(failure),
@@ -315,7 +315,8 @@ fn decoded(write: &Attributes, version: &str, mut object: Value) -> Result<Value
     if of.is_builtin() {
         let refused = |why: String| Failure::internal_error(&why);
         decode_type(&write.kind.api_version(), &write.kind.name, &mut object).map_err(refused)?;
-        if !is_part {
+        // Defaults are those of the form that is stored.
+        if !is_part && of.stored_as.is_none() {
             default_builtin(of, &mut object, false);
         }
         return Ok(object);

@@ -13,6 +13,7 @@ use crate::store::Store;
 
 /// One entry of `webhooks`.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one independent field of the webhook")]
 pub(crate) struct Hook {
     /// The name of its configuration.
     pub(super) configuration: String,

@@ -50,8 +50,8 @@ impl Hook {
     /// Whether the selectors match, given the labels of the namespace.
     pub(super) fn selects(&self, write: &Attributes, namespace_labels: &Value) -> bool {
         let is_namespace = write.of.is("", "namespaces");
-        let in_namespace = !write.namespace.is_empty() || is_namespace;
-        if in_namespace && !self.namespace_selector.is_null() {
+        let has_one = !write.namespace.is_empty() || is_namespace;
+        if has_one && !self.namespace_selector.is_null() {
             let writes_it = is_namespace
                 && write.subresource.is_empty()
                 && write.operation != Operation::Delete;

@@ -166,7 +166,7 @@ impl State {
     pub(super) fn admit_scale(
         &mut self,
         target: &Target,
-        old: Value,
+        old: &Value,
         mut new: Value,
         dry_run: bool,
     ) -> Result<Value, Failure> {
@@ -230,7 +230,7 @@ impl State {
     }
 
     /// An object in the version of the path, as it is to be stored.
-    pub(super) fn to_storage(
+    pub(super) fn convert_to_storage(
         &mut self,
         target: &Target,
         object: Map<String, Value>,

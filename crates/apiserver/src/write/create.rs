@@ -64,7 +64,7 @@ impl State {
         let stored = if dry_run {
             Arc::new(Stored::draft(object, 0, &kind, &target.version().name))
         } else {
-            let object = self.to_storage(target, object)?;
+            let object = self.convert_to_storage(target, object)?;
             self.put_in_storage_version(&kind, &key, object)
         };
         Ok(Written::object(StatusCode::CREATED, stored))

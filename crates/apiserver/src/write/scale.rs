@@ -89,7 +89,7 @@ impl State {
             shown["spec"]["replicas"] = i32::MIN.into();
         }
         let changed = edit(shown.clone())?;
-        let changed = self.admit_scale(target, shown, changed, dry_run)?;
+        let changed = self.admit_scale(target, &shown, changed, dry_run)?;
         if is_missing && changed["spec"]["replicas"] == i32::MIN {
             return Err(Failure::bad_request(format!(
                 "the spec replicas field {:?} cannot be empty",

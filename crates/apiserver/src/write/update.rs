@@ -96,7 +96,7 @@ impl State {
             let version = &target.version().name;
             Arc::new(Stored::draft(new, stored.revision, &target.kind, version))
         } else {
-            let new = self.to_storage(target, new)?;
+            let new = self.convert_to_storage(target, new)?;
             self.put_in_storage_version(&target.kind, &target.key(), new)
         };
         if is_over && !dry_run {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Hooks, MUTATING, VALIDATING, rules, with};
 use crate::Script;
 
-fn configuration(t: &Script, kind: &str, webhooks: Value) -> Value {
+fn configuration(t: &Script, kind: &str, webhooks: &Value) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": kind,
@@ -29,12 +29,12 @@ pub(in crate::cases) async fn configurations_get_defaults(t: &mut Script) {
     for (collection, kind) in
         [(MUTATING, "MutatingWebhookConfiguration"), (VALIDATING, "ValidatingWebhookConfiguration")]
     {
-        let object = configuration(t, kind, json!([idle()]));
+        let object = configuration(t, kind, &json!([idle()]));
         t.post(collection, object).await;
         let path = format!("{collection}/{}", t.ns());
         let change = json!({"webhooks": [with(idle(), "timeoutSeconds", 3.into())]});
         t.merge_patch(path.clone(), change).await;
-        t.put(path.clone(), configuration(t, kind, json!([]))).await;
+        t.put(path.clone(), configuration(t, kind, &json!([]))).await;
         t.delete(path).await;
     }
 }
@@ -81,9 +81,9 @@ pub(in crate::cases) async fn configurations_that_are_invalid(t: &mut Script) {
         },
         with(idle(), "name", "a.b.c".into()),
     ]);
-    let mutating = configuration(t, "MutatingWebhookConfiguration", hooks.clone());
+    let mutating = configuration(t, "MutatingWebhookConfiguration", &hooks);
     t.post(MUTATING, mutating).await;
-    t.post(VALIDATING, configuration(t, "ValidatingWebhookConfiguration", hooks)).await;
+    t.post(VALIDATING, configuration(t, "ValidatingWebhookConfiguration", &hooks)).await;
 }
 
 pub(in crate::cases) async fn configurations_are_not_admitted_by_webhooks(t: &mut Script) {
@@ -93,7 +93,7 @@ pub(in crate::cases) async fn configurations_are_not_admitted_by_webhooks(t: &mu
     let configurations = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
     let hook = with(hook, "rules", rules(&["*"], group, &configurations));
     hooks.install(t, VALIDATING, "a", &[hook]).await;
-    let object = configuration(t, "MutatingWebhookConfiguration", json!([idle()]));
+    let object = configuration(t, "MutatingWebhookConfiguration", &json!([idle()]));
     t.post(format!("{MUTATING}?dryRun=All"), object).await;
     hooks.note_paths(t);
     hooks.end(t).await;

@@ -17,7 +17,7 @@ fn things(t: &Script, version: &str) -> String {
     format!("/apis/{}/{version}/namespaces/{}/things", group(t), t.ns())
 }
 
-fn thing(t: &Script, name: &str, version: &str, spec: Value) -> Value {
+fn thing(t: &Script, name: &str, version: &str, spec: &Value) -> Value {
     json!({
         "apiVersion": format!("{}/{version}", group(t)),
         "kind": "Thing",
@@ -74,7 +74,7 @@ async fn end(t: &mut Script, server: HookServer) {
 
 pub(in crate::cases) async fn object_is_read_in_another_version(t: &mut Script) {
     let server = install(t, "/convert").await;
-    let v1 = thing(t, "a", "v1", json!({"size": 3, "color": "red"}));
+    let v1 = thing(t, "a", "v1", &json!({"size": 3, "color": "red"}));
     t.post(things(t, "v1"), v1).await;
     t.get(format!("{}/a", things(t, "v2"))).await;
     t.get(format!("{}/a", things(t, "v1"))).await;
@@ -83,7 +83,7 @@ pub(in crate::cases) async fn object_is_read_in_another_version(t: &mut Script) 
 
 pub(in crate::cases) async fn object_is_written_in_another_version(t: &mut Script) {
     let server = install(t, "/convert").await;
-    let v2 = thing(t, "a", "v2", json!({"dimensions": {"size": 3}, "color": "red"}));
+    let v2 = thing(t, "a", "v2", &json!({"dimensions": {"size": 3}, "color": "red"}));
     t.post(things(t, "v2"), v2).await;
     let path = format!("{}/a", things(t, "v2"));
     t.get(format!("{}/a", things(t, "v1"))).await;
@@ -101,7 +101,7 @@ pub(in crate::cases) async fn object_is_written_in_another_version(t: &mut Scrip
 pub(in crate::cases) async fn objects_are_listed_in_another_version(t: &mut Script) {
     let server = install(t, "/convert").await;
     for name in ["a", "b", "c"] {
-        let object = thing(t, name, "v1", json!({"size": 1, "color": name}));
+        let object = thing(t, name, "v1", &json!({"size": 1, "color": name}));
         t.given(things(t, "v1"), object).await;
     }
     t.get(things(t, "v2")).await;
@@ -111,7 +111,7 @@ pub(in crate::cases) async fn objects_are_listed_in_another_version(t: &mut Scri
 
 pub(in crate::cases) async fn objects_are_watched_in_another_version(t: &mut Script) {
     let server = install(t, "/convert").await;
-    let object = thing(t, "a", "v1", json!({"size": 1, "color": "red"}));
+    let object = thing(t, "a", "v1", &json!({"size": 1, "color": "red"}));
     t.given(things(t, "v1"), object).await;
     let mut watch = t.watch(format!("{}?watch=1", things(t, "v2"))).await;
     watch.next().await;
@@ -125,13 +125,13 @@ pub(in crate::cases) async fn objects_are_watched_in_another_version(t: &mut Scr
 
 pub(in crate::cases) async fn conversion_that_fails(t: &mut Script) {
     let server = install(t, "/convert").await;
-    let object = thing(t, "a", "v1", json!({"size": 1, "color": "cursed"}));
+    let object = thing(t, "a", "v1", &json!({"size": 1, "color": "cursed"}));
     t.given(things(t, "v1"), object).await;
     t.get(format!("{}/a", things(t, "v2"))).await;
     t.get(things(t, "v2")).await;
     let path = format!("{}/a", things(t, "v2"));
     t.merge_patch(path.clone(), json!({"spec": {"color": "red"}})).await;
-    let cursed = thing(t, "b", "v2", json!({"dimensions": {"size": 1}, "color": "cursed"}));
+    let cursed = thing(t, "b", "v2", &json!({"dimensions": {"size": 1}, "color": "cursed"}));
     t.post(things(t, "v2"), cursed).await;
     t.delete(path).await;
     t.get(format!("{}/a", things(t, "v1"))).await;
@@ -141,7 +141,7 @@ pub(in crate::cases) async fn conversion_that_fails(t: &mut Script) {
 pub(in crate::cases) async fn conversion_that_changes_too_much(t: &mut Script) {
     for (path, name) in [("/convert/renamed", "a"), ("/convert/too-few", "b")] {
         let server = install(t, path).await;
-        let object = thing(t, name, "v1", json!({"size": 1, "color": "red"}));
+        let object = thing(t, name, "v1", &json!({"size": 1, "color": "red"}));
         t.given(things(t, "v1"), object).await;
         t.get(format!("{}/{name}", things(t, "v2"))).await;
         t.get(things(t, "v2")).await;
