@@ -52,6 +52,7 @@ pub use windlass_indexer as indexer;
 pub use windlass_informer as informer;
 pub use windlass_manager as manager;
 pub use windlass_reconciler as reconciler;
+pub use windlass_webhook as webhook;
 pub use windlass_workqueue as workqueue;
 
 /// The names that nearly every controller needs: `use windlass::prelude::*;`.
