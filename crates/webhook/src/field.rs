@@ -282,7 +282,6 @@ fn json(value: impl Serialize) -> Value {
 
 fn shown(value: &Value) -> String {
     match value {
-        Value::Null => quoted("null"),
         Value::String(text) => quoted(text),
         other => other.to_string(),
     }
@@ -333,7 +332,7 @@ mod tests {
     fn messages_are_those_of_the_api_server() {
         let errors = [
             (FieldError::invalid(&path(), "a\n\"b\"", "no"), r#"Invalid value: "a\n\"b\"": no"#),
-            (FieldError::invalid(&path(), (), "no"), r#"Invalid value: "null": no"#),
+            (FieldError::invalid(&path(), (), "no"), "Invalid value: null: no"),
             (FieldError::required(&path(), ""), "Required value"),
             (FieldError::required(&path(), "give one"), "Required value: give one"),
             (FieldError::forbidden(&path(), "is immutable"), "Forbidden: is immutable"),
