@@ -147,7 +147,10 @@ fn is_enabled(address: &str) -> bool {
     address != "0"
 }
 
-pub(crate) async fn bind(address: &str, flag: &'static str) -> Result<Option<Listener>, ManagerError> {
+pub(crate) async fn bind(
+    address: &str,
+    flag: &'static str,
+) -> Result<Option<Listener>, ManagerError> {
     if !is_enabled(address) {
         return Ok(None);
     }

@@ -106,51 +106,69 @@ impl BoundWebhooks {
         checks: &Checks,
         group: &mut Group,
     ) -> Result<ServedWebhooks, ManagerError> {
-        let Self { named, listener } = self;
-        let router = named.webhooks.router().map_err(setup)?;
         let namespace = options.leader_election_namespace.clone();
         let namespace = namespace.filter(|namespace| !namespace.is_empty());
         let namespace = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
-        let (target, names) = target(options, &named.name, namespace.clone(), &listener)?;
+        let (target, hosts) = target(options, &self.named.name, &namespace, &self.listener)?;
+        if let Some(folder) = &options.webhook_cert_path {
+            let tls = Tls::from_folder(folder).await.map_err(setup)?;
+            let named = self.serve_with_files(tls, checks, group)?;
+            return Ok(ServedWebhooks { named, target, made: None });
+        }
+        let Self { named: NamedWebhooks { name, webhooks }, .. } = &self;
+        let tested = hosts.first().cloned().unwrap_or_default();
+        let secret = format!("{name}-webhook-certificates");
+        let made = Certificates::new(client.clone(), namespace, secret, hosts).map_err(setup)?;
+        let mut made = made.mutating(name).validating(name);
+        for definition in webhooks.converted_definitions() {
+            made = made.definition(definition);
+        }
+        if let Some(lifetime) = options.webhook_cert_lifetime {
+            made = made.lifetime(lifetime);
+        }
+        made.ensure().await.map_err(setup)?;
+        let served = made.served();
+        SelfTest::new(self.listener.address(), tested, served.clone()).add_to(checks);
+        let named = self.serve_with_made(made, group)?;
+        Ok(ServedWebhooks { named, target, made: Some(served) })
+    }
+
+    fn serve_with_files(
+        self,
+        tls: Tls,
+        checks: &Checks,
+        group: &mut Group,
+    ) -> Result<NamedWebhooks, ManagerError> {
+        add_check_of_files(checks, tls.clone());
+        let Self { named, listener } = self;
+        let router = named.webhooks.router().map_err(setup)?;
         let stop = group.shutdown().token().clone();
-        let made = match &options.webhook_cert_path {
-            Some(folder) => {
-                let tls = Tls::from_folder(folder).await.map_err(setup)?;
-                add_check_of_files(checks, tls.clone());
-                group.spawn("the HTTP server of the webhooks", async move {
-                    listener.serve(router, Some(tls), stop).await;
-                    Ok(())
-                });
-                None
-            }
-            None => {
-                let secret = format!("{}-webhook-certificates", named.name);
-                let name = names.first().cloned().unwrap_or_default();
-                let made = Certificates::new(client.clone(), namespace, secret, names);
-                let mut made = made.map_err(setup)?.mutating(&named.name).validating(&named.name);
-                if let Some(lifetime) = options.webhook_cert_lifetime {
-                    made = made.lifetime(lifetime);
-                }
-                for definition in named.webhooks.converted_definitions() {
-                    made = made.definition(definition);
-                }
-                made.ensure().await.map_err(setup)?;
-                let served = made.served();
-                SelfTest::new(listener.address(), name, served.clone()).add_to(checks);
-                let acceptor = tls::acceptor(served.resolver());
-                let until = stop.clone();
-                group.spawn("the HTTP server of the webhooks", async move {
-                    listener.accept(router, Some(acceptor), &until).await;
-                    Ok(())
-                });
-                group.spawn("the certificates of the webhooks", async move {
-                    made.run(&stop).await;
-                    Ok(())
-                });
-                Some(served)
-            }
-        };
-        Ok(ServedWebhooks { named, target, made })
+        group.spawn("the HTTP server of the webhooks", async move {
+            listener.serve(router, Some(tls), stop).await;
+            Ok(())
+        });
+        Ok(named)
+    }
+
+    fn serve_with_made(
+        self,
+        made: Certificates,
+        group: &mut Group,
+    ) -> Result<NamedWebhooks, ManagerError> {
+        let Self { named, listener } = self;
+        let router = named.webhooks.router().map_err(setup)?;
+        let stop = group.shutdown().token().clone();
+        let until = stop.clone();
+        let acceptor = tls::acceptor(made.served().resolver());
+        group.spawn("the HTTP server of the webhooks", async move {
+            listener.accept(router, Some(acceptor), &until).await;
+            Ok(())
+        });
+        group.spawn("the certificates of the webhooks", async move {
+            made.run(&stop).await;
+            Ok(())
+        });
+        Ok(named)
     }
 }
 
@@ -183,7 +201,8 @@ impl ServedWebhooks {
     async fn install(&self, client: &Client) -> Result<(), ManagerError> {
         let configurations = self.named.webhooks.configurations(&self.named.name, &self.target);
         let configurations = configurations.map_err(setup)?;
-        for mut configuration in configurations.mutating.into_iter().chain(configurations.validating)
+        for mut configuration in
+            configurations.mutating.into_iter().chain(configurations.validating)
         {
             for webhook in &mut configuration.webhooks {
                 let ClientConfig { ca_bundle, .. } = &mut webhook.client_config;
@@ -226,12 +245,13 @@ async fn apply(
 fn target(
     options: &Options,
     name: &str,
-    namespace: String,
+    namespace: &str,
     listener: &Listener,
 ) -> Result<(ClientTarget, Vec<String>), ManagerError> {
     let Some(url) = &options.webhook_url else {
         let service = options.webhook_service.clone().unwrap_or_else(|| name.to_owned());
-        let names = service_names(&service, &namespace).to_vec();
+        let names = service_names(&service, namespace).to_vec();
+        let namespace = namespace.to_owned();
         return Ok((ClientTarget::Service { namespace, name: service, port: None }, names));
     };
     let invalid = || {

@@ -20,11 +20,14 @@ use windlass_webhook::{
 use kinds::{v1, v2};
 
 /// Longer than anything here takes on a busy machine.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// A kind with two versions.
 mod kinds {
-    #![expect(unreachable_pub, reason = "kube's derive writes a copy of the struct into a function")]
+    #![expect(
+        unreachable_pub,
+        reason = "kube's derive writes a copy of the struct into a function"
+    )]
 
     pub mod v1 {
         use kube::CustomResource;
@@ -83,7 +86,7 @@ impl Validate<v2::Gadget> for Gadgets {
         let size = new.spec.shape.size;
         if size.is_some_and(|size| size > 100) {
             let path = FieldPath::new("spec").child("shape").child("size");
-            return Verdict::from(vec![FieldError::invalid(&path, &size, "is too large")]);
+            return Verdict::from(vec![FieldError::invalid(&path, size, "is too large")]);
         }
         Verdict::allow()
     }
@@ -102,7 +105,7 @@ fn webhooks() -> Webhooks {
 
 fn manager(cluster: &TestCluster, namespace: &str) -> Manager {
     let mut options = Options::default().without_http();
-    options.webhook_bind_address = "127.0.0.1:0".to_owned();
+    "127.0.0.1:0".clone_into(&mut options.webhook_bind_address);
     options.webhook_url = Some("https://127.0.0.1:0".to_owned());
     options.webhook_drain = Duration::ZERO;
     options.leader_election_namespace = Some(namespace.to_owned());

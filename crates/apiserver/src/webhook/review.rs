@@ -247,13 +247,13 @@ mod tests {
         Answer::read(review.to_string().as_bytes(), "v1", "u", mutating)
     }
 
-    fn review(response: Value) -> Value {
+    fn review(response: &Value) -> Value {
         json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
     }
 
     #[test]
     fn answer_must_be_to_the_question() {
-        let other = read(&review(json!({"uid": "x", "allowed": true})), false);
+        let other = read(&review(&json!({"uid": "x", "allowed": true})), false);
         let why = "expected response.uid=\"u\", got \"x\"".to_owned();
         assert_eq!(other, Err(Unusable::Invalid(why)));
         let absent = Unusable::Invalid("webhook response was absent".to_owned());
@@ -262,12 +262,13 @@ mod tests {
 
     #[test]
     fn patch_comes_with_its_type_and_only_from_mutating_webhooks() {
-        let patched =
-            review(json!({"uid": "u", "allowed": true, "patch": "W10=", "patchType": "JSONPatch"}));
+        let patched = review(
+            &json!({"uid": "u", "allowed": true, "patch": "W10=", "patchType": "JSONPatch"}),
+        );
         let answer = read(&patched, true).expect("it must be accepted");
         assert_eq!(answer.patch.as_deref(), Some(b"[]".as_slice()));
         assert!(matches!(read(&patched, false), Err(Unusable::Invalid(_))));
-        let untyped = review(json!({"uid": "u", "allowed": true, "patch": "W10="}));
+        let untyped = review(&json!({"uid": "u", "allowed": true, "patch": "W10="}));
         assert!(matches!(read(&untyped, true), Err(Unusable::Invalid(_))));
     }
 

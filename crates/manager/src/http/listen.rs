@@ -371,7 +371,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn header_that_is_too_large_is_refused() {
         let (task, mut client) = connect(hello(), &CancellationToken::new());
-        let header = format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "x".repeat(HEADER_BYTES_MAX.into()));
+        let header =
+            format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "x".repeat(HEADER_BYTES_MAX.into()));
         // The connection may be closed before everything is written.
         let _ = client.write_all(header.as_bytes()).await;
         let mut answer = String::new();

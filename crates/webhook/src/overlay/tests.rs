@@ -169,7 +169,9 @@ proptest! {
     ) {
         let before: Typed = serde_json::from_value(raw.clone()).unwrap();
         let mut after = before.clone();
-        changes.iter().for_each(|change| change.apply(&mut after));
+        for change in &changes {
+            change.apply(&mut after);
+        }
         let (before, shown) =
             (serde_json::to_value(&before).unwrap(), serde_json::to_value(&after).unwrap());
 
