@@ -145,11 +145,12 @@ fn scale_paths_columns_and_selectable_fields_are_checked() {
 }
 
 #[test]
-fn conversion_by_webhook_is_not_supported() {
+fn conversion_by_webhook_needs_a_client_and_versions() {
     assert_eq!(
         errors(|crd| crd["spec"]["conversion"] = json!({"strategy": "Webhook"})),
         [
-            "spec.conversion.strategy: Forbidden: this server does not support conversion by webhook, only None"
+            "spec.conversion.webhookClientConfig: Required value: required when strategy is set to Webhook",
+            "spec.conversion.conversionReviewVersions: Required value",
         ]
     );
 }
