@@ -158,12 +158,15 @@ pub(crate) fn add_checks(
     checks: &Checks,
     controller: &Arc<dyn AnyController>,
     stuck_after: Duration,
+    has_webhooks: bool,
 ) {
     let name = format!("controller/{}", controller.name());
     let ready = Arc::clone(controller);
     checks.add(Probe::Ready, &name, move || {
         std::future::ready(match ready.trouble() {
             None => Finding::Ok(None),
+            // The API server must be able to call this replica, see `State::start`.
+            Some(trouble) if has_webhooks => Finding::Ok(Some(trouble)),
             Some(trouble) => Finding::Failed(trouble),
         })
     });

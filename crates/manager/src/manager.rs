@@ -92,6 +92,7 @@ pub struct Manager {
     pub(crate) has_metrics: bool,
     pub(crate) on_write: Option<OnWrite>,
     pub(crate) webhooks: Option<NamedWebhooks>,
+    pub(crate) has_webhooks: bool,
 }
 
 /// What a replica does when it no longer leads.
@@ -129,6 +130,7 @@ impl Manager {
             has_metrics: true,
             on_write: None,
             webhooks: None,
+            has_webhooks: false,
         }
     }
 
@@ -224,10 +226,15 @@ impl Manager {
     /// given. The certificates are in the Secret `NAME-webhook-certificates`; all replicas make
     /// and renew them together, unless `--webhook-cert-path` is given.
     ///
+    /// Caches do not decide whether a replica with webhooks is ready: the API server may have to
+    /// call it, to convert what the caches list.
+    ///
     /// As with definitions, a replica of an old version that restarts during a rollout writes its
-    /// configurations back.
+    /// configurations back. Replicas of both versions are called during a rollout: serve a new
+    /// webhook in one release, with the old ones, before another release removes those.
     pub fn webhooks(mut self, name: impl Into<String>, webhooks: Webhooks) -> Self {
         self.webhooks = Some(NamedWebhooks { name: name.into(), webhooks });
+        self.has_webhooks = true;
         self
     }
 

@@ -99,6 +99,11 @@ pub struct Options {
     #[arg(long, value_name = "NAME", env = "WEBHOOK_SERVICE")]
     pub webhook_service: Option<String>,
 
+    /// The namespace of that Service, and of the Secret of the certificates [default: the namespace
+    /// of the pod, or of the kubeconfig's context]
+    #[arg(long, value_name = "NAME", env = "WEBHOOK_NAMESPACE")]
+    pub webhook_namespace: Option<String>,
+
     /// The URL at which the API server calls the webhooks instead of a Service: for an operator
     /// that runs outside of the cluster. Port 0 stands for the port that is served
     #[arg(long, value_name = "URL", env = "WEBHOOK_URL", conflicts_with = "webhook_service")]
@@ -204,6 +209,7 @@ impl Default for Options {
             webhook_cert_path: None,
             webhook_cert_lifetime: None,
             webhook_service: None,
+            webhook_namespace: None,
             webhook_url: None,
             webhook_drain: Duration::from_secs(5),
             plan: None,

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::connect::{self, MakeClient, NoCluster};
 use crate::error::ManagerError;
 use crate::group::Group;
-use crate::http::Endpoints;
+use crate::http::{Endpoints, listen};
 use crate::manager::Manager;
 use crate::service::Service;
 use crate::state::Phase;
@@ -33,7 +33,7 @@ pub(crate) async fn run(mut manager: Manager, stop: CancellationToken) -> Result
     }
     let grace_period = manager.options.grace_period;
     let state = Arc::clone(&manager.state);
-    state.start(&manager.checks);
+    state.start(&manager.checks, manager.has_webhooks);
     manager.check_names()?;
     let endpoints = Endpoints::bind(&manager.options).await?;
     let webhooks = match manager.webhooks.take() {
@@ -54,9 +54,10 @@ pub(crate) async fn run(mut manager: Manager, stop: CancellationToken) -> Result
 
     // A replica that stops is still called for a while, until everybody has noticed.
     let drain = webhooks.as_ref().map(|_| manager.options.webhook_drain).unwrap_or_default();
+    let http_grace = webhooks.as_ref().map(|_| listen::WEBHOOKS.drain).unwrap_or_default();
     let built = Box::pin(async {
         if let Some(webhooks) = webhooks {
-            webhooks.start(&mut manager, &client, &metrics, &mut http).await?;
+            webhooks.start(&mut manager, &client, &metrics, &mut http, &stop).await?;
         }
         Service::build(manager, &make_client, client, &state, &metrics).await
     });
@@ -75,7 +76,7 @@ pub(crate) async fn run(mut manager: Manager, stop: CancellationToken) -> Result
             tokio::join!(stopped, sleep(drain)).0
         }
     };
-    errors.extend(http.stop(Duration::ZERO).await);
+    errors.extend(http.stop(http_grace).await);
     ManagerError::all(errors)
 }
 

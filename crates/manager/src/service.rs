@@ -94,7 +94,7 @@ impl Service {
         for pending in manager.controllers {
             let needs_leadership = pending.needs_leadership;
             let controller = pending.build(&parts(needs_leadership))?;
-            add_checks(&manager.checks, &controller, manager.stuck_after);
+            add_checks(&manager.checks, &controller, manager.stuck_after, manager.has_webhooks);
             if let Some(on_write) = &manager.on_write {
                 controller.on_write(Arc::clone(on_write));
             }

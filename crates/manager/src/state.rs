@@ -107,13 +107,17 @@ impl State {
 
     /// Called when the manager starts. Adds the readiness check `manager`, which passes while the
     /// manager runs, and the liveness check `ping`.
-    pub(crate) fn start(&self, checks: &Checks) {
+    ///
+    /// With webhooks, it passes while the caches are filled, too: the API server may have to call
+    /// this replica to convert what the caches list, and a Service only routes to ready replicas.
+    pub(crate) fn start(&self, checks: &Checks, has_webhooks: bool) {
         let _ = self.started.set(Instant::now());
         let shown = Arc::clone(&self.phase);
         checks.add(Probe::Ready, "manager", move || {
             let phase = *lock(&shown);
             std::future::ready(match phase {
                 Phase::Running => Finding::Ok(None),
+                Phase::FillingCaches if has_webhooks => Finding::Ok(Some(phase.as_str().into())),
                 _ => Finding::Failed(phase.as_str().to_owned()),
             })
         });

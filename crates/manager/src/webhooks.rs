@@ -9,22 +9,28 @@
 //!  bind ─▶ certificate ─▶ serve ─▶ definitions (conversion) ─▶ configurations ─▶ caches …
 //! ```
 
+mod install;
 mod self_test;
 
+use axum::Router;
+use axum::middleware::map_response;
+use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use http::HeaderValue;
+use http::header::CONNECTION;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
-use kube::api::{Api, DynamicObject, Patch, PatchParams};
-use kube::core::{ApiResource, GroupVersionKind};
-use windlass_informer::safe_message;
+use tokio_util::sync::CancellationToken;
 use windlass_webhook::certificates::{Certificates, Served, service_names};
-use windlass_webhook::{ClientConfig, ClientTarget, WebhookConfiguration, Webhooks};
+use windlass_webhook::{ClientTarget, Configurations, Webhooks};
 
+use self::install::Installation;
 use self::self_test::SelfTest;
 use crate::error::ManagerError;
 use crate::group::Group;
 use crate::http::checks::{Checks, Finding, Probe};
+use crate::http::listen::WEBHOOKS;
 use crate::http::tls::{self, Tls};
 use crate::http::{Listener, bind};
 use crate::manager::Manager;
@@ -36,9 +42,6 @@ const FLAG: &str = "--webhook-bind-address";
 
 /// The readiness check.
 pub(crate) const CHECK: &str = "webhooks";
-
-/// Who owns the fields of the configurations, as server-side apply understands it.
-const FIELD_MANAGER: &str = "windlass-webhooks";
 
 /// Webhooks, and the name of their configurations, their Service and their Secret.
 pub(crate) struct NamedWebhooks {
@@ -56,6 +59,7 @@ pub(crate) struct BoundWebhooks {
 struct ServedWebhooks {
     named: NamedWebhooks,
     target: ClientTarget,
+    configurations: Configurations,
     /// `None` if the certificate comes from files: then whoever writes them also sets `caBundle`.
     made: Option<Served>,
 }
@@ -64,7 +68,9 @@ impl NamedWebhooks {
     /// Binds the address.
     pub(crate) async fn bind(self, options: &Options) -> Result<BoundWebhooks, ManagerError> {
         match bind(&options.webhook_bind_address, FLAG).await? {
-            Some(listener) => Ok(BoundWebhooks { named: self, listener }),
+            Some(listener) => {
+                Ok(BoundWebhooks { named: self, listener: listener.with_limits(WEBHOOKS) })
+            }
             None => Err(ManagerError::Setup(format!(
                 "webhooks need an address: give {FLAG} one, such as :9443"
             ))),
@@ -81,6 +87,7 @@ impl BoundWebhooks {
         client: &Client,
         metrics: &Metrics,
         group: &mut Group,
+        stopping: &CancellationToken,
     ) -> Result<(), ManagerError> {
         if manager.has_metrics {
             self.named.webhooks = self.named.webhooks.metrics(metrics.webhooks());
@@ -91,7 +98,7 @@ impl BoundWebhooks {
             paths = self.named.webhooks.paths().join(","),
             "serving webhooks"
         );
-        let served = self.serve(options, client, checks, group).await?;
+        let served = self.serve(options, client, checks, group, stopping).await?;
         for definition in definitions {
             served.set_conversion(definition)?;
         }
@@ -105,61 +112,48 @@ impl BoundWebhooks {
         client: &Client,
         checks: &Checks,
         group: &mut Group,
+        stopping: &CancellationToken,
     ) -> Result<ServedWebhooks, ManagerError> {
-        let namespace = options.leader_election_namespace.clone();
-        let namespace = namespace.filter(|namespace| !namespace.is_empty());
+        let Self { named, listener } = self;
+        let NamedWebhooks { name, webhooks } = &named;
+        let namespace = options.webhook_namespace.clone();
         let namespace = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
-        let (target, hosts) = target(options, &self.named.name, &namespace, &self.listener)?;
+        let (target, hosts) = target(options, name, &namespace, &listener)?;
+        let configurations = webhooks.configurations(name, &target).map_err(setup)?;
+        let router = until_stopping(webhooks.router().map_err(setup)?, stopping.clone());
+        let stop = group.shutdown().token().clone();
         if let Some(folder) = &options.webhook_cert_path {
             let tls = Tls::from_folder(folder).await.map_err(setup)?;
-            let named = self.serve_with_files(tls, checks, group)?;
-            return Ok(ServedWebhooks { named, target, made: None });
+            add_check_of_files(checks, tls.clone());
+            group.spawn("the HTTP server of the webhooks", async move {
+                listener.serve(router, Some(tls), stop).await;
+                Ok(())
+            });
+            return Ok(ServedWebhooks { named, target, configurations, made: None });
         }
-        let Self { named: NamedWebhooks { name, webhooks }, .. } = &self;
         let tested = hosts.first().cloned().unwrap_or_default();
         let secret = format!("{name}-webhook-certificates");
-        let made = Certificates::new(client.clone(), namespace, secret, hosts).map_err(setup)?;
-        let mut made = made.mutating(name).validating(name);
+        let mut made =
+            Certificates::new(client.clone(), namespace, secret, hosts).map_err(setup)?;
+        if configurations.mutating.is_some() {
+            made = made.mutating(name);
+        }
+        if configurations.validating.is_some() {
+            made = made.validating(name);
+        }
         for definition in webhooks.converted_definitions() {
             made = made.definition(definition);
         }
         if let Some(lifetime) = options.webhook_cert_lifetime {
             made = made.lifetime(lifetime);
         }
-        made.ensure().await.map_err(setup)?;
-        let served = made.served();
-        SelfTest::new(self.listener.address(), tested, served.clone()).add_to(checks);
-        let named = self.serve_with_made(made, group)?;
-        Ok(ServedWebhooks { named, target, made: Some(served) })
-    }
-
-    fn serve_with_files(
-        self,
-        tls: Tls,
-        checks: &Checks,
-        group: &mut Group,
-    ) -> Result<NamedWebhooks, ManagerError> {
-        add_check_of_files(checks, tls.clone());
-        let Self { named, listener } = self;
-        let router = named.webhooks.router().map_err(setup)?;
-        let stop = group.shutdown().token().clone();
-        group.spawn("the HTTP server of the webhooks", async move {
-            listener.serve(router, Some(tls), stop).await;
-            Ok(())
-        });
-        Ok(named)
-    }
-
-    fn serve_with_made(
-        self,
-        made: Certificates,
-        group: &mut Group,
-    ) -> Result<NamedWebhooks, ManagerError> {
-        let Self { named, listener } = self;
-        let router = named.webhooks.router().map_err(setup)?;
-        let stop = group.shutdown().token().clone();
-        let until = stop.clone();
-        let acceptor = tls::acceptor(made.served().resolver());
+        let (ensured, served) = (made.ensure().await, made.served());
+        if let Err(error) = ensured {
+            served.check().map_err(|_| setup(&error))?;
+            tracing::warn!("webhooks: {error}; this is tried again");
+        }
+        SelfTest::new(listener.address(), tested, served.clone()).add_to(checks);
+        let (acceptor, until) = (tls::acceptor(served.resolver()), stop.clone());
         group.spawn("the HTTP server of the webhooks", async move {
             listener.accept(router, Some(acceptor), &until).await;
             Ok(())
@@ -168,8 +162,19 @@ impl BoundWebhooks {
             made.run(&stop).await;
             Ok(())
         });
-        Ok(named)
+        Ok(ServedWebhooks { named, target, configurations, made: Some(served) })
     }
+}
+
+/// Once the manager is stopping, each connection ends with its next answer. So few are left when
+/// the port is closed, and a call that is sent just then is unlikely to be lost.
+fn until_stopping(router: Router, stopping: CancellationToken) -> Router {
+    router.layer(map_response(move |mut response: Response| {
+        if stopping.is_cancelled() {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        std::future::ready(response)
+    }))
 }
 
 impl NamedWebhooks {
@@ -199,16 +204,14 @@ impl ServedWebhooks {
 
     /// Tells the API server which requests are admitted here.
     async fn install(&self, client: &Client) -> Result<(), ManagerError> {
-        let configurations = self.named.webhooks.configurations(&self.named.name, &self.target);
-        let configurations = configurations.map_err(setup)?;
-        for mut configuration in
-            configurations.mutating.into_iter().chain(configurations.validating)
-        {
-            for webhook in &mut configuration.webhooks {
-                let ClientConfig { ca_bundle, .. } = &mut webhook.client_config;
-                *ca_bundle = self.bundle();
-            }
-            apply(client, &self.named.name, &configuration).await?;
+        let Configurations { mutating, validating } = &self.configurations;
+        for (kind, configuration) in [
+            ("MutatingWebhookConfiguration", mutating),
+            ("ValidatingWebhookConfiguration", validating),
+        ] {
+            let webhooks = configuration.iter().flat_map(|one| one.webhooks.clone()).collect();
+            let name = self.named.name.clone();
+            Installation { client, kind, name, webhooks, bundle: self.bundle() }.run().await?;
         }
         Ok(())
     }
@@ -218,27 +221,6 @@ impl ServedWebhooks {
         let bundle = self.made.as_ref()?.bundle()?;
         Some(STANDARD.encode(&*bundle))
     }
-}
-
-async fn apply(
-    client: &Client,
-    name: &str,
-    configuration: &WebhookConfiguration,
-) -> Result<(), ManagerError> {
-    let kind = &configuration.kind;
-    let resource = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", kind);
-    let resource = ApiResource::from_gvk(&resource);
-    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-    let params = PatchParams::apply(FIELD_MANAGER).force();
-    let applied = api.patch(name, &params, &Patch::Apply(configuration)).await;
-    applied.map(drop).map_err(|error| {
-        ManagerError::Setup(format!(
-            "the {kind} {name:?} cannot be applied: {}; the account of the operator needs the \
-             verbs get, create and patch on {}",
-            safe_message(&error),
-            resource.plural
-        ))
-    })
 }
 
 /// Where the API server calls the webhooks, and by which names.

@@ -108,7 +108,7 @@ fn manager(cluster: &TestCluster, namespace: &str) -> Manager {
     "127.0.0.1:0".clone_into(&mut options.webhook_bind_address);
     options.webhook_url = Some("https://127.0.0.1:0".to_owned());
     options.webhook_drain = Duration::ZERO;
-    options.leader_election_namespace = Some(namespace.to_owned());
+    options.webhook_namespace = Some(namespace.to_owned());
     let client = cluster.client().expect("a client");
     Manager::new(options)
         .connect(move |_| Ok(client.clone()))

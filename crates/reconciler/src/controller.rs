@@ -386,9 +386,11 @@ impl<K: ObjectType> Controller<K> {
         durations.iter().min().copied().filter(|_| durations.len() >= self.workers)
     }
 
-    /// Why a cache is not complete, and what to do about it. `None` if all of them are.
+    /// Why a cache is not complete, and what to do about it. `None` if all of them are. Sources that
+    /// were added later do not count.
     pub fn trouble(&self) -> Option<String> {
-        let statuses = self.work.tools.sources.all().into_iter().map(|source| source.status());
+        let sources = self.work.tools.sources.all().into_iter();
+        let statuses = sources.filter(|source| !source.is_late()).map(|source| source.status());
         let not_synced = |status: &InformerStatus| status.life != Life::Synced;
         let troubles = statuses.filter(not_synced).map(|status| RunError::incomplete(&status));
         let troubles: Vec<_> = troubles.collect();
@@ -459,7 +461,8 @@ impl<K: ObjectType> Controller<K> {
         self.late.wiring.factory.start();
         let began = Instant::now();
         let deadline = began + self.sync_timeout.min(SYNC_TIMEOUT_MAX);
-        for source in self.work.tools.sources.all() {
+        let sources = self.work.tools.sources.all();
+        for source in sources.into_iter().filter(|source| !source.is_late()) {
             let synced = async {
                 tokio::select! {
                     synced = source.wait_for_sync() => synced,

@@ -32,7 +32,7 @@ pub enum AddSourceError {
 impl LateSources {
     /// Adds a source, and starts its informer.
     pub(crate) fn add(&self, source: Source) -> SourceId {
-        let id = self.tools.sources.add(source);
+        let id = self.tools.sources.add(source.late());
         self.wiring.factory.start();
         id
     }

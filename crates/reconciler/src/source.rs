@@ -7,6 +7,7 @@
 use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
@@ -29,6 +30,8 @@ pub(crate) struct Source {
     cache: InformerCache,
     /// `None` if it is only read.
     registration: Option<Registration>,
+    /// Whether it was added to a controller that was built before. Nobody waits for its cache.
+    is_late: bool,
     removed: CancellationToken,
 }
 
@@ -59,7 +62,18 @@ impl Source {
         registration: Option<Registration>,
     ) -> Self {
         let (cache, informer) = (informer.cache(), Box::new(informer));
-        Self { informer, cache, registration, removed: CancellationToken::new() }
+        let removed = CancellationToken::new();
+        Self { informer, cache, registration, is_late: false, removed }
+    }
+
+    /// The same, added to a controller that was built before.
+    pub(crate) fn late(mut self) -> Self {
+        self.is_late = true;
+        self
+    }
+
+    pub(crate) fn is_late(&self) -> bool {
+        self.is_late
     }
 
     /// Waits until the cache is complete, and its events have reached the queue. Returns `false` if
@@ -144,8 +158,11 @@ pub(crate) struct Sources {
 #[derive(Default)]
 struct SourceList {
     sources: Vec<(SourceId, Arc<Source>)>,
-    last_id: u64,
 }
+
+/// The last id. Ids are unique in the process, so that a controller does not take the id of another
+/// controller's source for one of its own.
+static LAST_ID: AtomicU64 = AtomicU64::new(0);
 
 impl SourceList {
     /// The caches of a resource.
@@ -161,8 +178,7 @@ impl SourceList {
 impl Sources {
     pub(crate) fn add(&self, source: Source) -> SourceId {
         let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);
-        list.last_id += 1;
-        let id = SourceId(list.last_id);
+        let id = SourceId(LAST_ID.fetch_add(1, Ordering::Relaxed));
         list.sources.push((id, Arc::new(source)));
         id
     }

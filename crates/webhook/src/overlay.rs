@@ -19,7 +19,7 @@ const NAMES: [&str; 3] = ["uid", "name", "type"];
 const KEYS: [&str; 8] =
     ["key", "port", "containerPort", "mountPath", "devicePath", "topologyKey", "ip", "id"];
 
-/// A raw list has other elements than the type shows, so they cannot be matched.
+/// A type shows other elements than the raw list begins with, so they cannot be matched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the list at {path} has {raw} elements, of which the type shows {typed}: what it does not show \
@@ -64,11 +64,15 @@ fn fields(raw: &Fields, before: &Fields, after: &Fields) -> Result<Fields, Unmat
 }
 
 fn list(raw: &[Value], before: &[Value], after: &[Value]) -> Result<Vec<Value>, Unmatched> {
-    // Elements without fields have no unknown ones.
-    if !raw.iter().any(|element| element.is_object() || element.is_array()) {
+    // A type may show only the first elements, as a version with one host shows a list of hosts.
+    // Those that it does not show stay at the end.
+    let mut unseen: &[Value] = &[];
+    if raw.len() > before.len() && before.iter().zip(raw).all(|(one, other)| is_view(one, other)) {
+        unseen = &raw[before.len()..];
+    } else if !raw.iter().any(|element| element.is_object() || element.is_array()) {
+        // Elements without fields have no unknown ones.
         return Ok(after.to_vec());
-    }
-    if raw.len() != before.len() {
+    } else if raw.len() != before.len() {
         return Err(Unmatched { path: String::new(), raw: raw.len(), typed: before.len() });
     }
     let elements = after.iter().zip(origins(before, after)).enumerate();
@@ -78,7 +82,16 @@ fn list(raw: &[Value], before: &[Value], after: &[Value]) -> Result<Vec<Value>, 
         }
         None => Ok(after.clone()),
     });
-    elements.collect()
+    elements.chain(unseen.iter().cloned().map(Ok)).collect()
+}
+
+/// Whether a typed element may be the view of a raw one.
+fn is_view(typed: &Value, raw: &Value) -> bool {
+    match (typed, raw) {
+        (Value::Object(_), Value::Object(_)) => have_same_names(typed, raw),
+        (Value::Array(_), Value::Array(_)) => true,
+        _ => typed == raw,
+    }
 }
 
 /// Which old element each new one comes from, if any. No two come from the same.

@@ -83,9 +83,10 @@ fn map(
         }
         (None, Some(to)) => allowed(&to)?.set(built, copy(source))?,
         (Some(from), Some(to)) => {
+            let to = allowed(&to)?;
             // What the source does not have, the target does not get.
             if let Some(value) = from.find(source) {
-                allowed(&to)?.set(built, value.clone())?;
+                to.set(built, value.clone())?;
             }
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::api::DynamicObject;
-use windlass::informer::{DiscoveryError, Resource};
+use windlass::informer::Resource;
 use windlass::prelude::*;
 use windlass::reconciler::{
     ChildrenReport, Class, ControllerBuilder, InPlan, is_controlled_by, remove_owner,
@@ -12,7 +12,7 @@ use windlass::reconciler::{
 
 use crate::kinds::Kinds;
 use crate::mapping;
-use crate::status::{self, READY, SourceMissing, judge};
+use crate::status::{self, READY, SourceMissing, is_unknown_kind, judge, without_values};
 use crate::sync::{ByReference, DISABLE_TARGET_DELETION, FORCE_DELETE, ResourceSync};
 
 /// The name of the controller, by which it knows its targets again.
@@ -73,7 +73,10 @@ impl Finalize<ResourceSync> for Syncs {
                 status::write(&sync, waits, cx).await?;
                 Ok(Action::RequeueAfter(GONE_WITHIN))
             }
-            Err(error) if is_forced => {
+            // Somebody else wrote meanwhile, or leads: the next run will do.
+            Err(error) if matches!(error.class(), Class::Conflict | Class::NotLeader) => Err(error),
+            // Not if the target shall stay: it still has its owner, so it would be deleted.
+            Err(error) if is_forced && !sync.asks_for(DISABLE_TARGET_DELETION) => {
                 cx.event(&sync).warning("TargetLeft", error.to_string());
                 Ok(Action::Done)
             }
@@ -105,7 +108,8 @@ impl Syncs {
         let target = mapping::target(&spec.target, &spec.mappings, &source)?;
         // It gets an owner reference to the sync. An object that belongs to somebody else is
         // refused, and so is a cluster-scoped one, which cannot have such an owner.
-        cx.children(sync).apply_of(&target_kind, target).prune().await
+        let made = cx.children(sync).apply_of(&target_kind, target).prune().await;
+        made.map_err(without_values)
     }
 
     /// Deletes the target, or lets go of it. Returns whether nothing is left to do.
@@ -160,9 +164,4 @@ async fn tell(sync: &ResourceSync, error: Error, cx: &RunContext) -> Result<Acti
         cx.event(sync).warning(reason, message);
     }
     end
-}
-
-fn is_unknown_kind(error: &Error) -> bool {
-    let error = error.source().downcast_ref();
-    matches!(error, Some(DiscoveryError::NoKind { .. } | DiscoveryError::NotWatchable { .. }))
 }

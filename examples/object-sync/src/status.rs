@@ -27,22 +27,51 @@ pub struct SourceMissing {
     pub key: ObjectKey,
 }
 
+/// The server refuses the target.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the server refuses the target as invalid, because of {fields}")]
+pub struct TargetInvalid {
+    /// Which fields are wrong.
+    pub fields: String,
+}
+
 /// The reason in the condition, and how the run ends.
 ///
-/// A sync that waits for a change of an object needs no retry: the kinds of its source and of its
-/// target are watched.
+/// An error that only a change can mend is not retried: the kinds of the source and of the target
+/// are watched.
 pub fn judge(error: Error) -> (&'static str, Result<Action, Error>) {
     let cause = error.source();
     if cause.is::<SourceMissing>() {
         ("SourceMissing", Ok(Action::Done))
     } else if cause.is::<MappingError>() {
         ("InvalidMapping", Err(error.terminal()))
+    } else if cause.is::<TargetInvalid>() {
+        ("TargetInvalid", Err(error))
     } else if cause.is::<OwnershipError>() {
         ("TargetRefused", Err(error.terminal()))
-    } else if cause.is::<DiscoveryError>() {
+    } else if is_unknown_kind(&error) {
         ("UnknownKind", Err(error.retry_after(UNKNOWN_FOR)))
     } else {
         ("Failed", Err(error))
+    }
+}
+
+/// Whether the server does not know the kind.
+pub fn is_unknown_kind(error: &Error) -> bool {
+    let error = error.source().downcast_ref();
+    matches!(error, Some(DiscoveryError::NoKind { .. } | DiscoveryError::NotWatchable { .. }))
+}
+
+/// The error without values. A server that refuses an object as invalid repeats what is wrong in
+/// it, and the source may be a Secret.
+pub fn without_values(error: Error) -> Error {
+    match error.source().downcast_ref() {
+        Some(kube::Error::Api(refusal)) if matches!(refusal.code, 400 | 422) => {
+            let causes = refusal.details.iter().flat_map(|details| &details.causes);
+            let fields: Vec<&str> = causes.map(|cause| cause.field.as_str()).collect();
+            TargetInvalid { fields: fields.join(", ") }.into()
+        }
+        _ => error,
     }
 }
 

@@ -9,7 +9,7 @@ use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::ResourceExt as _;
 use object_sync::reconciler::{FINALIZER, operator};
 use object_sync::run::manager;
-use object_sync::sync::{FORCE_DELETE, ResourceSync};
+use object_sync::sync::{DISABLE_TARGET_DELETION, FORCE_DELETE, ResourceSync};
 use serde_json::json;
 use windlass::prelude::Options;
 use windlass_testing::testkit::apiserver::{ApiServer, Fault, FaultRule};
@@ -139,6 +139,27 @@ async fn target_that_cannot_be_deleted_holds_the_sync_unless_that_is_forced() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn target_that_shall_stay_is_not_left_with_its_owner_even_if_that_is_forced() {
+    let cluster = cluster().await;
+    let running = start(&cluster);
+    running.wait_until_quiet().await;
+    let refusal = FaultRule::new(Fault::Fail { code: 403, retry_after: None });
+    let refusal = refusal.verb("patch").resource("configmaps");
+    let refusal = server(&cluster).faults().add(refusal);
+    let both = json!({FORCE_DELETE: "true", DISABLE_TARGET_DELETION: "true"});
+    cluster.patch::<ResourceSync>("sync", json!({"metadata": {"annotations": both}})).await;
+    cluster.delete::<ResourceSync>("sync").await;
+    running.wait_until(Quiet::new().ignore_retries()).await;
+    assert!(cluster.get_opt::<ResourceSync>("sync").await.is_some());
+
+    server(&cluster).faults().remove(refusal);
+    running.wait_until_quiet().await;
+    assert!(cluster.get_opt::<ResourceSync>("sync").await.is_none());
+    assert!(color(&cluster, "target").await.is_some());
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn kind_that_is_unknown_is_found_when_it_is_defined() {
     let cluster = Cluster::embedded();
     prepare(&cluster).await;
@@ -264,9 +285,16 @@ async fn manager_runs_it_and_content_is_shown_nowhere() {
     invalid["spec"]["mappings"] = json!([{"fromFieldPath": "data.color", "toFieldPath": "data"},
         {"fromFieldPath": "data.color", "toFieldPath": "data.color"}]);
     create::<ResourceSync>(&cluster, "invalid", invalid).await;
+    // The server repeats what is not valid as a label.
+    paint(&cluster, "source", "hunter2=").await;
+    let mut label = copies("source", "third");
+    label["spec"]["mappings"] =
+        json!([{"fromFieldPath": "data.color", "toFieldPath": "metadata.labels.color"}]);
+    create::<ResourceSync>(&cluster, "label", label).await;
     running.wait_until(Quiet::new().ignore_retries()).await;
     assert_eq!(ready(&cluster, "invalid").await, is("False", "InvalidMapping"));
-    for name in ["sync", "invalid"] {
+    assert_eq!(ready(&cluster, "label").await, is("False", "TargetInvalid"));
+    for name in ["sync", "invalid", "label"] {
         let (events, sync) =
             (cluster.events::<ResourceSync>(name), cluster.get::<ResourceSync>(name));
         let shown = format!("{:?} {:?} {:?}", events.await, sync.await, running.runs(name));

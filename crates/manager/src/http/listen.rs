@@ -2,7 +2,7 @@
 //!
 //! [`Listener::serve`] accepts connections, and each has a task of its own. A slow client cannot
 //! hold a connection forever: its handshake, the time until the header of a request is complete,
-//! and the whole connection are limited. Connections beyond `CONNECTIONS_MAX` wait in the backlog
+//! and the whole connection are limited. Connections beyond its limit wait in the backlog
 //! of the operating system until others have ended.
 
 use std::io;
@@ -11,9 +11,8 @@ use std::pin::pin;
 use std::time::Duration;
 
 use axum::Router;
-use hyper::server::conn::{http1, http2};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulConnection;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -24,31 +23,49 @@ use tokio_util::sync::CancellationToken;
 
 use super::tls::Tls;
 
-/// How many connections there may be at a time. Probes and scrapes need a few.
-const CONNECTIONS_MAX: usize = 128;
-
 /// How long a TLS handshake may take: as long as Go's HTTP client waits for one.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a connection may wait for a complete header, and so also how long it may be idle. It
-/// differs from the usual scrape intervals (15, 30, 60 s): otherwise a scrape would often use a
-/// connection that is just being closed.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(20);
+/// The limits of a listener.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// How many connections there may be at a time.
+    connections: usize,
+    /// How long a connection may wait for a complete header, and so also how long it may be idle.
+    header_timeout: Duration,
+    /// How long a connection may last, so that a client that reads slowly does not hold it forever.
+    /// Other clients reconnect.
+    lifetime: Option<Duration>,
+    /// How long requests under way may take after the listener was stopped.
+    pub(crate) drain: Duration,
+}
 
-/// How long a connection may last, so that a client that reads slowly does not hold it forever.
-/// Other clients reconnect.
-const CONNECTION_LIFETIME: Duration = Duration::from_mins(2);
+/// For probes and scrapes: a few clients with short requests. The header timeout differs from the
+/// usual scrape intervals (15, 30, 60 s): otherwise a scrape would often use a connection that is
+/// just being closed. The drain is a small part of the 30 s that Kubernetes gives to the process.
+const PROBES: Limits = Limits {
+    connections: 128,
+    header_timeout: Duration::from_secs(20),
+    lifetime: Some(Duration::from_mins(2)),
+    drain: Duration::from_secs(5),
+};
 
-/// How long requests under way may take after the listener was stopped: a small part of the 30 s
-/// that Kubernetes gives to the whole process.
-const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
+/// For webhooks. The API server has a connection for each call under way, and closes one that was
+/// idle for 90 s: the server must not be the first to do so, because the call that is just being
+/// sent would fail. A call takes at most 30 s.
+pub(crate) const WEBHOOKS: Limits = Limits {
+    connections: 4096,
+    header_timeout: Duration::from_mins(2),
+    lifetime: None,
+    drain: Duration::from_secs(30),
+};
 
 /// How long to wait after a connection could not be accepted. The usual reason is that there are
 /// too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The largest header. Tokens have one to two kilobytes, with many groups some more.
-const HEADER_BYTES_MAX: u16 = u16::MAX;
+const HEADER_BYTES_MAX: usize = 64 * 1024;
 
 /// An address that is bound, and not served yet.
 ///
@@ -69,6 +86,7 @@ const HEADER_BYTES_MAX: u16 = u16::MAX;
 pub struct Listener {
     inner: TcpListener,
     address: SocketAddr,
+    limits: Limits,
 }
 
 /// An address cannot be bound. The message says why, and what to do.
@@ -115,11 +133,16 @@ impl Listener {
     pub async fn bind(address: &str, flag: &str) -> Result<Self, BindError> {
         let bound = bind(address).await.and_then(|inner| Ok((inner.local_addr()?, inner)));
         match bound {
-            Ok((address, inner)) => Ok(Self { inner, address }),
+            Ok((address, inner)) => Ok(Self { inner, address, limits: PROBES }),
             Err(source) => {
                 Err(BindError { address: address.to_owned(), flag: flag.to_owned(), source })
             }
         }
+    }
+
+    /// The same listener with other limits.
+    pub(crate) fn with_limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
     }
 
     /// The address that is bound, with the actual port.
@@ -153,7 +176,7 @@ impl Listener {
         let closed = CancellationToken::new();
         let mut has_failed = false;
         loop {
-            let has_room = connections.len() < CONNECTIONS_MAX;
+            let has_room = connections.len() < self.limits.connections;
             tokio::select! {
                 () = stop.cancelled() => break,
                 Some(ended) = connections.join_next() => log_panic(ended),
@@ -161,7 +184,8 @@ impl Listener {
                     Ok((stream, _)) => {
                         has_failed = false;
                         let tls = tls.clone();
-                        connections.spawn(connection(stream, router.clone(), tls, closed.clone()));
+                        let (limits, closed) = (self.limits, closed.clone());
+                        connections.spawn(connection(stream, router.clone(), tls, limits, closed));
                     }
                     Err(error) => {
                         // One line for each series of failures.
@@ -209,20 +233,18 @@ async fn connection(
     stream: TcpStream,
     router: Router,
     tls: Option<TlsAcceptor>,
+    limits: Limits,
     stop: CancellationToken,
 ) {
     // Nagle's algorithm would only delay answers.
     let _ = stream.set_nodelay(true);
     let Some(acceptor) = tls else {
-        return requests(stream, router, &stop).await;
+        return requests(stream, router, limits, &stop).await;
     };
     let handshake = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream));
     match stop.run_until_cancelled(handshake).await {
-        Some(Ok(Ok(stream))) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => {
-            requests_http2(stream, router, &stop).await;
-        }
-        Some(Ok(Ok(stream))) => requests(stream, router, &stop).await,
-        // Anyone who can reach the port can cause these, so they are not warnings.
+        Some(Ok(Ok(stream))) => requests(stream, router, limits, &stop).await,
+        // Whoever can reach the port can cause these, so they are no warnings.
         Some(Ok(Err(error))) => tracing::debug!(%error, "a TLS handshake failed"),
         Some(Err(_)) => tracing::debug!("a TLS handshake took too long"),
         None => {}
@@ -233,46 +255,32 @@ async fn connection(
 async fn requests(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     router: Router,
+    limits: Limits,
     stop: &CancellationToken,
 ) {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIMEOUT)
-        .max_header_size(HEADER_BYTES_MAX.into());
+        .header_read_timeout(limits.header_timeout)
+        .max_header_size(HEADER_BYTES_MAX);
     let service = TowerToHyperService::new(router);
-    until_ended(builder.serve_connection(TokioIo::new(stream), service), stop).await;
-}
-
-/// Answers the requests of a connection that speaks HTTP/2. A server that stops tells the client
-/// which requests it has not begun, so no request is lost. HTTP/1.1 has no such message.
-async fn requests_http2(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    router: Router,
-    stop: &CancellationToken,
-) {
-    let mut builder = http2::Builder::new(TokioExecutor::new());
-    builder.timer(TokioTimer::new()).max_header_list_size(HEADER_BYTES_MAX.into());
-    let service = TowerToHyperService::new(router);
-    until_ended(builder.serve_connection(TokioIo::new(stream), service), stop).await;
-}
-
-/// Serves a connection until the client closes it, its lifetime is over, or the listener stops.
-async fn until_ended<C>(connection: C, stop: &CancellationToken)
-where
-    C: GracefulConnection<Error = hyper::Error>,
-{
-    let mut connection = pin!(connection);
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let lifetime_is_over = async {
+        match limits.lifetime {
+            Some(lifetime) => sleep(lifetime).await,
+            None => std::future::pending().await,
+        }
+    };
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
         () = stop.cancelled() => None,
-        () = sleep(CONNECTION_LIFETIME) => None,
+        () = lifetime_is_over => None,
     };
     let ended = if let Some(ended) = ended {
         ended
     } else {
         connection.as_mut().graceful_shutdown();
-        timeout(DRAIN_TIMEOUT, connection).await.unwrap_or(Ok(()))
+        timeout(limits.drain, connection).await.unwrap_or(Ok(()))
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection broke");
@@ -289,13 +297,16 @@ mod tests {
 
     use super::*;
 
+    /// How long a connection to the probes may last, in seconds.
+    const LIFETIME: u64 = 120;
+
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: test\r\n\r\n";
 
     /// Serves a connection. Returns its task, and the end of the client.
     fn connect(router: Router, stop: &CancellationToken) -> (JoinSet<()>, DuplexStream) {
         let (client, server) = duplex(1024);
         let (mut task, stop) = (JoinSet::new(), stop.clone());
-        task.spawn(async move { requests(server, router, &stop).await });
+        task.spawn(async move { requests(server, router, PROBES, &stop).await });
         (task, client)
     }
 
@@ -314,14 +325,14 @@ mod tests {
     async fn header_that_never_ends_ends_the_connection() {
         let (task, mut client) = connect(hello(), &CancellationToken::new());
         client.write_all(b"GET / HTTP/1.1\r\nhost:").await.expect("written");
-        assert_eq!(lifetime(task).await, HEADER_TIMEOUT.as_secs());
+        assert_eq!(lifetime(task).await, PROBES.header_timeout.as_secs());
     }
 
     #[tokio::test(start_paused = true)]
     async fn idle_connection_ends() {
         let (task, mut client) = connect(hello(), &CancellationToken::new());
         client.write_all(REQUEST).await.expect("written");
-        assert_eq!(lifetime(task).await, HEADER_TIMEOUT.as_secs());
+        assert_eq!(lifetime(task).await, PROBES.header_timeout.as_secs());
         let mut answer = String::new();
         client.read_to_string(&mut answer).await.expect("an answer");
         assert!(answer.ends_with("hello"), "{answer}");
@@ -332,7 +343,7 @@ mod tests {
         let long = Router::new().route("/", get(|| async { "long".repeat(1_000_000) }));
         let (task, mut client) = connect(long, &CancellationToken::new());
         client.write_all(REQUEST).await.expect("written");
-        assert_eq!(lifetime(task).await, (CONNECTION_LIFETIME + DRAIN_TIMEOUT).as_secs());
+        assert_eq!(lifetime(task).await, LIFETIME + PROBES.drain.as_secs());
     }
 
     #[tokio::test(start_paused = true)]
@@ -353,7 +364,7 @@ mod tests {
         let slow = |seconds| {
             Router::new().route("/", get(move || sleep(Duration::from_secs(seconds)).map(|()| "a")))
         };
-        for (takes, lasts, is_answered) in [(3, 3, true), (60, DRAIN_TIMEOUT.as_secs(), false)] {
+        for (takes, lasts, is_answered) in [(3, 3, true), (60, PROBES.drain.as_secs(), false)] {
             let (stop, start) = (CancellationToken::new(), Instant::now());
             let (task, mut client) = connect(slow(takes), &stop);
             client.write_all(REQUEST).await.expect("written");
@@ -371,8 +382,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn header_that_is_too_large_is_refused() {
         let (task, mut client) = connect(hello(), &CancellationToken::new());
-        let header =
-            format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "x".repeat(HEADER_BYTES_MAX.into()));
+        let header = format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "x".repeat(HEADER_BYTES_MAX));
         // The connection may be closed before everything is written.
         let _ = client.write_all(header.as_bytes()).await;
         let mut answer = String::new();
@@ -396,7 +406,7 @@ mod tests {
         let mut serving = JoinSet::new();
         serving.spawn(listener.serve(router, None, stop.clone()));
         let mut clients = JoinSet::new();
-        for _ in 0..CONNECTIONS_MAX + 10 {
+        for _ in 0..PROBES.connections + 10 {
             clients.spawn(async move {
                 let mut client = TcpStream::connect(address).await.expect("a connection");
                 let request = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
@@ -406,13 +416,14 @@ mod tests {
                 assert!(answer.ends_with("hello"), "{answer}");
             });
         }
-        let full = begun.subscribe().wait_for(|count| *count >= CONNECTIONS_MAX).await.map(|_| ());
+        let full =
+            begun.subscribe().wait_for(|count| *count >= PROBES.connections).await.map(|_| ());
         full.expect("as many requests as connections");
         // Others would begin now, if they could.
         for _ in 0..1000 {
             tokio::task::yield_now().await;
         }
-        assert_eq!(*begun.borrow(), CONNECTIONS_MAX);
+        assert_eq!(*begun.borrow(), PROBES.connections);
         go_on.cancel();
         while let Some(client) = clients.join_next().await {
             client.expect("every client must get its answer");

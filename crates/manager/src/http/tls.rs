@@ -208,14 +208,14 @@ impl Tls {
     }
 }
 
-/// Does handshakes for HTTP/2 and HTTP/1.1, and asks clients for no certificate.
+/// Does handshakes, and asks clients for no certificate.
 pub(crate) fn acceptor(resolver: Arc<dyn ResolvesServerCert>) -> TlsAcceptor {
     let mut config = ServerConfig::builder_with_provider(default_provider().into())
         .with_safe_default_protocol_versions()
         .expect("ring must support the default versions of TLS")
         .with_no_client_auth()
         .with_cert_resolver(resolver);
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
     TlsAcceptor::from(Arc::new(config))
 }
 

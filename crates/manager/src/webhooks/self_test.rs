@@ -1,7 +1,7 @@
 //! A readiness check: whether the webhook server answers through its own certificate, as the API
 //! server will find it.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -22,21 +22,22 @@ const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: webhooks\r\nconnection: close\r
 /// Connects as the API server does.
 #[derive(Clone)]
 pub(super) struct SelfTest {
-    address: SocketAddr,
+    /// The first that takes a connection counts: a machine may have IPv6 addresses turned off.
+    addresses: Vec<SocketAddr>,
     /// A name that the certificate is valid for.
     name: String,
     served: Served,
 }
 
 impl SelfTest {
-    pub(super) fn new(mut address: SocketAddr, name: String, served: Served) -> Self {
-        if address.ip().is_unspecified() {
-            address.set_ip(match address.ip() {
-                IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-                IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-            });
-        }
-        Self { address, name, served }
+    pub(super) fn new(address: SocketAddr, name: String, served: Served) -> Self {
+        let local = |ip| SocketAddr::new(ip, address.port());
+        let addresses = if address.ip().is_unspecified() {
+            vec![local(Ipv4Addr::LOCALHOST.into()), local(Ipv6Addr::LOCALHOST.into())]
+        } else {
+            vec![address]
+        };
+        Self { addresses, name, served }
     }
 
     pub(super) fn add_to(self, checks: &Checks) {
@@ -65,10 +66,9 @@ impl SelfTest {
             .with_root_certificates(roots)
             .with_no_client_auth();
         let name = ServerName::try_from(self.name.clone()).map_err(|error| error.to_string())?;
-        let failed = |error: std::io::Error| {
-            format!("the server at {} does not answer as {}: {error}", self.address, self.name)
-        };
-        let stream = TcpStream::connect(self.address).await.map_err(failed)?;
+        let failed =
+            |error: std::io::Error| format!("the server does not answer as {}: {error}", self.name);
+        let stream = TcpStream::connect(&*self.addresses).await.map_err(failed)?;
         let connector = TlsConnector::from(Arc::new(config));
         let mut stream = connector.connect(name, stream).await.map_err(failed)?;
         stream.write_all(REQUEST).await.map_err(failed)?;

@@ -19,6 +19,7 @@ pub(super) fn between(
 ) -> Result<Option<Value>, serde_json::Error> {
     let mut target = present.clone();
     target.spec = completed(wanted.spec.clone());
+    keep_ca_bundle(&mut target.spec, &present.spec);
     // What others have added stays.
     if let Some(labels) = wanted.metadata.labels.clone().filter(|labels| !labels.is_empty()) {
         target.metadata.labels.get_or_insert_default().extend(labels);
@@ -30,6 +31,20 @@ pub(super) fn between(
     let mut present = present.clone();
     present.spec = completed(present.spec);
     merge_patch(&present, &target)
+}
+
+/// A certificate that is already there belongs to whoever keeps it up to date.
+fn keep_ca_bundle(
+    target: &mut CustomResourceDefinitionSpec,
+    present: &CustomResourceDefinitionSpec,
+) {
+    let present = present.conversion.as_ref().and_then(|conversion| conversion.webhook.as_ref());
+    let present = present.and_then(|webhook| webhook.client_config.as_ref()?.ca_bundle.clone());
+    let target = target.conversion.as_mut().and_then(|conversion| conversion.webhook.as_mut());
+    let target = target.and_then(|webhook| webhook.client_config.as_mut());
+    if let (Some(target), Some(bundle)) = (target, present.filter(|bundle| !bundle.0.is_empty())) {
+        target.ca_bundle = Some(bundle);
+    }
 }
 
 /// Whether names are the same, after defaults.
@@ -161,5 +176,28 @@ mod tests {
             Some(CustomResourceConversion { strategy: "Webhook".to_owned(), webhook: None });
         let patch = between(&present, &wanted()).expect("json").expect("a change");
         assert_eq!(patch["spec"]["conversion"], json!({"strategy": "None"}));
+    }
+
+    #[test]
+    fn certificates_of_the_conversion_stay_as_they_are() {
+        let conversion = |bundle: Option<&str>| {
+            let client = json!({"url": "https://example.com/convert", "caBundle": bundle});
+            serde_json::from_value(json!({
+                "strategy": "Webhook",
+                "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]},
+            }))
+            .expect("a conversion")
+        };
+        let (mut present, mut wanted) = (present(), wanted());
+        present.spec.conversion = Some(conversion(Some("bmV3")));
+        for older in [Some("b2xk"), None] {
+            wanted.spec.conversion = Some(conversion(older));
+            assert_eq!(between(&present, &wanted).expect("json"), None);
+        }
+        present.spec.conversion = Some(conversion(None));
+        wanted.spec.conversion = Some(conversion(Some("bmV3")));
+        let patch = between(&present, &wanted).expect("json").expect("a change");
+        let client = &patch["spec"]["conversion"]["webhook"]["clientConfig"];
+        assert_eq!(client["caBundle"], "bmV3");
     }
 }

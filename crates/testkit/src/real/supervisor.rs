@@ -16,6 +16,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
+use nix::errno::Errno;
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 
@@ -92,10 +93,14 @@ impl Supervised {
 
     /// Sends a signal to the server, unless it has ended.
     pub(super) fn signal(&mut self, signal: Signal) -> io::Result<()> {
-        if self.ended()?.is_none() {
-            signal::kill(self.server, signal)?;
+        if self.ended()?.is_some() {
+            return Ok(());
         }
-        Ok(())
+        match signal::kill(self.server, signal) {
+            // It has ended, and its supervisor has not reported it yet.
+            Err(Errno::ESRCH) => Ok(()),
+            sent => Ok(sent?),
+        }
     }
 }
 

@@ -80,7 +80,11 @@ fn is_everything(rule: &Rule) -> bool {
 fn matches(rule: &Rule, group: &str, resource: &str) -> bool {
     rule.scope != Scope::Cluster
         && rule.api_groups.iter().any(|of| of == "*" || of == group)
-        && rule.resources.iter().any(|of| of == "*" || of == "*/*" || of == resource)
+        && rule.resources.iter().any(|of| {
+            // `pods/*` is the pods and all of their subresources.
+            let of = of.strip_suffix("/*").unwrap_or(of);
+            of == "*" || of == resource
+        })
 }
 
 /// Whether a selector leaves anything out.

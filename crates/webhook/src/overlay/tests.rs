@@ -229,9 +229,18 @@ fn elements_that_move_and_change_take_their_unknown_fields_along() {
 }
 
 #[test]
-fn a_list_that_the_type_does_not_show_in_full_is_refused() {
-    let raw = json!({"parts": [{"name": "a"}, {"kind": "other"}]});
-    let error = overlay(&raw, &json!({"parts": [{"name": "a"}]}), &json!({"parts": []}));
+fn elements_after_those_that_the_type_shows_stay() {
+    let raw = json!({"hosts": ["a", "b"], "parts": [{"name": "a", "more": 1}, {"kind": "other"}]});
+    let before = json!({"hosts": ["a"], "parts": [{"name": "a"}]});
+    let after = json!({"hosts": ["x"], "parts": []});
+    let changed = json!({"hosts": ["x", "b"], "parts": [{"kind": "other"}]});
+    assert_eq!(overlay(&raw, &before, &after), Ok(changed));
+}
+
+#[test]
+fn a_list_of_which_the_type_shows_other_elements_is_refused() {
+    let raw = json!({"parts": [{"name": "a"}, {"name": "b"}]});
+    let error = overlay(&raw, &json!({"parts": [{"name": "b"}]}), &json!({"parts": []}));
     let error = error.unwrap_err().to_string();
     assert!(error.starts_with("the list at /parts has 2 elements"), "{error}");
 }
