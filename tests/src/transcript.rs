@@ -129,8 +129,10 @@ impl Transcript {
         let line = format!("{} {content_type}", answer.status);
         step.insert("answer".to_owned(), json!(line.trim_end()));
         for name in [http::header::RETRY_AFTER, http::header::WARNING, http::header::ALLOW] {
-            let values: Vec<_> =
+            let mut values: Vec<_> =
                 headers(name.clone()).map(|value| self.normaliser.text(&value)).collect();
+            // The real server walks the fields of an object in a random order, and warns in it.
+            values.sort_unstable();
             if !values.is_empty() {
                 step.insert(name.to_string(), json!(values));
             }
