@@ -256,8 +256,8 @@ impl Watch {
         !self.backlog.is_empty()
     }
 
-    /// What an event is to this watcher: an object may enter or leave what it selects. With the last
-    /// state of an object that leaves.
+    /// What an event is to this watcher: an object may enter or leave what it selects. With the
+    /// last state of an object that leaves.
     fn change(&self, event: &Event) -> Option<(&'static str, Option<Stored>)> {
         let key: &Key = event.key();
         let picks = |object: Option<&Arc<Stored>>| {

@@ -7,10 +7,10 @@
 //! with the answer at hand. If the object has changed meanwhile, the question is another one, and
 //! is asked again, as the real server repeats an update whose object has changed.
 //!
-//! Reading order: [`hook`] is a webhook as its configuration describes it, [`attributes`] what it is
-//! asked about, `matching` which webhooks are asked, [`review`] the question and the answer on the
-//! wire, [`client`] and [`backend`] how it is reached, [`dispatch`] the order in which webhooks are
-//! called, [`convert`] conversion, and [`replay`] the seam to writes.
+//! Reading order: [`hook`] is a webhook as its configuration describes it, [`attributes`] what it
+//! is asked about, `matching` which webhooks are asked, [`review`] the question and the answer on
+//! the wire, [`client`] and [`backend`] how it is reached, [`dispatch`] the order in which webhooks
+//! are called, [`convert`] conversion, and [`replay`] the seam to writes.
 //!
 //! Invariant: nothing here holds the lock of the state while it waits.
 

@@ -386,8 +386,8 @@ impl<K: ObjectType> Controller<K> {
         durations.iter().min().copied().filter(|_| durations.len() >= self.workers)
     }
 
-    /// Why a cache is not complete, and what to do about it. `None` if all of them are. Sources that
-    /// were added later do not count.
+    /// Why a cache is not complete, and what to do about it. `None` if all of them are. Sources
+    /// that were added later do not count.
     pub fn trouble(&self) -> Option<String> {
         let sources = self.work.tools.sources.all().into_iter();
         let statuses = sources.filter(|source| !source.is_late()).map(|source| source.status());

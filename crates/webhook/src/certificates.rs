@@ -70,9 +70,9 @@ use self::target::Target;
 /// the configurations and definitions. If a chart creates the Secret, empty and of the type
 /// [`SECRET_TYPE`], `create` is not needed.
 ///
-/// Somebody who deletes the Secret gets new keys, without a gap. The old certificate authority stays
-/// in the bundles until it has expired. To remove it at once, stop all replicas, delete the Secret,
-/// and remove each `caBundle`.
+/// Somebody who deletes the Secret gets new keys, without a gap. The old certificate authority
+/// stays in the bundles until it has expired. To remove it at once, stop all replicas, delete the
+/// Secret, and remove each `caBundle`.
 pub struct Certificates {
     keeper: Keeper,
     client: kube::Client,

@@ -1,9 +1,9 @@
 //! The built-in kinds, as a table.
 //!
 //! Every row says what kube-apiserver v1.36.3 says in discovery and does in its strategies
-//! (generation, updates without a version, creation by PUT, the answer to DELETE, names).
-//! Kinds that make no sense without their controller (admission policies, API services,
-//! certificates, priority and fairness, device claims) and `autoscaling/v1` are left out of the table, and so of
+//! (generation, updates without a version, creation by PUT, the answer to DELETE, names). Kinds
+//! that make no sense without their controller (admission policies, API services, certificates,
+//! priority and fairness, device claims) and `autoscaling/v1` are left out of the table, and so of
 //! discovery: a client gets 404 instead of a wrong success. Subresources that this server does not
 //! have (`pods/log`, `pods/exec`, …) are left out, too; a request for one gets 400.
 //!

@@ -2,8 +2,8 @@
 //!
 //! An attempt at a write asks its questions with [`State::ask`]. A question that was not answered
 //! yet is noted, and the attempt ends with a failure that nobody sees. Its answer is then asked for
-//! without the lock ([`Replay::answer`]), and the write is attempted again. So that the next attempt
-//! asks the same, it draws the same names and uids, and reads the same time.
+//! without the lock ([`Replay::answer`]), and the write is attempted again. So that the next
+//! attempt asks the same, it draws the same names and uids, and reads the same time.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use crate::ids::Ids;
 use crate::kinds::Registered;
 use crate::state::State;
 
-/// How often a write is attempted whose object changes all the time. The real server repeats a patch
-/// five times; here each phase takes an attempt of its own.
+/// How often a write is attempted whose object changes all the time. The real server repeats a
+/// patch five times; here each phase takes an attempt of its own.
 const ATTEMPTS_MAX: usize = 30;
 
 /// Something that only a webhook can answer.

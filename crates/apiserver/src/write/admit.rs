@@ -41,7 +41,8 @@ struct Shown {
 }
 
 impl State {
-    /// The object as mutating webhooks leave it. `old` is what is there, in the version of the path.
+    /// The object as mutating webhooks leave it. `old` is what is there, in the version of the
+    /// path.
     pub(super) fn mutate(
         &mut self,
         target: &Target,

@@ -167,8 +167,8 @@ impl DeleteOptions {
 }
 
 impl State {
-    /// Deletes one object, or marks it as to be deleted. `is_one_of_many`: the request does not name
-    /// it.
+    /// Deletes one object, or marks it as to be deleted. `is_one_of_many`: the request does not
+    /// name it.
     pub(crate) fn delete(
         &mut self,
         target: &Target,

@@ -1,7 +1,7 @@
 //! Writes a webhook configuration.
 //!
-//! It is read and replaced, with its version. Server-side apply would leave a rest of a webhook that
-//! the operator does not have any more, because another writer owns its `caBundle`.
+//! It is read and replaced, with its version. Server-side apply would leave a rest of a webhook
+//! that the operator does not have any more, because another writer owns its `caBundle`.
 
 use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
