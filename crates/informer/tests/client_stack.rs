@@ -23,13 +23,14 @@ use tokio::net::TcpListener;
 use tokio::time::Instant;
 use tower::layer::layer_fn;
 use tower::{BoxError, Service};
+use tracing::Level;
 use windlass_informer::{
     ClientStack, FinishedRequest, HeldBackRequest, HttpService, KubeListWatch, ListRequest,
     ListWatch as _, RequestError, RequestObserver, RequestOutcome, RequestTimedOut, Resource,
     ResponseBody, SourceError, WatchRequest,
 };
-use windlass_testkit::TestCluster;
 use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule};
+use windlass_testkit::{Log, TestCluster};
 
 use server::{client_of, client_of_fn, client_with_answer, list, stalled, whole};
 
@@ -442,7 +443,7 @@ fn assert_private(what: impl std::fmt::Debug + std::fmt::Display) {
 
 #[tokio::test]
 async fn credentials_are_sent_and_never_shown() {
-    let (log, _guard) = Log::start();
+    let log = Log::start_at(Level::TRACE);
 
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -475,7 +476,7 @@ async fn credentials_of_a_watch_are_never_shown() {
     }
     let cluster = TestCluster::real().await.expect("a real cluster");
     let real = cluster.control_plane().expect("it is real");
-    let (log, _guard) = Log::start();
+    let log = Log::start_at(Level::TRACE);
     let client = ClientStack::new().connect(real.config()).expect("a client");
     let answer = client.send(get(WATCH)).await.expect("an answer");
     assert_eq!(answer.status(), StatusCode::OK);
@@ -504,43 +505,4 @@ async fn the_output_of_a_credential_command_is_never_shown() {
 #[test]
 fn the_debug_output_of_a_stack_shows_settings_only() {
     assert!(format!("{:?}", ClientStack::new()).contains("request_timeout: 30s"));
-}
-
-/// What was logged.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Log {
-    /// Of this thread, where the tasks of a test's connections are as well.
-    fn start() -> (Self, tracing::subscriber::DefaultGuard) {
-        let log = Self::default();
-        let subscriber = tracing_subscriber::fmt()
-            .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
-            .with_writer(log.clone())
-            .finish();
-        (log, tracing::subscriber::set_default(subscriber))
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0.lock().expect("no panic")).into_owned()
-    }
-}
-
-impl std::io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().expect("no panic").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> tracing_subscriber::fmt::MakeWriter<'a> for Log {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
-    }
 }

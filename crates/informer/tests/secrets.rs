@@ -4,7 +4,6 @@
 mod support;
 
 use std::fmt::{Debug, Display, Write as _};
-use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -21,6 +20,7 @@ use windlass_informer::{
     ClientStack, Event, InformerOptions, Observation, Observer, Resource, ResponseBody,
     SharedInformer, Transform,
 };
+use windlass_testkit::Log;
 
 /// What must show nowhere, as it is and in base64.
 const SECRET: &str = "hunter2";
@@ -104,15 +104,8 @@ impl Shown {
         let _ = writeln!(shown, "{what:?}\n{what:#?}");
     }
 
-    /// Collects every event and span of this thread, at every level, until the guard is dropped.
-    fn collect_logs(&self) -> tracing::subscriber::DefaultGuard {
-        let shown = self.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_max_level(Level::TRACE)
-            .with_span_events(tracing_subscriber::fmt::format::FmtSpan::FULL)
-            .with_writer(move || shown.clone())
-            .finish();
-        tracing::subscriber::set_default(subscriber)
+    fn add_log(&self, log: Log) {
+        self.0.lock().expect("no panic").push_str(&log.text());
     }
 
     /// Returns what was shown, without the Secret.
@@ -120,17 +113,6 @@ impl Shown {
         let shown = self.0.lock().expect("no panic").clone();
         assert!(!shown.contains(SECRET) && !shown.contains(ENCODED), "{what}:\n{shown}");
         shown
-    }
-}
-
-impl io::Write for Shown {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("no panic").push_str(&String::from_utf8_lossy(bytes));
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 
@@ -205,7 +187,7 @@ async fn undecodable_secret_in_a_watch_shows_nothing() {
     let mut quarantined = 0;
     for (secret, options) in BROKEN.iter().flat_map(|json| layouts().map(|layout| (json, layout))) {
         let shown = Shown::default();
-        let guard = shown.collect_logs();
+        let log = Log::with_spans(Level::TRACE);
         let (informer, mut server) = informer(options, &shown);
         let wire = server.asked().await.streams();
         wire.sends(&format!(r#"{{"type":"ADDED","object":{secret}}}"#));
@@ -217,7 +199,7 @@ async fn undecodable_secret_in_a_watch_shows_nothing() {
         }
         quarantined += informer.status().quarantined_total;
         informer.end().await;
-        drop(guard);
+        shown.add_log(log);
         let shown = shown.has_no_secret(secret);
         assert!(shown.contains("Life") || shown.contains("Synced"), "something is shown");
     }
@@ -228,7 +210,7 @@ async fn undecodable_secret_in_a_watch_shows_nothing() {
 async fn undecodable_secret_in_a_list_shows_nothing() {
     for (secret, options) in BROKEN.iter().flat_map(|json| layouts().map(|layout| (json, layout))) {
         let shown = Shown::default();
-        let guard = shown.collect_logs();
+        let log = Log::with_spans(Level::TRACE);
         let (informer, mut server) = informer(options, &shown);
         server.asked().await.fails(by_hand::refusal(422, "Invalid"));
         let list = format!(
@@ -239,7 +221,7 @@ async fn undecodable_secret_in_a_list_shows_nothing() {
         idle().await;
         show(&informer, &shown);
         informer.end().await;
-        drop(guard);
+        shown.add_log(log);
         shown.has_no_secret(secret);
     }
 }
@@ -249,7 +231,7 @@ async fn body_that_breaks_in_a_secret_shows_nothing() {
     for body in BROKEN_BODIES {
         for paged in [false, true] {
             let shown = Shown::default();
-            let guard = shown.collect_logs();
+            let log = Log::with_spans(Level::TRACE);
             let (informer, mut server) = informer(InformerOptions::new(), &shown);
             if paged {
                 server.asked().await.fails(by_hand::refusal(422, "Invalid"));
@@ -258,7 +240,7 @@ async fn body_that_breaks_in_a_secret_shows_nothing() {
             pass(Duration::from_mins(1)).await;
             show(&informer, &shown);
             informer.end().await;
-            drop(guard);
+            shown.add_log(log);
             let shown = shown.has_no_secret(body);
             assert!(shown.contains("failed") || shown.contains("was quarantined"), "{body}");
         }
@@ -268,7 +250,7 @@ async fn body_that_breaks_in_a_secret_shows_nothing() {
 #[tokio::test(start_paused = true)]
 async fn secret_that_is_too_large_shows_nothing() {
     let shown = Shown::default();
-    let guard = shown.collect_logs();
+    let log = Log::with_spans(Level::TRACE);
     let (informer, mut server) = informer(InformerOptions::new().object_bytes_max(1_000), &shown);
     let wire = server.asked().await.streams();
     let object = json!({"metadata": {"name": "s"}, "stringData": {"p": SECRET.repeat(1_000)}});
@@ -276,7 +258,7 @@ async fn secret_that_is_too_large_shows_nothing() {
     idle().await;
     show(&informer, &shown);
     informer.end().await;
-    drop(guard);
+    shown.add_log(log);
     let shown = shown.has_no_secret("a large one");
     assert!(shown.contains("more than 1000 bytes in one object"), "{shown}");
 }
@@ -287,7 +269,7 @@ async fn secret_in_the_answer_to_a_failed_request_shows_nothing() {
     for code in [200, 400, 404, 410, 422, 429, 500, 503] {
         for body in BROKEN.iter().chain(&BROKEN_BODIES) {
             let shown = Shown::default();
-            let guard = shown.collect_logs();
+            let log = Log::with_spans(Level::TRACE);
             let answer = move |_: http::Request<kube::client::Body>| async move {
                 let whole = Full::new(bytes::Bytes::from_static(body.as_bytes()));
                 let whole: ResponseBody = whole.map_err(|never| match never {}).boxed_unsync();
@@ -300,7 +282,7 @@ async fn secret_in_the_answer_to_a_failed_request_shows_nothing() {
             pass(Duration::from_mins(2)).await;
             show(&informer, &shown);
             informer.end().await;
-            drop(guard);
+            shown.add_log(log);
             let shown = shown.has_no_secret(body);
             assert!(shown.contains("a list or watch failed"), "{code} {body}: logged");
         }

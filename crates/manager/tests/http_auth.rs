@@ -1,7 +1,6 @@
 //! Who may read an endpoint: through the router, with an API server that is played, on the paused
 //! clock; and with a real one.
 
-use std::io::Write;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,7 +14,9 @@ use http::{Method, Request, Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::{Instant, advance};
 use tower::ServiceExt as _;
+use tracing::Level;
 use windlass_manager::http::Authorizer;
+use windlass_testkit::Log;
 
 /// Tokens that the API server knows, and some that it does not.
 const PROMETHEUS: &str = "token-of-prometheus";
@@ -152,40 +153,6 @@ fn request(method: Method, path: &str, authorization: Option<&str>) -> Request<B
 /// Reads the metrics with a token.
 async fn scrape(router: &Router, token: &str) -> Answer {
     send(router, request(Method::GET, "/metrics", Some(&format!("Bearer {token}")))).await
-}
-
-/// Everything that is logged by this thread, at all levels.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Log {
-    fn start(&self) -> tracing::subscriber::DefaultGuard {
-        let writer = self.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_ansi(false)
-            .with_max_level(tracing::Level::TRACE)
-            .with_writer(move || writer.clone());
-        tracing::subscriber::set_default(subscriber.finish())
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8(self.0.lock().expect("not poisoned").clone()).expect("text")
-    }
-
-    fn errors(&self) -> Vec<String> {
-        self.text().lines().filter(|line| line.contains("ERROR")).map(str::to_owned).collect()
-    }
-}
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().expect("not poisoned").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -338,8 +305,7 @@ async fn review_that_is_refused_names_the_rules_in_one_log_line() {
     for (behaviour, resource) in
         [(FORBIDS_TOKENS, "tokenreviews"), (FORBIDS_ACCESS, "subjectaccessreviews")]
     {
-        let (server, log) = (Arc::new(Server::default()), Log::default());
-        let _guard = log.start();
+        let (server, log) = (Arc::new(Server::default()), Log::start_at(Level::TRACE));
         server.set(behaviour);
         let router = server.router();
         for _ in 0..3 {
@@ -348,7 +314,7 @@ async fn review_that_is_refused_names_the_rules_in_one_log_line() {
             assert!(text.contains("log of this program says why"), "{text}");
             advance(Duration::from_secs(30)).await;
         }
-        let errors = log.errors();
+        let errors = log.lines_with("ERROR");
         assert_eq!(errors.len(), 1, "{errors:#?}");
         let error = &errors[0];
         assert!(error.contains(&format!("does not let this program create {resource}")), "{error}");
@@ -362,8 +328,7 @@ async fn review_that_is_refused_names_the_rules_in_one_log_line() {
 
 #[tokio::test(start_paused = true)]
 async fn server_that_does_not_answer_is_unavailable_after_ten_seconds() {
-    let (server, log) = (Arc::new(Server::default()), Log::default());
-    let _guard = log.start();
+    let (server, log) = (Arc::new(Server::default()), Log::start_at(Level::TRACE));
     server.set(HANGS);
     let router = server.router();
     let start = Instant::now();
@@ -372,7 +337,7 @@ async fn server_that_does_not_answer_is_unavailable_after_ten_seconds() {
     assert!(answers.iter().all(|(status, _)| *status == StatusCode::SERVICE_UNAVAILABLE));
     assert_eq!(start.elapsed().as_secs(), 10);
     assert_eq!(server.counts(), (1, 0));
-    let errors = log.errors();
+    let errors = log.lines_with("ERROR");
     assert_eq!(errors.len(), 1, "{errors:#?}");
     assert!(errors[0].contains("did not answer within 10 s"), "{errors:#?}");
 }
@@ -391,8 +356,7 @@ async fn failure_is_forgotten_after_a_second() {
 #[tokio::test(start_paused = true)]
 async fn token_is_shown_nowhere() {
     for behaviour in WORKS..=HAS_NAMELESS_USERS {
-        let (server, log) = (Arc::new(Server::default()), Log::default());
-        let _guard = log.start();
+        let (server, log) = (Arc::new(Server::default()), Log::start_at(Level::TRACE));
         server.set(behaviour);
         let authorizer = Authorizer::new(server.client());
         let shown = format!("{authorizer:?}");
@@ -466,8 +430,7 @@ mod real {
             println!("skipped on a real kube-apiserver: run `cargo xtask test --real`");
             return;
         }
-        let log = Log::default();
-        let _guard = log.start();
+        let log = Log::start_at(Level::TRACE);
         let cluster = TestCluster::real().await.expect("a real cluster");
         let admin = cluster.client().expect("a client");
         let namespace = cluster.namespace("metrics").await.expect("a namespace");
@@ -479,7 +442,7 @@ mod real {
         let answer = scrape(&protected(operator.clone()), &prometheus).await;
         assert_eq!(answer.0, StatusCode::SERVICE_UNAVAILABLE, "{answer:?}");
         // kube's client logs errors of its own.
-        let mut errors = log.errors();
+        let mut errors = log.lines_with("ERROR");
         errors.retain(|line| line.contains("windlass_manager"));
         assert_eq!(errors.len(), 1, "{errors:#?}");
         assert!(errors[0].contains("does not let this program create tokenreviews"));

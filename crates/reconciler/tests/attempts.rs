@@ -54,7 +54,7 @@ async fn closure_and_function_reconcile() {
 
 #[tokio::test(start_paused = true)]
 async fn key_rests_after_its_last_attempt_and_has_all_of_them_again_after_an_event() {
-    let (log, _guard) = Log::start();
+    let log = Log::start();
     let (_cluster, client) = cluster().await;
     let (said, mut runs) = mpsc::channel(100);
     let fails = reconcile_fn(async move |_: Arc<ConfigMap>, cx| {
@@ -81,7 +81,7 @@ async fn key_rests_after_its_last_attempt_and_has_all_of_them_again_after_an_eve
     );
     let last = controller.runs(&inactive[0].key).pop().expect("a run");
     assert!(last.gave_up && last.retry_in.is_none(), "{last:?}");
-    let lines = log.lines("is given up: this was its last attempt");
+    let lines = log.lines_with("is given up: this was its last attempt");
     assert_eq!(lines.len(), 1, "{lines:?}");
 
     let patch = Patch::Merge(json!({"data": {"touched": "yes"}}));

@@ -24,7 +24,7 @@ use stage::{Log, api, cluster, does, run, run_with};
 async fn line(log: &Log, part: &str) -> String {
     let found = async {
         loop {
-            if let Some(line) = log.lines(part).pop() {
+            if let Some(line) = log.lines_with(part).pop() {
                 return line;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -42,7 +42,7 @@ fn assert_has(line: &str, parts: &[&str]) {
 
 #[tokio::test(start_paused = true)]
 async fn reconciler_that_panics_is_named_with_its_object_and_what_it_said() {
-    let (log, _guard) = Log::start();
+    let log = Log::start();
     let (_cluster, client) = cluster().await;
     let running = run(client, does(|_, _| Box::pin(async { panic!("no such shelf") })));
     let line = line(&log, "panicked").await;
@@ -64,7 +64,7 @@ async fn reconciler_that_panics_is_named_with_its_object_and_what_it_said() {
 
 #[tokio::test(start_paused = true)]
 async fn reconciler_that_hangs_is_cancelled_and_named() {
-    let (log, _guard) = Log::start();
+    let log = Log::start();
     let (_cluster, client) = cluster().await;
     let hang = does(|_, _| Box::pin(std::future::pending()));
     let running = run_with(client, |builder| builder.timeout(Duration::from_secs(30)), hang);
@@ -79,7 +79,7 @@ async fn reconciler_that_hangs_is_cancelled_and_named() {
 
 #[tokio::test(start_paused = true)]
 async fn reconciler_that_hangs_without_a_timeout_is_mentioned() {
-    let (log, _guard) = Log::start();
+    let log = Log::start();
     let (_cluster, client) = cluster().await;
     let hang = does(|_, _| Box::pin(std::future::pending()));
     let running = run(client, hang);
@@ -90,7 +90,7 @@ async fn reconciler_that_hangs_without_a_timeout_is_mentioned() {
 
 #[tokio::test(start_paused = true)]
 async fn reconciler_that_wakes_itself_is_found_out_with_the_write() {
-    let (log, _guard) = Log::start();
+    let log = Log::start();
     let (_cluster, client) = cluster().await;
     let (said, mut ran) = mpsc::channel(1);
     let counter = does(move |object: Arc<ConfigMap>, cx: &RunContext| {
@@ -108,11 +108,11 @@ async fn reconciler_that_wakes_itself_is_found_out_with_the_write() {
     let running = run(client, counter);
     // It never rests, so that the paused clock never moves.
     for _ in 0..100 {
-        if log.lines("hot loop").is_empty() {
+        if log.lines_with("hot loop").is_empty() {
             ran.recv().await.expect("a run");
         }
     }
-    let line = log.lines("hot loop").pop().expect("it is found out within a hundred runs");
+    let line = log.lines_with("hot loop").pop().expect("it is found out within a hundred runs");
     assert_has(&line, &["WARN", "default/one", "patch configmaps default/one at", "predicate"]);
     assert_eq!(running.controller.status().counts.hot_loops, 1);
     let runs = running.controller.runs(&"default/one".parse().expect("a key"));
@@ -124,7 +124,7 @@ async fn reconciler_that_wakes_itself_is_found_out_with_the_write() {
 
 #[tokio::test(start_paused = true)]
 async fn events_that_are_dropped_are_told_and_counted() {
-    let (log, _guard) = Log::start();
+    let log = Log::start();
     let (_cluster, client) = cluster().await;
     let reporter = does(|object: Arc<ConfigMap>, cx: &RunContext| {
         Box::pin(async move {
@@ -144,7 +144,7 @@ async fn events_that_are_dropped_are_told_and_counted() {
 
 #[tokio::test(start_paused = true)]
 async fn writing_what_is_there_already_is_no_loop() {
-    let (log, _guard) = Log::start();
+    let log = Log::start();
     let (_cluster, client) = cluster().await;
     let (said, mut runs) = mpsc::channel(100);
     let labeller = does(move |object: Arc<ConfigMap>, cx: &RunContext| {
@@ -163,13 +163,13 @@ async fn writing_what_is_there_already_is_no_loop() {
         runs.recv().await.expect("a run");
         api(&client).patch("one", &PatchParams::default(), &patch).await.expect("patched");
     }
-    assert_eq!(log.lines("hot loop"), Vec::<String>::new());
+    assert_eq!(log.lines_with("hot loop"), Vec::<String>::new());
     running.end().await.expect("it stops");
 }
 
 #[tokio::test(start_paused = true)]
 async fn terminal_error_is_told_once_and_not_retried() {
-    let (log, _guard) = Log::start();
+    let log = Log::start();
     let (_cluster, client) = cluster().await;
     let refuse = does(|_, _| {
         Box::pin(async { Err(Error::msg("spec.size must not be negative").terminal()) })
@@ -181,14 +181,14 @@ async fn terminal_error_is_told_once_and_not_retried() {
         &["ERROR", "default/one", "before the object changes", "spec.size must not be negative"],
     );
     tokio::time::sleep(Duration::from_hours(1)).await;
-    assert_eq!(log.lines("not retried before").len(), 1);
+    assert_eq!(log.lines_with("not retried before").len(), 1);
     assert_eq!(running.controller.status().counts.failed_with(Class::Terminal), 1);
     running.end().await.expect("it stops");
 }
 
 #[tokio::test(start_paused = true)]
 async fn failure_while_the_controller_stops_is_told_as_not_retried() {
-    let (log, _guard) = Log::start();
+    let log = Log::start();
     let (_cluster, client) = cluster().await;
     let (said, mut begun) = mpsc::channel(1);
     let slow = does(move |_, _| {
@@ -206,7 +206,7 @@ async fn failure_while_the_controller_stops_is_told_as_not_retried() {
     let last = controller.runs(&"default/one".parse().expect("a key")).pop().expect("it ran");
     assert!(matches!(last.outcome, Outcome::Failed { .. }), "{last:?}");
     assert_eq!(last.retry_in, None);
-    let line = log.lines("too late").pop().expect("a line");
+    let line = log.lines_with("too late").pop().expect("a line");
     assert_has(
         &line,
         &["WARN", "default/one", "is not retried, because the controller is shutting down"],
@@ -216,7 +216,7 @@ async fn failure_while_the_controller_stops_is_told_as_not_retried() {
 
 #[tokio::test(start_paused = true)]
 async fn missing_definition_is_told_while_it_is_waited_for_and_in_the_end() {
-    let (log, _guard) = Log::start();
+    let log = Log::start();
     let cluster = TestCluster::embedded();
     let client = cluster.client().expect("a client");
     let resource = kube::api::ApiResource {
@@ -236,7 +236,7 @@ async fn missing_definition_is_told_while_it_is_waited_for_and_in_the_end() {
         &error.to_string(),
         &["gadgets.v1.example.com", "CustomResourceDefinition installed?"],
     );
-    let line = log.lines("no object is reconciled").swap_remove(0);
+    let line = log.lines_with("no object is reconciled").swap_remove(0);
     assert_has(
         &line,
         &["WARN", "gadget", "gadgets.v1.example.com", "CustomResourceDefinition installed?"],
@@ -246,7 +246,7 @@ async fn missing_definition_is_told_while_it_is_waited_for_and_in_the_end() {
 
 #[tokio::test(start_paused = true)]
 async fn missing_right_to_watch_is_told_with_the_verbs() {
-    let (log, _guard) = Log::start();
+    let log = Log::start();
     let (cluster, client) = cluster().await;
     let server = cluster.server().expect("embedded");
     let refusal = Fault::Fail { code: 403, retry_after: None };
@@ -261,7 +261,7 @@ async fn missing_right_to_watch_is_told_with_the_verbs() {
 
 #[tokio::test(start_paused = true)]
 async fn missing_right_to_write_is_told_with_the_object() {
-    let (log, _guard) = Log::start();
+    let log = Log::start();
     let (cluster, client) = cluster().await;
     let server = cluster.server().expect("embedded");
     let refusal = Fault::Fail { code: 403, retry_after: None };
@@ -287,7 +287,7 @@ async fn missing_right_to_write_is_told_with_the_object() {
 
 #[tokio::test(start_paused = true)]
 async fn controller_tells_when_it_starts_is_ready_and_stops() {
-    let (log, _guard) = Log::start_at(tracing::Level::DEBUG);
+    let log = Log::start_at(tracing::Level::DEBUG);
     let (_cluster, client) = cluster().await;
     let (said, mut runs) = mpsc::channel(100);
     let write = does(move |object: Arc<ConfigMap>, cx: &RunContext| {
@@ -307,7 +307,7 @@ async fn controller_tells_when_it_starts_is_ready_and_stops() {
     }
     running.end().await.expect("it stops");
     let of_controller = |text: &str| {
-        let lines = log.lines(text);
+        let lines = log.lines_with(text);
         lines.into_iter().filter(|line| line.contains("windlass_reconciler")).collect::<Vec<_>>()
     };
     let info = of_controller(" INFO ");
@@ -320,6 +320,6 @@ async fn controller_tells_when_it_starts_is_ready_and_stops() {
         &reconciled[0],
         &["DEBUG", "causes=ConfigMap default/one was there at", "writes=patch configmaps"],
     );
-    let server = log.lines("windlass_apiserver");
+    let server = log.lines_with("windlass_apiserver");
     assert!(server.iter().all(|line| line.contains(" DEBUG ")), "{server:?}");
 }

@@ -63,7 +63,7 @@ async fn expect_rest(calls: &mut mpsc::Receiver<String>) {
 
 #[tokio::test(start_paused = true)]
 async fn paused_object_is_left_alone_until_it_is_not_paused() {
-    let (log, _guard) = Log::start();
+    let log = Log::start();
     let (_cluster, client) = cluster().await;
     let (said, mut calls) = mpsc::channel(100);
     // Its predicate lets no annotation pass.
@@ -99,7 +99,7 @@ async fn paused_object_is_left_alone_until_it_is_not_paused() {
     expect_rest(&mut calls).await;
     assert_eq!((controller.status().paused, controller.status().counts.paused), (0, 1));
     for line in ["is paused by its annotation windlass.dev/paused", "no longer paused"] {
-        assert_eq!(log.lines(line).len(), 1, "{line}");
+        assert_eq!(log.lines_with(line).len(), 1, "{line}");
     }
     running.end().await.expect("it stops");
 }

@@ -66,7 +66,7 @@ async fn run_under_way_may_end_within_the_grace_period() {
 
 #[tokio::test(start_paused = true)]
 async fn run_is_cancelled_after_the_grace_period_and_repeated_by_the_next_one() {
-    let (log, _guard) = Log::start();
+    let log = Log::start();
     let (_cluster, client) = cluster().await;
     let (began, mut runs) = mpsc::channel(10);
     let (_factory, controller) = build(client, |b| b, sleeper(began, Duration::from_secs(31)));
@@ -81,7 +81,7 @@ async fn run_is_cancelled_after_the_grace_period_and_repeated_by_the_next_one() 
     assert_eq!(since.elapsed(), GRACE);
     assert_eq!(controller.status().counts.runs(), 0, "it did not end");
     assert_eq!(controller.status().running, 0);
-    let line = log.lines("grace period is over").join("\n");
+    let line = log.lines_with("grace period is over").join("\n");
     assert!(line.contains("default/one"), "{line}");
 
     // With the same causes.
@@ -223,7 +223,7 @@ async fn context_knows_the_shutdown_and_its_deadline() {
 
 #[tokio::test(start_paused = true)]
 async fn controller_that_is_dropped_with_keys_in_its_queue_warns_of_nothing() {
-    let (log, _guard) = Log::start();
+    let log = Log::start();
     let (_cluster, client) = cluster().await;
     let (began, _runs) = mpsc::channel(10);
     let (factory, controller) = build(client, |b| b, sleeper(began, Duration::ZERO));
@@ -232,7 +232,7 @@ async fn controller_that_is_dropped_with_keys_in_its_queue_warns_of_nothing() {
     assert_eq!(controller.status().ready, 1);
     factory.shut_down().await;
     drop(controller);
-    assert!(log.lines("WARN").is_empty(), "{:?}", log.lines("WARN"));
+    assert!(log.lines_with("WARN").is_empty(), "{:?}", log.lines_with("WARN"));
 }
 
 #[tokio::test(start_paused = true)]

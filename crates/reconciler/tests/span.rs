@@ -16,7 +16,7 @@ use stage::{Log, api, cluster, does, run, run_with};
 
 #[tokio::test(start_paused = true)]
 async fn lines_of_a_run_tell_its_key_and_what_triggered_it() {
-    let (log, _guard) = Log::start();
+    let log = Log::start();
     let (_cluster, client) = cluster().await;
     let (said, mut runs) = mpsc::channel(10);
     let logger = does(move |_: Arc<ConfigMap>, _: &RunContext| {
@@ -33,7 +33,7 @@ async fn lines_of_a_run_tell_its_key_and_what_triggered_it() {
     let patched =
         api(&client).patch("one", &PatchParams::default(), &patch).await.expect("patched");
     runs.recv().await.expect("another run");
-    let lines = log.lines("at work");
+    let lines = log.lines_with("at work");
     let version = patched.metadata.resource_version.expect("a version");
     let updated = format!("cause=ConfigMap default/one updated at {version}");
     for (line, cause) in lines.iter().zip(["cause=ConfigMap default/one was there at", &updated]) {
@@ -58,7 +58,7 @@ async fn first_ids(running: &stage::Running, mut begun: mpsc::Receiver<()>) -> V
 
 #[tokio::test(start_paused = true)]
 async fn every_line_of_a_run_and_about_it_has_its_id_whatever_the_level() {
-    let (log, _guard) = Log::start_at(Level::WARN);
+    let log = Log::start_at(Level::WARN);
     let (_cluster, client) = cluster().await;
     let (begins, begun) = mpsc::channel(10);
     let fails = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
@@ -78,7 +78,7 @@ async fn every_line_of_a_run_and_about_it_has_its_id_whatever_the_level() {
     running.end().await.expect("it stops");
     assert_ne!(ids[0], ids[1]);
     for id in ids {
-        let lines = log.lines(&format!("of {id}"));
+        let lines = log.lines_with(&format!("of {id}"));
         assert_eq!(lines.len(), 3, "{lines:#?}");
         for line in lines {
             assert!(line.contains(&format!("reconcile_id={id}")), "{line}");
@@ -88,7 +88,7 @@ async fn every_line_of_a_run_and_about_it_has_its_id_whatever_the_level() {
 
 #[tokio::test(start_paused = true)]
 async fn user_shapes_the_span_and_a_panic_there_leads_to_the_default() {
-    let (log, _guard) = Log::start();
+    let log = Log::start();
     let (_cluster, client) = cluster().await;
     let (begins, begun) = mpsc::channel(10);
     let fails = does(move |_: Arc<ConfigMap>, cx: &RunContext| {
@@ -107,11 +107,11 @@ async fn user_shapes_the_span_and_a_panic_there_leads_to_the_default() {
     let running = run_with(client, |builder| builder.span(shape), fails);
     first_ids(&running, begun).await;
     running.end().await.expect("it stops");
-    let shaped = log.lines("at work in attempt 1").pop().expect("a line");
+    let shaped = log.lines_with("at work in attempt 1").pop().expect("a line");
     assert!(shaped.contains("mine{tenant=default}"), "{shaped}");
     assert!(!shaped.contains("reconcile{"), "{shaped}");
-    let default = log.lines("at work in attempt 2").pop().expect("a line");
+    let default = log.lines_with("at work in attempt 2").pop().expect("a line");
     assert!(default.contains("reconcile{"), "{default}");
-    let warned = log.lines("the shape of the span panicked").pop().expect("a line");
+    let warned = log.lines_with("the shape of the span panicked").pop().expect("a line");
     assert!(warned.contains("key=default/one"), "{warned}");
 }

@@ -32,7 +32,7 @@
 //! ```
 //!
 //! Code that will run with a Role can be tested with it: [`TestCluster::account`] makes a service
-//! account that has the rights it is given, and no others.
+//! account that has the rights it is given, and no others. [`Log`] is what a test logged.
 //!
 //! A binary or test that uses this crate chooses the version of Kubernetes' types, by a feature of
 //! `k8s-openapi` such as `latest`; libraries choose none.
@@ -44,6 +44,7 @@
 mod account;
 pub mod cluster;
 mod error;
+mod log;
 mod real;
 
 /// The embedded API server: its builder, its faults, its rules.
@@ -52,6 +53,7 @@ pub use windlass_apiserver as apiserver;
 pub use account::Account;
 pub use cluster::{TestCluster, on_each_cluster, on_each_cluster_with_roles};
 pub use error::Error;
+pub use log::Log;
 pub use real::{
     AuditRecord, AuditStage, CLEANUP_CONTROLLERS, ETCD_VERSION, KUBERNETES_VERSION, Pids,
     RealCluster, RealOptions, Snapshot, User, WORKLOAD_CONTROLLERS, go_program, kubectl,

@@ -6,37 +6,15 @@
 #[path = "certificates/cluster.rs"]
 mod cluster;
 
-use std::io::Write;
-use std::sync::{Arc, Mutex};
-
+use tracing::Level;
+use windlass_testkit::Log;
 use windlass_testkit::apiserver::{Fault, FaultRule};
 
 use self::cluster::{Cluster, SECRET, decode};
 
-/// The log.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().expect("not poisoned").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn keys_show_nowhere() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_writer(move || writer.clone())
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let log = Log::start_at(Level::TRACE);
     let cluster = Cluster::with_webhooks().await;
     let faults = cluster.server.server().expect("embedded").faults();
     let mut certificates = cluster.certificates();
@@ -55,7 +33,7 @@ async fn keys_show_nowhere() {
         let error = certificates.ensure().await.expect_err("a fault");
         shown.extend([format!("{error} {error:?} {error:#?}")]);
     }
-    shown += &String::from_utf8_lossy(&log.0.lock().expect("not poisoned"));
+    shown += &log.text();
     assert!(shown.contains("a new certificate is served"), "{shown}");
     let decoded = decode(&encoded.clone().into()).expect("text");
     let line = decoded.lines().nth(1).expect("a line");

@@ -13,7 +13,8 @@ use futures::FutureExt as _;
 use tokio::time::advance;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::subscriber::NoSubscriber;
+use tracing::{Dispatch, Event, Level, Metadata, Subscriber};
 use windlass_workqueue::{Add, WorkQueue};
 
 /// A key whose copies are counted.
@@ -70,6 +71,9 @@ impl Subscriber for Warnings {
 /// What is logged while `body` runs.
 fn warnings_of(body: impl FnOnce()) -> Vec<String> {
     let warnings = Warnings::default();
+    // With one subscriber only, a log statement that another test's thread reaches first would stay
+    // silent here: `tracing` would ask that thread alone whether anybody listens.
+    let _second = Dispatch::new(NoSubscriber::new());
     tracing::subscriber::with_default(warnings.clone(), body);
     std::mem::take(&mut warnings.0.lock().unwrap())
 }

@@ -5,7 +5,6 @@
 
 mod common;
 
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{available, foo, is_owned_by, replicas, with_foos};
@@ -14,10 +13,9 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use sample_controller::controller::new_deployment;
 use sample_controller::{Foo, FooSpec, controller};
 use serde_json::json;
-use tracing_subscriber::util::SubscriberInitExt as _;
 use windlass::reconciler::{Cause, Outcome, set_owner};
-use windlass_testing::testkit::TestCluster;
 use windlass_testing::testkit::apiserver::ApiServer;
+use windlass_testing::testkit::{Log, TestCluster};
 use windlass_testing::{Cluster, Quiet, Running};
 
 /// The event of a Foo that is as it should be.
@@ -238,10 +236,7 @@ async fn replicas_that_are_left_out_are_left_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn empty_deployment_name_is_logged_and_not_retried() {
-    let log = Log::default();
-    let lines = log.clone();
-    let subscriber = tracing_subscriber::fmt().with_writer(move || lines.clone()).finish();
-    let _logging = subscriber.set_default();
+    let log = Log::start();
     let (cluster, running) = at_work().await;
     cluster.create(&foo("one", "", Some(1))).await;
     running.wait_until_quiet().await;
@@ -337,27 +332,6 @@ async fn foo_without_a_spec_is_reported_once_and_not_retried() {
         "{runs:?}"
     );
     running.stop().await;
-}
-
-/// What was logged.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Log {
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0.lock().expect("no panic")).into_owned()
-    }
-}
-
-impl std::io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().expect("no panic").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }
 
 /// The Deployment that the controller makes for a Foo.

@@ -3,57 +3,16 @@
 mod lifetime;
 mod trouble;
 
-use std::io;
-use std::sync::{Arc, Mutex};
-
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ObjectReference};
 use k8s_openapi::api::events::v1::Event;
 use kube::Resource as _;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use tokio::time::Instant;
+use tracing::Level;
 use windlass_reconciler::{Occurrence, Recorder, RecorderStatus};
 use windlass_testkit::apiserver::{ApiServer, Fault, FaultId, FaultRule};
-use windlass_testkit::{TestCluster, on_each_cluster};
-
-/// What the log says while this is there, on this thread.
-struct Log {
-    lines: Arc<Mutex<Vec<u8>>>,
-    _subscriber: tracing::subscriber::DefaultGuard,
-}
-
-impl Log {
-    fn new() -> Self {
-        let lines = Arc::new(Mutex::new(Vec::new()));
-        let writer = Writer(Arc::clone(&lines));
-        let subscriber = tracing_subscriber::fmt()
-            .with_max_level(tracing::Level::WARN)
-            .with_ansi(false)
-            .with_writer(move || writer.clone())
-            .finish();
-        Self { lines, _subscriber: tracing::subscriber::set_default(subscriber) }
-    }
-
-    fn lines(&self) -> Vec<String> {
-        let bytes = self.lines.lock().expect("not poisoned").clone();
-        let text = String::from_utf8(bytes).expect("text");
-        text.lines().map(str::to_owned).collect()
-    }
-}
-
-#[derive(Clone)]
-struct Writer(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Writer {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("not poisoned").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
+use windlass_testkit::{Log, TestCluster, on_each_cluster};
 
 /// An embedded server, and a recorder that draws the same every time.
 struct Stage {
@@ -202,7 +161,7 @@ async fn event_about_an_object_in_no_namespace_is_in_default() {
 #[tokio::test]
 async fn event_in_a_namespace_that_is_not_there_is_given_up_at_once() {
     on_each_cluster(async |cluster: TestCluster| {
-        let log = Log::new();
+        let log = Log::start_at(Level::WARN);
         let client = cluster.client().expect("a client");
         let recorder = Recorder::new(client.clone(), "tester");
         let lost = || ObjectReference { namespace: Some("nowhere".to_owned()), ..about("web") };

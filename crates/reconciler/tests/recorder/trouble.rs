@@ -3,15 +3,17 @@
 use std::time::Duration;
 
 use kube::api::DeleteParams;
+use tracing::Level;
 use windlass_reconciler::Occurrence;
+use windlass_testkit::Log;
 use windlass_testkit::apiserver::Fault;
 
-use crate::{Log, Stage, about, fail};
+use crate::{Stage, about, fail};
 
 #[tokio::test(start_paused = true)]
 async fn missing_rights_are_said_in_one_line_that_names_them() {
     let stage = Stage::new();
-    let log = Log::new();
+    let log = Log::start_at(Level::WARN);
     let id = stage.fail(fail(403), |rule| rule);
     for note in ["one", "two", "three"] {
         stage.recorder.record(Occurrence::normal(about("web"), "Started", note));
@@ -36,7 +38,7 @@ async fn missing_rights_are_said_in_one_line_that_names_them() {
 async fn trouble_that_passes_is_waited_for() {
     for fault in [fail(503), fail(429), fail(401), Fault::Refuse, Fault::Hang] {
         let stage = Stage::new();
-        let log = Log::new();
+        let log = Log::start_at(Level::WARN);
         let id = stage.fail(fault.clone(), |rule| rule.times(4));
         stage.recorder.record(Occurrence::normal(about("web"), "Started", ""));
         stage.recorder.flush().await;
@@ -49,7 +51,7 @@ async fn trouble_that_passes_is_waited_for() {
 #[tokio::test(start_paused = true)]
 async fn server_that_stays_away_costs_one_event_all_tries_and_the_others_one() {
     let stage = Stage::new();
-    let log = Log::new();
+    let log = Log::start_at(Level::WARN);
     let id = stage.fail(Fault::Refuse, |rule| rule);
     for note in 0..10 {
         stage.recorder.record(Occurrence::normal(about("web"), "Started", note.to_string()));
@@ -120,7 +122,7 @@ async fn object_that_floods_is_limited_and_what_is_dropped_is_counted() {
 
 #[tokio::test(start_paused = true)]
 async fn first_event_of_an_object_that_is_dropped_is_told_with_what_to_do() {
-    let log = Log::new();
+    let log = Log::start_at(Level::WARN);
     let stage = Stage::new();
     for object in ["web", "db"] {
         for note in 0..40 {
@@ -140,7 +142,7 @@ async fn first_event_of_an_object_that_is_dropped_is_told_with_what_to_do() {
 
 #[tokio::test(start_paused = true)]
 async fn events_that_find_no_room_are_told_once() {
-    let log = Log::new();
+    let log = Log::start_at(Level::WARN);
     let stage = Stage::new();
     // Nothing is written while this does not wait.
     for object in 0..1_100 {

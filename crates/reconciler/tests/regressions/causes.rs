@@ -8,7 +8,7 @@ use super::*;
 /// the run is told of a timer that has not rung.
 #[tokio::test(start_paused = true)]
 async fn hot_loop_is_found_also_if_the_runs_ask_for_another_in_an_hour() {
-    let (log, _guard) = Log::start();
+    let log = Log::start();
     let (_cluster, client) = cluster().await;
     let (said, mut ran) = mpsc::channel(1);
     let counter = does(move |object: Arc<ConfigMap>, cx: &RunContext| {
@@ -30,7 +30,7 @@ async fn hot_loop_is_found_also_if_the_runs_ask_for_another_in_an_hour() {
     }
     drop(ran);
     let (found, loops) =
-        (log.lines("hot loop").len(), running.controller.status().counts.hot_loops);
+        (log.lines_with("hot loop").len(), running.controller.status().counts.hot_loops);
     running.end().await.expect("it stops");
     assert!(!last.contains(&Cause::Timer), "no hour has passed: {last:?}");
     assert_eq!((found, loops), (1, 1));
@@ -73,7 +73,7 @@ async fn timer_that_has_not_rung_is_no_cause_of_a_run_nor_of_its_retry() {
 /// run, and is woken by it, comes to an end; it is told to be a hot loop at the tenth.
 #[tokio::test(start_paused = true)]
 async fn making_one_child_after_the_other_is_no_loop() {
-    let (log, _guard) = Log::start();
+    let log = Log::start();
     let (_cluster, client) = cluster().await;
     let (said, mut runs) = mpsc::channel(100);
     let maker = does(move |object: Arc<ConfigMap>, cx: &RunContext| {
@@ -91,7 +91,7 @@ async fn making_one_child_after_the_other_is_no_loop() {
     });
     let running = run_with(client, |builder| builder.owns(Watch::<Secret>::new()), maker);
     while runs.recv().await.expect("a run") < 15 {}
-    let found = log.lines("hot loop");
+    let found = log.lines_with("hot loop");
     running.end().await.expect("it stops");
     assert_eq!(found, Vec::<String>::new());
 }
@@ -250,7 +250,7 @@ fn applies_in_vain(
 #[tokio::test]
 async fn what_others_wrote_is_not_by_a_run_that_applied_what_was_there() {
     on_each_cluster(async |cluster| {
-        let (log, _guard) = Log::start();
+        let log = Log::start();
         let client = cluster.client().expect("a client");
         create(&client, "fought").await;
         let (said, mut runs) = mpsc::channel(1);
@@ -266,7 +266,7 @@ async fn what_others_wrote_is_not_by_a_run_that_applied_what_was_there() {
         drop(runs);
         let hot_loops = running.controller.status().counts.hot_loops;
         running.end().await.expect("it stops");
-        assert_eq!((hot_loops, log.lines("hot loop")), (0, Vec::new()));
+        assert_eq!((hot_loops, log.lines_with("hot loop")), (0, Vec::new()));
         api(&client).delete("fought", &DeleteParams::default()).await.expect("deleted");
     })
     .await;
@@ -276,7 +276,7 @@ async fn what_others_wrote_is_not_by_a_run_that_applied_what_was_there() {
 /// takes one.
 #[tokio::test(start_paused = true)]
 async fn hot_loop_of_applies_is_found() {
-    let (log, _guard) = Log::start();
+    let log = Log::start();
     let clock = WallClock::following_tokio("2026-01-01T00:00:00Z".parse().expect("a time"));
     let cluster = TestCluster::on(ApiServer::builder().clock(clock).build());
     let client = cluster.client().expect("a client");
@@ -300,7 +300,7 @@ async fn hot_loop_of_applies_is_found() {
     }
     drop(ran);
     running.end().await.expect("it stops");
-    assert_eq!(log.lines("hot loop").len(), 1);
+    assert_eq!(log.lines_with("hot loop").len(), 1);
 }
 
 /// The same, if somebody else has only removed something: no manager of a field is noted for that,

@@ -24,14 +24,14 @@ fn panics_on_timers(_: &ObjectKey, cause: &Cause) -> Priority {
 /// runs of other workers wherever they were.
 #[tokio::test(start_paused = true)]
 async fn priority_policy_that_panics_on_a_timer_keeps_the_timer() {
-    let (log, _guard) = Log::start();
+    let log = Log::start();
     let (_cluster, client) = cluster().await;
     let running = run_with(client, |b| b.priority(panics_on_timers), fails_then_repeats());
     tokio::time::sleep(Duration::from_secs(10)).await;
     let runs = running.controller.runs(&key("default/one"));
     running.end().await.expect("it stops");
     assert_eq!(runs.last().expect("it ran").causes, [Cause::Timer]);
-    let line = log.lines("the priority policy panicked").pop().expect("a line");
+    let line = log.lines_with("the priority policy panicked").pop().expect("a line");
     assert!(line.contains("default/one") && line.contains("timer"), "{line}");
 }
 
@@ -47,14 +47,14 @@ impl RateLimiter<ObjectKey> for Panics {
 /// The limiter was called unguarded in the queue, and so its panic ended the controller, too.
 #[tokio::test(start_paused = true)]
 async fn limiter_that_panics_keeps_the_retry() {
-    let (log, _guard) = Log::start();
+    let log = Log::start();
     let (_cluster, client) = cluster().await;
     let running = run_with(client, |b| b.limiter(Panics), fails_then_repeats());
     tokio::time::sleep(Duration::from_secs(10)).await;
     let runs = running.controller.runs(&key("default/one"));
     running.end().await.expect("it stops");
     assert_eq!(runs.last().expect("it ran").outcome, Outcome::RequeueAfter(Duration::from_secs(1)));
-    let lines = log.lines("the limiter of the work queue panicked");
+    let lines = log.lines_with("the limiter of the work queue panicked");
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(lines[0].contains("configmap"), "{lines:?}");
 }

@@ -154,7 +154,7 @@ async fn secrets_of_an_exec_plugin_are_shown_nowhere() {
         source: kube::Error,
     }
 
-    let (log, _guard) = Log::start();
+    let log = Log::start();
     let folder = tempfile::tempdir().expect("a folder");
     let broken = client_with_a_broken_plugin(folder.path());
     let (_cluster, client) = cluster().await;
@@ -191,7 +191,7 @@ async fn secrets_of_an_exec_plugin_are_shown_nowhere() {
     shops.metadata.name = Some("shops.example.com".to_owned());
     let installed = install_crd(&broken, &shops).await.expect_err("no credentials");
     all.push(format!("{installed} {installed:?} {installed:#?}"));
-    all.extend(log.lines(""));
+    all.extend(log.lines());
     let all = all.join("\n");
     assert!(all.contains("the exec plugin ended with exit status: 3"), "{all}");
     assert!(!all.contains(SECRET), "{all}");

@@ -6,7 +6,6 @@ pub(crate) mod runs;
 
 use std::collections::BTreeSet;
 use std::future::Future;
-use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
@@ -19,6 +18,7 @@ use windlass_informer::{ClientStack, Event, SharedInformerFactory};
 use windlass_reconciler::{
     Action, Controller, ControllerBuilder, Error, Predicate, Reconcile, RunContext, RunError, Watch,
 };
+pub(crate) use windlass_testkit::Log;
 use windlass_testkit::TestCluster;
 
 pub(crate) type Called<'a> = Pin<Box<dyn Future<Output = Result<Action, Error>> + Send + 'a>>;
@@ -123,53 +123,6 @@ pub(crate) async fn cluster() -> (TestCluster, Client) {
     let client = cluster.client().expect("a client");
     create(&client, "one").await;
     (cluster, client)
-}
-
-/// The log lines of this thread, from now on.
-#[derive(Clone, Default)]
-pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Log {
-    pub(crate) fn start() -> (Self, tracing::subscriber::DefaultGuard) {
-        Self::start_at(tracing::Level::INFO)
-    }
-
-    /// The lines of this level and above.
-    pub(crate) fn start_at(level: tracing::Level) -> (Self, tracing::subscriber::DefaultGuard) {
-        let log = Self::default();
-        let subscriber = tracing_subscriber::fmt()
-            .with_ansi(false)
-            .with_max_level(level)
-            .with_writer(log.clone())
-            .finish();
-        (log, tracing::subscriber::set_default(subscriber))
-    }
-
-    /// The lines that contain `part`.
-    pub(crate) fn lines(&self, part: &str) -> Vec<String> {
-        let bytes = self.0.lock().expect("not poisoned").clone();
-        let text = String::from_utf8(bytes).expect("text");
-        text.lines().filter(|line| line.contains(part)).map(str::to_owned).collect()
-    }
-}
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("not poisoned").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> tracing_subscriber::fmt::MakeWriter<'a> for Log {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
-    }
 }
 
 /// A client that notes the method and the path of every request before it sends it.

@@ -1,15 +1,12 @@
 //! Metrics, and what is logged.
 
-use std::fmt::{Debug, Write as _};
 use std::future::pending;
-use std::sync::{Arc, Mutex};
 
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde_json::json;
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
+use tracing::Level;
+use windlass_testkit::Log;
 use windlass_webhook::{
     Admission, Conversion, Operation, Validate, Verdict, WebhookMetrics, Webhooks,
 };
@@ -90,44 +87,9 @@ fn debug_output_shows_no_content() {
     assert!(!shown.contains("hunter2"), "{shown}");
 }
 
-/// Writes all fields of all spans and events down.
-#[derive(Clone, Default)]
-struct Notes(Arc<Mutex<String>>);
-
-impl Visit for Notes {
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        let mut notes = self.0.lock().unwrap();
-        write!(notes, "{field}={value:?} ").unwrap();
-    }
-}
-
-impl Subscriber for Notes {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, span: &Attributes<'_>) -> Id {
-        span.record(&mut self.clone());
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, values: &Record<'_>) {
-        values.record(&mut self.clone());
-    }
-
-    fn event(&self, event: &Event<'_>) {
-        event.record(&mut self.clone());
-    }
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-    fn enter(&self, _: &Id) {}
-    fn exit(&self, _: &Id) {}
-}
-
 #[tokio::test(start_paused = true)]
 async fn spans_name_the_request_and_neither_they_nor_log_lines_show_content() {
-    let notes = Notes::default();
-    let guard = tracing::subscriber::set_default(notes.clone());
+    let log = Log::with_spans(Level::TRACE);
     let conversion = Conversion::hub::<v2::Website>().spoke::<v1::Website>();
     let webhooks = Webhooks::new().validate::<v1::Website>(Counted).convert(conversion);
     let router = webhooks.router().unwrap();
@@ -148,9 +110,8 @@ async fn spans_name_the_request_and_neither_they_nor_log_lines_show_content() {
         "request": {"uid": "u", "desiredAPIVersion": "example.com/v2", "objects": [object]},
     });
     ask(&router, "/convert", &review).await;
-    drop(guard);
 
-    let notes = notes.0.lock().unwrap();
+    let logged = log.text();
     for field in [
         "uid=\"0c9a8d74\"",
         "operation=\"CREATE\"",
@@ -160,7 +121,7 @@ async fn spans_name_the_request_and_neither_they_nor_log_lines_show_content() {
         "to=\"example.com/v2\"",
         "converted",
     ] {
-        assert!(notes.contains(field), "{field} is not in {notes}");
+        assert!(logged.contains(field), "{field} is not in {logged}");
     }
-    assert!(!notes.contains("hunter2"), "{notes}");
+    assert!(!logged.contains("hunter2"), "{logged}");
 }

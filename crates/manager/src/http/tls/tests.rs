@@ -1,11 +1,11 @@
 //! A certificate when its files change and when it expires.
 
-use std::io::Write;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use tempfile::TempDir;
 use tokio::time::sleep;
+use windlass_testkit::Log;
 
 use super::*;
 
@@ -41,35 +41,6 @@ fn folder() -> TempDir {
 
 fn time(text: &str) -> Timestamp {
     text.parse().expect("a time")
-}
-
-/// The log lines of this thread.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Log {
-    fn start(&self) -> tracing::subscriber::DefaultGuard {
-        let writer = self.clone();
-        tracing::subscriber::set_default(
-            tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish(),
-        )
-    }
-
-    fn lines(&self) -> Vec<String> {
-        let text = self.0.lock().expect("not poisoned").clone();
-        String::from_utf8(text).expect("text").lines().map(str::to_owned).collect()
-    }
-}
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().expect("not poisoned").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }
 
 #[tokio::test]
@@ -162,10 +133,9 @@ async fn symlink_that_is_replaced_changes_the_certificate() {
 
 #[tokio::test(start_paused = true)]
 async fn broken_files_keep_the_certificate_and_are_logged_once() {
-    let (folder, log) = (folder(), Log::default());
+    let (folder, log) = (folder(), Log::start());
     issue(2020, 2090).write(&folder);
     let tls = Tls::from_folder(folder.path()).await.expect("a certificate");
-    let _guard = log.start();
     let stop = CancellationToken::new();
     let several_reloads = RELOAD_PERIOD * 5;
     tokio::join!(tls.reload_until(&stop), async {
@@ -186,11 +156,10 @@ async fn broken_files_keep_the_certificate_and_are_logged_once() {
 
 #[tokio::test(start_paused = true)]
 async fn expired_certificate_is_logged_once_until_it_is_replaced() {
-    let (folder, log) = (folder(), Log::default());
+    let (folder, log) = (folder(), Log::start());
     issue(2019, 2020).write(&folder);
     let clock = || time("2026-01-01T00:00:00Z");
     let tls = Tls::from_folder(folder.path()).await.expect("a certificate").clock(clock);
-    let _guard = log.start();
     let stop = CancellationToken::new();
     tokio::join!(tls.reload_until(&stop), async {
         sleep(RELOAD_PERIOD * 5).await;

@@ -1,0 +1,104 @@
+//! What a test logs.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use tracing::subscriber::{DefaultGuard, NoSubscriber};
+use tracing::{Dispatch, Level};
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::FmtSpan;
+
+/// Everything that the thread which made it logs, until it is dropped.
+///
+/// The tasks of a `#[tokio::test]` log on its thread as well, unless it asks for more threads.
+///
+/// ```
+/// let log = windlass_testkit::Log::start();
+/// tracing::info!(object = "shop/web", "created");
+/// tracing::debug!("not shown");
+/// assert_eq!(log.lines().len(), 1);
+/// assert!(log.text().contains("created object=\"shop/web\""));
+/// ```
+#[derive(Debug)]
+pub struct Log {
+    written: Written,
+    _guard: DefaultGuard,
+    // `tracing` asks once for each log statement whether anybody wants it. As long as there is one
+    // subscriber only, it asks the thread that comes by first: another test's, which has none, and
+    // the statement stays silent here as well. With two it asks both.
+    _second: Dispatch,
+}
+
+impl Log {
+    /// Collects the events of level `INFO` and above.
+    #[must_use]
+    pub fn start() -> Self {
+        Self::start_at(Level::INFO)
+    }
+
+    /// Collects the events of this level and above.
+    #[must_use]
+    pub fn start_at(level: Level) -> Self {
+        Self::collect(level, FmtSpan::NONE)
+    }
+
+    /// Collects the events of this level and above, and a line with all its fields for each span
+    /// that begins or ends.
+    #[must_use]
+    pub fn with_spans(level: Level) -> Self {
+        Self::collect(level, FmtSpan::NEW | FmtSpan::CLOSE)
+    }
+
+    fn collect(level: Level, spans: FmtSpan) -> Self {
+        let written = Written::default();
+        let subscriber = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_max_level(level)
+            .with_span_events(spans)
+            .with_writer(written.clone())
+            .finish();
+        let guard = tracing::subscriber::set_default(subscriber);
+        Self { written, _guard: guard, _second: Dispatch::new(NoSubscriber::new()) }
+    }
+
+    /// What was logged so far.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let bytes = self.written.0.lock().expect("no writer panics");
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// The lines of [`Log::text`].
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        self.lines_with("")
+    }
+
+    /// The lines that contain `part`.
+    #[must_use]
+    pub fn lines_with(&self, part: &str) -> Vec<String> {
+        self.text().lines().filter(|line| line.contains(part)).map(str::to_owned).collect()
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Written(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("no writer panics").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Written {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
