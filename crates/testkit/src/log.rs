@@ -1,7 +1,7 @@
 //! What a test logs.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tracing::subscriber::{DefaultGuard, NoSubscriber};
 use tracing::{Dispatch, Level};
@@ -64,8 +64,7 @@ impl Log {
     /// What was logged so far.
     #[must_use]
     pub fn text(&self) -> String {
-        let bytes = self.written.0.lock().expect("no writer panics");
-        String::from_utf8_lossy(&bytes).into_owned()
+        String::from_utf8_lossy(&self.written.lock()).into_owned()
     }
 
     /// The lines of [`Log::text`].
@@ -84,9 +83,15 @@ impl Log {
 #[derive(Clone, Debug, Default)]
 struct Written(Arc<Mutex<Vec<u8>>>);
 
+impl Written {
+    fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl io::Write for Written {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("no writer panics").extend_from_slice(bytes);
+        self.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
