@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::fmt;
-use std::future::Future;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,15 +10,13 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
-use windlass_indexer::{Cached, Lister, ObjectKey};
-use windlass_informer::{Event, InformerCache, InformerError, InformerStatus, Life};
+use windlass_indexer::{Lister, ObjectKey};
+use windlass_informer::{InformerCache, InformerStatus, Life};
 use windlass_workqueue::{Add, WorkQueue};
 
 use crate::bounds::ObjectType;
 use crate::cause::Cause;
 use crate::counts::Counts;
-use crate::error::Error;
-use crate::finished::FinishedRuns;
 use crate::handle::ControllerHandle;
 use crate::inactive::{InactiveKey, InactiveReason};
 use crate::journal::{RecentRuns, Run};
@@ -29,8 +26,7 @@ use crate::plan::{InPlan, Plan, PlanBook};
 use crate::recorder::{Recorder, RecorderStatus};
 use crate::run_error::RunError;
 use crate::shutdown::Shutdown;
-use crate::source::{Source, SourceId};
-use crate::watch::Watch;
+use crate::source::Source;
 use crate::worker::Work;
 use crate::write::Write;
 
