@@ -6,6 +6,7 @@
 //! | `/readyz` | whether it is ready, by named checks |
 //! | `/metrics` | metrics in the `OpenMetrics` format |
 //! | `/debug/windlass` | controllers, queues, runs, informers and leadership, as JSON |
+//! | `/debug/windlass/story?key=…` | the runs of an object, what woke them, and what they woke |
 //!
 //! `/readyz?verbose` lists all checks, `/readyz/NAME` runs one, and `?exclude=NAME` leaves one out,
 //! as Kubernetes' own components do it.
@@ -23,6 +24,7 @@ pub mod tls;
 pub use auth::Authorizer;
 pub use listen::{BindError, Listener};
 pub use report::Report;
+use report::StoryReport;
 pub use tls::{CertificateState, InvalidCertificate, Tls, TlsError};
 
 use std::sync::Arc;
@@ -139,8 +141,11 @@ fn metrics_and_debug(state: &Arc<State>, metrics: &Arc<Metrics>, has_debug: bool
 
 /// The debug endpoint.
 pub(crate) fn debug(state: &Arc<State>) -> Router {
-    let state = Arc::clone(state);
-    routes::debug(move |query| Report::new(&state, query, Clock::now()))
+    let (reported, told) = (Arc::clone(state), Arc::clone(state));
+    routes::debug(
+        move |query| Report::new(&reported, query, Clock::now()),
+        move |query| StoryReport::new(&told, query, Clock::now()),
+    )
 }
 
 fn is_enabled(address: &str) -> bool {

@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::fmt;
-use std::future::Future;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,15 +10,13 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
-use windlass_indexer::{Cached, Lister, ObjectKey};
-use windlass_informer::{Event, InformerCache, InformerError, InformerStatus, Life};
+use windlass_indexer::{Lister, ObjectKey};
+use windlass_informer::{InformerCache, InformerStatus, Life};
 use windlass_workqueue::{Add, WorkQueue};
 
 use crate::bounds::ObjectType;
 use crate::cause::Cause;
 use crate::counts::Counts;
-use crate::error::Error;
-use crate::finished::FinishedRuns;
 use crate::handle::ControllerHandle;
 use crate::inactive::{InactiveKey, InactiveReason};
 use crate::journal::{RecentRuns, Run};
@@ -29,8 +26,7 @@ use crate::plan::{InPlan, Plan, PlanBook};
 use crate::recorder::{Recorder, RecorderStatus};
 use crate::run_error::RunError;
 use crate::shutdown::Shutdown;
-use crate::source::{Source, SourceId};
-use crate::watch::Watch;
+use crate::source::Source;
 use crate::worker::Work;
 use crate::write::Write;
 
@@ -369,13 +365,8 @@ impl<K: ObjectType> Controller<K> {
         self.work.inactive.all()
     }
 
-    /// The runs that end from now on. See [`ControllerHandle::finished`].
-    #[must_use]
-    pub fn finished(&self) -> FinishedRuns {
-        self.handle.finished()
-    }
-
-    /// A handle that adds streams and sources while the controller runs.
+    /// A handle that adds streams and sources while the controller runs, and shows its finished
+    /// runs.
     pub fn handle(&self) -> ControllerHandle {
         self.handle.clone()
     }
@@ -395,53 +386,6 @@ impl<K: ObjectType> Controller<K> {
         let troubles = statuses.filter(not_synced).map(|status| RunError::incomplete(&status));
         let troubles: Vec<_> = troubles.collect();
         (!troubles.is_empty()).then(|| troubles.join("; "))
-    }
-
-    /// Adds a source like [`owns`](crate::ControllerBuilder::owns) to a controller that may already
-    /// run, for example for a definition that was installed later. Runs do not wait for its cache.
-    ///
-    /// # Errors
-    /// Returns an error if the informer cannot be created.
-    pub fn add_owned<T: ObjectType>(&self, watch: Watch<T>) -> Result<SourceId, InformerError> {
-        Ok(self.late.add(self.late.wiring.owns(watch)?))
-    }
-
-    /// Adds a source like [`watches`](crate::ControllerBuilder::watches) to a controller that may
-    /// already run. Runs do not wait for its cache.
-    ///
-    /// # Errors
-    /// Returns an error if the informer cannot be created.
-    pub fn add_watched<T: ObjectType, I: IntoIterator<Item = ObjectKey>>(
-        &self,
-        watch: Watch<T>,
-        keys: impl Fn(&Cached<T>) -> I + Send + Sync + 'static,
-    ) -> Result<SourceId, InformerError> {
-        Ok(self.late.add(self.late.wiring.watches(watch, keys)?))
-    }
-
-    /// Adds a source like [`watches_changes`](crate::ControllerBuilder::watches_changes) to a
-    /// controller that may already run. Runs do not wait for its cache.
-    ///
-    /// # Errors
-    /// Returns an error if the informer cannot be created.
-    pub fn add_watched_changes<T, F, R, I>(
-        &self,
-        watch: Watch<T>,
-        map: F,
-    ) -> Result<SourceId, InformerError>
-    where
-        T: ObjectType,
-        F: FnOnce(Event<T>) -> R + Clone + Send + Sync + 'static,
-        R: Future<Output = Result<I, Error>> + Send + 'static,
-        I: IntoIterator<Item = ObjectKey> + Send + 'static,
-    {
-        Ok(self.late.add(self.late.wiring.watches_changes(watch, map)?))
-    }
-
-    /// Removes a source that was added. Its informer stops if nobody else uses it. Returns whether
-    /// the source was there.
-    pub fn remove(&self, source: SourceId) -> bool {
-        self.late.remove(source)
     }
 
     /// The name of the controller.

@@ -5,8 +5,10 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use futures::Stream;
 use windlass_indexer::{Cached, Index, ObjectKey};
+use windlass_informer::Event;
 
 use crate::bounds::ObjectType;
+use crate::error::Error;
 use crate::finished::{FinishedRuns, Readers};
 use crate::key_stream::{KeyStream, Streams};
 use crate::late_sources::{AddSourceError, LateSources};
@@ -47,6 +49,16 @@ impl ControllerHandle {
         self.streams.add(KeyStream::of_keys(name, keys));
     }
 
+    /// Adds a source like [`owns`](crate::ControllerBuilder::owns), for a kind that is known only at
+    /// run time. See [`add_watched`](Self::add_watched).
+    ///
+    /// # Errors
+    /// As [`add_watched`](Self::add_watched).
+    pub fn add_owned<T: ObjectType>(&self, watch: Watch<T>) -> Result<SourceId, AddSourceError> {
+        let late = self.late_sources()?;
+        Ok(late.add(late.wiring.owns(watch)?))
+    }
+
     /// Adds a source like [`watches`](crate::ControllerBuilder::watches), for a kind that is known
     /// only at run time. A reconciler can do so in a run. Runs do not wait for its cache, so an
     /// object that the cache does not show may exist; read it [live](crate::RunContext::live_of).
@@ -61,6 +73,26 @@ impl ControllerHandle {
     ) -> Result<SourceId, AddSourceError> {
         let late = self.late_sources()?;
         Ok(late.add(late.wiring.watches(watch, keys)?))
+    }
+
+    /// Adds a source like [`watches_changes`](crate::ControllerBuilder::watches_changes), for a kind
+    /// that is known only at run time. See [`add_watched`](Self::add_watched).
+    ///
+    /// # Errors
+    /// As [`add_watched`](Self::add_watched).
+    pub fn add_watched_changes<T, F, R, I>(
+        &self,
+        watch: Watch<T>,
+        map: F,
+    ) -> Result<SourceId, AddSourceError>
+    where
+        T: ObjectType,
+        F: FnOnce(Event<T>) -> R + Clone + Send + Sync + 'static,
+        R: Future<Output = Result<I, Error>> + Send + 'static,
+        I: IntoIterator<Item = ObjectKey> + Send + 'static,
+    {
+        let late = self.late_sources()?;
+        Ok(late.add(late.wiring.watches_changes(watch, map)?))
     }
 
     /// Adds a source like [`refers_to`](crate::ControllerBuilder::refers_to), for a kind that is

@@ -107,7 +107,7 @@ async fn write_that_only_the_leader_may_make_is_no_attempt() {
         Err(Error::msg("no database"))
     });
     let running = run_with(client, |builder| builder.max_attempts(2), reconciler);
-    let mut finished = running.controller.finished();
+    let mut finished = running.controller.handle().finished();
     let mut last = None;
     for _ in 0..7 {
         let (_, run) = finished.next().await.expect("a run");
@@ -176,7 +176,8 @@ async fn finished_runs_can_be_followed_and_those_that_are_missed_are_counted() {
     let again =
         reconcile_fn(async |_: Arc<ConfigMap>, _| Ok(Action::RequeueAfter(Duration::from_secs(1))));
     let running = run_with(client, |builder| builder, again);
-    let (mut finished, slow) = (running.controller.finished(), running.controller.finished());
+    let (mut finished, slow) =
+        (running.controller.handle().finished(), running.controller.handle().finished());
     let mut previous = None;
     for _ in 0..1_100 {
         let (key, run) = finished.next().await.expect("a run");

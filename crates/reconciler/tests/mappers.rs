@@ -134,11 +134,14 @@ async fn source_of_changes_is_removed_while_the_controller_runs() {
     let running = run_with(client.clone(), |builder| builder, reporter(said));
     assert_eq!(next(&mut runs).await, "default/one");
     let map = async |_: Event<Secret>| Ok([key("default/one")]);
-    let source =
-        running.controller.add_watched_changes(Watch::<Secret>::new(), map).expect("a source");
+    let source = running
+        .controller
+        .handle()
+        .add_watched_changes(Watch::<Secret>::new(), map)
+        .expect("a source");
     create_secret(&client, "a", json!({}), json!({})).await;
     assert_eq!(next(&mut runs).await, "default/one");
-    assert!(running.controller.remove(source));
+    assert!(running.controller.handle().remove(source));
     create_secret(&client, "b", json!({}), json!({})).await;
     expect_no_run(&mut runs).await;
     // Nobody uses the informer of secrets any more.

@@ -76,15 +76,18 @@ async fn source_is_added_and_removed_while_the_controller_runs() {
         serde_json::from_value(json!({"metadata": {"name": name}})).expect("an object")
     };
     let leads_to_one = |_: &Cached<Secret>| [key("default/one")];
-    let source =
-        running.controller.add_watched(Watch::<Secret>::new(), leads_to_one).expect("a source");
+    let source = running
+        .controller
+        .handle()
+        .add_watched(Watch::<Secret>::new(), leads_to_one)
+        .expect("a source");
     secrets.create(&PostParams::default(), &secret("a")).await.expect("created");
     let run = runs.recv().await.expect("a run");
     assert!(run.starts_with("default/one because Secret default/a"), "{run}");
     assert_eq!(running.controller.status().sources.len(), 2);
 
-    assert!(running.controller.remove(source));
-    assert!(!running.controller.remove(source));
+    assert!(running.controller.handle().remove(source));
+    assert!(!running.controller.handle().remove(source));
     secrets.create(&PostParams::default(), &secret("b")).await.expect("created");
     let ran = tokio::time::timeout(Duration::from_hours(1), runs.recv()).await;
     assert!(ran.is_err(), "{ran:?}");
@@ -194,7 +197,7 @@ async fn source_whose_definition_appears_later_begins_then() {
     let gadgets = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Gadget"));
     let watch = Watch::<DynamicObject>::of(Resource::new(&gadgets, true));
     let leads_to_one = |_: &Cached<DynamicObject>| [key("default/one")];
-    running.controller.add_watched(watch, leads_to_one).expect("a source");
+    running.controller.handle().add_watched(watch, leads_to_one).expect("a source");
     let ran = tokio::time::timeout(Duration::from_mins(10), runs.recv()).await;
     assert!(ran.is_err(), "{ran:?}");
 

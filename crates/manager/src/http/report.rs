@@ -1,4 +1,4 @@
-//! What `/debug/windlass` shows: a [`Report`] as JSON.
+//! What `/debug/windlass` shows as JSON: a [`Report`], and the [`StoryReport`] of an object.
 //!
 //! These types are the stable form of the status types of the other crates. Their fields have fixed
 //! names in camel case and are always there: an unknown value is `null`. All times are wall-clock
@@ -13,6 +13,7 @@ mod clock;
 mod controller;
 mod informer;
 mod select;
+mod story;
 
 pub use clock::Time;
 pub use controller::{
@@ -23,6 +24,8 @@ pub use informer::{
     FeedActivity, FeedCounts, FeedError, FeedReport, HandlerReport, IndexReport, InformerReport,
     InformerState, ListReport, MemoryReport, TypeReport,
 };
+
+pub use story::{LinkReport, StoryReport, StoryRun};
 
 pub(crate) use clock::Clock;
 pub(crate) use select::Unknown;

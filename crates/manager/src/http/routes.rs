@@ -79,30 +79,76 @@ pub(crate) struct DebugQuery {
     pub(crate) limit: Option<usize>,
 }
 
-/// `/debug/windlass`. `report` returns the report, or an error for an unknown controller or key.
-pub(crate) fn debug<T: Serialize>(
-    report: impl Fn(&DebugQuery) -> Result<T, Unknown> + Send + Sync + 'static,
+/// The query of `/debug/windlass/story`.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub(crate) struct StoryQuery {
+    /// The key of the object.
+    pub(crate) key: Option<String>,
+    /// Its kind or its plural, in any case. Without it, the object is one that a controller
+    /// reconciles.
+    pub(crate) kind: Option<String>,
+    /// At most this many runs.
+    pub(crate) limit: Option<usize>,
+}
+
+/// `/debug/windlass` and `/debug/windlass/story`. Each function returns what is shown, or an error
+/// for an unknown controller or key.
+pub(crate) fn debug<R: Serialize, S: Serialize>(
+    report: impl Fn(&DebugQuery) -> Result<R, Unknown> + Send + Sync + 'static,
+    story: impl Fn(&StoryQuery) -> Result<S, Unknown> + Send + Sync + 'static,
 ) -> Router {
-    let report = Arc::new(report);
-    // A report visits all keys and caches. So only one is made at a time, however many are
-    // requested, and on a blocking thread.
-    let (turn, threads) = (Arc::new(Mutex::new(())), TaskTracker::new());
-    let debug = async move |Query(query): Query<DebugQuery>| {
-        let turn = turn.lock_owned().await;
-        let made = threads.spawn_blocking(move || {
+    let maker = Maker::default();
+    let (report, story) = (Arc::new(report), Arc::new(story));
+    let reports = maker.clone();
+    Router::new()
+        .route(
+            "/debug/windlass",
+            get(async move |Query(query): Query<DebugQuery>| {
+                reports.make(move || report(&query)).await
+            }),
+        )
+        .route(
+            "/debug/windlass/story",
+            get(async move |Query(query): Query<StoryQuery>| {
+                maker.make(move || story(&query)).await
+            }),
+        )
+}
+
+/// Makes reports. A report visits all keys and caches. So only one is made at a time, however many
+/// are requested, and on a blocking thread.
+#[derive(Clone, Default)]
+struct Maker {
+    turn: Arc<Mutex<()>>,
+    threads: TaskTracker,
+}
+
+impl Maker {
+    async fn make<T: Serialize>(
+        &self,
+        report: impl FnOnce() -> Result<T, Unknown> + Send + 'static,
+    ) -> Response {
+        let turn = Arc::clone(&self.turn).lock_owned().await;
+        let made = self.threads.spawn_blocking(move || {
             let _turn = turn;
-            report(&query).map(|report| serde_json::to_vec_pretty(&report))
+            report().map(|report| serde_json::to_vec_pretty(&report))
         });
         match made.await {
             Ok(Ok(Ok(json))) => {
                 ([(header::CONTENT_TYPE, "application/json")], json).into_response()
             }
-            Ok(Err(unknown)) => (StatusCode::NOT_FOUND, format!("{unknown}\n")).into_response(),
+            Ok(Err(unknown)) => {
+                let status = match unknown {
+                    Unknown::NoKey => StatusCode::BAD_REQUEST,
+                    _ => StatusCode::NOT_FOUND,
+                };
+                (status, format!("{unknown}\n")).into_response()
+            }
             Ok(Ok(Err(_))) | Err(_) => {
                 let text = "the report cannot be made, which is a bug in Windlass: see the log\n";
                 (StatusCode::INTERNAL_SERVER_ERROR, text).into_response()
             }
         }
-    };
-    Router::new().route("/debug/windlass", get(debug))
+    }
 }

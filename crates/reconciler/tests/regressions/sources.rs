@@ -106,11 +106,11 @@ async fn source_that_is_removed_is_not_waited_for() {
     let controller =
         Controller::of(Watch::<ConfigMap>::new()).build(&factory, reporter).expect("a controller");
     let watch = Watch::<DynamicObject>::of(Resource::new(&missing, true));
-    let source = controller.add_owned(watch).expect("a source");
+    let source = controller.handle().add_owned(watch).expect("a source");
     let stop = CancellationToken::new();
     let story = async {
         tokio::time::sleep(Duration::from_secs(10)).await;
-        assert!(controller.remove(source));
+        assert!(controller.handle().remove(source));
         let ran = timeout(LONG, runs.recv()).await;
         stop.cancel();
         ran

@@ -395,7 +395,7 @@ impl StateReport {
 }
 
 impl RunReport {
-    fn of(key: &ObjectKey, run: &Run, clock: Clock) -> Self {
+    pub(super) fn of(key: &ObjectKey, run: &Run, clock: Clock) -> Self {
         let (outcome, class, message) = match &run.outcome {
             Outcome::Done => (RunOutcome::Done, None, None),
             Outcome::RequeueAfter(_) => (RunOutcome::Requeued, None, None),

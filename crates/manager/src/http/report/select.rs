@@ -28,6 +28,10 @@ pub(crate) struct Selection<'s> {
 /// A query names something that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unknown {
+    #[error("whose story? Say it by ?key=NAMESPACE/NAME, or ?key=NAME if it has no namespace")]
+    NoKey,
+    #[error("no controller reconciles or watches {kind:?}; there are: {known}")]
+    Kind { kind: String, known: String },
     #[error("there is no controller {name:?}; there are: {known}")]
     Controller { name: String, known: String },
     #[error("{key:?} is neither in a queue nor among the last runs; some keys that are: {known}")]
@@ -87,7 +91,7 @@ fn known_keys(controllers: &[&ControllerState]) -> BTreeSet<String> {
     keys
 }
 
-fn list(names: BTreeSet<String>) -> String {
+pub(super) fn list(names: BTreeSet<String>) -> String {
     let names: Vec<_> = names.into_iter().take(NAMED_MAX).collect();
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }

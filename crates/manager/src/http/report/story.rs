@@ -1,0 +1,273 @@
+//! The story of an object: the runs that reconciled it, wrote it, or ran because of it; the runs
+//! whose writes woke them, and the runs that their own writes woke, over all controllers.
+//!
+//! A run is linked to another one if it wrote the version of an object whose change is a cause of
+//! the other. So the links are only as good as what is known of a write: see
+//! [`Write::has_changed`](windlass_reconciler::Write::has_changed).
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+
+use serde::Serialize;
+use windlass_indexer::{ObjectKey, ResourceVersion, Uid};
+use windlass_informer::Resource;
+use windlass_reconciler::{Cause, Change, Run, Write};
+
+use super::clock::{Clock, Time};
+use super::controller::RunReport;
+use super::select::{Unknown, list};
+use crate::http::routes::StoryQuery;
+use crate::state::State;
+
+/// How many of the last runs of each controller are searched.
+const SEARCHED_MAX: usize = 5_000;
+
+/// How many runs a story has by default.
+const RUNS_MAX: usize = 100;
+
+/// The runs of an object, and the runs that they are linked to.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct StoryReport {
+    /// When the report was made.
+    pub time: Time,
+    /// The key of the object, as `namespace/name`.
+    pub key: String,
+    /// The runs, the oldest first. Those nearest to the object are kept if there are too many.
+    pub runs: Vec<StoryRun>,
+    /// How many linked runs were left out.
+    pub omitted_runs: usize,
+    /// Which of these runs woke which.
+    pub links: Vec<LinkReport>,
+}
+
+/// A run of a story.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct StoryRun {
+    /// The controller.
+    pub controller: String,
+    /// The kind that the controller reconciles, as in `Website`.
+    pub kind: String,
+    /// How many links are between this run and one that reconciled the object, wrote it, or ran
+    /// because of it: 0 for these.
+    pub distance: usize,
+    /// The run.
+    #[serde(flatten)]
+    pub run: RunReport,
+}
+
+/// A run that woke another one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct LinkReport {
+    /// The id of the run that wrote.
+    pub from: String,
+    /// The id of the run that was woken.
+    pub to: String,
+    /// What was written: one of the `writes` of `from`.
+    pub write: String,
+    /// Why the other ran: one of the `causes` of `to`.
+    pub cause: String,
+}
+
+impl StoryReport {
+    /// The story of the object that the query names.
+    pub(crate) fn new(state: &State, query: &StoryQuery, clock: Clock) -> Result<Self, Unknown> {
+        let Some(text) = &query.key else { return Err(Unknown::NoKey) };
+        let object = Object::of(text, query, state)?;
+        let mut known = Vec::new();
+        for shown in state.controllers() {
+            let (name, status) = (shown.controller.name(), shown.controller.status());
+            // The first source is what the controller reconciles.
+            let reconciled = status.sources.first().map(|source| &source.resource);
+            let mut runs = shown.controller.recent_runs(SEARCHED_MAX).runs;
+            // The runs of the key itself may be older than the last ones of the controller.
+            let ids: BTreeSet<_> = runs.iter().map(|(_, run)| run.id).collect();
+            let own = shown.controller.runs(&object.key).into_iter();
+            runs.extend(
+                own.filter(|run| !ids.contains(&run.id)).map(|run| (object.key.clone(), run)),
+            );
+            known.extend(runs.into_iter().map(|(key, run)| KnownRun {
+                controller: name,
+                kind: reconciled.map_or_else(String::new, |resource| resource.kind().to_owned()),
+                is_own: object.is_told_by(reconciled, &key, &run),
+                key,
+                run,
+            }));
+        }
+        if !known.iter().any(|run| run.is_own) {
+            return Err(object.unknown(&known));
+        }
+        let links = links(&known);
+        let mut kept: Vec<_> = distances(&known, &links).into_iter().collect();
+        kept.sort_by_key(|(index, distance)| (*distance, Reverse(known[*index].run.started)));
+        let runs_max = query.limit.unwrap_or(RUNS_MAX);
+        let omitted_runs = kept.len().saturating_sub(runs_max);
+        kept.truncate(runs_max);
+        kept.sort_by_key(|(index, _)| known[*index].run.started);
+        let shown: BTreeSet<_> = kept.iter().map(|(index, _)| *index).collect();
+        let is_shown = |link: &&Link<'_>| shown.contains(&link.from) && shown.contains(&link.to);
+        let runs = kept.iter().map(|(index, distance)| known[*index].report(*distance, clock));
+        Ok(Self {
+            time: clock.now_as_time(),
+            key: object.key.to_string(),
+            runs: runs.collect(),
+            omitted_runs,
+            links: links.iter().filter(is_shown).map(|link| link.report(&known)).collect(),
+        })
+    }
+}
+
+/// The object that a story is about.
+struct Object {
+    key: ObjectKey,
+    /// What it may be; empty if the query names no kind: then it is what a controller reconciles.
+    resources: Vec<Resource>,
+    kind: Option<String>,
+}
+
+impl Object {
+    fn of(text: &str, query: &StoryQuery, state: &State) -> Result<Self, Unknown> {
+        let unknown = |known| Unknown::Key { key: text.to_owned(), known };
+        let key = text.parse().map_err(|_| unknown("none".to_owned()))?;
+        let mut resources = Vec::new();
+        if let Some(kind) = &query.kind {
+            let statuses = state.controllers().iter().map(|shown| shown.controller.status());
+            let watched = statuses.flat_map(|status| status.sources).map(|source| source.resource);
+            let watched: BTreeMap<_, _> =
+                watched.map(|resource| (resource.to_string(), resource)).collect();
+            let is_meant = |resource: &&Resource| {
+                [resource.kind(), resource.plural()]
+                    .iter()
+                    .any(|name| name.eq_ignore_ascii_case(kind))
+            };
+            resources.extend(watched.values().filter(is_meant).cloned());
+            if resources.is_empty() {
+                let kinds: BTreeSet<_> =
+                    watched.values().map(|one| one.kind().to_owned()).collect();
+                return Err(Unknown::Kind { kind: kind.clone(), known: list(kinds) });
+            }
+        }
+        Ok(Self { key, resources, kind: query.kind.clone() })
+    }
+
+    /// Whether a run is part of the story by itself: it reconciled the object, wrote it, or ran
+    /// because of it.
+    fn is_told_by(&self, reconciled: Option<&Resource>, key: &ObjectKey, run: &Run) -> bool {
+        if self.kind.is_none() {
+            return *key == self.key;
+        }
+        self.resources.iter().any(|resource| {
+            let is_written = |write: &Write| {
+                write.key == self.key
+                    && write.plural == resource.plural()
+                    && write.group == resource.group()
+            };
+            let is_cause = |cause: &Cause| match cause {
+                Cause::Changed { resource: of, object, .. } => {
+                    of == resource && *object == self.key
+                }
+                _ => false,
+            };
+            (reconciled == Some(resource) && *key == self.key)
+                || run.writes.iter().any(is_written)
+                || run.causes.iter().any(is_cause)
+        })
+    }
+
+    fn unknown(&self, known: &[KnownRun<'_>]) -> Unknown {
+        let keys = known.iter().map(|run| format!("{} {}", run.kind, run.key));
+        let name = self.kind.iter().map(|kind| format!("{kind} ")).collect::<String>();
+        Unknown::Key { key: format!("{name}{}", self.key), known: list(keys.collect()) }
+    }
+}
+
+/// A run of any controller.
+struct KnownRun<'s> {
+    controller: &'s str,
+    kind: String,
+    /// Whether it is a run of the object that the story is about.
+    is_own: bool,
+    key: ObjectKey,
+    run: Run,
+}
+
+impl KnownRun<'_> {
+    fn report(&self, distance: usize, clock: Clock) -> StoryRun {
+        StoryRun {
+            controller: self.controller.to_owned(),
+            kind: self.kind.clone(),
+            distance,
+            run: RunReport::of(&self.key, &self.run, clock),
+        }
+    }
+}
+
+/// A run that woke another one, by their indexes.
+struct Link<'r> {
+    from: usize,
+    to: usize,
+    write: &'r Write,
+    cause: &'r Cause,
+}
+
+impl Link<'_> {
+    fn report(&self, known: &[KnownRun<'_>]) -> LinkReport {
+        LinkReport {
+            from: known[self.from].run.id.to_string(),
+            to: known[self.to].run.id.to_string(),
+            write: self.write.to_string(),
+            cause: self.cause.to_string(),
+        }
+    }
+}
+
+/// A version that was made, or the end of an object, which no answer has a version of.
+type Made<'r> = (&'r Uid, Option<&'r ResourceVersion>);
+
+/// Which run woke which.
+fn links<'r>(known: &'r [KnownRun<'_>]) -> Vec<Link<'r>> {
+    let mut makers: HashMap<Made<'r>, (usize, &'r Write)> = HashMap::new();
+    for (index, of) in known.iter().enumerate() {
+        for write in of.run.writes.iter().filter(|write| write.has_changed) {
+            makers.insert((&write.uid, write.version.as_ref()), (index, write));
+        }
+    }
+    let mut links = Vec::new();
+    for (to, of) in known.iter().enumerate() {
+        for cause in &of.run.causes {
+            let Cause::Changed { change, version, uid, .. } = cause else { continue };
+            let version = (*change != Change::Deleted).then_some(version);
+            if let Some((from, write)) = makers.get(&(uid, version)) {
+                links.push(Link { from: *from, to, write, cause });
+            }
+        }
+    }
+    links
+}
+
+/// The runs that can be reached from those of the object, and over how many links.
+fn distances(known: &[KnownRun<'_>], links: &[Link<'_>]) -> HashMap<usize, usize> {
+    let mut neighbours: HashMap<usize, Vec<usize>> = HashMap::new();
+    for link in links {
+        neighbours.entry(link.from).or_default().push(link.to);
+        neighbours.entry(link.to).or_default().push(link.from);
+    }
+    let own = known.iter().enumerate().filter(|(_, of)| of.is_own).map(|(index, _)| index);
+    let mut found: HashMap<_, _> = own.map(|index| (index, 0)).collect();
+    let mut ahead: VecDeque<_> = found.keys().copied().collect();
+    while let Some(index) = ahead.pop_front() {
+        let distance = found[&index] + 1;
+        for next in neighbours.get(&index).into_iter().flatten() {
+            if !found.contains_key(next) {
+                found.insert(*next, distance);
+                ahead.push_back(*next);
+            }
+        }
+    }
+    found
+}
