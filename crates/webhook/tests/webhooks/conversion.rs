@@ -84,6 +84,9 @@ async fn metadata_is_carried_over_raw() {
     let part = json!({"apiVersion": "example.com/v1", "kind": "Website", "spec": {"replicas": 3}});
     let response = ask(&router(), "/convert", &review("v2", vec![part])).await;
     assert_eq!(response["convertedObjects"][0]["spec"]["scale"]["replicas"], 3);
+    let part = json!({"apiVersion": "example.com/v1", "kind": "Website"});
+    let response = ask(&router(), "/convert", &review("v2", vec![part])).await;
+    assert_eq!(response["result"], json!({"status": "Success"}));
 }
 
 #[tokio::test]
