@@ -199,6 +199,14 @@ where
     ///
     /// Annotations are bounded: if more than 128 KiB would have to be kept, nothing is, and a
     /// warning is logged. A client that replaces all annotations loses what is kept.
+    ///
+    /// `status` is not kept. Whoever may write an object may also write the annotation, but not its
+    /// status, and could forge it that way. So a write in a version that cannot express a field of
+    /// the status removes this field until a controller writes the status again. Give all versions
+    /// the same status, or convert it without a loss.
+    ///
+    /// The API server checks what is restored by no schema, because it checks an object in the
+    /// version in which it was sent. A validating webhook for the hub sees what is restored.
     pub fn keep_unknown_fields(mut self) -> Self {
         self.versions.keeps_unknown_fields = true;
         self

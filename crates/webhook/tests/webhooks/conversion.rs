@@ -210,6 +210,23 @@ fn an_annotation_that_somebody_broke_does_no_harm() {
     }
 }
 
+/// Whoever may write an object, but not its status, could put one into the annotation.
+#[test]
+fn a_status_is_neither_kept_nor_restored() {
+    let conversion = conversion().keep_unknown_fields();
+    let mut there = object("v1", json!({"replicas": 1}));
+    let forged = json!({"spec": {"theme": "dark"}, "status": {"ready": true}}).to_string();
+    there["metadata"]["annotations"] = json!({"kept-fields.windlass.dev/v2": forged});
+    let back = conversion.convert(&there, "v2").unwrap();
+    assert_eq!(back["spec"]["theme"], "dark");
+    assert_eq!(back.get("status"), None);
+
+    let mut source = object("v2", json!({}));
+    source["status"] = json!({"ready": true});
+    let there = conversion.convert(&source, "v1").unwrap();
+    assert_eq!(there["metadata"].get("annotations"), None);
+}
+
 #[test]
 fn too_much_is_not_kept_and_the_object_stays_readable() {
     let conversion = conversion().keep_unknown_fields();
