@@ -1,7 +1,5 @@
 //! Objects are defaulted, validated and converted, on both servers.
 
-use std::time::Duration;
-
 use kube::Client;
 use kube::api::{Api, PostParams};
 use serde_json::json;
@@ -9,10 +7,7 @@ use tokio::time::{sleep, timeout};
 use windlass_testkit::on_each_cluster;
 
 use crate::gadgets::kinds::{v1, v2};
-use crate::gadgets::{PAUSE, Replica, free_address, gadget, manager, options};
-
-/// Longer than anything here takes on a busy machine.
-const LIMIT: Duration = Duration::from_mins(1);
+use crate::gadgets::{LIMIT, PAUSE, Replica, free_address, gadget, manager, options};
 
 /// Creates an object that the webhook refuses, until it does: servers take a moment to notice a
 /// configuration.

@@ -13,11 +13,11 @@ use kube::Client;
 use kube::api::{Api, ListParams, PostParams};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::json;
-use tokio::time::{advance, pause, resume, sleep};
+use tokio::time::{advance, pause, resume, sleep, timeout};
 use windlass_testkit::TestCluster;
 
 use crate::gadgets::kinds::{v1, v2};
-use crate::gadgets::{NAME, PAUSE, READY, Replica, free_address, gadget, manager, options};
+use crate::gadgets::{LIMIT, NAME, PAUSE, READY, Replica, free_address, gadget, manager, options};
 use crate::trust::{bundle, presented};
 
 #[tokio::test]
@@ -156,9 +156,12 @@ async fn files_are_served_and_read_again_and_their_bundle_is_somebody_elses() {
     pause();
     advance(Duration::from_secs(10)).await;
     resume();
-    while presented(address, &second).await.is_err() {
-        sleep(PAUSE).await;
-    }
+    let reloaded = async {
+        while presented(address, &second).await.is_err() {
+            sleep(PAUSE).await;
+        }
+    };
+    timeout(LIMIT, reloaded).await.expect("the files must be read again");
     replica.wait_for_readyz("[+]webhooks ok").await;
     replica.end().await;
 }

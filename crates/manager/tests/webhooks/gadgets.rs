@@ -13,7 +13,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::CustomResourceExt as _;
 use kube::core::crd::merge_crds;
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
@@ -31,6 +31,9 @@ pub(crate) const NAME: &str = "gadgets";
 
 /// What `/readyz` says of a replica that is ready. Before it has started, there are no checks.
 pub(crate) const READY: &str = "[+]webhooks ok\nreadyz check passed";
+
+/// Longer than anything here takes on a busy machine.
+pub(crate) const LIMIT: Duration = Duration::from_mins(1);
 
 /// How long to wait before somebody who has to be asked is asked again.
 pub(crate) const PAUSE: Duration = Duration::from_millis(20);
@@ -172,6 +175,11 @@ impl Replica {
 
     /// Waits until the answer of `/readyz` contains a text.
     pub(crate) async fn wait_for_readyz(&self, text: &str) {
+        let waiting = self.readyz_contains(text);
+        timeout(LIMIT, waiting).await.unwrap_or_else(|_| panic!("/readyz must say {text:?}"));
+    }
+
+    async fn readyz_contains(&self, text: &str) {
         loop {
             let request = Request::builder().uri("/readyz?verbose").body(Body::empty());
             let answer = self.probes.clone().oneshot(request.expect("a request")).await;
