@@ -211,6 +211,11 @@ impl Kind {
         self.versions.iter().find(|candidate| candidate.served && candidate.name == version)
     }
 
+    /// The version of that name, served or not.
+    pub(crate) fn version(&self, name: &str) -> Option<&Version> {
+        self.versions.iter().find(|version| version.name == name)
+    }
+
     /// The version that objects are stored in.
     pub(crate) fn storage(&self) -> &Version {
         self.versions

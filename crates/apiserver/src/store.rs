@@ -226,12 +226,17 @@ impl Store {
     }
 
     /// Looks at the objects of a kind anew, because what it says of its fields has changed: `edit`
-    /// may change them, and their revisions stay. Its watches end.
-    pub(crate) fn reindex(&mut self, kind: &Registered, edit: impl Fn(&mut Map<String, Value>)) {
+    /// gets each with the version that it is in, and may change it; revisions stay. Its watches
+    /// end.
+    pub(crate) fn reindex(
+        &mut self,
+        kind: &Registered,
+        edit: impl Fn(&mut Map<String, Value>, &str),
+    ) {
         let Some(table) = self.tables.get_mut(&kind.storage) else { return };
         for object in table.objects.values_mut() {
             let mut value = object.value();
-            edit(&mut value);
+            edit(&mut value, object.version.as_deref().unwrap_or_default());
             *object = Arc::new(object.changed(value, kind));
         }
         table.changed = watch::Sender::new(0);

@@ -220,7 +220,11 @@ impl Manager {
 
     /// Serves webhooks on every replica, and tells the API server about them: it installs the
     /// webhook configurations, and sets the conversion of each [definition](Self::install) whose
-    /// versions are converted here. Their readiness check is `webhooks`.
+    /// versions are converted here.
+    ///
+    /// The readiness check `webhooks` connects to this replica as the API server does. With
+    /// `--webhook-cert-path` it only checks that the certificate is valid now: whom the API server
+    /// trusts is not known here.
     ///
     /// `name` is the name of the configurations and of the Service, unless `--webhook-service` is
     /// given. The certificates are in the Secret `NAME-webhook-certificates`; all replicas make
@@ -229,9 +233,11 @@ impl Manager {
     /// Caches do not decide whether a replica with webhooks is ready: the API server may have to
     /// call it, to convert what the caches list.
     ///
-    /// As with definitions, a replica of an old version that restarts during a rollout writes its
-    /// configurations back. Replicas of both versions are called during a rollout: serve a new
-    /// webhook in one release, with the old ones, before another release removes those.
+    /// Replicas of both versions are called during a rollout, whichever wrote the configurations
+    /// last: as with definitions, one of the old version that restarts writes its own back. A
+    /// replica that does not have a webhook answers 404, and then the failure policy decides. So
+    /// introduce a webhook with [`FailurePolicy::Ignore`](windlass_webhook::FailurePolicy::Ignore),
+    /// and make it `Fail` in the next release. Before a webhook is removed, make it `Ignore`.
     pub fn webhooks(mut self, name: impl Into<String>, webhooks: Webhooks) -> Self {
         self.webhooks = Some(NamedWebhooks { name: name.into(), webhooks });
         self.has_webhooks = true;

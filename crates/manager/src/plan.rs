@@ -27,6 +27,9 @@ const INFORMERS_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct OperatorPlan {
     /// What would change in its definitions.
     pub definitions: Vec<PlannedWrite>,
+    /// What would change in its webhook configurations. Certificates are no part of a plan: each
+    /// `caBundle` is as it is now, and there is none where there is none yet.
+    pub webhook_configurations: Vec<PlannedWrite>,
     /// What its controllers would do, in the order in which they were added.
     pub controllers: Vec<Plan>,
     /// The names of its tasks, which are not part of a plan.
@@ -36,7 +39,8 @@ pub struct OperatorPlan {
 impl OperatorPlan {
     /// Whether nothing would be written, and no run failed.
     pub fn is_empty(&self) -> bool {
-        self.definitions.is_empty() && self.controllers.iter().all(Plan::is_empty)
+        let mut configured = self.definitions.iter().chain(&self.webhook_configurations);
+        configured.next().is_none() && self.controllers.iter().all(Plan::is_empty)
     }
 
     /// How many runs failed.
@@ -67,9 +71,21 @@ pub(crate) async fn plan(mut manager: Manager) -> Result<OperatorPlan, ManagerEr
     let client = make_client(manager.stack.clone()).map_err(|error| NoCluster::new(&error))?;
     let recorder = PlanRecorder::new();
     let planning = recorder.client(client.clone());
+    let registration = match manager.webhooks.take() {
+        Some(webhooks) => Some(webhooks.plan(&manager.options, &client)?),
+        None => None,
+    };
+    if let Some(registration) = &registration {
+        registration.set_conversions(&mut manager.definitions)?;
+    }
     for definition in &manager.definitions {
         plan_crd(&planning, definition).await?;
     }
+    let definitions = recorder.take();
+    if let Some(registration) = &registration {
+        registration.install(&planning).await?;
+    }
+    let webhook_configurations = recorder.take();
     let mut informers = manager.informers;
     let namespaces = manager.options.namespaces();
     if !namespaces.is_empty() {
@@ -94,7 +110,8 @@ pub(crate) async fn plan(mut manager: Manager) -> Result<OperatorPlan, ManagerEr
     // The plan is complete, even if the informers do not stop in time.
     let _ = timeout(INFORMERS_TIMEOUT, factory.shut_down()).await;
     Ok(OperatorPlan {
-        definitions: recorder.take(),
+        definitions,
+        webhook_configurations,
         controllers: plans?,
         tasks_left_out: manager.tasks.into_iter().map(|task| task.name).collect(),
     })
@@ -102,16 +119,20 @@ pub(crate) async fn plan(mut manager: Manager) -> Result<OperatorPlan, ManagerEr
 
 impl fmt::Display for OperatorPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.definitions.is_empty() {
-            writeln!(f, "definitions")?;
-            self.definitions.iter().try_for_each(|write| write!(f, "{write}"))?;
+        let (definitions, webhooks) = (&self.definitions, &self.webhook_configurations);
+        for (title, writes) in [("definitions", definitions), ("webhook configurations", webhooks)]
+        {
+            if !writes.is_empty() {
+                writeln!(f, "{title}")?;
+                writes.iter().try_for_each(|write| write!(f, "{write}"))?;
+            }
         }
         self.controllers.iter().try_for_each(|plan| write!(f, "{plan}"))?;
         for task in &self.tasks_left_out {
             writeln!(f, "task {task}: left out")?;
         }
         let writes: usize = self.controllers.iter().map(|plan| plan.writes().count()).sum();
-        let writes = writes + self.definitions.len();
+        let writes = writes + definitions.len() + webhooks.len();
         writeln!(f, "{writes} writes planned. Nothing was changed.")
     }
 }

@@ -55,12 +55,13 @@ pub(crate) struct BoundWebhooks {
     listener: Listener,
 }
 
-/// Webhooks that are served.
-struct ServedWebhooks {
+/// What the API server is told about the webhooks.
+pub(crate) struct Registration {
     named: NamedWebhooks,
     target: ClientTarget,
     configurations: Configurations,
     /// `None` if the certificate comes from files: then whoever writes them also sets `caBundle`.
+    /// Also `None` in a plan, which makes no certificates. A `caBundle` that is there stays.
     made: Option<Served>,
 }
 
@@ -75,6 +76,20 @@ impl NamedWebhooks {
                 "webhooks need an address: give {FLAG} one, such as :9443"
             ))),
         }
+    }
+
+    /// What a start would tell the API server, for a plan. Nothing is bound, so if the port is to
+    /// be chosen at the start, it is 0 here.
+    pub(crate) fn plan(
+        self,
+        options: &Options,
+        client: &Client,
+    ) -> Result<Registration, ManagerError> {
+        let address = options.webhook_bind_address.rsplit_once(':');
+        let port = address.and_then(|(_, port)| port.parse().ok()).unwrap_or_default();
+        let (target, _) = target(options, &self.name, &namespace(options, client), port)?;
+        let configurations = self.webhooks.configurations(&self.name, &target).map_err(setup)?;
+        Ok(Registration { named: self, target, configurations, made: None })
     }
 }
 
@@ -98,11 +113,9 @@ impl BoundWebhooks {
             paths = self.named.webhooks.paths().join(","),
             "serving webhooks"
         );
-        let served = self.serve(options, client, checks, group, stopping).await?;
-        for definition in definitions {
-            served.set_conversion(definition)?;
-        }
-        served.install(client).await
+        let registration = self.serve(options, client, checks, group, stopping).await?;
+        registration.set_conversions(definitions)?;
+        registration.install(client).await
     }
 
     /// Makes or reads the certificate, and serves until the group stops.
@@ -113,12 +126,11 @@ impl BoundWebhooks {
         checks: &Checks,
         group: &mut Group,
         stopping: &CancellationToken,
-    ) -> Result<ServedWebhooks, ManagerError> {
+    ) -> Result<Registration, ManagerError> {
         let Self { named, listener } = self;
         let NamedWebhooks { name, webhooks } = &named;
-        let namespace = options.webhook_namespace.clone();
-        let namespace = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
-        let (target, hosts) = target(options, name, &namespace, &listener)?;
+        let namespace = namespace(options, client);
+        let (target, hosts) = target(options, name, &namespace, listener.address().port())?;
         let configurations = webhooks.configurations(name, &target).map_err(setup)?;
         let router = until_stopping(webhooks.router().map_err(setup)?, stopping.clone());
         let stop = group.shutdown().token().clone();
@@ -129,7 +141,7 @@ impl BoundWebhooks {
                 listener.serve(router, Some(tls), stop).await;
                 Ok(())
             });
-            return Ok(ServedWebhooks { named, target, configurations, made: None });
+            return Ok(Registration { named, target, configurations, made: None });
         }
         let tested = hosts.first().cloned().unwrap_or_default();
         let secret = format!("{name}-webhook-certificates");
@@ -162,7 +174,7 @@ impl BoundWebhooks {
             made.run(&stop).await;
             Ok(())
         });
-        Ok(ServedWebhooks { named, target, configurations, made: Some(served) })
+        Ok(Registration { named, target, configurations, made: Some(served) })
     }
 }
 
@@ -185,25 +197,24 @@ impl NamedWebhooks {
     }
 }
 
-impl ServedWebhooks {
-    /// Tells the API server, in the definition, that its versions are converted here.
-    fn set_conversion(
+impl Registration {
+    /// Sets the conversion of the definitions whose versions are converted here.
+    pub(crate) fn set_conversions(
         &self,
-        definition: &mut CustomResourceDefinition,
+        definitions: &mut [CustomResourceDefinition],
     ) -> Result<(), ManagerError> {
-        if !self.named.converts(definition) {
-            return Ok(());
+        for definition in definitions.iter_mut().filter(|one| self.named.converts(one)) {
+            let mut conversion = self.named.webhooks.conversion_of_crd(&self.target);
+            if let Some(bundle) = self.bundle() {
+                conversion["webhook"]["clientConfig"]["caBundle"] = bundle.into();
+            }
+            definition.spec.conversion = Some(serde_json::from_value(conversion).map_err(setup)?);
         }
-        let mut conversion = self.named.webhooks.conversion_of_crd(&self.target);
-        if let Some(bundle) = self.bundle() {
-            conversion["webhook"]["clientConfig"]["caBundle"] = bundle.into();
-        }
-        definition.spec.conversion = Some(serde_json::from_value(conversion).map_err(setup)?);
         Ok(())
     }
 
     /// Tells the API server which requests are admitted here.
-    async fn install(&self, client: &Client) -> Result<(), ManagerError> {
+    pub(crate) async fn install(&self, client: &Client) -> Result<(), ManagerError> {
         let Configurations { mutating, validating } = &self.configurations;
         for (kind, configuration) in [
             ("MutatingWebhookConfiguration", mutating),
@@ -223,12 +234,18 @@ impl ServedWebhooks {
     }
 }
 
-/// Where the API server calls the webhooks, and by which names.
+/// The namespace of the Service and of the Secret.
+fn namespace(options: &Options, client: &Client) -> String {
+    let namespace = options.webhook_namespace.clone();
+    namespace.unwrap_or_else(|| client.default_namespace().to_owned())
+}
+
+/// Where the API server calls the webhooks that are served on the port `served`, and by which names.
 fn target(
     options: &Options,
     name: &str,
     namespace: &str,
-    listener: &Listener,
+    served: u16,
 ) -> Result<(ClientTarget, Vec<String>), ManagerError> {
     let Some(url) = &options.webhook_url else {
         let service = options.webhook_service.clone().unwrap_or_else(|| name.to_owned());
@@ -247,7 +264,7 @@ fn target(
         return Err(invalid());
     }
     let port = match parsed.port_u16() {
-        Some(0) => listener.address().port(),
+        Some(0) => served,
         Some(port) => port,
         None => 443,
     };

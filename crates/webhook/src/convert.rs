@@ -37,7 +37,10 @@ pub type ConvertError = Box<dyn std::error::Error + Send + Sync>;
 /// it.
 ///
 /// The API server also converts parts of objects, for server-side apply. So every field of the
-/// types should have a default (`#[serde(default)]`), or such a part does not decode.
+/// types should have a default (`#[serde(default)]`), or such a part does not decode; and a field
+/// that is not there should not be written (`skip_serializing_if`), or its owner cannot remove it:
+/// the part would have it again, with its default. `#[schemars(!default)]` keeps a field required
+/// in the schema.
 ///
 /// ```
 /// # mod v1 {
@@ -196,6 +199,14 @@ where
     ///
     /// Annotations are bounded: if more than 128 KiB would have to be kept, nothing is, and a
     /// warning is logged. A client that replaces all annotations loses what is kept.
+    ///
+    /// `status` is not kept. Whoever may write an object may also write the annotation, but not its
+    /// status, and could forge it that way. So a write in a version that cannot express a field of
+    /// the status removes this field until a controller writes the status again. Give all versions
+    /// the same status, or convert it without a loss.
+    ///
+    /// The API server checks what is restored by no schema, because it checks an object in the
+    /// version in which it was sent. A validating webhook for the hub sees what is restored.
     pub fn keep_unknown_fields(mut self) -> Self {
         self.versions.keeps_unknown_fields = true;
         self
@@ -270,14 +281,25 @@ impl Versions {
             return Ok(object.clone());
         }
         let mut source = object.clone();
-        // Server-side apply converts objects that have none.
+        // Server-side apply converts objects that have neither, and the types need both.
         if let Some(source) = source.as_object_mut() {
-            source.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+            for field in ["metadata", "spec"] {
+                source.entry(field).or_insert_with(|| Value::Object(Map::new()));
+            }
         }
-        if !self.keeps_unknown_fields {
-            return self.step(&source, from, to);
+        let mut converted = if self.keeps_unknown_fields {
+            keep::convert(self, source, from, to)?
+        } else {
+            self.step(&source, from, to)?
+        };
+        let gained =
+            |converted: &Value| object.get("spec").is_none() && is_empty(&converted["spec"]);
+        if gained(&converted)
+            && let Some(converted) = converted.as_object_mut()
+        {
+            converted.remove("spec");
         }
-        keep::convert(self, source, from, to)
+        Ok(converted)
     }
 
     /// Converts by the types, and carries the metadata over.
@@ -352,6 +374,10 @@ pub(crate) fn group_version(api_version: &str) -> (&str, &str) {
 /// `Website.example.com`.
 pub(crate) fn qualified(kind: &str, group: &str) -> String {
     if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") }
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_object().is_some_and(Map::is_empty)
 }
 
 fn set_type(object: &mut Value, api_version: &str, kind: &str) {

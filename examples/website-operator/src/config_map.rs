@@ -2,8 +2,8 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 
+use crate::Website;
 use crate::labels;
-use crate::website::Website;
 
 /// The `ConfigMap` that a Website should have.
 pub fn config_map(site: &Website) -> ConfigMap {

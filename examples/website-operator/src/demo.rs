@@ -4,6 +4,7 @@
 //! The embedded API server and the controllers that make pods of Deployments run in this process.
 //! The replicas are processes of their own (`website-operator run`), so that they can be killed as
 //! processes are. They reach the server over loopback, by a kubeconfig that is gone afterwards.
+//! The server calls the webhooks of one of them, over TLS with the certificates that they make.
 //!
 //! - `story`: what happens, and what is said about it;
 //! - `replica`: a process of the operator;
@@ -18,15 +19,13 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
-use kube::CustomResourceExt as _;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass::informer::{ClientStack, SharedInformerFactory};
-use windlass::reconciler::{install_crd, stop_on_signal};
+use windlass::reconciler::stop_on_signal;
 use windlass_apiserver::ApiServer;
 use windlass_workloads::Workloads;
 
-use crate::website::Website;
 use story::Story;
 
 /// How the story is told.
@@ -50,7 +49,6 @@ pub async fn run(telling: &Telling) -> Result<()> {
     let stop = stop_on_signal()?;
     let server = ApiServer::new();
     let client = ClientStack::new().around(server.service(), "default");
-    install_crd(&client, &Website::crd()).await.context("the definition cannot be installed")?;
     let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let listening = server.listen(loopback).await.context("cannot listen on loopback")?;
     // It is gone when this ends: a kubeconfig that points nowhere helps nobody.
@@ -60,7 +58,7 @@ pub async fn run(telling: &Telling) -> Result<()> {
     let (workloads, token) = (Workloads::new(&factory), CancellationToken::new());
     let mut tasks = JoinSet::new();
     tasks.spawn(workloads.run(token.clone()));
-    let mut story = Story::new(&factory, kubeconfig.path(), pause)?;
+    let mut story = Story::new(&server, &factory, kubeconfig.path(), pause)?;
     let told = tokio::select! {
         told = story.tell(telling.exit) => told,
         () = stop.cancelled() => Ok(()),

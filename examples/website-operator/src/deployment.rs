@@ -11,8 +11,8 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
 
+use crate::Website;
 use crate::labels;
-use crate::website::Website;
 
 /// The name of the port of the web servers.
 pub(crate) const PORT: &str = "http";
@@ -26,7 +26,7 @@ pub fn deployment(site: &Website) -> Deployment {
     Deployment {
         metadata: labels::metadata(site),
         spec: DeploymentSpec {
-            replicas: Some(site.spec.replicas),
+            replicas: Some(site.spec.replicas()),
             selector: LabelSelector {
                 match_labels: Some(labels.clone()),
                 ..LabelSelector::default()
@@ -73,10 +73,10 @@ fn web_server(site: &Website) -> Container {
     };
     Container {
         name: "web".to_owned(),
-        image: Some(site.spec.image.clone()),
+        image: Some(site.spec.server.image().to_owned()),
         ports: Some(vec![ContainerPort {
             name: Some(PORT.to_owned()),
-            container_port: 8080,
+            container_port: site.spec.server.port().into(),
             ..ContainerPort::default()
         }]),
         volume_mounts: Some(vec![

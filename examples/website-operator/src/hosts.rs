@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt as _;
 use windlass::prelude::*;
 
-use crate::website::Website;
+use crate::Website;
 
 /// The hosts of all Websites.
 #[derive(Clone, Debug)]

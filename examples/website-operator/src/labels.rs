@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
 
-use crate::website::Website;
+use crate::Website;
 
 /// On every object that the operator makes.
 const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "website-operator");

@@ -2,9 +2,8 @@
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use kube::CustomResourceExt as _;
 use website_operator::demo::{self, Telling};
-use website_operator::{Website, run};
+use website_operator::{definition, run};
 
 /// Makes a `ConfigMap`, a Deployment and a Service of every Website.
 ///
@@ -33,7 +32,7 @@ async fn main() -> Result<()> {
     match program.command {
         Some(Command::Run(flags)) => run::run(*flags).await,
         Some(Command::Crd) => {
-            print!("{}", serde_saphyr::to_string(&Website::crd())?);
+            print!("{}", serde_saphyr::to_string(&definition())?);
             Ok(())
         }
         None => demo::run(&program.telling).await,

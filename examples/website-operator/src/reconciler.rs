@@ -17,7 +17,7 @@ use crate::config_map::config_map;
 use crate::deployment::deployment;
 use crate::hosts::Hosts;
 use crate::service::service;
-use crate::website::{Website, WebsiteStatus};
+use crate::{Website, WebsiteStatus};
 
 /// Held until the host of a deleted Website is free again.
 pub const FINALIZER: &str = "example.com/host";
@@ -110,7 +110,7 @@ struct Progress {
 
 impl Progress {
     fn of(site: &Website, made: &Deployment) -> Self {
-        let wanted = site.spec.replicas;
+        let wanted = site.spec.replicas();
         // What the Deployment says of an older generation is not about this spec.
         let status = made.status.clone().unwrap_or_default();
         let is_current = status.observed_generation == made.metadata.generation;

@@ -4,10 +4,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use windlass::manager::{Manager, Options, TaskContext};
 
-use crate::reconciler::{controller, reconciler};
-
-/// The name of the Lease of the leader.
-pub const LEASE: &str = "website-operator";
+use crate::{NAME, controller, definition, reconciler, webhooks};
 
 /// The options of the operator.
 #[derive(Args, Debug)]
@@ -22,10 +19,12 @@ pub struct Flags {
     manager: Options,
 }
 
-/// The operator, ready to run.
+/// The operator, ready to run. Every replica serves the webhooks, and the leader reconciles.
 pub fn manager(options: Options, hosts_namespace: &str) -> Manager {
     Manager::new(options)
-        .leader_election(LEASE)
+        .leader_election(NAME)
+        .install(definition())
+        .webhooks(NAME, webhooks())
         .controller(controller(), reconciler(hosts_namespace))
 }
 

@@ -3,9 +3,9 @@
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
+use crate::Website;
 use crate::deployment::PORT;
 use crate::labels;
-use crate::website::Website;
 
 /// The Service that a Website should have.
 pub fn service(site: &Website) -> Service {

@@ -1,72 +1,35 @@
-//! The type `Website`. Its definition for the server is generated from it: `website-operator crd`.
+//! The kind `Website` in its two versions, and the definition that the server gets.
+//!
+//! - [`v1`]: the first version, in which Websites are stored;
+//! - [`v2`]: the version that the operator works with, and the hub of the conversion;
+//! - `convert`: how one becomes the other;
+//! - `admission`: what is corrected and refused when somebody writes a Website.
+//!
+//! Websites stay stored as `v1` in the release that brings `v2`: this release can be rolled back,
+//! and clients of `v1` need no conversion while its first replica starts. A later release stores
+//! `v2`.
+//!
+//! The fields of both specs are optional, and a field that is not there is not written. Server-side
+//! apply also converts parts of objects, and a field that a conversion adds to a part could never
+//! be removed by its owner again. The schema requires and defaults what it has to.
 
-#![expect(unreachable_pub, reason = "kube's derive writes a copy of the struct into a function")]
+pub(crate) mod admission;
+pub(crate) mod convert;
+pub mod v1;
+pub mod v2;
 
-use std::collections::BTreeMap;
-
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::{CustomResource, KubeSchema};
+use kube::CustomResourceExt as _;
+use kube::core::crd::merge_crds;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use windlass::webhook::ClientTarget;
 
-/// A few files that are served under a host name.
-#[derive(CustomResource, KubeSchema, Clone, Debug, Deserialize, Serialize)]
-#[kube(
-    group = "example.com",
-    version = "v1",
-    kind = "Website",
-    namespaced,
-    status = "WebsiteStatus",
-    shortname = "site",
-    category = "all",
-    doc = "A few files that are served under a host name.",
-    scale(
-        spec_replicas_path = ".spec.replicas",
-        status_replicas_path = ".status.availableReplicas"
-    ),
-    printcolumn(name = "Host", type_ = "string", json_path = ".spec.host"),
-    printcolumn(name = "Replicas", type_ = "integer", json_path = ".spec.replicas"),
-    printcolumn(name = "Available", type_ = "integer", json_path = ".status.availableReplicas"),
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = ".status.conditions[?(@.type==\"Ready\")].status"
-    ),
-    printcolumn(
-        name = "Message",
-        type_ = "string",
-        priority = 1,
-        json_path = ".status.conditions[?(@.type==\"Ready\")].message"
-    ),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
-    validation = Rule::new("self.metadata.name.matches('^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')")
-        .message("the name must be a DNS label that begins with a letter, since a Service gets it"),
-)]
-#[serde(rename_all = "camelCase")]
-pub struct WebsiteSpec {
-    /// The host name. No two Websites have the same, and it cannot be changed.
-    #[schemars(length(max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
-    #[x_kube(validation = Rule::new("self == oldSelf").message(
-        "the host cannot be changed: create another Website"
-    ))]
-    pub host: String,
-    /// What is served: the content of each file by its name.
-    #[schemars(extend("maxProperties" = 64))]
-    #[x_kube(validation = Rule::new("'index.html' in self").message("index.html is missing"))]
-    #[x_kube(validation = Rule::new("self.all(name, name.matches('^[-._a-zA-Z0-9]+$'))").message(
-        "names of files have letters, digits, '-', '_' and '.' only: there are no folders"
-    ))]
-    pub files: BTreeMap<String, String>,
-    /// How many pods serve it.
-    #[serde(default = "default_replicas")]
-    #[schemars(range(min = 1, max = 10))]
-    pub replicas: i32,
-    /// The web server: it serves `/usr/share/nginx/html` on port 8080, and needs no root.
-    #[serde(default = "default_image")]
-    pub image: String,
-}
+/// The web server of Websites that name none.
+const IMAGE: &str = "nginxinc/nginx-unprivileged:1.29-alpine";
 
-/// What the operator knows of a Website.
+/// What the operator knows of a Website. It is the same in both versions.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct WebsiteStatus {
@@ -81,24 +44,16 @@ pub struct WebsiteStatus {
     pub conditions: Vec<Condition>,
 }
 
-fn default_replicas() -> i32 {
-    1
-}
-
-fn default_image() -> String {
-    "nginxinc/nginx-unprivileged:1.29-alpine".to_owned()
-}
-
-impl WebsiteSpec {
-    /// A site with one page, and the defaults for the rest.
-    pub fn new(host: impl Into<String>, page: impl Into<String>) -> Self {
-        Self {
-            host: host.into(),
-            files: [("index.html".to_owned(), page.into())].into(),
-            replicas: default_replicas(),
-            image: default_image(),
-        }
-    }
+/// The definition, with both versions. They are converted by the operator that `deploy/` deploys;
+/// an operator that runs elsewhere says so when it installs the definition.
+pub fn definition() -> CustomResourceDefinition {
+    let versions = vec![v1::Website::crd(), v2::Website::crd()];
+    let mut definition = merge_crds(versions, "v1").expect("versions of one kind must merge");
+    let (namespace, name) = (crate::NAME.to_owned(), crate::NAME.to_owned());
+    let service = ClientTarget::Service { namespace, name, port: None };
+    let conversion = serde_json::from_value(crate::webhooks().conversion_of_crd(&service));
+    definition.spec.conversion = Some(conversion.expect("a conversion must decode"));
+    definition
 }
 
 /// The schema of conditions as Kubernetes has it: one of each type, merged by type.

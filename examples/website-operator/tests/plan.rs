@@ -5,11 +5,9 @@ mod common;
 use std::sync::Arc;
 
 use common::{is_ready, site};
-use kube::CustomResourceExt as _;
 use website_operator::config_map::config_map;
 use website_operator::deployment::deployment;
 use website_operator::reconciler::controller;
-use website_operator::run::manager;
 use website_operator::{Website, reconciler};
 use windlass::manager::OperatorPlan;
 use windlass::prelude::*;
@@ -36,7 +34,6 @@ async fn plan(cluster: &Cluster, reconciler: impl Reconcile<Website>) -> Operato
         .without_logs()
         .connect(move |_| Ok(client.clone()))
         .leader_election("next-version")
-        .install(Website::crd())
         .controller(controller(), reconciler);
     manager.plan().await.expect("a plan")
 }
@@ -44,11 +41,8 @@ async fn plan(cluster: &Cluster, reconciler: impl Reconcile<Website>) -> Operato
 #[tokio::test(start_paused = true)]
 async fn next_version_shows_what_it_would_change_and_changes_nothing() {
     on_each_cluster(async |cluster| {
-        cluster.install(&Website::crd()).await;
-        let mut options = Options::default();
         let namespace = cluster.namespace().to_owned();
-        options.leader_election_namespace = Some(namespace.clone());
-        let operator = cluster.run_manager(manager(options, &namespace));
+        let operator = common::start(&cluster, &namespace).await;
         cluster.create(&site("blog", "blog.example.com", 1)).await;
         operator.wait_until_quiet().await;
         operator.stop().await;

@@ -9,10 +9,11 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::authentication::v1::TokenReview;
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use kube::Client;
 use kube::api::{Api, Patch, PatchParams, PostParams};
-use kube::{Client, CustomResourceExt as _};
 use serde_json::json;
-use website_operator::{Website, WebsiteSpec};
+use website_operator::Website;
+use website_operator::website::v1;
 use windlass_testing::Cluster;
 use windlass_testing::testkit::cluster::{REAL_TIER, real_tier_is_on};
 use windlass_testing::testkit::{
@@ -40,7 +41,6 @@ async fn deployed(options: RealOptions) -> Option<Cluster> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn operator_does_its_work_on_the_embedded_server() {
     let cluster = Cluster::embedded();
-    cluster.install(&Website::crd()).await;
     play(&cluster, &cluster, "kube-public").await;
 }
 
@@ -85,7 +85,7 @@ async fn secure_metrics_can_ask(client: Client) {
 
 /// Everything that the operator does, so that it uses every verb that it has.
 async fn play(cluster: &Cluster, as_operator: &Cluster, hosts: &str) {
-    let operator = common::start(as_operator, hosts);
+    let operator = common::start(as_operator, hosts).await;
     // A real one has controllers of its own that make pods.
     let is_embedded = cluster.is_embedded();
     let change = |it: Workloads| if is_embedded { it } else { it.pods_only() };
@@ -149,10 +149,11 @@ async fn embedded_server_refuses_what_the_rules_forbid_in_the_same_words() {
 }
 
 async fn assert_rules_hold(client: Client) {
-    let sites: Api<Website> = Api::namespaced(client, "default");
+    // They are stored as `v1`, so that no conversion is needed here.
+    let sites: Api<v1::Website> = Api::namespaced(client, "default");
     let with_files = |names: &[&str]| {
         let files = names.iter().map(|name| ((*name).to_owned(), String::new())).collect();
-        WebsiteSpec { files, ..WebsiteSpec::new("www.example.com", "") }
+        v1::WebsiteSpec { host: "www.example.com".to_owned(), files, ..Default::default() }
     };
     for (name, spec, told) in [
         ("www", with_files(&["page.html"]), "index.html is missing"),
@@ -160,14 +161,14 @@ async fn assert_rules_hold(client: Client) {
         ("1www", with_files(&["index.html"]), "the name must be a DNS label"),
         (
             "www",
-            WebsiteSpec { replicas: 11, ..with_files(&["index.html"]) },
+            v1::WebsiteSpec { replicas: Some(11), ..with_files(&["index.html"]) },
             "less than or equal to 10",
         ),
     ] {
-        let refused = sites.create(&PostParams::default(), &Website::new(name, spec)).await;
+        let refused = sites.create(&PostParams::default(), &v1::Website::new(name, spec)).await;
         assert_refused(&refused, told);
     }
-    let fine = Website::new("www", with_files(&["index.html"]));
+    let fine = v1::Website::new("www", with_files(&["index.html"]));
     sites.create(&PostParams::default(), &fine).await.expect("all rules are kept");
     let patch = Patch::Merge(json!({"spec": {"host": "other.example.com"}}));
     let refused = sites.patch("www", &PatchParams::default(), &patch).await;
@@ -175,7 +176,7 @@ async fn assert_rules_hold(client: Client) {
 }
 
 #[track_caller]
-fn assert_refused(answer: &Result<Website, kube::Error>, told: &str) {
+fn assert_refused(answer: &Result<v1::Website, kube::Error>, told: &str) {
     let message = match answer {
         Err(kube::Error::Api(status)) if status.code == 422 => status.message.clone(),
         other => panic!("{other:?}"),

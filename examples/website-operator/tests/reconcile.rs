@@ -5,10 +5,9 @@ mod common;
 use common::{available, condition, is_blocked, is_owned_by, is_ready, reasons, replicas, site};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
-use kube::CustomResourceExt as _;
 use kube::api::{Api, PostParams};
 use serde_json::json;
-use website_operator::Website;
+use website_operator::{Website, definition};
 use windlass_testing::testkit::TestCluster;
 use windlass_testing::testkit::apiserver::{Fault, FaultRule};
 use windlass_testing::{Cluster, Quiet, Running};
@@ -19,8 +18,7 @@ const HOSTS: &str = "kube-public";
 /// The operator at work, and what makes pods of its Deployments.
 async fn at_work() -> (Cluster, [Running; 2]) {
     let cluster = Cluster::embedded();
-    cluster.install(&Website::crd()).await;
-    let operator = common::start(&cluster, HOSTS);
+    let operator = common::start(&cluster, HOSTS).await;
     let workloads = cluster.run_workloads(|workloads| workloads);
     (cluster, [operator, workloads])
 }
@@ -209,10 +207,31 @@ async fn object_of_somebody_else_is_left_alone() {
     stop(running).await;
 }
 
+/// The release before this one worked with `v1`, and its references to owners say so.
+#[tokio::test(start_paused = true)]
+async fn objects_of_an_earlier_release_are_taken_over() {
+    let (cluster, running) = at_work().await;
+    cluster.create(&site("blog", "blog.example.com", 1)).await;
+    cluster.wait_until_quiet().await;
+    let made: Deployment = cluster.get("blog").await;
+    let mut owners = made.metadata.owner_references.clone().expect("owners");
+    "example.com/v1".clone_into(&mut owners[0].api_version);
+    let old = json!({"metadata": {"ownerReferences": owners}});
+    cluster.patch::<Deployment>("blog", old).await;
+    cluster.patch::<Website>("blog", json!({"spec": {"replicas": 2}})).await;
+    cluster.wait_until_quiet().await;
+    let blog = cluster.expect("blog", is_ready).await;
+    let still: Deployment = cluster.get("blog").await;
+    assert_eq!(still.metadata.uid, made.metadata.uid);
+    assert_eq!(replicas(&still), Some(2));
+    assert!(is_owned_by(&still, &blog));
+    stop(running).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn replicas_out_of_bounds_are_refused_by_the_server() {
     let cluster = Cluster::embedded();
-    cluster.install(&Website::crd()).await;
+    cluster.install(&definition()).await;
     let sites: Api<Website> = Api::default_namespaced(cluster.client());
     for wrong in [0, 11] {
         let wrong = site("blog", "blog.example.com", wrong);

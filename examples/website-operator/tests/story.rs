@@ -12,13 +12,16 @@ fn program() -> Command {
 }
 
 /// What the story has in it, in this order.
-const TOLD: [&str; 14] = [
+const TOLD: [&str; 17] = [
     "1. Three replicas of the operator start",
     "holds the Lease and works",
     "[+]leader-election ok: standby, replica-",
     "curl 'http://127.0.0.1:",
-    "2. Somebody creates two Websites.",
+    "2. Somebody creates two Websites, with API version v1.",
     "Website blog (blog.example.com): 2 of 2 replicas are available",
+    "Website shop (shop.example.com): 1 of 1 replicas are available",
+    "spec.server is {\"image\":\"nginxinc/nginx-unprivileged:1.29-alpine\"}",
+    "spec.files: Too long: may not be more than 1048576 bytes",
     "3. The shop is scaled to three.",
     "Website shop (shop.example.com): 3 of 3 replicas are available",
     "4. kill -9 ",

@@ -1,11 +1,12 @@
 //! The code of docs/tutorial.md is the code of the steps, which are compiled as examples.
 
 /// The steps that have code.
-const STEPS: [&str; 4] = [
+const STEPS: [&str; 5] = [
     include_str!("../tutorial/step1.rs"),
     include_str!("../tutorial/step2.rs"),
     include_str!("../tutorial/step3.rs"),
     include_str!("../tutorial/step4.rs"),
+    include_str!("../tutorial/step5.rs"),
 ];
 
 const TUTORIAL: &str = include_str!("../../../docs/tutorial.md");

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::crd;
 use crate::fields::{finalizers, is_terminating, set_finalizers};
-use crate::kinds::{Kind, Origin, Registered};
+use crate::kinds::{Kind, Origin, Registered, Version};
 use crate::object::Key;
 use crate::state::{State, Touched};
 use crate::write::delete::{CRD_CLEANUP, DeleteOptions};
@@ -53,8 +53,8 @@ impl State {
     }
 
     /// Serves the kind as it is declared now. Of one that was served otherwise before, the watches
-    /// end and the objects get what is newly defaulted, without a new version: real servers do both
-    /// as they read.
+    /// end and the objects get what is newly defaulted in the version that they are in, without a
+    /// new resource version: real servers do both as they read.
     fn serve(&mut self, key: &Key, kind: Kind, crd: &Map<String, Value>) {
         let spec = crd.get("spec").cloned().unwrap_or_default();
         if self.served.get(key.name()) == Some(&spec) {
@@ -67,8 +67,8 @@ impl State {
         };
         self.store.begin_kind(id);
         let Some(kind) = self.registry.by_id(id).filter(|_| known) else { return };
-        self.store.reindex(kind, |object| {
-            if let Some(schema) = kind.storage().schema() {
+        self.store.reindex(kind, |object, version| {
+            if let Some(schema) = kind.version(version).and_then(Version::schema) {
                 let mut value = Value::Object(std::mem::take(object));
                 schema.default(&mut value);
                 if let Value::Object(defaulted) = value {

@@ -16,7 +16,7 @@ use super::review::{self, Answer, Unusable};
 use crate::failure::Failure;
 use crate::ids::Ids;
 use crate::json;
-use crate::kinds::{Registered, decode_type, default_builtin, prune_metadata};
+use crate::kinds::{Registered, Version, decode_type, default_builtin, prune_metadata};
 use crate::metadata;
 
 /// A write, and who may have to be asked about it.
@@ -332,8 +332,7 @@ fn decoded(write: &Attributes, version: &str, mut object: Value) -> Result<Value
 
 /// Drops what the schema of a version does not know, and fills in its defaults if told so.
 pub(super) fn default_custom(of: &Registered, version: &str, object: &mut Value, defaults: bool) {
-    let schema = of.versions.iter().find(|one| one.name == version).and_then(|one| one.schema());
-    if let Some(schema) = schema {
+    if let Some(schema) = of.version(version).and_then(Version::schema) {
         schema.prune(object);
         if defaults {
             schema.default(object);

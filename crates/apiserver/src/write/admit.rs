@@ -230,17 +230,28 @@ impl State {
         Ok(in_version(target, value))
     }
 
-    /// An object in the version of the path, as it is to be stored.
+    /// An object in the version of the path, as it is to be stored. The real server prunes and
+    /// defaults an object by the schema of its stored version whenever it reads it from storage.
+    /// Here that is done once.
     pub(super) fn convert_to_storage(
         &mut self,
         target: &Target,
         object: Map<String, Value>,
     ) -> Result<Map<String, Value>, Failure> {
-        let storage = &target.kind.storage().name;
-        if target.kind.conversion.is_none() || *storage == target.version().name {
+        let storage = target.kind.storage();
+        if target.kind.is_builtin() || storage.name == target.version().name {
             return Ok(object);
         }
-        self.converted(target, object, &target.version().name, storage)
+        let object = match target.kind.conversion {
+            Some(_) => self.converted(target, object, &target.version().name, &storage.name)?,
+            None => object,
+        };
+        let Some(schema) = storage.schema() else { return Ok(object) };
+        let mut value = Value::Object(object);
+        schema.prune(&mut value);
+        schema.default(&mut value);
+        let Value::Object(object) = value else { unreachable!("an object was put in") };
+        Ok(object)
     }
 
     fn converted(

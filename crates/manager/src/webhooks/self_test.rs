@@ -77,3 +77,69 @@ impl SelfTest {
         if answer == *b"HTTP/1.1" { Ok(()) } else { Err("the answer is not HTTP".to_owned()) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio_util::sync::CancellationToken;
+    use tokio_util::task::TaskTracker;
+    use windlass_testkit::TestCluster;
+    use windlass_webhook::certificates::Certificates;
+
+    use super::*;
+    use crate::http::{Listener, tls};
+
+    /// Certificates for this name.
+    fn certificates(name: &str) -> Certificates {
+        let client = TestCluster::embedded().client().expect("a client");
+        Certificates::new(client, "default", "certificates", [name]).expect("a valid name")
+    }
+
+    /// What `/readyz` says of a server that presents `presented`, if clients are told to expect
+    /// `expected` for the name `hooks`.
+    async fn readyz(presented: &Served, expected: &Served) -> String {
+        let listener = Listener::bind("127.0.0.1:0", "--flag").await.expect("a free port");
+        let (address, stop) = (listener.address(), CancellationToken::new());
+        let checks = Checks::default();
+        SelfTest::new(address, "hooks".to_owned(), expected.clone()).add_to(&checks);
+        let acceptor = tls::acceptor(presented.resolver());
+        let (tasks, until) = (TaskTracker::new(), stop.clone());
+        tasks.spawn(async move {
+            listener.accept(axum::Router::new(), Some(acceptor), &until).await;
+        });
+        tasks.close();
+        let answer = checks.answer(Probe::Ready, "readyz", &[], true).await;
+        stop.cancel();
+        tasks.wait().await;
+        assert_eq!(answer.is_ok, answer.text.contains("readyz check passed"));
+        answer.text
+    }
+
+    #[tokio::test]
+    async fn replica_is_ready_only_if_it_answers_with_a_certificate_that_is_trusted() {
+        let (mut own, mut foreign, mut misnamed) =
+            (certificates("hooks"), certificates("hooks"), certificates("others"));
+        let missing = readyz(&own.served(), &own.served()).await;
+        assert!(missing.starts_with("[-]webhooks failed: "), "{missing}");
+        for certificates in [&mut own, &mut foreign, &mut misnamed] {
+            certificates.ensure().await.expect("certificates");
+        }
+        let (own, foreign, misnamed) = (own.served(), foreign.served(), misnamed.served());
+        assert_eq!(readyz(&own, &own).await, "[+]webhooks ok\nreadyz check passed\n");
+        for (presented, expected) in [(&foreign, &own), (&misnamed, &misnamed)] {
+            let text = readyz(presented, expected).await;
+            let reason = "[-]webhooks failed: the server does not answer as hooks: invalid peer";
+            assert!(text.starts_with(reason), "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn replica_whose_port_is_closed_is_not_ready() {
+        let mut certificates = certificates("hooks");
+        certificates.ensure().await.expect("certificates");
+        let listener = Listener::bind("127.0.0.1:0", "--flag").await.expect("a free port");
+        let test = SelfTest::new(listener.address(), "hooks".to_owned(), certificates.served());
+        drop(listener);
+        let reason = test.run().await.expect_err("nobody listens");
+        assert!(reason.starts_with("the server does not answer as hooks: "), "{reason}");
+    }
+}

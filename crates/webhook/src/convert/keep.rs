@@ -4,6 +4,10 @@
 //! it alone could not be put back into lists that have changed. On the way back, what the kept
 //! field becomes by conversion there and back is compared with what the object is converted to now:
 //! that difference is what was changed in the meantime, and it is laid over the kept field.
+//!
+//! Whoever may write an object may write its annotations, and so what is restored from them. That
+//! is no more than they may write anyway, with one exception: `status` has a right of its own. So
+//! it is never kept and never restored.
 
 use serde_json::{Map, Value};
 
@@ -16,8 +20,9 @@ const PREFIX: &str = "kept-fields.windlass.dev/";
 /// The server takes 256 KiB of annotations in total; half of it is left to others.
 const BYTES_MAX: usize = 128 * 1024;
 
-/// Fields that are not kept: the server and the conversion take care of them.
-const OWN_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
+/// Fields that are neither kept nor restored: those that the server and the conversion take care
+/// of, and `status`, which an annotation could forge.
+const NOT_KEPT: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
 type Fields = Map<String, Value>;
 
@@ -53,7 +58,7 @@ fn take(object: &mut Value, version: &str) -> Option<Fields> {
     }
     // Anybody may have written it: what does not decode is not restored.
     let mut kept: Fields = serde_json::from_str(kept.as_str()?).ok()?;
-    kept.retain(|field, _| !OWN_FIELDS.contains(&field.as_str()));
+    kept.retain(|field, _| !NOT_KEPT.contains(&field.as_str()));
     Some(kept)
 }
 
@@ -102,7 +107,7 @@ fn lost(versions: &Versions, source: &Value, converted: &Value, from: &str, to: 
     let Ok(back) = versions.step(converted, to, from) else { return Fields::new() };
     let fields = source.as_object().into_iter().flatten();
     let lost = fields.filter(|(field, value)| {
-        !OWN_FIELDS.contains(&field.as_str())
+        !NOT_KEPT.contains(&field.as_str())
             && !is_within(value, back.get(field.as_str()).unwrap_or(&Value::Null))
     });
     lost.map(|(field, value)| (field.clone(), value.clone())).collect()

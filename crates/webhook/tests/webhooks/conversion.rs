@@ -84,6 +84,9 @@ async fn metadata_is_carried_over_raw() {
     let part = json!({"apiVersion": "example.com/v1", "kind": "Website", "spec": {"replicas": 3}});
     let response = ask(&router(), "/convert", &review("v2", vec![part])).await;
     assert_eq!(response["convertedObjects"][0]["spec"]["scale"]["replicas"], 3);
+    let part = json!({"apiVersion": "example.com/v1", "kind": "Website"});
+    let response = ask(&router(), "/convert", &review("v2", vec![part])).await;
+    assert_eq!(response["result"], json!({"status": "Success"}));
 }
 
 #[tokio::test]
@@ -205,6 +208,23 @@ fn an_annotation_that_somebody_broke_does_no_harm() {
         assert_eq!(back["spec"]["scale"]["replicas"], 1, "{broken}");
         assert_eq!(back["metadata"].get("annotations"), None, "{broken}");
     }
+}
+
+/// Whoever may write an object, but not its status, could put one into the annotation.
+#[test]
+fn a_status_is_neither_kept_nor_restored() {
+    let conversion = conversion().keep_unknown_fields();
+    let mut there = object("v1", json!({"replicas": 1}));
+    let forged = json!({"spec": {"theme": "dark"}, "status": {"ready": true}}).to_string();
+    there["metadata"]["annotations"] = json!({"kept-fields.windlass.dev/v2": forged});
+    let back = conversion.convert(&there, "v2").unwrap();
+    assert_eq!(back["spec"]["theme"], "dark");
+    assert_eq!(back.get("status"), None);
+
+    let mut source = object("v2", json!({}));
+    source["status"] = json!({"ready": true});
+    let there = conversion.convert(&source, "v1").unwrap();
+    assert_eq!(there["metadata"].get("annotations"), None);
 }
 
 #[test]

@@ -28,6 +28,8 @@ pub(super) struct Replica {
     pub(super) probes: SocketAddr,
     /// Where metrics and the view inside are served.
     pub(super) metrics: SocketAddr,
+    /// Where the API server calls the webhooks.
+    pub(super) webhooks: SocketAddr,
     log: PathBuf,
     process: Child,
 }
@@ -35,7 +37,7 @@ pub(super) struct Replica {
 impl Replica {
     /// Starts a replica on the cluster of a kubeconfig. Its log is beside that file.
     pub(super) fn start(name: &str, kubeconfig: &Path) -> Result<Self> {
-        let [probes, metrics] = free_addresses()?;
+        let [probes, metrics, webhooks] = free_addresses()?;
         let log = kubeconfig.with_file_name(format!("{name}.log"));
         let file = File::create(&log).context("the log of a replica cannot be created")?;
         let program = std::env::current_exe().context("where this program is, is not known")?;
@@ -48,6 +50,8 @@ impl Replica {
             .args(TIMING.iter().flat_map(|(flag, time)| [flag, time]))
             .args(["--health-probe-bind-address", &probes.to_string()])
             .args(["--metrics-bind-address", &metrics.to_string()])
+            .args(["--webhook-bind-address", &webhooks.to_string()])
+            .args(["--webhook-namespace", "default"])
             // Variables can set options, too, and must not lead to another cluster.
             .env_clear()
             .env("POD_NAME", name)
@@ -56,7 +60,7 @@ impl Replica {
             .stderr(file)
             .kill_on_drop(true);
         let process = command.spawn().context("a replica cannot be started")?;
-        Ok(Self { name: name.to_owned(), probes, metrics, log, process })
+        Ok(Self { name: name.to_owned(), probes, metrics, webhooks, log, process })
     }
 
     pub(super) fn pid(&self) -> u32 {
@@ -109,10 +113,11 @@ async fn get(address: SocketAddr, path: &str) -> Result<String> {
     Ok(body.to_owned())
 }
 
-/// Two ports that nobody listens on. Somebody may take them before the replica does; then it says
+/// Three ports that nobody listens on. Somebody may take them before the replica does; then it says
 /// so and ends.
-fn free_addresses() -> Result<[SocketAddr; 2]> {
+fn free_addresses() -> Result<[SocketAddr; 3]> {
     let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("there is no free port");
-    let listeners = [bind()?, bind()?];
-    Ok([listeners[0].local_addr()?, listeners[1].local_addr()?])
+    let listeners = [bind()?, bind()?, bind()?];
+    let [probes, metrics, webhooks] = listeners.each_ref().map(TcpListener::local_addr);
+    Ok([probes?, metrics?, webhooks?])
 }

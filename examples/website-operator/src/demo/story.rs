@@ -15,12 +15,12 @@ use tokio::time::{Instant, interval, sleep};
 use windlass::indexer::ObjectKey;
 use windlass::informer::SharedInformerFactory;
 use windlass::reconciler::ConditionType;
+use windlass_apiserver::ApiServer;
 
 use super::replica::{Replica, TIMING};
 use super::wait::wait_until;
-use crate::hosts;
-use crate::run::LEASE;
-use crate::website::{Website, WebsiteSpec};
+use crate::website::v1;
+use crate::{NAME, Website, hosts};
 
 /// Where everything of the story is.
 const NAMESPACE: &str = "default";
@@ -36,6 +36,7 @@ const SILENT_FOR: Duration = Duration::from_secs(2);
 
 /// The story, and the replicas in it.
 pub(super) struct Story<'a> {
+    server: &'a ApiServer,
     factory: &'a SharedInformerFactory,
     kubeconfig: PathBuf,
     pause: Duration,
@@ -45,13 +46,16 @@ pub(super) struct Story<'a> {
 impl<'a> Story<'a> {
     /// Starts the replicas.
     pub(super) fn new(
+        server: &'a ApiServer,
         factory: &'a SharedInformerFactory,
         kubeconfig: &Path,
         pause: Duration,
     ) -> Result<Self> {
         let start = |number| Replica::start(&format!("replica-{number}"), kubeconfig);
         let replicas = (1..=REPLICAS).map(start).collect::<Result<_>>()?;
-        Ok(Self { factory, kubeconfig: kubeconfig.to_owned(), pause, replicas })
+        let story = Self { server, factory, kubeconfig: kubeconfig.to_owned(), pause, replicas };
+        story.serve_webhooks_without("");
+        Ok(story)
     }
 
     /// Tells all of it. Does not return unless it should end.
@@ -100,13 +104,21 @@ impl<'a> Story<'a> {
     }
 
     async fn websites_are_created(&mut self) -> Result<()> {
-        self.chapter("2. Somebody creates two Websites.").await;
-        self.create("blog", 2).await?;
-        self.create("shop", 1).await?;
+        self.chapter("2. Somebody creates two Websites, with API version v1.").await;
+        self.create("blog", "blog.example.com", 2, "<h1>Blog</h1>").await?;
+        self.create("shop", "Shop.Example.COM", 1, "<h1>Shop</h1>").await?;
         self.wait_until_ready("blog", 2).await?;
         self.wait_until_ready("shop", 1).await?;
         self.show("blog").await?;
-        self.show("shop").await
+        self.show("shop").await?;
+        say("   A webhook of the operator corrected Shop.Example.COM. Another one converts v1 to");
+        let server = json!(self.api::<Website>().get("shop").await?.spec.server);
+        say(&format!("   v2, which the operator works with. There, spec.server is {server}."));
+        let page = "A ConfigMap holds 1 MiB. ".repeat(1 << 16);
+        let refused = self.create("huge", "huge.example.com", 1, &page).await;
+        let refusal = refused.err().context("more than 1 MiB must be refused")?;
+        say(&format!("   A third one is refused: {refusal}"));
+        Ok(())
     }
 
     async fn one_is_scaled(&mut self) -> Result<()> {
@@ -118,6 +130,7 @@ impl<'a> Story<'a> {
 
     async fn leader_is_killed(&mut self) -> Result<()> {
         let leader = self.wait_for_leader(None).await?;
+        self.serve_webhooks_without(&leader);
         let is_leader = |replica: &&mut Replica| replica.name == leader;
         let killed = self.replicas.iter_mut().find(is_leader).context("a leader we know")?;
         let title = format!("4. kill -9 {}: that is {leader}, which leads.", killed.pid());
@@ -179,6 +192,14 @@ impl Story<'_> {
         ));
     }
 
+    /// Has the server call the webhooks of a replica that is not this one. On a real cluster the
+    /// Service of the webhooks leads to the replicas that are ready.
+    fn serve_webhooks_without(&self, gone: &str) {
+        if let Some(replica) = self.replicas.iter().find(|replica| replica.name != gone) {
+            self.server.webhooks().resolve(NAMESPACE, NAME, replica.webhooks);
+        }
+    }
+
     /// A Website, and what was made for it.
     async fn show(&self, name: &str) -> Result<()> {
         let site = self.api::<Website>().get(name).await?;
@@ -212,8 +233,8 @@ impl Story<'_> {
     async fn wait_for_leader(&self, gone: Option<&str>) -> Result<String> {
         let is_new = |lease: &Lease| holder(lease).is_some_and(|name| Some(name) != gone);
         let what = "a replica takes the Lease";
-        self.wait_for(what, LEASE, |lease: Option<&Lease>| lease.is_some_and(is_new)).await?;
-        let lease = self.api::<Lease>().get(LEASE).await?;
+        self.wait_for(what, NAME, |lease: Option<&Lease>| lease.is_some_and(is_new)).await?;
+        let lease = self.api::<Lease>().get(NAME).await?;
         Ok(holder(&lease).context("a Lease that is held")?.to_owned())
     }
 
@@ -258,11 +279,15 @@ impl Story<'_> {
         Api::namespaced(self.factory.client().clone(), NAMESPACE)
     }
 
-    async fn create(&self, name: &str, replicas: i32) -> Result<()> {
-        let page = format!("<h1>{name}</h1>");
-        let spec =
-            WebsiteSpec { replicas, ..WebsiteSpec::new(format!("{name}.example.com"), page) };
-        self.api().create(&PostParams::default(), &Website::new(name, spec)).await?;
+    /// Creates a Website of the first version, with one page.
+    async fn create(&self, name: &str, host: &str, replicas: i32, page: &str) -> Result<()> {
+        let spec = v1::WebsiteSpec {
+            host: host.to_owned(),
+            files: [("index.html".to_owned(), page.to_owned())].into(),
+            replicas: Some(replicas),
+            image: None,
+        };
+        self.api().create(&PostParams::default(), &v1::Website::new(name, spec)).await?;
         Ok(())
     }
 

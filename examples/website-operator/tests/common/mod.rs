@@ -3,20 +3,70 @@
 
 pub(crate) mod manifests;
 
+use std::time::Duration;
+
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::api::{Api, PostParams};
 use kube::{Resource, ResourceExt as _};
 use website_operator::run::manager;
-use website_operator::{Website, WebsiteSpec, hosts};
+use website_operator::website::v1;
+use website_operator::{NAME, Website, WebsiteSpec, hosts, webhooks};
 use windlass::manager::Options;
+use windlass_testing::testkit::TestCluster;
 use windlass_testing::{Cluster, Running};
 
-/// Starts the operator, which keeps its hosts and its Lease in this namespace.
-pub(crate) fn start(cluster: &Cluster, hosts_namespace: &str) -> Running {
+/// More bytes than the files of a Website may have.
+pub(crate) const TOO_MUCH: usize = 1024 * 1024 + 1;
+
+/// Starts the operator, which keeps its hosts, its Lease and its certificates in this namespace.
+/// Returns when its definition is installed and its webhooks are called.
+pub(crate) async fn start(cluster: &Cluster, namespace: &str) -> Running {
+    match cluster.test_cluster().and_then(TestCluster::server) {
+        // Without a socket, so that it works on the paused clock, too.
+        Some(server) => {
+            let router = webhooks().router().expect("webhooks");
+            server.webhooks().handle_service(namespace, NAME, router);
+            start_with(cluster, namespace, None).await
+        }
+        None => start_behind_tls(cluster, namespace).await,
+    }
+}
+
+/// The same, and the server calls the webhooks over TLS.
+pub(crate) async fn start_behind_tls(cluster: &Cluster, namespace: &str) -> Running {
+    start_with(cluster, namespace, Some("https://127.0.0.1:0".to_owned())).await
+}
+
+async fn start_with(cluster: &Cluster, namespace: &str, url: Option<String>) -> Running {
     let mut options = Options::default();
-    options.leader_election_namespace = Some(hosts_namespace.to_owned());
-    cluster.run_manager(manager(options, hosts_namespace))
+    options.leader_election_namespace = Some(namespace.to_owned());
+    "127.0.0.1:0".clone_into(&mut options.webhook_bind_address);
+    options.webhook_drain = Duration::ZERO;
+    options.webhook_namespace = Some(namespace.to_owned());
+    options.webhook_url = url;
+    let operator = cluster.run_manager(manager(options, namespace));
+    operator.wait_until_quiet().await;
+    // A real server takes a moment to notice configurations.
+    let sites: Api<v1::Website> = Api::namespaced(cluster.client(), cluster.namespace());
+    let huge = old_site("huge", "huge.example.com", &"x".repeat(TOO_MUCH));
+    cluster
+        .eventually_ok(async || {
+            let params = PostParams { dry_run: true, ..PostParams::default() };
+            match sites.create(&params, &huge).await {
+                Err(kube::Error::Api(status)) if status.code == 422 => Ok(()),
+                other => Err(format!("the webhooks are not called: {other:?}")),
+            }
+        })
+        .await;
+    operator
+}
+
+/// A Website of the first version, with one page.
+pub(crate) fn old_site(name: &str, host: &str, page: &str) -> v1::Website {
+    let files = [("index.html".to_owned(), page.to_owned())].into();
+    v1::Website::new(name, v1::WebsiteSpec { host: host.to_owned(), files, ..Default::default() })
 }
 
 /// Which Website has a host.
@@ -43,7 +93,7 @@ pub(crate) fn is_blocked(site: &Website) -> bool {
 }
 
 pub(crate) fn site(name: &str, host: &str, replicas: i32) -> Website {
-    let spec = WebsiteSpec { replicas, ..WebsiteSpec::new(host, "<h1>Hello</h1>") };
+    let spec = WebsiteSpec { replicas: Some(replicas), ..WebsiteSpec::new(host, "<h1>Hello</h1>") };
     Website::new(name, spec)
 }
 
@@ -63,7 +113,7 @@ pub(crate) fn replicas(made: &Deployment) -> Option<i32> {
 /// Whether the only owner of an object is this very Website, as its controller.
 pub(crate) fn is_owned_by<K: Resource>(object: &K, site: &Website) -> bool {
     let [owner] = object.owner_references() else { return false };
-    owner.api_version == "example.com/v1"
+    owner.api_version == "example.com/v2"
         && owner.kind == "Website"
         && owner.name == site.name_any()
         && Some(&owner.uid) == site.metadata.uid.as_ref()

@@ -192,6 +192,7 @@ macro_rules! list_of_objects {
                 objects_are_watched_in_another_version,
                 conversion_that_fails,
                 conversion_that_changes_too_much,
+                objects_are_defaulted_by_the_version_that_they_are_stored_in,
                 conversions_that_are_invalid,
             ]
         }

@@ -3,9 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::Script;
+use crate::answer::Answer;
 use crate::fixtures::{CRDS, definition};
 use crate::hook_server::HookServer;
 use crate::request::Request;
+use crate::script::MERGE_PATCH;
 
 /// The group of the kind of a case.
 fn group(t: &Script) -> String {
@@ -150,6 +152,38 @@ pub(in crate::cases) async fn conversion_that_changes_too_much(t: &mut Script) {
         let (_, is_gone) = t.poll(&Request::get(gone), |answer| answer.status == 404).await;
         assert!(is_gone, "the definition must go");
     }
+}
+
+pub(in crate::cases) async fn objects_are_defaulted_by_the_version_that_they_are_stored_in(
+    t: &mut Script,
+) {
+    let server = install(t, "/convert").await;
+    let older = thing(t, "a", "v1", &json!({"color": "red"}));
+    t.given(things(t, "v1"), older).await;
+    // From now on, `v2` is stored, and each version has a default.
+    let mut definition = converting(t, &server, "/convert");
+    let versions = &mut definition["spec"]["versions"];
+    for (at, field) in [(0, "size"), (1, "depth")] {
+        let schema = &mut versions[at]["schema"]["openAPIV3Schema"];
+        schema["properties"]["spec"]["properties"][field] =
+            json!({"type": "integer", "default": 7});
+        versions[at]["storage"] = json!(at == 1);
+    }
+    let change = json!({"spec": {"versions": versions}});
+    let path = format!("{CRDS}/things.{}", group(t));
+    t.unrecorded(&Request::patch(path, MERGE_PATCH, change)).await;
+    let (a, b) = (format!("{}/a", things(t, "v1")), format!("{}/b", things(t, "v1")));
+    let is_defaulted = |answer: &Answer| answer.at("/spec/size") == json!(7);
+    t.wait_until(a.clone(), "defaulted", is_defaulted).await;
+    t.get(format!("{}/a", things(t, "v2"))).await;
+    let newer = thing(t, "b", "v1", &json!({"color": "blue"}));
+    t.post(things(t, "v1"), newer).await;
+    t.get(b.clone()).await;
+    t.get(format!("{}/b", things(t, "v2"))).await;
+    // Once it is written, it is stored in the new version.
+    t.merge_patch(a.clone(), json!({"spec": {"color": "green"}})).await;
+    t.get(format!("{}/a", things(t, "v2"))).await;
+    end(t, server).await;
 }
 
 pub(in crate::cases) async fn conversions_that_are_invalid(t: &mut Script) {

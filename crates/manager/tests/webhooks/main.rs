@@ -1,0 +1,8 @@
+//! A manager with webhooks: it serves them with certificates, and tells the API server about them.
+
+mod admission;
+mod certificates;
+mod configurations;
+mod gadgets;
+mod stopping;
+mod trust;
