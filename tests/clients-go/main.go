@@ -47,6 +47,7 @@ var steps = []struct {
 	{"election", election},
 	{"dynamic", dynamicObjects},
 	{"operator", operator},
+	{"webhooks", webhooks},
 }
 
 func main() {

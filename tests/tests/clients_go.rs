@@ -43,5 +43,5 @@ async fn go_clients_see_the_same_on_the_embedded_server_and_on_a_real_one() {
     }
     assert_eq!(embedded.len(), real.len());
     // The last step is there, so none before it was left out.
-    assert_eq!(real.last().map(String::as_str), Some("envtest stopped"));
+    assert_eq!(real.last().map(String::as_str), Some("webhooks stopped"));
 }

@@ -9,8 +9,8 @@
 //!
 //! Reading order: [`hook`] is a webhook as its configuration describes it, [`attributes`] what it
 //! is asked about, `matching` which webhooks are asked, [`review`] the question and the answer on
-//! the wire, [`client`] and [`backend`] how it is reached, [`dispatch`] the order in which webhooks
-//! are called, [`convert`] conversion, and [`replay`] the seam to writes.
+//! the wire, [`client`], `trust` and [`backend`] how it is reached, [`dispatch`] the order in which
+//! webhooks are called, [`convert`] conversion, and [`replay`] the seam to writes.
 //!
 //! Invariant: nothing here holds the lock of the state while it waits.
 
@@ -24,6 +24,7 @@ pub(crate) mod matching;
 mod patch;
 pub(crate) mod replay;
 mod review;
+mod trust;
 
 /// The group of the configurations. They are not admitted by webhooks themselves.
 pub(crate) const GROUP: &str = "admissionregistration.k8s.io";

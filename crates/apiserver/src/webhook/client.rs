@@ -16,11 +16,13 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring::default_provider;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{self, CertificateError, ClientConfig as TlsConfig, RootCertStore};
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{
+    self, CertificateError, ClientConfig as TlsConfig, InvalidMessage, OtherError,
+};
 
 use super::backend::{Backend, Handler, Webhooks};
+use super::trust::{Trust, Untrusted};
 use crate::field_error::go_quote;
 
 /// Bytes that the answer of a webhook may have.
@@ -130,7 +132,7 @@ impl ClientConfig {
         let name = ServerName::try_from(to.name.clone())
             .map_err(|why| format!("tls: failed to verify certificate: {why}"))?;
         let connector = TlsConnector::from(Arc::new(self.tls()?));
-        let stream = connector.connect(name, stream).await.map_err(|why| no_handshake(to, &why))?;
+        let stream = connector.connect(name, stream).await.map_err(|why| no_handshake(&why))?;
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
             .await
             .map_err(|why| broken(&why))?;
@@ -156,19 +158,13 @@ impl ClientConfig {
         }
     }
 
-    /// Nobody is trusted but the authorities of the configuration.
     fn tls(&self) -> Result<TlsConfig, String> {
-        let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(&self.authorities) {
-            let certificate =
-                certificate.map_err(|_| "unable to load root certificates".to_owned())?;
-            // One that cannot be an authority verifies nothing.
-            let _ = roots.add(certificate);
-        }
+        let trust = Trust::read(&self.authorities)?;
         let config = TlsConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(|why| why.to_string())?
-            .with_root_certificates(roots)
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(trust))
             .with_no_client_auth();
         Ok(config)
     }
@@ -216,7 +212,7 @@ fn not_connected(to: &Destination, why: &std::io::Error) -> String {
     }
 }
 
-fn no_handshake(to: &Destination, why: &std::io::Error) -> String {
+fn no_handshake(why: &std::io::Error) -> String {
     let Some(error) = why.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>()) else {
         return if why.kind() == ErrorKind::UnexpectedEof {
             "EOF".to_owned()
@@ -224,22 +220,18 @@ fn no_handshake(to: &Destination, why: &std::io::Error) -> String {
             why.to_string()
         };
     };
-    let x509 = match error {
-        rustls::Error::InvalidCertificate(
-            CertificateError::UnknownIssuer | CertificateError::BadSignature,
-        ) => "certificate signed by unknown authority".to_owned(),
-        rustls::Error::InvalidCertificate(
-            CertificateError::Expired
-            | CertificateError::ExpiredContext { .. }
-            | CertificateError::NotValidYet
-            | CertificateError::NotValidYetContext { .. },
-        ) => "certificate has expired or is not yet valid".to_owned(),
-        rustls::Error::InvalidCertificate(
-            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-        ) => format!("certificate is not valid for {}", to.name),
-        other => return format!("tls: {other}"),
-    };
-    format!("tls: failed to verify certificate: x509: {x509}")
+    match error {
+        rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(other)))
+            if other.is::<Untrusted>() =>
+        {
+            format!("tls: failed to verify certificate: {other}")
+        }
+        // The first bytes of an answer without TLS are no record of it.
+        rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
+            "http: server gave HTTP response to HTTPS client".to_owned()
+        }
+        other => format!("tls: {other}"),
+    }
 }
 
 fn broken(why: &hyper::Error) -> String {

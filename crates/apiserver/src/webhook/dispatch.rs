@@ -71,7 +71,8 @@ pub(crate) async fn mutate(write: Write, mut caller: Caller<'_>) -> Verdict {
     }
     let requested = run.write.resource.version.clone();
     if result.is_ok() && run.is_changed {
-        result = run.convert(&requested, &mut caller).await;
+        let converted = run.convert(&requested, &mut caller).await;
+        result = converted.map_err(|why| Failure::internal_error(&why));
     }
     let object = run.is_changed.then_some(run.write.object);
     Verdict { result: result.map(|()| object), warnings: run.warnings }
@@ -99,7 +100,8 @@ async fn validated(
         }
         let Some(version) = hook.version_for(&write.place()) else { continue };
         let version = version.to_owned();
-        let shown = in_version(&write, &write.resource.version, &version, &mut caller).await?;
+        let shown = in_version(&write, &write.resource.version, &version, &mut caller).await;
+        let shown = shown.map_err(|why| Failure::internal_error(&why))?;
         if hook.meets_conditions(&shown, &version)? {
             relevant.push((hook, shown, version, caller.ids.uid()));
         }
@@ -152,7 +154,7 @@ impl Mutation {
             let Some(version) = hook.version_for(&self.write.place()) else { continue };
             let version = version.to_owned();
             if !hook.conditions.is_empty() {
-                self.convert(&version, caller).await?;
+                self.convert(&version, caller).await.map_err(|why| inconvertible(&why))?;
                 if !hook.meets_conditions(&self.write, &version)? {
                     continue;
                 }
@@ -160,7 +162,7 @@ impl Mutation {
             if again && !self.reinvoked.contains(&index) {
                 continue;
             }
-            self.convert(&version, caller).await?;
+            self.convert(&version, caller).await.map_err(|why| inconvertible(&why))?;
             let changed = self.ask(hook, caller).await?;
             if changed {
                 self.is_changed = true;
@@ -217,7 +219,7 @@ impl Mutation {
         Ok(changed)
     }
 
-    async fn convert(&mut self, to: &str, caller: &mut Caller<'_>) -> Result<(), Failure> {
+    async fn convert(&mut self, to: &str, caller: &mut Caller<'_>) -> Result<(), String> {
         if self.version != to {
             self.write = in_version(&self.write, &self.version, to, caller).await?;
             to.clone_into(&mut self.version);
@@ -287,13 +289,22 @@ async fn call(
     }
 }
 
+/// An object that cannot be shown to a mutating webhook. The real server says the first words
+/// twice.
+fn inconvertible(why: &str) -> Failure {
+    Failure::internal_error(&format!("Internal error occurred: {why}"))
+}
+
 /// The same write with its objects in another version of the kind.
+///
+/// # Errors
+/// What the real server says of the conversion.
 async fn in_version(
     write: &Attributes,
     from: &str,
     to: &str,
     caller: &mut Caller<'_>,
-) -> Result<Attributes, Failure> {
+) -> Result<Attributes, String> {
     let mut write = write.clone();
     // The type of a subresource has no versions here.
     if from == to || write.kind.group != write.resource.group {
@@ -301,8 +312,7 @@ async fn in_version(
     }
     for object in [&mut write.object, &mut write.old] {
         if object.is_object() {
-            let converted = convert::object(&write.of, to, object.take(), caller).await;
-            *object = converted.map_err(|why| Failure::internal_error(&why))?;
+            *object = convert::object(&write.of, to, object.take(), caller).await?;
         }
     }
     Ok(write)
