@@ -1,7 +1,5 @@
 //! A kind with two versions, its webhooks, and a manager that serves them.
 
-#![allow(dead_code, reason = "not every test uses all of it")]
-
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 

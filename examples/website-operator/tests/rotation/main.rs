@@ -1,29 +1,28 @@
-//! Certificates that live for 30 s are renewed five times, while two replicas behind a balancer are
-//! restarted one after the other, and no request fails.
+//! The certificates of the webhooks live for 30 s and are renewed five times, while two replicas of
+//! the operator behind a balancer are restarted one after the other. No request fails.
 
 mod balancer;
-#[path = "../webhooks/gadgets.rs"]
-mod gadgets;
 mod load;
+mod replica;
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::Api;
 use tokio::time::{sleep, timeout};
-use windlass_manager::Options;
-use windlass_testkit::cluster::{REAL_TIER, real_tier_is_on};
-use windlass_testkit::{RealCluster, RealOptions, TestCluster};
+use website_operator::NAME;
+use windlass_testing::testkit::cluster::{REAL_TIER, real_tier_is_on};
+use windlass_testing::testkit::{RealCluster, RealOptions, TestCluster};
 
-use balancer::{Backend, Balancer};
-use gadgets::{NAME, PAUSE, Replica, free_address, manager};
+use balancer::Balancer;
 use load::Load;
-
-const LIFETIME: Duration = Duration::from_secs(30);
+use replica::Deployed;
 
 const ROTATIONS: usize = 5;
+
+/// How long to wait before the server is asked again.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Far longer than five rotations take.
 const LIMIT: Duration = Duration::from_mins(10);
@@ -52,16 +51,6 @@ impl Rotations {
     }
 }
 
-fn options(namespace: &str, backend: Backend, balancer: SocketAddr) -> Options {
-    let mut options = Options::default().without_http();
-    options.health_probe_bind_address = backend.probes.to_string();
-    options.webhook_bind_address = backend.webhooks.to_string();
-    options.webhook_url = Some(format!("https://{balancer}"));
-    options.webhook_namespace = Some(namespace.to_owned());
-    options.webhook_cert_lifetime = Some(LIFETIME);
-    options
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_request_fails_while_certificates_rotate_and_replicas_restart() {
     if !real_tier_is_on() {
@@ -78,30 +67,26 @@ async fn no_request_fails_while_certificates_rotate_and_replicas_restart() {
 async fn rotate(cluster: &TestCluster) {
     let namespace = cluster.namespace("rotation").await.expect("a namespace");
     let client = cluster.client().expect("a client");
-    let address = |_| Backend { webhooks: free_address(), probes: free_address() };
-    let backends = [0, 1].map(address);
+    let backends = [0, 1].map(|_| replica::free_backend());
     let balancer = Balancer::start(&backends).await;
-    let start = |backend: Backend| {
-        Replica::start(manager(cluster, options(&namespace, backend, balancer.address)))
-    };
-    let mut replicas = backends.map(start);
+    let deployed = Deployed { cluster, namespace: &namespace, url: &balancer.url() };
+    let mut replicas = backends.map(|backend| deployed.start(backend));
     for at in 0..replicas.len() {
         balancer.wait_until(at, true).await;
     }
     load::wait_until_called(&client, &namespace).await;
     let load = Load::start(&client, &namespace);
 
-    let secrets = Api::namespaced(client.clone(), &namespace);
+    let secrets = Api::namespaced(client, &namespace);
     let mut rotations = Rotations { secrets, last: None, count: 0 };
     let mut restarts = 0;
     while rotations.count < ROTATIONS {
         let at = restarts % replicas.len();
         let restart = async {
-            let old = &mut replicas[at];
-            old.stop.cancel();
+            replicas[at].begin_to_stop();
             balancer.wait_until(at, false).await;
-            (&mut old.task).await.expect("it must not panic").expect("it must stop");
-            *old = start(backends[at]);
+            replicas[at].wait_until_stopped().await;
+            replicas[at] = deployed.start(backends[at]);
             balancer.wait_until(at, true).await;
         };
         let mut restart = std::pin::pin!(restart);
@@ -116,7 +101,8 @@ async fn rotate(cluster: &TestCluster) {
     let (done, failed) = load.end().await;
     println!("{done} requests, {} rotations, {restarts} restarts", rotations.count);
     assert!(failed.is_empty(), "{} of {done} requests failed: {failed:#?}", failed.len());
-    for replica in replicas {
-        replica.end().await;
+    for mut replica in replicas {
+        replica.begin_to_stop();
+        replica.wait_until_stopped().await;
     }
 }

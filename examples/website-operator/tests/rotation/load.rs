@@ -9,20 +9,28 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
+use website_operator::Website;
+use website_operator::website::v1;
 
-use crate::gadgets::PAUSE;
-use crate::gadgets::kinds::{v1, v2};
+use crate::PAUSE;
 
-const WRITERS: usize = 4;
+const WRITERS: usize = 3;
 
 /// Servers take a moment to notice a configuration. From then on, nothing is an excuse.
 pub(crate) async fn wait_until_called(client: &Client, namespace: &str) {
-    let gadgets: Api<v1::Gadget> = Api::namespaced(client.clone(), namespace);
+    let sites: Api<v1::Website> = Api::namespaced(client.clone(), namespace);
     let params = PostParams { dry_run: true, ..PostParams::default() };
-    let new = v1::Gadget::new("first", v1::GadgetSpec { size: None });
-    while gadgets.create(&params, &new).await.ok().and_then(|made| made.spec.size).is_none() {
+    // The host becomes lowercase by a webhook; without it, it is refused.
+    while sites.create(&params, &site("first")).await.is_err() {
         sleep(PAUSE).await;
     }
+}
+
+/// A Website that needs a webhook to be valid.
+fn site(name: &str) -> v1::Website {
+    let files = [("index.html".to_owned(), "<h1>Hello</h1>".to_owned())].into();
+    let host = format!("{}.example.com", name.to_uppercase());
+    v1::Website::new(name, v1::WebsiteSpec { host, files, ..v1::WebsiteSpec::default() })
 }
 
 /// Writers at work.
@@ -69,8 +77,8 @@ impl Load {
 /// One writer, with objects of its own, so that it is in conflict with nobody.
 struct Writer {
     number: usize,
-    older: Api<v1::Gadget>,
-    newer: Api<v2::Gadget>,
+    older: Api<v1::Website>,
+    newer: Api<Website>,
     notes: Arc<Notes>,
 }
 
@@ -78,36 +86,34 @@ impl Writer {
     async fn run(self, stop: CancellationToken) {
         let mut round = 0_usize;
         while !stop.is_cancelled() {
-            self.round(&format!("gadget-{}-{round}", self.number)).await;
+            self.round(&format!("site-{}-{round}", self.number)).await;
             round += 1;
         }
     }
 
-    /// The life of an object, in both versions. It is stored in the newer one.
+    /// The life of a Website, in both versions.
     async fn round(&self, name: &str) {
-        let (post, patch) = (PostParams::default(), PatchParams::default());
-        let new = v1::Gadget::new(name, v1::GadgetSpec { size: None });
-        let made = self.note("create", self.older.create(&post, &new).await);
-        if let Some(made) = made {
-            assert_eq!(made.spec.size, Some(7), "it must be defaulted");
-        }
-        if let Some(read) = self.note("get", self.newer.get(name).await) {
-            assert_eq!(read.spec.shape.size, Some(7), "it must be converted");
-        }
-        let change = Patch::Merge(json!({"spec": {"size": 8}}));
-        self.note("patch v1", self.older.patch(name, &patch, &change).await);
-        let change = Patch::Merge(json!({"spec": {"shape": {"color": "red"}}}));
+        let patch = PatchParams::default();
+        self.note("create", self.older.create(&PostParams::default(), &site(name)).await);
+        let change = Patch::Merge(json!({"spec": {"server": {"port": 9090}}}));
         self.note("patch v2", self.newer.patch(name, &patch, &change).await);
-        self.note("delete", self.older.delete(name, &DeleteParams::default()).await);
+        let change = Patch::Merge(json!({"spec": {"replicas": 2}}));
+        self.note("patch v1", self.older.patch(name, &patch, &change).await);
+        if let Some(read) = self.note("get v2", self.newer.get(name).await) {
+            let spec = (read.spec.host, read.spec.server.port, read.spec.replicas);
+            if spec != (format!("{name}.example.com"), Some(9090), Some(2)) {
+                self.note_failure(format!("get v2: {spec:?}"));
+            }
+        }
+        self.note("delete", self.newer.delete(name, &DeleteParams::default()).await);
     }
 
     fn note<T>(&self, verb: &str, answer: Result<T, kube::Error>) -> Option<T> {
         self.notes.done.fetch_add(1, Ordering::Relaxed);
-        answer
-            .map_err(|error| {
-                let mut failed = self.notes.failed.lock().unwrap_or_else(PoisonError::into_inner);
-                failed.push(format!("{verb}: {error}"));
-            })
-            .ok()
+        answer.map_err(|error| self.note_failure(format!("{verb}: {error}"))).ok()
+    }
+
+    fn note_failure(&self, failure: String) {
+        self.notes.failed.lock().unwrap_or_else(PoisonError::into_inner).push(failure);
     }
 }

@@ -25,7 +25,7 @@ pub(crate) struct Backend {
 
 /// It ends when it is dropped.
 pub(crate) struct Balancer {
-    pub(crate) address: SocketAddr,
+    address: SocketAddr,
     ready: Vec<watch::Receiver<bool>>,
     #[expect(dead_code, reason = "it is held, not read")]
     tasks: JoinSet<()>,
@@ -44,6 +44,11 @@ impl Balancer {
         let addresses: Vec<_> = backends.iter().map(|backend| backend.webhooks).collect();
         tasks.spawn(accept(listener, addresses, ready.clone()));
         Self { address, ready, tasks }
+    }
+
+    /// Where the API server calls the webhooks.
+    pub(crate) fn url(&self) -> String {
+        format!("https://{}", self.address)
     }
 
     /// Waits until a replica gets new connections, or gets none.
