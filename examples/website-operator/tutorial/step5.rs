@@ -290,7 +290,7 @@ mod tests {
     #[tokio::test]
     async fn website_of_the_first_version_is_served() {
         let mut options = Options::default();
-        options.webhook_bind_address = "127.0.0.1:0".to_owned(); // any port that is free
+        options.webhook_bind_address = "127.0.0.1:0".into(); // any port that is free
         options.webhook_url = Some("https://127.0.0.1:0".to_owned());
         let cluster = Cluster::embedded();
         let running = cluster.run_manager(operator(options));

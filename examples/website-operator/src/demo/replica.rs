@@ -67,6 +67,10 @@ impl Replica {
         self.process.id().unwrap_or_default()
     }
 
+    pub(super) fn is_running(&mut self) -> bool {
+        matches!(self.process.try_wait(), Ok(None))
+    }
+
     /// Waits until `/readyz` answers with 200.
     pub(super) async fn wait_until_ready(&mut self) -> Result<()> {
         loop {

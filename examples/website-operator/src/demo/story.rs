@@ -53,7 +53,8 @@ impl<'a> Story<'a> {
     ) -> Result<Self> {
         let start = |number| Replica::start(&format!("replica-{number}"), kubeconfig);
         let replicas = (1..=REPLICAS).map(start).collect::<Result<_>>()?;
-        let story = Self { server, factory, kubeconfig: kubeconfig.to_owned(), pause, replicas };
+        let mut story =
+            Self { server, factory, kubeconfig: kubeconfig.to_owned(), pause, replicas };
         story.serve_webhooks_without("");
         Ok(story)
     }
@@ -116,8 +117,11 @@ impl<'a> Story<'a> {
         say(&format!("   v2, which the operator works with. There, spec.server is {server}."));
         let page = "A ConfigMap holds 1 MiB. ".repeat(1 << 16);
         let refused = self.create("huge", "huge.example.com", 1, &page).await;
-        let refusal = refused.err().context("more than 1 MiB must be refused")?;
-        say(&format!("   A third one is refused: {refusal}"));
+        let refusal = refused.err().and_then(|error| error.downcast().ok());
+        let Some(kube::Error::Api(refusal)) = refusal else {
+            anyhow::bail!("files of more than 1 MiB must be refused");
+        };
+        say(&format!("   A third one is refused: {}", refusal.message));
         Ok(())
     }
 
@@ -175,8 +179,9 @@ impl<'a> Story<'a> {
 
 /// What chapters are made of.
 impl Story<'_> {
-    async fn chapter(&self, title: &str) {
+    async fn chapter(&mut self, title: &str) {
         pause(self.pause, title).await;
+        self.serve_webhooks_without("");
     }
 
     /// Where the replicas answer, as lines for a shell.
@@ -192,11 +197,13 @@ impl Story<'_> {
         ));
     }
 
-    /// Has the server call the webhooks of a replica that is not this one. On a real cluster the
-    /// Service of the webhooks leads to the replicas that are ready.
-    fn serve_webhooks_without(&self, gone: &str) {
-        if let Some(replica) = self.replicas.iter().find(|replica| replica.name != gone) {
-            self.server.webhooks().resolve(NAMESPACE, NAME, replica.webhooks);
+    /// Has the server call the webhooks of a replica that runs, and is not this one. On a real
+    /// cluster the Service of the webhooks leads to the replicas that are ready.
+    fn serve_webhooks_without(&mut self, gone: &str) {
+        let address =
+            |one: &mut Replica| (one.name != gone && one.is_running()).then_some(one.webhooks);
+        if let Some(address) = self.replicas.iter_mut().find_map(address) {
+            self.server.webhooks().resolve(NAMESPACE, NAME, address);
         }
     }
 
