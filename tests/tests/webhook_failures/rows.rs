@@ -68,7 +68,7 @@ pub(crate) const ADMISSION: &[Row] = &[
     Row::new(
         "hangs",
         Broken::Own("/hang/fail"),
-        "The handler of a Windlass webhook takes longer than nine tenths of the timeout.",
+        "The handler of a Windlass webhook takes too long: it has the timeout, less a tenth and at most one second less.",
         "Find out what the handler waits for: its future was dropped there. If it needs the time, raise \
          `Hook::timeout`, up to 30 s.",
     ),

@@ -77,17 +77,15 @@ impl Trust {
         let mut candidates =
             authorities.filter(|one| one.subject().as_raw() == leaf.issuer().as_raw());
         let Some(authority) = candidates.next() else { return text };
-        let why = if has_expired {
-            format!("x509: {}", out_of_date(&authority, now))
-        } else {
-            match authority.public_key().parsed() {
-                Ok(PublicKey::RSA(_)) => "crypto/rsa: verification error",
-                Ok(PublicKey::EC(_)) => "x509: ECDSA verification failure",
-                _ => "x509: Ed25519 verification failure",
-            }
-            .to_owned()
+        if has_expired {
+            return out_of_date(&authority, now);
+        }
+        let why = match authority.public_key().parsed() {
+            Ok(PublicKey::RSA(_)) => "crypto/rsa: verification error",
+            Ok(PublicKey::EC(_)) => "x509: ECDSA verification failure",
+            _ => "x509: Ed25519 verification failure",
         };
-        let (why, name) = (go_quote(&why), go_quote(&name_of(&authority)));
+        let (why, name) = (go_quote(why), go_quote(&name_of(&authority)));
         let _ = write!(
             text,
             " (possibly because of {why} while trying to verify candidate authority certificate {name})"
