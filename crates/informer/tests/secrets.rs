@@ -104,7 +104,7 @@ impl Shown {
         let _ = writeln!(shown, "{what:?}\n{what:#?}");
     }
 
-    fn add_log(&self, log: Log) {
+    fn add_log(&self, log: &Log) {
         self.0.lock().expect("no panic").push_str(&log.text());
     }
 
@@ -199,7 +199,7 @@ async fn undecodable_secret_in_a_watch_shows_nothing() {
         }
         quarantined += informer.status().quarantined_total;
         informer.end().await;
-        shown.add_log(log);
+        shown.add_log(&log);
         let shown = shown.has_no_secret(secret);
         assert!(shown.contains("Life") || shown.contains("Synced"), "something is shown");
     }
@@ -221,7 +221,7 @@ async fn undecodable_secret_in_a_list_shows_nothing() {
         idle().await;
         show(&informer, &shown);
         informer.end().await;
-        shown.add_log(log);
+        shown.add_log(&log);
         shown.has_no_secret(secret);
     }
 }
@@ -240,7 +240,7 @@ async fn body_that_breaks_in_a_secret_shows_nothing() {
             pass(Duration::from_mins(1)).await;
             show(&informer, &shown);
             informer.end().await;
-            shown.add_log(log);
+            shown.add_log(&log);
             let shown = shown.has_no_secret(body);
             assert!(shown.contains("failed") || shown.contains("was quarantined"), "{body}");
         }
@@ -258,7 +258,7 @@ async fn secret_that_is_too_large_shows_nothing() {
     idle().await;
     show(&informer, &shown);
     informer.end().await;
-    shown.add_log(log);
+    shown.add_log(&log);
     let shown = shown.has_no_secret("a large one");
     assert!(shown.contains("more than 1000 bytes in one object"), "{shown}");
 }
@@ -282,7 +282,7 @@ async fn secret_in_the_answer_to_a_failed_request_shows_nothing() {
             pass(Duration::from_mins(2)).await;
             show(&informer, &shown);
             informer.end().await;
-            shown.add_log(log);
+            shown.add_log(&log);
             let shown = shown.has_no_secret(body);
             assert!(shown.contains("a list or watch failed"), "{code} {body}: logged");
         }
