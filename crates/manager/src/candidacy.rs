@@ -43,12 +43,16 @@ impl Candidacy {
         &self.elector
     }
 
-    /// Adds the readiness check. It fails on a standby whose requests for the Lease fail.
-    pub(crate) fn add_check(&self, checks: &Checks) {
+    /// Adds the readiness check. It fails on a standby whose requests for the Lease fail. With
+    /// webhooks it only says so: the API server must be able to call this replica.
+    pub(crate) fn add_check(&self, checks: &Checks, has_webhooks: bool) {
         let (leadership, trouble) = (self.elector.leadership(), self.elector.trouble());
         checks.add(Probe::Ready, "leader-election", move || {
             let (leadership, trouble) = (leadership.borrow(), trouble.borrow());
             std::future::ready(match &*trouble {
+                Some(trouble) if !leadership.is_leading() && has_webhooks => {
+                    Finding::Ok(Some(trouble.clone()))
+                }
                 Some(trouble) if !leadership.is_leading() => Finding::Failed(trouble.clone()),
                 _ => Finding::Ok(Some(leadership.to_string())),
             })

@@ -222,22 +222,24 @@ impl Manager {
     /// webhook configurations, and sets the conversion of each [definition](Self::install) whose
     /// versions are converted here.
     ///
-    /// The readiness check `webhooks` connects to this replica as the API server does. With
-    /// `--webhook-cert-path` it only checks that the certificate is valid now: whom the API server
+    /// The readiness check `webhooks` connects to this replica as the API server does, and trusts the
+    /// authorities that the replicas publish. With `--webhook-cert-path` it only checks that the certificate is valid now: whom the API server
     /// trusts is not known here.
     ///
     /// `name` is the name of the configurations and of the Service, unless `--webhook-service` is
     /// given. The certificates are in the Secret `NAME-webhook-certificates`; all replicas make
     /// and renew them together, unless `--webhook-cert-path` is given.
     ///
-    /// Caches do not decide whether a replica with webhooks is ready: the API server may have to
-    /// call it, to convert what the caches list.
+    /// Neither caches nor the election decide whether a replica with webhooks is ready: the API
+    /// server may have to call it, to convert what the caches list.
     ///
     /// Replicas of both versions are called during a rollout, whichever wrote the configurations
     /// last: as with definitions, one of the old version that restarts writes its own back. A
     /// replica that does not have a webhook answers 404, and then the failure policy decides. So
     /// introduce a webhook with [`FailurePolicy::Ignore`](windlass_webhook::FailurePolicy::Ignore),
-    /// and make it `Fail` in the next release. Before a webhook is removed, make it `Ignore`.
+    /// and make it `Fail` in the next release. Before a webhook is removed, make it `Ignore`. That
+    /// does not help where the API server has to convert an object before it calls the webhook: a
+    /// conversion that fails is an error, whatever the policy.
     pub fn webhooks(mut self, name: impl Into<String>, webhooks: Webhooks) -> Self {
         self.webhooks = Some(NamedWebhooks { name: name.into(), webhooks });
         self.has_webhooks = true;

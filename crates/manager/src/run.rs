@@ -55,9 +55,11 @@ pub(crate) async fn run(mut manager: Manager, stop: CancellationToken) -> Result
     // A replica that stops is still called for a while, until everybody has noticed.
     let drain = webhooks.as_ref().map(|_| manager.options.webhook_drain).unwrap_or_default();
     let http_grace = webhooks.as_ref().map(|_| listen::WEBHOOKS.drain).unwrap_or_default();
+    // Also cancelled if something fails, and the manager stops by itself.
+    let stopping = stop.child_token();
     let built = Box::pin(async {
         if let Some(webhooks) = webhooks {
-            webhooks.start(&mut manager, &client, &metrics, &mut http, &stop).await?;
+            webhooks.start(&mut manager, &client, &metrics, &mut http, &stopping).await?;
         }
         Service::build(manager, &make_client, client, &state, &metrics).await
     });
@@ -72,6 +74,7 @@ pub(crate) async fn run(mut manager: Manager, stop: CancellationToken) -> Result
                 failure = service.run(&state) => Some(failure),
             };
             state.set_phase(Phase::Stopping);
+            stopping.cancel();
             let stopped = stop_service(service, failure, grace_period);
             tokio::join!(stopped, sleep(drain)).0
         }

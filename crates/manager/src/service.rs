@@ -107,7 +107,7 @@ impl Service {
         state.set_controllers(shown);
         if let Some(election) = &election {
             state.set_election(election.elector());
-            election.add_check(&manager.checks);
+            election.add_check(&manager.checks, manager.has_webhooks);
         }
         let (every_replica, leader) = (Group::new(), Group::new());
         let tasks = manager.tasks;

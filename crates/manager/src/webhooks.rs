@@ -6,7 +6,7 @@
 //! conversion for its certificate, and the certificate for a leader that waits for its caches.
 //!
 //! ```text
-//!  bind ─▶ certificate ─▶ serve ─▶ definitions (conversion) ─▶ configurations ─▶ caches …
+//!  bind ─▶ certificate ─▶ serve ─▶ configurations ─▶ definitions, with their conversion ─▶ caches …
 //! ```
 
 mod install;
@@ -60,8 +60,8 @@ pub(crate) struct Registration {
     named: NamedWebhooks,
     target: ClientTarget,
     configurations: Configurations,
-    /// `None` if the certificate comes from files: then whoever writes them also sets `caBundle`.
-    /// Also `None` in a plan, which makes no certificates. A `caBundle` that is there stays.
+    /// The certificates that the operator makes. `None` if they come from files (whoever writes the
+    /// files also sets `caBundle`), and in a plan. An existing `caBundle` is then left alone.
     made: Option<Served>,
 }
 
@@ -94,8 +94,8 @@ impl NamedWebhooks {
 }
 
 impl BoundWebhooks {
-    /// Serves, and tells the API server. The definitions of the manager get their conversion; they
-    /// are installed later.
+    /// Starts to serve, writes the webhook configurations, and sets `spec.conversion` in the
+    /// definitions of the manager, which are installed later.
     pub(crate) async fn start(
         mut self,
         manager: &mut Manager,
@@ -161,6 +161,7 @@ impl BoundWebhooks {
         }
         let (ensured, served) = (made.ensure().await, made.served());
         if let Err(error) = ensured {
+            // With a valid certificate from an earlier start it goes on, and `run` tries again.
             served.check().map_err(|_| setup(&error))?;
             tracing::warn!("webhooks: {error}; this is tried again");
         }
@@ -240,12 +241,12 @@ fn namespace(options: &Options, client: &Client) -> String {
     namespace.unwrap_or_else(|| client.default_namespace().to_owned())
 }
 
-/// Where the API server calls the webhooks that are served on the port `served`, and by which names.
+/// Where the API server calls the webhooks, and the host names that the certificate needs.
 fn target(
     options: &Options,
     name: &str,
     namespace: &str,
-    served: u16,
+    bound_port: u16,
 ) -> Result<(ClientTarget, Vec<String>), ManagerError> {
     let Some(url) = &options.webhook_url else {
         let service = options.webhook_service.clone().unwrap_or_else(|| name.to_owned());
@@ -264,7 +265,7 @@ fn target(
         return Err(invalid());
     }
     let port = match parsed.port_u16() {
-        Some(0) => served,
+        Some(0) => bound_port,
         Some(port) => port,
         None => 443,
     };

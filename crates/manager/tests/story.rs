@@ -169,6 +169,8 @@ async fn story_of_nobody_says_what_to_ask_for() {
     assert!(text.contains("?key=NAMESPACE/NAME"), "{text}");
     let (status, text) = running.get("?key=default/nobody").await;
     assert_eq!(status, StatusCode::NOT_FOUND, "{text}");
+    let (status, text) = running.get("?key=a/b/c").await;
+    assert_eq!(status, StatusCode::BAD_REQUEST, "{text}");
     let (status, text) = running.get("?kind=Pod&key=default/a").await;
     assert_eq!(status, StatusCode::NOT_FOUND, "{text}");
     assert!(text.contains("there are: ConfigMap, Secret"), "{text}");

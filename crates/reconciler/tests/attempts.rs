@@ -17,7 +17,8 @@ use windlass_reconciler::{
     reconcile_fn,
 };
 
-use stage::{Log, api, cluster, run, run_with};
+use stage::{api, cluster, run, run_with};
+use windlass_testkit::Log;
 
 /// An error of the user.
 #[derive(Debug, thiserror::Error)]

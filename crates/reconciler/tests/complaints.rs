@@ -18,7 +18,8 @@ use windlass_reconciler::{
 use windlass_testkit::TestCluster;
 use windlass_testkit::apiserver::{Fault, FaultRule};
 
-use stage::{Log, api, cluster, does, run, run_with};
+use stage::{api, cluster, does, run, run_with};
+use windlass_testkit::Log;
 
 /// Waits until a line is there. The paused clock moves while nothing else happens.
 async fn line(log: &Log, part: &str) -> String {

@@ -15,7 +15,8 @@ use windlass_informer::{Event, SharedInformerFactory};
 use windlass_reconciler::{Cause, Change, Controller, Error, Watch};
 
 use stage::runs::{create_secret, expect_no_run, key, next, patch_secret, reporter};
-use stage::{Log, cluster, run_with};
+use stage::{cluster, run_with};
+use windlass_testkit::Log;
 
 #[tokio::test(start_paused = true)]
 async fn mapper_of_changes_sees_old_and_new_and_is_awaited() {

@@ -17,7 +17,8 @@ use windlass_reconciler::{
     RunContext, Watch,
 };
 
-use stage::{Log, api, cluster, run, run_built, run_with};
+use stage::{api, cluster, run, run_built, run_with};
+use windlass_testkit::Log;
 
 /// Says what is asked of it.
 struct Reporter(mpsc::Sender<String>);

@@ -15,7 +15,8 @@ use windlass_reconciler::{Action, Cause, Error, reconcile_fn};
 use windlass_workqueue::{Group, Priority};
 
 use stage::runs::{expect_no_run, next, reporter};
-use stage::{Log, api, cluster, create, run_with};
+use stage::{api, cluster, create, run_with};
+use windlass_testkit::Log;
 
 #[tokio::test(start_paused = true)]
 async fn debounced_key_waits_for_quiet_but_not_longer_than_allowed() {

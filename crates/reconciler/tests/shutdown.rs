@@ -19,7 +19,8 @@ use windlass_reconciler::{
 
 use windlass_testkit::apiserver::{Fault, FaultRule};
 
-use stage::{Log, cluster, create, does};
+use stage::{cluster, create, does};
+use windlass_testkit::Log;
 
 const GRACE: Duration = Duration::from_secs(30);
 

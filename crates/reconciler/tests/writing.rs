@@ -20,9 +20,9 @@ use windlass_reconciler::{
     ApplyConflict, Class, ControllerBuilder, Error, FieldValidation, OwnershipError, Recorder,
     RunContext, Watch, WriteOptions, is_controlled_by, owner_reference,
 };
-use windlass_testkit::{TestCluster, on_each_cluster};
+use windlass_testkit::{Log, TestCluster, on_each_cluster};
 
-use stage::{Log, Shown, in_a_run, noting, taken};
+use stage::{Shown, in_a_run, noting, taken};
 
 fn plain(builder: ControllerBuilder<ConfigMap>) -> ControllerBuilder<ConfigMap> {
     builder

@@ -1,4 +1,4 @@
-//! What a test logs.
+//! Captures what a test logs.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use tracing::{Dispatch, Level};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
-/// Everything that the thread which made it logs, until it is dropped.
+/// Captures everything that the thread that created it logs, until it is dropped.
 ///
 /// The tasks of a `#[tokio::test]` log on its thread as well, unless it asks for more threads.
 ///
@@ -23,9 +23,10 @@ use tracing_subscriber::fmt::format::FmtSpan;
 pub struct Log {
     written: Written,
     _guard: DefaultGuard,
-    // `tracing` asks once for each log statement whether anybody wants it. As long as there is one
-    // subscriber only, it asks the thread that comes by first: another test's, which has none, and
-    // the statement stays silent here as well. With two it asks both.
+    // `tracing` caches for each log statement whether any subscriber wants it. While only one
+    // subscriber exists, it asks just the subscriber of the thread that reaches the statement
+    // first. That may be the thread of another test, which has none, and then the statement is off
+    // for this test, too. With a second subscriber alive, `tracing` asks all of them.
     _second: Dispatch,
 }
 

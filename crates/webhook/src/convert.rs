@@ -7,8 +7,8 @@
 //!   v1alpha1 ⇄ v2 (hub) ⇄ v1
 //! ```
 //!
-//! Invariants: all of `metadata` but labels and annotations is that of the source, raw, as the API
-//! server demands it; and no message shows the content of an object.
+//! Invariants: of `metadata`, only labels and annotations may change; everything else is copied from
+//! the source, as the API server demands. No error message shows the content of an object.
 
 mod keep;
 mod metadata;
@@ -49,7 +49,7 @@ pub type ConvertError = Box<dyn std::error::Error + Send + Sync>;
 /// #     use serde::{Deserialize, Serialize};
 /// #     #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
 /// #     #[kube(group = "example.com", version = "v1", kind = "Website", namespaced)]
-/// #     pub struct WebsiteSpec { pub host: String }
+/// #     pub struct WebsiteSpec { #[serde(default)] pub host: String }
 /// # }
 /// # mod v2 {
 /// #     use kube::CustomResource;
@@ -57,7 +57,7 @@ pub type ConvertError = Box<dyn std::error::Error + Send + Sync>;
 /// #     use serde::{Deserialize, Serialize};
 /// #     #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
 /// #     #[kube(group = "example.com", version = "v2", kind = "Website", namespaced)]
-/// #     pub struct WebsiteSpec { pub hosts: Vec<String> }
+/// #     pub struct WebsiteSpec { #[serde(default)] pub hosts: Vec<String> }
 /// # }
 /// use windlass_webhook::{Conversion, Convert, ConvertError};
 ///
@@ -68,7 +68,7 @@ pub type ConvertError = Box<dyn std::error::Error + Send + Sync>;
 ///     }
 ///
 ///     fn into_spoke(self) -> Result<v1::Website, ConvertError> {
-///         let host = self.spec.hosts.into_iter().next().ok_or("spec.hosts is empty")?;
+///         let host = self.spec.hosts.into_iter().next().unwrap_or_default();
 ///         Ok(v1::Website { metadata: self.metadata, spec: v1::WebsiteSpec { host } })
 ///     }
 /// }
@@ -115,8 +115,9 @@ type Step = fn(&Value) -> Result<Value, Problem>;
 #[derive(Clone)]
 struct Version {
     name: String,
-    /// The object as the type shows it.
-    shown: Step,
+    /// Decodes the object into the type and encodes it again: unknown fields are gone, and defaults
+    /// are filled in.
+    through_type: Step,
 }
 
 #[derive(Clone)]
@@ -151,7 +152,7 @@ impl Conversion<()> {
         Hub: Resource<DynamicType = ()> + DeserializeOwned + Serialize + 'static,
     {
         let ApiResource { group, kind, version, plural, .. } = ApiResource::erase::<Hub>(&());
-        let hub = Version { name: version, shown: shown::<Hub> };
+        let hub = Version { name: version, through_type: through_type::<Hub> };
         let (spokes, keeps_unknown_fields) = (Vec::new(), false);
         let versions = Versions { group, kind, plural, hub, spokes, keeps_unknown_fields };
         Conversion { versions, hub: PhantomData }
@@ -182,7 +183,7 @@ where
         );
         assert!(!versions.names().any(|name| name == version), "there must be one {version}");
         versions.spokes.push(Spoke {
-            version: Version { name: version, shown: shown::<Spoked> },
+            version: Version { name: version, through_type: through_type::<Spoked> },
             to_hub: to_hub::<Hub, Spoked>,
             from_hub: from_hub::<Hub, Spoked>,
         });
@@ -205,8 +206,8 @@ where
     /// the status removes this field until a controller writes the status again. Give all versions
     /// the same status, or convert it without a loss.
     ///
-    /// The API server checks what is restored by no schema, because it checks an object in the
-    /// version in which it was sent. A validating webhook for the hub sees what is restored.
+    /// The API server does not validate restored fields by a schema, because it validates an object
+    /// in the version in which it was sent. A validating webhook for the hub does see them.
     pub fn keep_unknown_fields(mut self) -> Self {
         self.versions.keeps_unknown_fields = true;
         self
@@ -222,7 +223,7 @@ where
     }
 
     /// Checks that an object of any version comes back unchanged from every other version:
-    /// spoke → hub → spoke, hub → spoke → hub, and spoke → hub → spoke → hub → spoke.
+    /// spoke → hub → spoke, hub → spoke → hub, and from one spoke to another and back.
     ///
     /// In a test, give it many: `check_round_trips`, or a `proptest` of your types.
     ///
@@ -281,7 +282,8 @@ impl Versions {
             return Ok(object.clone());
         }
         let mut source = object.clone();
-        // Server-side apply converts objects that have neither, and the types need both.
+        // For server-side apply, the API server also converts objects without these; the types
+        // need both.
         if let Some(source) = source.as_object_mut() {
             for field in ["metadata", "spec"] {
                 source.entry(field).or_insert_with(|| Value::Object(Map::new()));
@@ -292,11 +294,9 @@ impl Versions {
         } else {
             self.step(&source, from, to)?
         };
-        let gained =
-            |converted: &Value| object.get("spec").is_none() && is_empty(&converted["spec"]);
-        if gained(&converted)
-            && let Some(converted) = converted.as_object_mut()
-        {
+        // A `spec` that the source did not have is not returned.
+        let has_empty_spec = object.get("spec").is_none() && is_empty(&converted["spec"]);
+        if has_empty_spec && let Some(converted) = converted.as_object_mut() {
             converted.remove("spec");
         }
         Ok(converted)
@@ -322,12 +322,12 @@ impl Versions {
         Ok(converted)
     }
 
-    /// The object as the type of its version shows it.
-    fn shown(&self, object: &Value, version: &str) -> Result<Value, Problem> {
+    /// The object, decoded into the type of its version and encoded again.
+    fn through_type(&self, object: &Value, version: &str) -> Result<Value, Problem> {
         let spokes = self.spokes.iter().map(|spoke| &spoke.version);
         let mut versions = std::iter::once(&self.hub).chain(spokes);
         let version = versions.find(|known| known.name == version);
-        (version.expect("a version that was converted from must be known").shown)(object)
+        (version.expect("a version that was converted from must be known").through_type)(object)
     }
 
     /// The version of an object of this kind.
@@ -395,7 +395,7 @@ fn encoded<K: Serialize>(object: K) -> Result<Value, Problem> {
     serde_json::to_value(object).map_err(|_| Problem::Encode)
 }
 
-fn shown<K: DeserializeOwned + Serialize>(object: &Value) -> Result<Value, Problem> {
+fn through_type<K: DeserializeOwned + Serialize>(object: &Value) -> Result<Value, Problem> {
     encoded(decoded::<K>(object)?)
 }
 

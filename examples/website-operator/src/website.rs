@@ -6,8 +6,8 @@
 //! - `admission`: what is corrected and refused when somebody writes a Website.
 //!
 //! Websites stay stored as `v1` in the release that brings `v2`: this release can be rolled back,
-//! and clients of `v1` need no conversion while its first replica starts. A later release stores
-//! `v2`.
+//! and clients that read `v1` need no conversion while its first replica starts. A later release
+//! stores `v2`.
 //!
 //! The fields of both specs are optional, and a field that is not there is not written. Server-side
 //! apply also converts parts of objects, and a field that a conversion adds to a part could never

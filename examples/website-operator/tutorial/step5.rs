@@ -19,7 +19,7 @@ use windlass::prelude::*;
 use windlass::reconciler::{ConditionType, set_conditions};
 use windlass::webhook::{
     Admission, Conversion, Convert, ConvertError, Defaulter, FieldError, FieldPath, Operation,
-    Validate, Verdict, Webhooks,
+    Validate, Verb, Verdict, Webhooks,
 };
 use windlass_apiserver::ApiServer;
 use windlass_workloads::Workloads;
@@ -173,9 +173,12 @@ impl Finalize<Website> for Websites {
 }
 
 impl Defaulter<Website> for Websites {
-    fn default(&self, site: &mut Website, _: &Admission) {
-        for host in &mut site.spec.hosts {
-            host.make_ascii_lowercase();
+    fn default(&self, site: &mut Website, admission: &Admission) {
+        // The host of a Website that is there already cannot be changed.
+        if admission.verb() == Verb::Create {
+            for host in &mut site.spec.hosts {
+                host.make_ascii_lowercase();
+            }
         }
     }
 }
@@ -183,7 +186,8 @@ impl Defaulter<Website> for Websites {
 impl Validate<Website> for Websites {
     async fn validate(&self, operation: Operation<'_, Website>, _: &Admission) -> Verdict {
         let is_without_host = |site: &Website| site.spec.hosts.is_empty();
-        if operation.new_object().is_some_and(is_without_host) {
+        let is_new = operation.old_object().is_none();
+        if is_new && operation.new_object().is_some_and(is_without_host) {
             let hosts = FieldPath::new("spec").child("hosts");
             return Verdict::invalid([FieldError::required(&hosts, "a website needs a host")]);
         }
@@ -284,7 +288,8 @@ mod tests {
     fn first_version_loses_no_host() {
         let hosts = vec!["a.example.com".to_owned(), "b.example.com".to_owned()];
         let spec = WebsiteSpec { hosts, files: BTreeMap::new(), replicas: 1 };
-        conversion().check_round_trip(&Website::new("hello", spec)).expect("nothing is lost");
+        let checked = conversion().check_round_trip(&Website::new("hello", spec));
+        assert!(checked.is_ok(), "{}", checked.unwrap_err());
     }
 
     #[tokio::test]

@@ -68,15 +68,15 @@ pub(crate) const ADMISSION: &[Row] = &[
     Row::new(
         "hangs",
         Broken::Own("/hang/fail"),
-        "The handler of a Windlass webhook takes too long: it has the timeout, less a tenth and at most one second less.",
-        "Find out what the handler waits for: its future was dropped there. If it needs the time, raise \
+        "The handler of a Windlass webhook takes too long. It is stopped a little before the API server gives up, here after 9 s.",
+        "Find out what the handler waits for: it was stopped at that `.await`. If it needs the time, raise \
          `Hook::timeout`, up to 30 s.",
     ),
     Row::new(
         "hangs-ignored",
         Broken::Own("/hang/ignore"),
         "The same, with the failure policy `Ignore`.",
-        "The same. Every write waits this long until it is mended.",
+        "The same. Every write waits this long until it is fixed.",
     ),
     Row::new(
         "silent",
@@ -88,7 +88,7 @@ pub(crate) const ADMISSION: &[Row] = &[
     Row::new(
         "garbage",
         Broken::Answers("/garbage"),
-        "The answer is no `AdmissionReview`.",
+        "The answer is not an `AdmissionReview`.",
         "Something else answers at this address. Compare the port and the path with those that the operator serves.",
     ),
     Row::new(
@@ -107,15 +107,15 @@ pub(crate) const ADMISSION: &[Row] = &[
     Row::new(
         "stranger",
         Broken::Stranger,
-        "The `caBundle` of the configuration is of another certificate authority, or empty.",
+        "The `caBundle` of the configuration belongs to another certificate authority, or is empty.",
         "Set `caBundle` to the authority that signed the certificate. With cert-manager, the configuration lacks the \
          annotation `cert-manager.io/inject-ca-from`.",
     ),
     Row::new(
         "replaced",
         Broken::Replaced,
-        "The authority was made anew, with the same name, and `caBundle` still has the old one.",
-        "Publish the new authority before it signs: `Certificates` does. Something that writes the whole \
+        "The authority was replaced by a new one with the same name, and `caBundle` still has the old one.",
+        "Put the new authority into `caBundle` before it signs anything: `Certificates` does. Something that writes the whole \
          configuration again, such as GitOps, must leave `caBundle` out.",
     ),
     Row::new(
@@ -141,8 +141,8 @@ pub(crate) const ADMISSION: &[Row] = &[
         "gone",
         Broken::Gone,
         "Nobody listens at the address.",
-        "Is the operator running, and is the port right? If it was uninstalled, delete its configurations: \
-         `kubectl delete validatingwebhookconfiguration NAME`.",
+        "Is the operator running, and is the port right? If it was uninstalled, delete its configurations, and restart it if it comes back: \
+         `kubectl delete mutatingwebhookconfiguration,validatingwebhookconfiguration NAME`.",
     ),
 ];
 
@@ -152,28 +152,33 @@ pub(crate) const CONVERSION: &[Row] = &[
         "panics",
         Broken::Own("/convert"),
         "A converter of a Windlass webhook panics.",
-        "The log of the operator has the panic. The message names the object: it can still be read, and mended, in \
+        "The log of the operator has the panic. The message names the object: it can still be read, and fixed, in \
          the version in which it is stored.",
     ),
     Row::new(
         "silent",
         Broken::Answers("/never"),
         "The server does not answer within 30 s.",
-        "As above. The timeout of a conversion cannot be set.",
+        "As in the first table. The timeout of a conversion cannot be set.",
     ),
     Row::new(
         "garbage",
         Broken::Answers("/garbage"),
-        "The answer is no `ConversionReview`.",
-        "As above. Windlass and controller-runtime convert at `/convert`.",
+        "The answer is not a `ConversionReview`.",
+        "As in the first table. Windlass and controller-runtime convert at `/convert`.",
     ),
-    Row::new("error", Broken::Answers("/error"), "The answer is an HTTP error.", "As above."),
-    Row::new("expired", Broken::Expired, "The certificate has expired.", "As above."),
+    Row::new(
+        "error",
+        Broken::Answers("/error"),
+        "The answer is an HTTP error.",
+        "As in the first table.",
+    ),
+    Row::new("expired", Broken::Expired, "The certificate has expired.", "As in the first table."),
     Row::new(
         "stranger",
         Broken::Stranger,
-        "The `caBundle` of the definition is of another certificate authority.",
-        "As above; it is in `spec.conversion.webhook.clientConfig` of the CustomResourceDefinition.",
+        "The `caBundle` of the definition belongs to another certificate authority.",
+        "As in the first table; it is in `spec.conversion.webhook.clientConfig` of the CustomResourceDefinition.",
     ),
     Row::new(
         "gone",

@@ -19,7 +19,8 @@ use names::check_names;
 
 const APPROVAL: &str = "api-approved.kubernetes.io";
 
-/// Fills in what a definition may leave out: the singular, the kind of lists, and the conversion.
+/// Fills in what a definition may leave out: the singular, the kind of lists, and the conversion with
+/// the port of its Service.
 pub(crate) fn default(crd: &mut Value) {
     let Some(spec) = crd.get_mut("spec").filter(|spec| spec.is_object()) else { return };
     let kind = text(&spec["names"], "kind").to_owned();
@@ -36,6 +37,12 @@ pub(crate) fn default(crd: &mut Value) {
     }
     if spec["conversion"].is_null() {
         spec["conversion"] = json!({"strategy": "None"});
+    }
+    let service = spec.pointer_mut("/conversion/webhook/clientConfig/service");
+    if let Some(service) = service.and_then(Value::as_object_mut)
+        && service.get("port").is_none_or(Value::is_null)
+    {
+        service.insert("port".to_owned(), 443.into());
     }
 }
 

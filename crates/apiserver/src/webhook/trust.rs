@@ -1,9 +1,8 @@
 //! Checking the certificate of a webhook: by the rules of Go's `crypto/x509`, and in its words.
 //!
-//! They differ from those of webpki in what people run into. A certificate that is given as an
-//! authority is trusted itself, whoever signed it: envtest and many self-made certificates rely on
-//! that. An authority that has expired verifies nothing. The dates are checked first, then the
-//! name, then who signed the certificate.
+//! Go differs from webpki in ways that people notice. A certificate that is itself in `caBundle` is
+//! trusted, whoever signed it: envtest and many self-signed certificates rely on this. An expired
+//! authority is not accepted. The checks run in this order: dates, name, signature.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -55,18 +54,20 @@ impl Trust {
     }
 
     /// The authorities that are valid now, and those that are not.
-    fn at(&self, now: UnixTime) -> (RootCertStore, RootCertStore) {
+    fn split_by_validity(&self, now: UnixTime) -> (RootCertStore, RootCertStore) {
         let (mut valid, mut expired) = (RootCertStore::empty(), RootCertStore::empty());
         for authority in &self.authorities {
             let is_valid = parsed(authority).is_none_or(|authority| is_valid(&authority, now));
-            // One that cannot be an authority verifies nothing.
+            // One that rustls does not accept as an authority is skipped.
             let _ = if is_valid { &mut valid } else { &mut expired }.add(authority.clone());
         }
         (valid, expired)
     }
 
-    /// What Go says of a certificate that no authority has signed. It names one that could have.
-    fn unknown_authority(
+    /// What Go says if no valid authority has signed the certificate. If an expired one has
+    /// (`has_expired`), it says so; otherwise it names an authority with the right name, if there
+    /// is one.
+    fn untrusted_issuer(
         &self,
         leaf: &X509Certificate<'_>,
         has_expired: bool,
@@ -118,7 +119,7 @@ impl ServerCertVerifier for Trust {
         if self.authorities.contains(end_entity) {
             return Ok(ServerCertVerified::assertion());
         }
-        let (valid, expired) = self.at(now);
+        let (valid, expired) = self.split_by_validity(now);
         let signed_by = |roots: &RootCertStore| {
             let algorithms = self.algorithms.all;
             verify_server_cert_signed_by_trust_anchor(
@@ -135,7 +136,7 @@ impl ServerCertVerifier for Trust {
                 CertificateError::UnknownIssuer | CertificateError::BadSignature,
             )) => {
                 let has_expired = signed_by(&expired).is_ok();
-                Err(untrusted(self.unknown_authority(&leaf, has_expired, now)))
+                Err(untrusted(self.untrusted_issuer(&leaf, has_expired, now)))
             }
             Err(other) => Err(other),
         }

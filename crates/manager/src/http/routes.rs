@@ -140,7 +140,7 @@ impl Maker {
             }
             Ok(Err(unknown)) => {
                 let status = match unknown {
-                    Unknown::NoKey => StatusCode::BAD_REQUEST,
+                    Unknown::NoKey | Unknown::InvalidKey(_) => StatusCode::BAD_REQUEST,
                     _ => StatusCode::NOT_FOUND,
                 };
                 (status, format!("{unknown}\n")).into_response()

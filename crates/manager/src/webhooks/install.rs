@@ -1,7 +1,8 @@
 //! Writes a webhook configuration.
 //!
-//! It is read and replaced, with its version. Server-side apply would leave a rest of a webhook
-//! that the operator does not have any more, because another writer owns its `caBundle`.
+//! It is read and replaced, with its resourceVersion. Server-side apply would not remove a webhook
+//! that the operator no longer has: another field manager owns its `caBundle`, so a part of the
+//! entry would remain.
 
 use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
@@ -12,7 +13,7 @@ use windlass_webhook::WebhookEntry;
 
 use crate::error::ManagerError;
 
-/// How often the configuration is read again, because somebody else changed it.
+/// How many times to try again after a conflict.
 const ATTEMPTS_MAX: usize = 10;
 
 /// What the managed fields say about who wrote it.
@@ -24,10 +25,11 @@ pub(super) struct Installation<'a> {
     /// `MutatingWebhookConfiguration` or `ValidatingWebhookConfiguration`.
     pub(super) kind: &'static str,
     pub(super) name: String,
-    /// Empty if the operator has no such webhooks. One of an earlier version is emptied then.
+    /// Empty if the operator has no webhooks of this kind. A configuration that an earlier version of
+    /// the operator left is then emptied.
     pub(super) webhooks: Vec<WebhookEntry>,
-    /// `caBundle` of webhooks that have none yet. Those that are there are kept up to date by the
-    /// certificates.
+    /// The `caBundle` for webhooks that have none yet. Existing ones are kept: `Certificates` updates
+    /// them.
     pub(super) bundle: Option<String>,
 }
 
@@ -82,7 +84,7 @@ impl Installation<'_> {
         api.replace(&self.name, &params, &present).await.map(drop)
     }
 
-    /// The webhooks, with the certificates that are there.
+    /// The webhooks, each with its existing `caBundle` if it has one.
     fn entries(&self, present: &Value) -> Value {
         let mut wanted = self.webhooks.clone();
         for webhook in &mut wanted {

@@ -1,5 +1,5 @@
-//! A readiness check: whether the webhook server answers through its own certificate, as the API
-//! server will find it.
+//! A readiness check: connects to the webhook server and verifies its certificate, as the API server
+//! will.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use windlass_webhook::certificates::Served;
 use super::CHECK;
 use crate::http::checks::{Checks, Finding, Probe};
 
-/// No such path is served. The answer is a 404, which is as good as any.
+/// Nothing is served at `/`. Any HTTP answer will do, also a 404.
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: webhooks\r\nconnection: close\r\n\r\n";
 
 /// Connects as the API server does.
 #[derive(Clone)]
 pub(super) struct SelfTest {
-    /// The first that takes a connection counts: a machine may have IPv6 addresses turned off.
+    /// They are tried in order until one accepts a connection: IPv6 may be turned off.
     addresses: Vec<SocketAddr>,
     /// A name that the certificate is valid for.
     name: String,

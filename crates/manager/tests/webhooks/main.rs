@@ -6,3 +6,4 @@ mod configurations;
 mod gadgets;
 mod stopping;
 mod trust;
+mod upgrade;

@@ -57,9 +57,13 @@ pub(super) fn is_same(
 
 /// The spec as the server stores it.
 fn completed(spec: CustomResourceDefinitionSpec) -> CustomResourceDefinitionSpec {
-    let conversion = spec
+    let mut conversion = spec
         .conversion
         .unwrap_or_else(|| CustomResourceConversion { strategy: "None".to_owned(), webhook: None });
+    let config = conversion.webhook.as_mut().and_then(|webhook| webhook.client_config.as_mut());
+    if let Some(service) = config.and_then(|config| config.service.as_mut()) {
+        service.port.get_or_insert(443);
+    }
     CustomResourceDefinitionSpec {
         conversion: Some(conversion),
         names: completed_names(spec.names),
@@ -152,6 +156,20 @@ mod tests {
     #[test]
     fn what_the_server_fills_in_is_no_difference() {
         assert_eq!(between(&present(), &wanted()).expect("json"), None);
+        let converted = |service: Value| {
+            let conversion = json!({
+                "strategy": "Webhook",
+                "webhook": {
+                    "clientConfig": {"service": service}, "conversionReviewVersions": ["v1"],
+                },
+            });
+            serde_json::from_value(conversion).expect("a conversion")
+        };
+        let (mut wanted, mut present) = (wanted(), present());
+        wanted.spec.conversion = Some(converted(json!({"namespace": "a", "name": "b"})));
+        present.spec.conversion =
+            Some(converted(json!({"namespace": "a", "name": "b", "port": 443})));
+        assert_eq!(between(&present, &wanted).expect("json"), None);
     }
 
     #[test]

@@ -37,10 +37,10 @@ use windlass_reconciler::{
     Predicate, Reconcile, Run, RunContext, Watch,
 };
 use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule, WallClock};
-use windlass_testkit::{TestCluster, on_each_cluster};
+use windlass_testkit::{Log, TestCluster, on_each_cluster};
 use windlass_workqueue::{Priority, RateLimiter};
 
-use stage::{Log, api, cluster, create, does, run, run_on, run_with};
+use stage::{api, cluster, create, does, run, run_on, run_with};
 
 /// Long for a paused clock, and over at once.
 const LONG: Duration = Duration::from_hours(2);

@@ -18,7 +18,6 @@ use windlass_informer::{ClientStack, Event, SharedInformerFactory};
 use windlass_reconciler::{
     Action, Controller, ControllerBuilder, Error, Predicate, Reconcile, RunContext, RunError, Watch,
 };
-pub(crate) use windlass_testkit::Log;
 use windlass_testkit::TestCluster;
 
 pub(crate) type Called<'a> = Pin<Box<dyn Future<Output = Result<Action, Error>> + Send + 'a>>;

@@ -1,9 +1,10 @@
 //! Keeps what a version cannot express in an annotation.
 //!
-//! What is kept is the raw top-level field of the source, say its `spec` as `v1`, because parts of
-//! it alone could not be put back into lists that have changed. On the way back, what the kept
-//! field becomes by conversion there and back is compared with what the object is converted to now:
-//! that difference is what was changed in the meantime, and it is laid over the kept field.
+//! The annotation holds the whole top-level field of the source, for example `spec` of `v1`, because
+//! single list elements could not be put back into a list that has changed. On the way back, two
+//! values are compared: `before`, the kept field converted to the other version and back, and
+//! `after`, the field of the object as it converts now. Their difference is what somebody changed
+//! in the meantime. It is applied to the kept field.
 //!
 //! Whoever may write an object may write its annotations, and so what is restored from them. That
 //! is no more than they may write anyway, with one exception: `status` has a right of its own. So
@@ -78,8 +79,9 @@ fn put(object: &mut Value, version: &str, kept: Fields) {
     }
 }
 
-/// Puts kept fields back, with the changes since then. Without a way there and back, the object
-/// stays as it is converted: to fail would make it unreadable.
+/// Puts kept fields back, with the changes that were made since. If the kept fields cannot be
+/// converted there and back, the object is left as it was converted: an error would make it
+/// unreadable.
 fn restore(versions: &Versions, converted: &mut Value, kept: Fields, from: &str, to: &str) {
     let mut then = converted.clone();
     let Some(fields) = then.as_object_mut() else { return };

@@ -78,7 +78,7 @@ impl Versions {
             let back = self.convert(&there, version).map_err(failed)?;
             // The types may write fields out that the raw object lacks. So raw objects are only
             // searched for losses, and all else is judged as the type shows it.
-            let (was, is) = (self.shown(object, version), self.shown(&back, version));
+            let (was, is) = (self.through_type(object, version), self.through_type(&back, version));
             let (was, is) = (was.map_err(failed)?, is.map_err(failed)?);
             let raw = difference("", object, &back).filter(|(change, _)| *change != "gains");
             let Some((change, path)) = raw.or_else(|| difference("", &was, &is)) else { continue };

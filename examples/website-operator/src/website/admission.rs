@@ -16,7 +16,8 @@ const FILES_BYTES_MAX: usize = 1024 * 1024;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Admit;
 
-/// Host names have no case, and the rules of the schema and the list of hosts see only one.
+/// Host names are case-insensitive. They are stored in lower case, so that the pattern of the schema
+/// and the list of hosts need not care.
 impl Defaulter<Website> for Admit {
     fn default(&self, site: &mut Website, _: &Admission) {
         site.spec.host.make_ascii_lowercase();
@@ -50,7 +51,7 @@ fn errors(new: &Website, old: Option<&Website>) -> Vec<FieldError> {
     vec![FieldError::too_long(&path, FILES_BYTES_MAX)]
 }
 
-/// What is allowed, and probably not meant.
+/// What is allowed, but probably a mistake.
 fn warning(new: &Website, old: Option<&Website>) -> Option<String> {
     let image = new.spec.server.image();
     if has_tag(image) || old.is_some_and(|old| old.spec.server.image() == image) {

@@ -1,9 +1,9 @@
-//! How the versions of a Website become each other.
+//! How the versions of a Website are converted.
 //!
-//! `v1` has no field for the port of the web server. It gets an annotation, so that a client of
-//! `v1` who reads and writes a Website does not lose it. `Conversion::keep_unknown_fields` would do
-//! the same for all fields at once, but keeps all of the spec, and not more than 128 KiB: the files
-//! of a Website may be larger.
+//! `v1` has no field for the port, so the conversion to `v1` puts it into an annotation, and a `v1`
+//! client that reads and writes a Website does not lose it. `Conversion::keep_unknown_fields` would
+//! do this for all fields, but it saves the whole spec, and at most 128 KiB: the files may be
+//! larger.
 
 use kube::api::ObjectMeta;
 use windlass::webhook::{Conversion, Convert, ConvertError};
@@ -30,6 +30,9 @@ impl Convert<v1::Website> for v2::Website {
     fn into_spoke(self) -> Result<v1::Website, ConvertError> {
         let Self { mut metadata, spec, status } = self;
         let v2::WebsiteSpec { host, files, replicas, server: v2::Server { image, port } } = spec;
+        // `v2` has a field for it. The annotation may be there because somebody made a manifest of
+        // `v2` out of one that was read as `v1`.
+        take_port(&mut metadata);
         if let Some(port) = port {
             let annotations = metadata.annotations.get_or_insert_default();
             annotations.insert(PORT_ANNOTATION.to_owned(), port.to_string());
@@ -39,8 +42,8 @@ impl Convert<v1::Website> for v2::Website {
     }
 }
 
-/// Removes the annotation, and returns the port in it. What is no port stays where it is: a
-/// conversion that fails would make the Website unreadable.
+/// Removes the annotation, and returns the port in it. A value that is not a port stays in
+/// the annotation: a conversion that fails would make the Website unreadable.
 fn take_port(metadata: &mut ObjectMeta) -> Option<u16> {
     let annotations = metadata.annotations.as_mut()?;
     let text = annotations.get(PORT_ANNOTATION)?;
@@ -100,8 +103,18 @@ mod tests {
     }
 
     #[test]
+    fn annotation_of_the_second_version_is_no_port() {
+        let copied = website("v2", &json!({PORT_ANNOTATION: "9090"}), &json!({"host": "a"}));
+        let old = conversion().convert(&copied, "v1").expect("v1");
+        assert_eq!(old["metadata"].get("annotations"), None);
+        let new = conversion().convert(&old, "v2").expect("v2");
+        assert_eq!(new["spec"], json!({"host": "a"}));
+    }
+
+    #[test]
     fn parts_of_an_object_gain_nothing() {
-        // Server-side apply converts them. What they gain could not be removed any more.
+        // Server-side apply converts partial objects. A field that a conversion adds could never be
+        // removed by its owner.
         for (part, there) in [
             (json!({"replicas": 3}), json!({"replicas": 3})),
             (json!({"image": "nginx:1"}), json!({"server": {"image": "nginx:1"}})),

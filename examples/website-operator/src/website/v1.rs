@@ -40,7 +40,7 @@ use super::{IMAGE, WebsiteStatus};
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = Rule::new("self.metadata.name.matches('^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')")
-        .message("the name must be a DNS label that begins with a letter, since a Service gets it"),
+        .message("the name must be a DNS label that begins with a letter, because the Service has the same name"),
 )]
 #[serde(rename_all = "camelCase")]
 pub struct WebsiteSpec {
@@ -65,7 +65,8 @@ pub struct WebsiteSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "i32", range(min = 1, max = 10), extend("default" = 1))]
     pub replicas: Option<i32>,
-    /// The web server: it serves `/usr/share/nginx/html` on port 8080, and needs no root.
+    /// The container image of the web server. It must serve `/usr/share/nginx/html` on port 8080,
+    /// and run without root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("default" = IMAGE))]
     pub image: Option<String>,

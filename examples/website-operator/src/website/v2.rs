@@ -41,7 +41,7 @@ use super::{IMAGE, WebsiteStatus};
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = Rule::new("self.metadata.name.matches('^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')")
-        .message("the name must be a DNS label that begins with a letter, since a Service gets it"),
+        .message("the name must be a DNS label that begins with a letter, because the Service has the same name"),
 )]
 #[serde(rename_all = "camelCase")]
 pub struct WebsiteSpec {
@@ -75,7 +75,7 @@ pub struct WebsiteSpec {
 /// The web server of a Website.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema, PartialEq, Eq)]
 pub struct Server {
-    /// It serves `/usr/share/nginx/html`, and needs no root.
+    /// The container image. It must serve `/usr/share/nginx/html` on `port`, and run without root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("default" = IMAGE))]
     pub image: Option<String>,

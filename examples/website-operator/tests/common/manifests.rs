@@ -4,7 +4,8 @@ use serde_json::Value;
 use windlass_testing::Cluster;
 
 /// The files that kustomization.yaml names, in its order.
-const FILES: [&str; 4] = ["namespace.yaml", "crd.yaml", "rbac.yaml", "operator.yaml"];
+const FILES: [&str; 5] =
+    ["namespace.yaml", "crd.yaml", "rbac.yaml", "operator.yaml", "webhooks.yaml"];
 
 /// Applies everything. The server refuses fields that it does not know.
 pub(crate) async fn apply(cluster: &Cluster) {

@@ -63,6 +63,11 @@ impl Load {
         Self { tasks, stop, notes }
     }
 
+    /// How many requests there were so far.
+    pub(crate) fn done(&self) -> usize {
+        self.notes.done.load(Ordering::Relaxed)
+    }
+
     /// Stops the writers. Returns how many requests there were, and what failed of them.
     pub(crate) async fn end(mut self) -> (usize, Vec<String>) {
         self.stop.cancel();
@@ -70,7 +75,7 @@ impl Load {
             ended.expect("a writer must not panic");
         }
         let failed = self.notes.failed.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        (self.notes.done.load(Ordering::Relaxed), failed)
+        (self.done(), failed)
     }
 }
 

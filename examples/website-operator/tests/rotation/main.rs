@@ -79,7 +79,7 @@ async fn rotate(cluster: &TestCluster) {
 
     let secrets = Api::namespaced(client, &namespace);
     let mut rotations = Rotations { secrets, last: None, count: 0 };
-    let mut restarts = 0;
+    let (mut restarts, mut done_before) = (0, 0);
     while rotations.count < ROTATIONS {
         let at = restarts % replicas.len();
         let restart = async {
@@ -97,7 +97,11 @@ async fn rotate(cluster: &TestCluster) {
             }
         }
         restarts += 1;
+        let done = load.done();
+        assert!(done > done_before, "nothing was requested during restart {restarts}");
+        done_before = done;
     }
+    assert!(restarts >= replicas.len(), "each replica must have been restarted");
     let (done, failed) = load.end().await;
     println!("{done} requests, {} rotations, {restarts} restarts", rotations.count);
     assert!(failed.is_empty(), "{} of {done} requests failed: {failed:#?}", failed.len());

@@ -30,6 +30,8 @@ pub(crate) struct Selection<'s> {
 pub(crate) enum Unknown {
     #[error("whose story? Say it by ?key=NAMESPACE/NAME, or ?key=NAME if it has no namespace")]
     NoKey,
+    #[error("{0:?} is not a key: use NAMESPACE/NAME, or NAME if the object has no namespace")]
+    InvalidKey(String),
     #[error("no controller reconciles or watches {kind:?}; there are: {known}")]
     Kind { kind: String, known: String },
     #[error("there is no controller {name:?}; there are: {known}")]

@@ -94,12 +94,12 @@ impl StoryReport {
             known.extend(runs.into_iter().map(|(key, run)| KnownRun {
                 controller: name,
                 kind: reconciled.map_or_else(String::new, |resource| resource.kind().to_owned()),
-                is_own: object.is_told_by(reconciled, &key, &run),
+                concerns_object: object.concerns(reconciled, &key, &run),
                 key,
                 run,
             }));
         }
-        if !known.iter().any(|run| run.is_own) {
+        if !known.iter().any(|run| run.concerns_object) {
             return Err(object.unknown(&known));
         }
         let links = links(&known);
@@ -132,8 +132,7 @@ struct Object {
 
 impl Object {
     fn of(text: &str, query: &StoryQuery, state: &State) -> Result<Self, Unknown> {
-        let unknown = |known| Unknown::Key { key: text.to_owned(), known };
-        let key = text.parse().map_err(|_| unknown("none".to_owned()))?;
+        let key = text.parse().map_err(|_| Unknown::InvalidKey(text.to_owned()))?;
         let mut resources = Vec::new();
         if let Some(kind) = &query.kind {
             let statuses = state.controllers().iter().map(|shown| shown.controller.status());
@@ -155,9 +154,8 @@ impl Object {
         Ok(Self { key, resources, kind: query.kind.clone() })
     }
 
-    /// Whether a run is part of the story by itself: it reconciled the object, wrote it, or ran
-    /// because of it.
-    fn is_told_by(&self, reconciled: Option<&Resource>, key: &ObjectKey, run: &Run) -> bool {
+    /// Whether a run reconciled the object, wrote it, or ran because of it.
+    fn concerns(&self, reconciled: Option<&Resource>, key: &ObjectKey, run: &Run) -> bool {
         if self.kind.is_none() {
             return *key == self.key;
         }
@@ -181,8 +179,11 @@ impl Object {
 
     fn unknown(&self, known: &[KnownRun<'_>]) -> Unknown {
         let keys = known.iter().map(|run| format!("{} {}", run.kind, run.key));
-        let name = self.kind.iter().map(|kind| format!("{kind} ")).collect::<String>();
-        Unknown::Key { key: format!("{name}{}", self.key), known: list(keys.collect()) }
+        let key = match &self.kind {
+            Some(kind) => format!("{kind} {}", self.key),
+            None => self.key.to_string(),
+        };
+        Unknown::Key { key, known: list(keys.collect()) }
     }
 }
 
@@ -190,8 +191,8 @@ impl Object {
 struct KnownRun<'s> {
     controller: &'s str,
     kind: String,
-    /// Whether it is a run of the object that the story is about.
-    is_own: bool,
+    /// Whether it reconciled the object of the story, wrote it, or ran because of it.
+    concerns_object: bool,
     key: ObjectKey,
     run: Run,
 }
@@ -226,15 +227,16 @@ impl Link<'_> {
     }
 }
 
-/// A version that was made, or the end of an object, which no answer has a version of.
-type Made<'r> = (&'r Uid, Option<&'r ResourceVersion>);
+/// What a write produced: a version of the object with this uid, or `None` if it deleted the object
+/// (the answer to a delete has no version).
+type WrittenVersion<'r> = (&'r Uid, Option<&'r ResourceVersion>);
 
 /// Which run woke which.
 fn links<'r>(known: &'r [KnownRun<'_>]) -> Vec<Link<'r>> {
-    let mut makers: HashMap<Made<'r>, (usize, &'r Write)> = HashMap::new();
+    let mut writers: HashMap<WrittenVersion<'r>, (usize, &'r Write)> = HashMap::new();
     for (index, of) in known.iter().enumerate() {
         for write in of.run.writes.iter().filter(|write| write.has_changed) {
-            makers.insert((&write.uid, write.version.as_ref()), (index, write));
+            writers.insert((&write.uid, write.version.as_ref()), (index, write));
         }
     }
     let mut links = Vec::new();
@@ -242,7 +244,7 @@ fn links<'r>(known: &'r [KnownRun<'_>]) -> Vec<Link<'r>> {
         for cause in &of.run.causes {
             let Cause::Changed { change, version, uid, .. } = cause else { continue };
             let version = (*change != Change::Deleted).then_some(version);
-            if let Some((from, write)) = makers.get(&(uid, version)) {
+            if let Some((from, write)) = writers.get(&(uid, version)) {
                 links.push(Link { from: *from, to, write, cause });
             }
         }
@@ -257,7 +259,7 @@ fn distances(known: &[KnownRun<'_>], links: &[Link<'_>]) -> HashMap<usize, usize
         neighbours.entry(link.from).or_default().push(link.to);
         neighbours.entry(link.to).or_default().push(link.from);
     }
-    let own = known.iter().enumerate().filter(|(_, of)| of.is_own).map(|(index, _)| index);
+    let own = known.iter().enumerate().filter(|(_, of)| of.concerns_object).map(|(index, _)| index);
     let mut found: HashMap<_, _> = own.map(|index| (index, 0)).collect();
     let mut ahead: VecDeque<_> = found.keys().copied().collect();
     while let Some(index) = ahead.pop_front() {
