@@ -222,9 +222,9 @@ impl Manager {
     /// webhook configurations, and sets the conversion of each [definition](Self::install) whose
     /// versions are converted here.
     ///
-    /// The readiness check `webhooks` connects to this replica as the API server does, and trusts the
-    /// authorities that the replicas publish. With `--webhook-cert-path` it only checks that the certificate is valid now: whom the API server
-    /// trusts is not known here.
+    /// The readiness check `webhooks` connects to this replica as the API server does, and trusts
+    /// the authorities that the replicas publish. With `--webhook-cert-path` it only checks that
+    /// the certificate is valid now: whom the API server trusts is not known here.
     ///
     /// `name` is the name of the configurations and of the Service, unless `--webhook-service` is
     /// given. The certificates are in the Secret `NAME-webhook-certificates`; all replicas make

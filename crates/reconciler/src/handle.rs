@@ -49,8 +49,8 @@ impl ControllerHandle {
         self.streams.add(KeyStream::of_keys(name, keys));
     }
 
-    /// Adds a source like [`owns`](crate::ControllerBuilder::owns), for a kind that is known only at
-    /// run time. See [`add_watched`](Self::add_watched).
+    /// Adds a source like [`owns`](crate::ControllerBuilder::owns), for a kind that is known only
+    /// at run time. See [`add_watched`](Self::add_watched).
     ///
     /// # Errors
     /// As [`add_watched`](Self::add_watched).
@@ -75,8 +75,8 @@ impl ControllerHandle {
         Ok(late.add(late.wiring.watches(watch, keys)?))
     }
 
-    /// Adds a source like [`watches_changes`](crate::ControllerBuilder::watches_changes), for a kind
-    /// that is known only at run time. See [`add_watched`](Self::add_watched).
+    /// Adds a source like [`watches_changes`](crate::ControllerBuilder::watches_changes), for a
+    /// kind that is known only at run time. See [`add_watched`](Self::add_watched).
     ///
     /// # Errors
     /// As [`add_watched`](Self::add_watched).

@@ -98,8 +98,8 @@
 //! [`Controller::status`] has counts and the state of the informers; [`Controller::queue`] knows
 //! what every key waits for, and [`Controller::inactive`] which keys do not run: because their
 //! object is [paused](ControllerBuilder::paused_by), or because they were given up.
-//! [`ControllerHandle::finished`] is a stream of runs as they end. A key that its own writes wake again
-//! and again is logged with the write.
+//! [`ControllerHandle::finished`] is a stream of runs as they end. A key that its own writes wake
+//! again and again is logged with the write.
 //!
 //! # Coming from controller-runtime or kube-runtime
 //!

@@ -7,8 +7,8 @@
 //!   v1alpha1 ⇄ v2 (hub) ⇄ v1
 //! ```
 //!
-//! Invariants: of `metadata`, only labels and annotations may change; everything else is copied from
-//! the source, as the API server demands. No error message shows the content of an object.
+//! Invariants: of `metadata`, only labels and annotations may change; everything else is copied
+//! from the source, as the API server demands. No error message shows the content of an object.
 
 mod keep;
 mod metadata;

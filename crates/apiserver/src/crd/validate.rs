@@ -19,8 +19,8 @@ use names::check_names;
 
 const APPROVAL: &str = "api-approved.kubernetes.io";
 
-/// Fills in what a definition may leave out: the singular, the kind of lists, and the conversion with
-/// the port of its Service.
+/// Fills in what a definition may leave out: the singular, the kind of lists, and the conversion
+/// with the port of its Service.
 pub(crate) fn default(crd: &mut Value) {
     let Some(spec) = crd.get_mut("spec").filter(|spec| spec.is_object()) else { return };
     let kind = text(&spec["names"], "kind").to_owned();

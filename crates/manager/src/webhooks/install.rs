@@ -25,11 +25,11 @@ pub(super) struct Installation<'a> {
     /// `MutatingWebhookConfiguration` or `ValidatingWebhookConfiguration`.
     pub(super) kind: &'static str,
     pub(super) name: String,
-    /// Empty if the operator has no webhooks of this kind. A configuration that an earlier version of
-    /// the operator left is then emptied.
+    /// Empty if the operator has no webhooks of this kind. A configuration that an earlier version
+    /// of the operator left is then emptied.
     pub(super) webhooks: Vec<WebhookEntry>,
-    /// The `caBundle` for webhooks that have none yet. Existing ones are kept: `Certificates` updates
-    /// them.
+    /// The `caBundle` for webhooks that have none yet. Existing ones are kept: `Certificates`
+    /// updates them.
     pub(super) bundle: Option<String>,
 }
 

@@ -1,5 +1,5 @@
-//! A readiness check: connects to the webhook server and verifies its certificate, as the API server
-//! will.
+//! A readiness check: connects to the webhook server and verifies its certificate, as the API
+//! server will.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;

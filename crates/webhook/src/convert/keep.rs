@@ -1,8 +1,9 @@
 //! Keeps what a version cannot express in an annotation.
 //!
-//! The annotation holds the whole top-level field of the source, for example `spec` of `v1`, because
-//! single list elements could not be put back into a list that has changed. On the way back, two
-//! values are compared: `before`, the kept field converted to the other version and back, and
+//! The annotation holds the whole top-level field of the source, for example `spec` of `v1`,
+//! because single list elements could not be put back into a list that has changed. On the way
+//! back, two values are compared: `before`, the kept field converted to the other version and back,
+//! and
 //! `after`, the field of the object as it converts now. Their difference is what somebody changed
 //! in the meantime. It is applied to the kept field.
 //!

@@ -16,8 +16,8 @@ const FILES_BYTES_MAX: usize = 1024 * 1024;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Admit;
 
-/// Host names are case-insensitive. They are stored in lower case, so that the pattern of the schema
-/// and the list of hosts need not care.
+/// Host names are case-insensitive. They are stored in lower case, so that the pattern of the
+/// schema and the list of hosts need not care.
 impl Defaulter<Website> for Admit {
     fn default(&self, site: &mut Website, _: &Admission) {
         site.spec.host.make_ascii_lowercase();
