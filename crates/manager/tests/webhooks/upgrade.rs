@@ -49,7 +49,7 @@ async fn upgrade(cluster: &TestCluster) {
     });
     let operator = manager(cluster, options(&namespace, free_address()))
         .controller(Controller::of(Watch::<v2::Gadget>::new()), reconciler);
-    let replica = Replica::start_and_wait(operator).await;
+    let replica = Replica::start(operator);
     let seen = timeout(LIMIT, runs.recv()).await.expect("it must be reconciled");
     assert_eq!(seen, Some(Some(3)));
     replica.end().await;
