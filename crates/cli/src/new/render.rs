@@ -65,7 +65,7 @@ pub(super) fn render(answers: &Answers, names: &Names) -> Vec<(String, String)> 
     let is_needed = |needs: &[&str]| needs.is_empty() || owns_any(answers, needs);
     let files = FILES.iter().filter(|file| is_needed(file.needs));
     let rendered = files.map(|file| {
-        let is_code = file.path.ends_with(".rs");
+        let is_code = file.is_code();
         let path = file.path.strip_suffix(".in").unwrap_or(file.path);
         (names.replace(path, true), names.replace(&select(file.text, answers), is_code))
     });
@@ -188,8 +188,8 @@ mod tests {
     fn blog_operator_is_as_recorded() {
         let answers = answers("BlogPost", &["configmaps"]);
         let files = render(&answers, &Names::new(&answers, "/home/you/windlass"));
-        let shown: String =
-            files.iter().map(|(path, text)| format!("==> {path} <==\n{text}\n")).collect();
+        let shown = files.iter().map(|(path, text)| format!("==> {path} <==\n{text}"));
+        let shown = shown.collect::<Vec<_>>().join("\n");
         let recording =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings/blog-operator.txt");
         if std::env::var_os("WINDLASS_RECORD").is_some() {

@@ -1,5 +1,7 @@
 //! The files of the template, and what has to be known of them.
 
+use std::path::Path;
+
 /// A file of the template.
 #[derive(Debug)]
 pub(super) struct File {
@@ -7,6 +9,13 @@ pub(super) struct File {
     pub(super) text: &'static str,
     /// The kinds that it is for; for all operators if it is empty.
     pub(super) needs: &'static [&'static str],
+}
+
+impl File {
+    /// Whether it is Rust.
+    pub(super) fn is_code(&self) -> bool {
+        Path::new(self.path).extension().is_some_and(|extension| extension == "rs")
+    }
 }
 
 macro_rules! file {
@@ -64,7 +73,7 @@ pub(super) fn dependencies() -> impl Iterator<Item = &'static str> {
 
 /// Whether the code of the template has this identifier, outside of comments and strings.
 pub(super) fn has_identifier(name: &str) -> bool {
-    let code = FILES.iter().filter(|file| file.path.ends_with(".rs"));
+    let code = FILES.iter().filter(|file| file.is_code());
     let mut lines = code.flat_map(|file| file.text.lines());
     lines.any(|line| {
         // Every other part of a line is between quotes. The template escapes few of them, and an
@@ -79,7 +88,7 @@ pub(super) fn has_identifier(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::path::{Path, PathBuf};
+    use std::path::PathBuf;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{HELLO, blocked, delete_made, example, is_ready, made};
+use common::{HELLO, delete_made, example, is_ready, made};
 use gadget_operator::Gadget;
 // if configmaps
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -105,9 +105,9 @@ async fn object_of_somebody_else_is_left_alone() {
     foreign.metadata.name = Some(HELLO.to_owned());
     let foreign = cluster.create(&foreign).await;
     cluster.create(&example()).await;
-    let is_blocked = |gadget: &Gadget| blocked(gadget).is_some();
+    let is_blocked = |gadget: &Gadget| common::blocked(gadget).is_some();
     let gadget: Gadget = cluster.eventually(HELLO, is_blocked).await;
-    let message = blocked(&gadget).unwrap_or_default();
+    let message = common::blocked(&gadget).unwrap_or_default();
     assert!(message.contains("exists already"), "{message}");
     assert_eq!(cluster.get::<ConfigMap>(HELLO).await, foreign);
     // It looks again by itself.
