@@ -113,6 +113,11 @@ fn all_steps(seed: u32) -> Result<Vec<Step>> {
         Step::new("random", "random tests and simulations with many inputs", [random(seed)]),
         Step::new("bodies", "what the API server does with random bodies and rules", [bodies()]),
         Step::new(
+            "new-operator",
+            "operators that `cargo windlass new` makes pass their own CI, and run",
+            [new_operator()],
+        ),
+        Step::new(
             "failovers",
             "the leader of three replicas is killed or paused, many times",
             [xtask(&["test", "--real", "--test", "failover"])
@@ -144,6 +149,12 @@ fn all_steps(seed: u32) -> Result<Vec<Step>> {
 
 fn xtask(arguments: &[&str]) -> CommandLine {
     CommandLine::new("cargo", &[&["xtask"], arguments].concat())
+}
+
+/// The ignored test, which compiles all that an operator uses.
+fn new_operator() -> CommandLine {
+    let arguments = ["test", "--package", "windlass-cli", "--test", "operator"];
+    CommandLine::new("cargo", &[&arguments[..], &["--", "--ignored", "--nocapture"]].concat())
 }
 
 /// The tests that send the API server what nobody would send; optimized, as there are so many.
@@ -233,7 +244,7 @@ mod tests {
 
     #[test]
     fn steps_are_chosen_by_how_their_names_begin() {
-        assert_eq!(names(&[]).len(), 11);
+        assert_eq!(names(&[]).len(), 12);
         assert_eq!(names(&["kube"]), ["kube-1.35", "kube-1.34", "kube-1.33"]);
         assert_eq!(names(&["random", "promtool"]), ["promtool", "random"]);
     }

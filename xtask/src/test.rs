@@ -14,8 +14,9 @@ use crate::process::CommandLine;
 pub(crate) const REAL_TIER: (&str, &str) = ("WINDLASS_TEST_REAL", "1");
 
 /// The packages that have tests on a real control plane.
-const REAL_PACKAGES: [&str; 11] = [
+const REAL_PACKAGES: [&str; 12] = [
     "config-restarter",
+    "gadget-operator",
     "object-sync",
     "sample-controller",
     "website-operator",
@@ -92,8 +93,8 @@ mod tests {
         let options = Options { real: true, rest: vec!["some_test".to_owned()] };
         assert_eq!(
             options.command().to_string(),
-            "WINDLASS_TEST_REAL=1 cargo test --package config-restarter --package object-sync \
-             --package sample-controller --package website-operator --package windlass-informer \
+            "WINDLASS_TEST_REAL=1 cargo test --package config-restarter --package gadget-operator \
+             --package object-sync --package sample-controller --package website-operator --package windlass-informer \
              --package windlass-manager --package windlass-reconciler --package windlass-testing \
              --package windlass-testkit --package windlass-tests --package windlass-workloads \
              some_test"

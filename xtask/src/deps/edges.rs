@@ -67,6 +67,7 @@ const LAYERS: &[Layer] = &[
         uses: &["windlass-testkit", "windlass", "windlass-workloads"],
         never: &[],
     },
+    Layer { name: "windlass-cli", uses: &[], never: &[] },
     Layer {
         name: "windlass-sim",
         uses: &["windlass-testing", "windlass-testkit", "windlass", "windlass-workloads"],

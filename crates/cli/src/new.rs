@@ -1,0 +1,129 @@
+//! `cargo windlass new`: writes an operator into a new folder.
+//!
+//! Answers come from flags, from the terminal if there is one, or are defaults, which are shown. All
+//! of them are checked before anything is written.
+
+mod answers;
+mod names;
+mod owned;
+mod render;
+mod template;
+
+use std::fs;
+use std::io::{self, BufRead as _, IsTerminal as _, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+use clap::Args;
+
+use crate::crds::cargo;
+use answers::{Answers, Input};
+use render::Names;
+
+/// What a new operator should be. What is not given is asked for on a terminal, and has its default
+/// otherwise.
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    /// The folder to make; its name is the name of the operator, such as shop-operator
+    #[arg(value_name = "NAME")]
+    path: PathBuf,
+    /// The API group of the kind, a domain of yours [default: example.com]
+    #[arg(long, value_name = "DOMAIN")]
+    group: Option<String>,
+    /// The kind that people will create [default: from NAME: Shop for shop-operator]
+    #[arg(long, value_name = "KIND")]
+    kind: Option<String>,
+    /// The kinds of the objects that it makes, such as configmaps,deployments,services: that is the
+    /// default, and there are also serviceaccounts,statefulsets
+    #[arg(long, value_name = "KINDS")]
+    owns: Option<String>,
+    /// The clone of Windlass that the operator depends on [default: the one that this program was
+    /// built from]
+    #[arg(long, value_name = "FOLDER")]
+    windlass: Option<PathBuf>,
+}
+
+/// Makes the operator, and says what to do next.
+///
+/// # Errors
+/// If an answer is invalid, the folder exists or cannot be written, or the clone of Windlass is
+/// gone. The error says what to do.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let name = options.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    names::check_package(name)?;
+    ensure!(
+        !options.path.exists(),
+        "{} exists already: choose another name, or move it away",
+        options.path.display()
+    );
+    let clone = clone_of(options.windlass.as_deref())?;
+    let Options { group, kind, owns, .. } = options;
+    let input = Input { group: group.clone(), kind: kind.clone(), owns: owns.clone() };
+    let stdin = io::stdin();
+    let answers = if stdin.is_terminal() {
+        let next_line = || stdin.lock().lines().next();
+        Answers::asked(name, input, next_line, &mut io::stdout())?
+    } else {
+        Answers::with_defaults(name, input, &mut io::stdout())?
+    };
+    let clone_text = clone_text(&clone)?;
+    write(&options.path, &answers, &clone, &clone_text)?;
+    let is_formatted = format(&options.path);
+    say(&answers.summary(&options.path, is_formatted));
+    Ok(())
+}
+
+/// The clone to depend on.
+fn clone_of(given: Option<&Path>) -> Result<PathBuf> {
+    let built_from = Path::new(env!("CARGO_MANIFEST_DIR")).parent().and_then(Path::parent);
+    let clone = match given {
+        Some(given) => std::path::absolute(given)?,
+        None => built_from.context("this program must be built in a clone")?.to_owned(),
+    };
+    ensure!(
+        clone.join("crates/windlass/Cargo.toml").is_file(),
+        "{} is no clone of Windlass (any more): name one with --windlass FOLDER",
+        clone.display()
+    );
+    Ok(clone)
+}
+
+/// The path of the clone as it stands in files, between double quotes.
+fn clone_text(clone: &Path) -> Result<String> {
+    let text = clone.to_str().map(|text| text.replace('\\', "/"));
+    let text = text.filter(|text| !text.contains(['"', '\n', '$', '`']));
+    text.with_context(|| {
+        let path = clone.display();
+        format!("the path {path:?} cannot stand in a Cargo.toml: move the clone of Windlass")
+    })
+}
+
+fn write(folder: &Path, answers: &Answers, clone: &Path, clone_text: &str) -> Result<()> {
+    let names = Names::new(answers, clone_text);
+    let write = |path: &str, text: &str| -> io::Result<()> {
+        let path = folder.join(path);
+        fs::create_dir_all(path.parent().unwrap_or(folder))?;
+        fs::write(path, text)
+    };
+    for (path, text) in render::render(answers, &names) {
+        write(&path, &text).with_context(|| format!("cannot write {path}"))?;
+    }
+    // The versions that Windlass is tested with. cargo removes what the operator does not use.
+    if let Ok(lock) = fs::read_to_string(clone.join("Cargo.lock")) {
+        write("Cargo.lock", &lock).context("cannot write Cargo.lock")?;
+    }
+    Ok(())
+}
+
+/// Formats the code: with other names, some lines break elsewhere. Returns whether rustfmt is there.
+fn format(folder: &Path) -> bool {
+    let mut command = Command::new(cargo());
+    command.arg("fmt").current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Nobody may be listening, as behind `| head -1`; that is no reason to fail.
+fn say(text: &str) {
+    drop(write!(io::stdout(), "{text}"));
+}

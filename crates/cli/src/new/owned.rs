@@ -1,0 +1,82 @@
+//! The kinds of objects that a new operator can own.
+
+use anyhow::{Result, anyhow, ensure};
+
+/// A kind that has a file in the template.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Owned {
+    /// As in `kubectl get` and in Roles. The template has it in its `if` lines.
+    pub(super) plural: &'static str,
+    /// Other names that people may give, in lower case.
+    others: &'static [&'static str],
+}
+
+/// All of them, in the order in which the template lists them.
+pub(super) const KINDS: [Owned; 5] = [
+    Owned { plural: "configmaps", others: &["configmap", "cm"] },
+    Owned { plural: "deployments", others: &["deployment", "deploy"] },
+    Owned { plural: "services", others: &["service", "svc"] },
+    Owned { plural: "serviceaccounts", others: &["serviceaccount", "sa"] },
+    Owned { plural: "statefulsets", others: &["statefulset", "sts"] },
+];
+
+/// What an operator owns if nobody says otherwise.
+pub(super) const DEFAULT: &str = "configmaps,deployments,services";
+
+/// The plural names of the kinds in a list that is separated by commas, in the order of [`KINDS`].
+///
+/// # Errors
+/// If a kind is unknown, or if there is none.
+pub(super) fn parse(list: &str) -> Result<Vec<&'static str>> {
+    let mut wanted = Vec::new();
+    for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        wanted.push(find(name)?);
+    }
+    ensure!(
+        !wanted.is_empty(),
+        "an operator owns at least one kind: choose from {}. You can remove its file later",
+        all()
+    );
+    let plurals = KINDS.iter().map(|kind| kind.plural);
+    Ok(plurals.filter(|plural| wanted.contains(plural)).collect())
+}
+
+/// The names of all kinds, for people.
+pub(super) fn all() -> String {
+    KINDS.map(|kind| kind.plural).join(", ")
+}
+
+fn find(name: &str) -> Result<&'static str> {
+    let lower = name.to_ascii_lowercase();
+    let is_it = |kind: &&Owned| kind.plural == lower || kind.others.contains(&lower.as_str());
+    let found = KINDS.iter().find(is_it).map(|kind| kind.plural);
+    found.ok_or_else(|| {
+        anyhow!(
+            "--owns: the kind {name:?} is unknown. There are {}. For another one, choose one of \
+             these, and add yours to src/children.rs afterwards",
+            all()
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_known_by_all_their_names_and_come_in_order() {
+        let expected = ["configmaps", "deployments", "services", "serviceaccounts"];
+        assert_eq!(parse(" ServiceAccount, svc,deploy,configmaps,cm").expect("kinds"), expected);
+        assert_eq!(parse(DEFAULT).expect("kinds").join(","), DEFAULT);
+    }
+
+    #[test]
+    fn unknown_kind_is_refused_with_those_that_there_are() {
+        let error = parse("deployments,widgets").expect_err("there is no such kind").to_string();
+        assert!(error.contains("\"widgets\" is unknown"), "{error}");
+        for kind in KINDS {
+            assert!(error.contains(kind.plural), "{error}");
+        }
+        parse(",").expect_err("an operator owns something");
+    }
+}

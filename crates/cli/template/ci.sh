@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Everything that a change has to pass. The GitHub workflow calls this file, so what passes here
+# passes there.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+step() {
+    echo "==> $*"
+    "$@"
+}
+
+step cargo fmt --check
+step cargo clippy --all-targets -- --deny warnings
+# As the image is built.
+step cargo clippy --no-default-features -- --deny warnings
+step cargo test
+echo "==> everything passed"

@@ -1,0 +1,121 @@
+//! `cargo windlass new` as a program: what it writes, and how it refuses.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// The program as cargo calls it, in a folder. Nobody can be asked.
+fn windlass(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-windlass"));
+    command.arg("windlass").args(arguments).current_dir(folder).stdin(Stdio::null());
+    command.output().expect("the program must start")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// What it says when it refuses. Nothing may be written then.
+fn refused(folder: &Path, arguments: &[&str]) -> String {
+    let output = windlass(folder, arguments);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    text(&output.stderr)
+}
+
+#[test]
+fn operator_is_written_with_the_defaults_and_the_next_steps_are_shown() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = windlass(folder.path(), &["new", "shop-operator"]);
+    assert!(output.status.success(), "{output:?}");
+    let shown = text(&output.stdout);
+    for expected in [
+        "--kind Shop ",
+        "--group example.com ",
+        "--owns configmaps,deployments,services ",
+        "Made shop-operator: a Shop (example.com/v1alpha1) owns configmaps, deployments, services.",
+        "  cd shop-operator\n  cargo test ",
+        "\n  cargo run ",
+    ] {
+        assert!(shown.contains(expected), "no {expected:?} in {shown}");
+    }
+    let operator = folder.path().join("shop-operator");
+    for path in ["Cargo.toml", "Cargo.lock", "src/shop.rs", "src/children/service.rs", "ci.sh"] {
+        assert!(operator.join(path).is_file(), "{path}");
+    }
+    assert!(!operator.join("src/children/stateful_set.rs").exists());
+}
+
+#[test]
+fn dependencies_are_those_that_the_template_is_tested_with() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = windlass(folder.path(), &["new", "shop-operator", "--owns", "services"]);
+    assert!(output.status.success(), "{output:?}");
+    let made = dependencies(&folder.path().join("shop-operator/Cargo.toml"), "shop-operator");
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let tested = dependencies(&here.join("template-check/Cargo.toml"), "gadget-operator");
+    assert_eq!(made, tested);
+}
+
+/// What a manifest says of each dependency, with the path of Windlass.
+fn dependencies(manifest: &Path, package: &str) -> Vec<String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline", "--manifest-path"])
+        .arg(manifest)
+        .output()
+        .expect("cargo must start");
+    assert!(output.status.success(), "{output:?}");
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let packages = metadata["packages"].as_array().expect("packages");
+    let package = packages.iter().find(|found| found["name"] == package).expect("the package");
+    let mut shown: Vec<String> = Vec::new();
+    for used in package["dependencies"].as_array().expect("dependencies") {
+        let fields = ["name", "kind", "uses_default_features", "features", "optional", "path"];
+        let said = fields.map(|field| used[field].to_string());
+        // A dependency in the workspace has the version of the next release, too.
+        let version = if used["path"].is_null() { used["req"].to_string() } else { String::new() };
+        shown.push(format!("{} {version}", said.join(" ")));
+    }
+    shown.sort();
+    shown
+}
+
+#[test]
+fn existing_folder_is_not_touched() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let operator = folder.path().join("shop-operator");
+    fs::create_dir(&operator).expect("a folder");
+    let error = refused(folder.path(), &["new", "shop-operator"]);
+    assert_eq!(
+        error,
+        "error: shop-operator exists already: choose another name, or move it away\n"
+    );
+    assert_eq!(fs::read_dir(&operator).expect("a folder").count(), 0);
+}
+
+#[test]
+fn invalid_answers_are_refused_before_anything_is_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (arguments, expected) in [
+        (&["new", "Shop"][..], "such as shop-operator"),
+        (&["new", "shop-operator", "--kind", "shop"], "is not in CamelCase"),
+        (&["new", "shop-operator", "--group", "shop"], "is not a DNS name"),
+        (&["new", "shop-operator", "--owns", "pods"], "There are configmaps, deployments, "),
+        (&["new", "shop-operator", "--windlass", "nowhere"], "is no clone of Windlass"),
+    ] {
+        let error = refused(folder.path(), arguments);
+        assert!(error.starts_with("error: ") && error.contains(expected), "{error}");
+    }
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
+}
+
+#[test]
+fn help_names_every_kind_that_can_be_owned() {
+    let shown = text(&windlass(Path::new("."), &["new", "--help"]).stdout);
+    for kind in ["configmaps", "deployments", "services", "serviceaccounts", "statefulsets"] {
+        assert!(shown.contains(kind), "{shown}");
+    }
+    assert!(shown.contains("Usage: cargo windlass new"), "{shown}");
+}

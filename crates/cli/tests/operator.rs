@@ -1,0 +1,59 @@
+//! Operators that `cargo windlass new` makes, built and run as their README says. They compile all
+//! that they use anew, for many minutes, so `cargo xtask nightly --only new-operator` runs this.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Runs a command, whose output goes where ours goes.
+fn run(folder: &Path, program: &str, arguments: &[&str]) {
+    println!("==> {program} {}", arguments.join(" "));
+    let status = command(folder, program, arguments).status().expect("it must start");
+    assert!(status.success(), "{program} {arguments:?}: {status}");
+}
+
+fn command(folder: &Path, program: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    // A folder of its own, which both operators share, and the next night.
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/new-operator");
+    command.args(arguments).current_dir(folder).env("CARGO_TARGET_DIR", target);
+    // What cargo says of this test. Build scripts that look at it would run anew.
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy().into_owned();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// Makes an operator in a folder.
+fn new(folder: &Path, arguments: &[&str]) -> PathBuf {
+    let program = env!("CARGO_BIN_EXE_cargo-windlass");
+    run(folder, program, &[&["windlass", "new"], arguments].concat());
+    folder.join(arguments[0])
+}
+
+#[test]
+#[ignore = "many minutes: `cargo xtask nightly --only new-operator` runs it"]
+fn new_operators_pass_their_own_ci_and_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let shop = new(folder.path(), &["shop-operator"]);
+    run(&shop, "cargo", &["test"]);
+    run(&shop, "cargo", &["run", "--", "demo", "--exit"]);
+    run(&shop, "bash", &["ci.sh"]);
+    // The definition that was written is the one that the type gives.
+    let program = env!("CARGO_BIN_EXE_cargo-windlass");
+    let printed = command(&shop, program, &["windlass", "crds"]).output().expect("it must start");
+    assert!(printed.status.success(), "{printed:?}");
+    assert!(String::from_utf8_lossy(&printed.stdout).contains("name: shops.example.com"));
+
+    // Other names and kinds, so that other parts of the template are left out.
+    for (name, kind, owns) in [
+        ("blog-operator", "BlogPost", "serviceaccounts"),
+        ("policy-operator", "Policy", "statefulsets"),
+    ] {
+        let flags = ["--kind", kind, "--group", "team.example.org", "--owns", owns];
+        let operator = new(folder.path(), &[&[name], &flags[..]].concat());
+        run(&operator, "bash", &["ci.sh"]);
+    }
+}
