@@ -46,6 +46,9 @@ pub struct WebsiteStatus {
 
 /// The definition, with both versions. They are converted by the operator that `deploy/` deploys;
 /// an operator that runs elsewhere says so when it installs the definition.
+///
+/// # Panics
+/// Never: the versions are of one kind.
 pub fn definition() -> CustomResourceDefinition {
     let versions = vec![v1::Website::crd(), v2::Website::crd()];
     let mut definition = merge_crds(versions, "v1").expect("versions of one kind must merge");

@@ -10,6 +10,8 @@ mod hooks;
 mod rows;
 mod servers;
 
+use std::fmt::Write as _;
+
 use futures::StreamExt as _;
 use futures::stream;
 use windlass_testkit::TestCluster;
@@ -57,7 +59,8 @@ fn table(rows: &[Row], shown: &[String]) -> String {
         "| what happened | what kubectl shows | what to do |\n|---|---|---|\n".to_owned();
     for (row, shown) in rows.iter().zip(shown) {
         let shown: Vec<String> = shown.lines().map(|line| format!("`{line}`")).collect();
-        table += &format!("| {} | {} | {} |\n", row.what, shown.join("<br>"), row.advice);
+        let (what, shown, advice) = (row.what, shown.join("<br>"), row.advice);
+        writeln!(table, "| {what} | {shown} | {advice} |").expect("a text takes all");
     }
     table
 }

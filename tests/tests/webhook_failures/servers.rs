@@ -52,15 +52,15 @@ pub(crate) struct Servers {
 impl Servers {
     pub(crate) async fn start() -> Self {
         let authority = authority("operator-ca");
-        let good = acceptor(&authority, leaf("127.0.0.1"));
+        let good = acceptor(&authority, &leaf("127.0.0.1"));
         let mut expired = leaf("127.0.0.1");
         expired.not_before = date_time_ymd(2019, 1, 1);
         expired.not_after = date_time_ymd(2020, 1, 1);
-        let expired = acceptor(&authority, expired);
+        let expired = acceptor(&authority, &expired);
         let mut nameless = CertificateParams::default();
         nameless.distinguished_name.push(DnType::CommonName, "127.0.0.1");
-        let nameless = acceptor(&authority, nameless);
-        let misnamed = acceptor(&authority, leaf("192.0.2.1"));
+        let nameless = acceptor(&authority, &nameless);
+        let misnamed = acceptor(&authority, &leaf("192.0.2.1"));
         let mut serving = JoinSet::new();
         let router = hooks::webhooks().router().expect("the webhooks must be valid");
         let router = TowerToHyperService::new(router);
@@ -112,7 +112,7 @@ fn leaf(name: &str) -> CertificateParams {
     CertificateParams::new([name.to_owned()]).expect("an address is a name")
 }
 
-fn acceptor(authority: &Authority, leaf: CertificateParams) -> TlsAcceptor {
+fn acceptor(authority: &Authority, leaf: &CertificateParams) -> TlsAcceptor {
     let key = KeyPair::generate().expect("a key must be possible");
     let leaf = leaf.signed_by(&key, authority).expect("a certificate");
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
