@@ -1,4 +1,4 @@
-//! `cargo windlass`: starts a Kubernetes operator.
+//! `cargo windlass`: starts a Kubernetes operator, and looks inside a running one.
 //!
 //! Reading order of the source:
 //!
@@ -6,7 +6,8 @@
 //! - `new`: `cargo windlass new`. `new/answers` is what was asked for, `new/names` checks and derives
 //!   names, `new/owned` has the kinds that an operator can own, `new/template` and `new/render` turn
 //!   the files of `template/` into those of the operator;
-//! - `crds`: `cargo windlass crds`.
+//! - `crds`: `cargo windlass crds`;
+//! - `inspect`: `windlass why` and the like, which ask a running operator.
 //!
 //! `template/` is an operator for the kind `Gadget` that owns every kind there is to choose from.
 //! `template-check/` makes it a crate of the workspace, so that it is compiled and tested. A line
@@ -16,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod crds;
+mod inspect;
 mod new;
 mod program;
 

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
+use crate::inspect::Inspect;
 use crate::{crds, new};
 
 /// As cargo calls it: `cargo-windlass windlass new …`.
@@ -14,7 +15,7 @@ enum Cargo {
     Windlass(Program),
 }
 
-/// Starts a Kubernetes operator that is written with Windlass.
+/// Starts a Kubernetes operator that is written with Windlass, and looks inside a running one.
 #[derive(Debug, Parser)]
 #[command(name = "windlass", version, arg_required_else_help = true)]
 struct Program {
@@ -28,6 +29,8 @@ enum Command {
     New(new::Options),
     /// Print the definitions of the operator in this folder as YAML: `cargo run -- crds`
     Crds,
+    #[command(flatten)]
+    Inspect(Inspect),
 }
 
 /// The program under the name `windlass`.
@@ -56,6 +59,10 @@ impl Program {
         match &self.command {
             Command::New(options) => new::run(options).map(|()| ExitCode::SUCCESS),
             Command::Crds => crds::run(),
+            Command::Inspect(question) => {
+                print!("{}", question.answer()?);
+                Ok(ExitCode::SUCCESS)
+            }
         }
     }
 }

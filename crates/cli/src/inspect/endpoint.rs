@@ -1,0 +1,74 @@
+//! Where a manager answers.
+
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow, bail};
+use clap::Args;
+use ureq::tls::TlsConfig;
+
+/// Longer than a report of many keys takes.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The address of the metrics of a manager.
+#[derive(Clone, Debug, Args)]
+pub(super) struct Endpoint {
+    /// Where the operator serves its metrics
+    #[arg(long, env = "WINDLASS_URL", default_value = "http://127.0.0.1:8080")]
+    url: String,
+    /// The token of an account that may get /debug/windlass, for an operator with --metrics-secure
+    #[arg(long, env = "WINDLASS_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+    /// Accept any certificate, such as the one that an operator makes for itself
+    #[arg(long)]
+    insecure_skip_tls_verify: bool,
+}
+
+impl Endpoint {
+    /// Gets a path.
+    pub(super) fn get(&self, path: &str, query: &[(&str, &str)]) -> Result<String> {
+        let tls = TlsConfig::builder().disable_verification(self.insecure_skip_tls_verify).build();
+        let agent = ureq::Agent::config_builder()
+            .timeout_global(Some(TIMEOUT))
+            .http_status_as_error(false)
+            .tls_config(tls)
+            .build()
+            .new_agent();
+        let url = format!("{}{path}", self.url.trim_end_matches('/'));
+        let mut request = agent.get(&url).query_pairs(query.iter().copied());
+        if let Some(token) = &self.token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let mut answer = request.call().map_err(|error| self.unreachable(error))?;
+        let text = answer.body_mut().read_to_string()?;
+        match answer.status().as_u16() {
+            200 => Ok(text),
+            401 | 403 => bail!(
+                "{url} refuses: {}\ngive the token of an account that may get this path: \
+                 --token \"$(kubectl create token ACCOUNT)\"",
+                text.trim()
+            ),
+            404 if text.trim().is_empty() => bail!(
+                "{} has no {path}: it is served on a loopback address, or with --metrics-secure",
+                self.url
+            ),
+            _ => bail!("{}", text.trim()),
+        }
+    }
+
+    fn unreachable(&self, error: ureq::Error) -> anyhow::Error {
+        let is_refused = matches!(
+            &error, ureq::Error::Io(cause) if cause.kind() == ErrorKind::ConnectionRefused
+        );
+        if !is_refused {
+            return anyhow!(error).context(format!("cannot ask {}", self.url));
+        }
+        anyhow!(
+            "no operator answers at {}\n\
+             If it runs in a cluster, forward its port, and ask again:\n    \
+             kubectl port-forward --namespace NAMESPACE deployment/NAME 8080:8080\n\
+             If it serves its metrics elsewhere, say where: --url http://127.0.0.1:PORT",
+            self.url
+        )
+    }
+}

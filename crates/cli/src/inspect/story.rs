@@ -1,0 +1,120 @@
+//! `windlass why`: the story of an object as text.
+
+use std::fmt::{self, Display};
+
+use serde::Deserialize;
+
+/// What `/debug/windlass/story` answers, as far as it is shown.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Story {
+    key: String,
+    runs: Vec<Run>,
+    omitted_runs: usize,
+    links: Vec<Link>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Run {
+    id: String,
+    controller: String,
+    key: String,
+    started: String,
+    took_seconds: f64,
+    attempt: u32,
+    causes: Vec<String>,
+    omitted_causes: u64,
+    outcome: String,
+    message: Option<String>,
+    next_run: Option<String>,
+    writes: Vec<String>,
+    omitted_writes: u64,
+}
+
+/// A run that woke another one.
+#[derive(Clone, Debug, Deserialize)]
+struct Link {
+    from: String,
+    to: String,
+    write: String,
+    cause: String,
+}
+
+impl Story {
+    /// The lines of a list, each with the runs that it leads to.
+    fn list(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        title: &str,
+        items: &[String],
+        omitted: u64,
+        linked: impl Fn(&str) -> Vec<String>,
+    ) -> fmt::Result {
+        for item in items {
+            writeln!(f, "    {title:8}{item}")?;
+            for run in linked(item) {
+                writeln!(f, "            {run}")?;
+            }
+        }
+        if omitted > 0 {
+            writeln!(f, "    {title:8}{omitted} more that are not kept")?;
+        }
+        Ok(())
+    }
+
+    /// A run in short, by its id.
+    fn name(&self, id: &str) -> String {
+        let run = self.runs.iter().find(|run| run.id == id);
+        run.map_or_else(|| id.to_owned(), Run::to_string)
+    }
+}
+
+impl Display for Story {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for run in &self.runs {
+            let attempt = match run.attempt {
+                0 | 1 => String::new(),
+                attempt => format!(", attempt {attempt}"),
+            };
+            writeln!(f, "{run}: {} in {}{attempt}", run.outcome, duration(run.took_seconds))?;
+            let woken_by = |cause: &str| {
+                let links =
+                    self.links.iter().filter(|link| link.to == run.id && link.cause == cause);
+                links.map(|link| format!("<- {}", self.name(&link.from))).collect()
+            };
+            self.list(f, "because", &run.causes, run.omitted_causes, woken_by)?;
+            let woke = |write: &str| {
+                let links =
+                    self.links.iter().filter(|link| link.from == run.id && link.write == write);
+                links.map(|link| format!("-> {}", self.name(&link.to))).collect()
+            };
+            self.list(f, "wrote", &run.writes, run.omitted_writes, woke)?;
+            for line in run.message.iter().flat_map(|message| message.lines()) {
+                writeln!(f, "    {:8}{line}", "error")?;
+            }
+            if let Some(next) = &run.next_run {
+                writeln!(f, "    {:8}at {}", "again", time(next))?;
+            }
+        }
+        if self.omitted_runs > 0 {
+            writeln!(f, "{} more runs are linked to {}: see --limit", self.omitted_runs, self.key)?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", time(&self.started), self.controller, self.key)
+    }
+}
+
+/// The time of day of an RFC 3339 time.
+pub(super) fn time(text: &str) -> &str {
+    text.split_once('T').map_or(text, |(_, time)| time.trim_end_matches('Z'))
+}
+
+pub(super) fn duration(seconds: f64) -> String {
+    if seconds < 1.0 { format!("{:.1} ms", seconds * 1_000.0) } else { format!("{seconds:.1} s") }
+}

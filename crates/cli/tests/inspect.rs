@@ -1,0 +1,148 @@
+//! `windlass why` and the like, asked of a server that answers as a manager does.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+use std::process::{Command, Output};
+use std::thread;
+
+/// Answers one request with this body, and returns its URL and what will be its first line.
+fn answers(status: &str, body: &str) -> (String, thread::JoinHandle<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let (status, body) = (status.to_owned(), body.to_owned());
+    let asked = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        let mut lines = BufReader::new(stream.try_clone().expect("a stream")).lines();
+        let first = lines.next().expect("a line").expect("text");
+        while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+        let length = body.len();
+        let head = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close");
+        write!(stream, "{head}\r\n\r\n{body}").expect("written");
+        first
+    });
+    (url, asked)
+}
+
+fn windlass(url: &str, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+    command.args(arguments).env("WINDLASS_URL", url).output().expect("it runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("text")
+}
+
+const STORY: &str = r#"{
+  "time": "2026-11-18T05:00:00.000Z", "key": "shop/web", "omittedRuns": 2,
+  "runs": [
+    {"id": "1", "controller": "websites", "kind": "Website", "distance": 0, "key": "shop/web",
+     "started": "2026-11-18T04:12:01.120Z", "queuedSeconds": 0.001, "tookSeconds": 0.0124,
+     "attempt": 1, "causes": ["Website shop/web added at 5"], "omittedCauses": 0,
+     "outcome": "done", "class": null, "message": null, "nextRun": null,
+     "writes": ["create deployments shop/web at 7"], "omittedWrites": 0},
+    {"id": "2", "controller": "deployments", "kind": "Deployment", "distance": 1, "key": "shop/web",
+     "started": "2026-11-18T04:12:01.140Z", "queuedSeconds": 0, "tookSeconds": 1.5, "attempt": 2,
+     "causes": ["Deployment shop/web added at 7"], "omittedCauses": 3, "outcome": "failed",
+     "class": "other", "message": "the database\nis away", "nextRun": "2026-11-18T04:12:03.000Z",
+     "writes": [], "omittedWrites": 0}
+  ],
+  "links": [{"from": "1", "to": "2", "write": "create deployments shop/web at 7",
+             "cause": "Deployment shop/web added at 7"}]
+}"#;
+
+#[test]
+fn why_tells_who_woke_whom() {
+    let (url, asked) = answers("200 OK", STORY);
+    let shown = windlass(&url, &["why", "website", "web", "--namespace", "shop"]);
+    assert_eq!(
+        text(&shown.stdout),
+        "\
+04:12:01.120 websites shop/web: done in 12.4 ms
+    because Website shop/web added at 5
+    wrote   create deployments shop/web at 7
+            -> 04:12:01.140 deployments shop/web
+04:12:01.140 deployments shop/web: failed in 1.5 s, attempt 2
+    because Deployment shop/web added at 7
+            <- 04:12:01.120 websites shop/web
+    because 3 more that are not kept
+    error   the database
+    error   is away
+    again   at 04:12:03.000
+2 more runs are linked to shop/web: see --limit
+",
+        "{}",
+        text(&shown.stderr)
+    );
+    let asked = asked.join().expect("a request");
+    assert!(
+        asked.starts_with("GET /debug/windlass/story?kind=website&key=shop%2Fweb&limit=30 "),
+        "{asked}"
+    );
+}
+
+#[test]
+fn json_is_what_the_operator_answers() {
+    let (url, _asked) = answers("200 OK", STORY);
+    let shown = windlass(&url, &["why", "website", "web", "-n", "shop", "-o", "json"]);
+    assert_eq!(text(&shown.stdout), STORY);
+}
+
+#[test]
+fn unknown_object_is_an_error_in_the_operators_words() {
+    let (url, _asked) = answers("404 Not Found", "no controller reconciles or watches \"pod\"\n");
+    let shown = windlass(&url, &["why", "pod", "web"]);
+    assert_eq!(shown.status.code(), Some(1));
+    assert_eq!(text(&shown.stderr), "error: no controller reconciles or watches \"pod\"\n");
+}
+
+#[test]
+fn operator_that_does_not_answer_is_an_error_with_the_next_step() {
+    let nobody = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", nobody.local_addr().expect("an address"));
+    drop(nobody);
+    let shown = windlass(&url, &["leader"]);
+    assert_eq!(shown.status.code(), Some(1));
+    let told = text(&shown.stderr);
+    assert!(told.contains("kubectl port-forward --namespace NAMESPACE deployment/NAME"), "{told}");
+}
+
+#[test]
+fn tables_have_what_runs_and_waits() {
+    let report = r#"{
+      "leadership": {"lease": "shop/op", "identity": "a_1", "state": "standby", "leader": "b_2"},
+      "controllers": [{
+        "name": "websites", "omittedRuns": 1,
+        "queue": {"omittedKeys": 0, "keys": [{
+          "key": "shop/web", "state": "waiting", "since": "2026-11-18T04:00:00.000Z", "attempt": 4,
+          "nextRun": "2026-11-18T04:00:09.000Z", "causes": ["timer"]}]},
+        "lastRuns": [{"key": "shop/web", "started": "2026-11-18T04:00:00.000Z",
+          "tookSeconds": 0.25, "outcome": "failed", "message": "is away", "causes": ["timer"]}]
+      }],
+      "informers": [{"resource": "websites.v1.example.com", "state": "synced",
+        "quarantinedTotal": 0, "memory": {"objects": 3, "objectBytes": 2049},
+        "feeds": [{"lastEvent": "2026-11-18T04:00:01.000Z"}]}]
+    }"#;
+    for (command, expected) in [
+        (
+            "queue",
+            "STATE    CONTROLLER  KEY       SINCE         NEXT RUN      ATTEMPT  BECAUSE\n\
+             waiting  websites    shop/web  04:00:00.000  04:00:09.000  4        timer\n",
+        ),
+        (
+            "runs",
+            "STARTED       CONTROLLER  KEY       OUTCOME  TOOK      BECAUSE\n\
+             04:00:00.000  websites    shop/web  failed   250.0 ms  is away\n\
+             1 more: see --limit\n",
+        ),
+        (
+            "informers",
+            "RESOURCE                 STATE   OBJECTS  KIB  QUARANTINED  LAST EVENT\n\
+             websites.v1.example.com  synced  3        3    0            04:00:01.000\n",
+        ),
+        ("leader", "leader   b_2\nlease    shop/op\nasked    a_1 (standby)\n"),
+    ] {
+        let (url, _asked) = answers("200 OK", report);
+        let shown = windlass(&url, &[command]);
+        assert_eq!(text(&shown.stdout), expected, "{}", text(&shown.stderr));
+    }
+}
