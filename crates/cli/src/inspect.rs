@@ -106,10 +106,10 @@ impl Inspect {
                 let json = asked.endpoint.get("/debug/windlass/story", &query)?;
                 asked.print(json, |story: Story| story.to_string())
             }
-            Self::Runs { of, asked } => asked.report(Some(of), |report| report.runs()),
-            Self::Queue { of, asked } => asked.report(Some(of), |report| report.queue()),
-            Self::Informers { asked } => asked.report(None, |report| report.informers()),
-            Self::Leader { asked } => asked.report(None, |report| report.leader()),
+            Self::Runs { of, asked } => asked.report(Some(of), Report::runs),
+            Self::Queue { of, asked } => asked.report(Some(of), Report::queue),
+            Self::Informers { asked } => asked.report(None, Report::informers),
+            Self::Leader { asked } => asked.report(None, Report::leader),
         }
     }
 }

@@ -27,7 +27,8 @@ struct Run {
     omitted_causes: u64,
     outcome: String,
     message: Option<String>,
-    next_run: Option<String>,
+    #[serde(rename = "nextRun")]
+    again_at: Option<String>,
     writes: Vec<String>,
     omitted_writes: u64,
 }
@@ -42,27 +43,6 @@ struct Link {
 }
 
 impl Story {
-    /// The lines of a list, each with the runs that it leads to.
-    fn list(
-        &self,
-        f: &mut fmt::Formatter<'_>,
-        title: &str,
-        items: &[String],
-        omitted: u64,
-        linked: impl Fn(&str) -> Vec<String>,
-    ) -> fmt::Result {
-        for item in items {
-            writeln!(f, "    {title:8}{item}")?;
-            for run in linked(item) {
-                writeln!(f, "            {run}")?;
-            }
-        }
-        if omitted > 0 {
-            writeln!(f, "    {title:8}{omitted} more that are not kept")?;
-        }
-        Ok(())
-    }
-
     /// A run in short, by its id.
     fn name(&self, id: &str) -> String {
         let run = self.runs.iter().find(|run| run.id == id);
@@ -83,17 +63,17 @@ impl Display for Story {
                     self.links.iter().filter(|link| link.to == run.id && link.cause == cause);
                 links.map(|link| format!("<- {}", self.name(&link.from))).collect()
             };
-            self.list(f, "because", &run.causes, run.omitted_causes, woken_by)?;
+            list(f, "because", &run.causes, run.omitted_causes, woken_by)?;
             let woke = |write: &str| {
                 let links =
                     self.links.iter().filter(|link| link.from == run.id && link.write == write);
                 links.map(|link| format!("-> {}", self.name(&link.to))).collect()
             };
-            self.list(f, "wrote", &run.writes, run.omitted_writes, woke)?;
+            list(f, "wrote", &run.writes, run.omitted_writes, woke)?;
             for line in run.message.iter().flat_map(|message| message.lines()) {
                 writeln!(f, "    {:8}{line}", "error")?;
             }
-            if let Some(next) = &run.next_run {
+            if let Some(next) = &run.again_at {
                 writeln!(f, "    {:8}at {}", "again", time(next))?;
             }
         }
@@ -102,6 +82,26 @@ impl Display for Story {
         }
         Ok(())
     }
+}
+
+/// Writes the lines of a list, each with the runs that it is linked to.
+fn list(
+    f: &mut fmt::Formatter<'_>,
+    title: &str,
+    items: &[String],
+    omitted: u64,
+    linked: impl Fn(&str) -> Vec<String>,
+) -> fmt::Result {
+    for item in items {
+        writeln!(f, "    {title:8}{item}")?;
+        for run in linked(item) {
+            writeln!(f, "            {run}")?;
+        }
+    }
+    if omitted > 0 {
+        writeln!(f, "    {title:8}{omitted} more that are not kept")?;
+    }
+    Ok(())
 }
 
 impl Display for Run {

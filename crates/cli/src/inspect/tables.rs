@@ -1,5 +1,7 @@
 //! `windlass runs`, `queue`, `informers` and `leader`: parts of a report as tables.
 
+use std::fmt::Write as _;
+
 use serde::Deserialize;
 
 use super::story::{duration, time};
@@ -32,13 +34,13 @@ struct Controller {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Queue {
-    keys: Vec<Key>,
+    keys: Vec<Queued>,
     omitted_keys: usize,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Key {
+struct Queued {
     key: String,
     state: String,
     since: String,
@@ -187,7 +189,7 @@ impl<const N: usize> Table<N> {
             text.push('\n');
         }
         if omitted > 0 {
-            text += &format!("{omitted} more: see --limit\n");
+            let _ = writeln!(text, "{omitted} more: see --limit");
         }
         text
     }
