@@ -1,7 +1,7 @@
 //! `cargo windlass new`: writes an operator into a new folder.
 //!
-//! Answers come from flags, from the terminal if there is one, or are defaults, which are shown. All
-//! of them are checked before anything is written.
+//! Answers come from flags, from the terminal if there is one, or are defaults, which are shown.
+//! All of them are checked before anything is written.
 
 mod answers;
 mod names;
@@ -116,7 +116,8 @@ fn write(folder: &Path, answers: &Answers, clone: &Path, clone_text: &str) -> Re
     Ok(())
 }
 
-/// Formats the code: with other names, some lines break elsewhere. Returns whether rustfmt is there.
+/// Formats the code: with other names, some lines break elsewhere. Returns whether there is a
+/// rustfmt.
 fn format(folder: &Path) -> bool {
     let mut command = Command::new(cargo());
     command.arg("fmt").current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null());

@@ -6,7 +6,7 @@
 //! conversion for its certificate, and the certificate for a leader that waits for its caches.
 //!
 //! ```text
-//!  bind ─▶ certificate ─▶ serve ─▶ configurations ─▶ definitions, with their conversion ─▶ caches …
+//!  bind ─▶ certificate ─▶ serve ─▶ configurations ─▶ definitions with conversion ─▶ caches …
 //! ```
 
 mod install;

@@ -217,7 +217,8 @@ impl<K: ObjectType> Controller<K> {
     /// ```
     /// # use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
     /// # use windlass_informer::SharedInformerFactory;
-    /// # use windlass_reconciler::{Action, Controller, Error, InPlan, Reconcile, RunContext, Watch};
+    /// # use windlass_reconciler::{Action, Controller, Error, InPlan};
+    /// # use windlass_reconciler::{Reconcile, RunContext, Watch};
     /// # struct Scaler;
     /// # impl Reconcile<Deployment> for Scaler {
     /// #     async fn reconcile(

@@ -3,8 +3,9 @@
 //! ```text
 //!  caches sync ─▶ queue is shut down ─▶ workers run every key once ─▶ Plan
 //!                                            │ write
-//!                  RunContext::client ─▶ PlanRecorder: reads the object, sends the write as a server-side
-//!                                        dry run, notes the difference (plan/client)
+//!                  RunContext::client ─▶ PlanRecorder: reads the object, sends the write as a
+//!                                        server-side dry run, notes the difference
+//!                                        (plan/client)
 //! ```
 //!
 //! The server does everything that it would do for the real write: defaulting, validation,

@@ -1,8 +1,8 @@
-//! The operator as it is deployed: with the manifests of `deploy/`, as its own `ServiceAccount`, with
-//! its own Roles. A verb that is missing in `deploy/rbac.yaml` fails here.
+//! The operator as it is deployed: with the manifests of `deploy/`, as its own `ServiceAccount`,
+//! with its own Roles. A verb that is missing in `deploy/rbac.yaml` fails here.
 //!
-//! `WINDLASS_TEST_REAL=1 cargo test` does the same on a real kube-apiserver. README.md says where it
-//! comes from.
+//! `WINDLASS_TEST_REAL=1 cargo test` does the same on a real kube-apiserver. README.md says where
+//! it comes from.
 
 mod common;
 
