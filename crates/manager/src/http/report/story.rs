@@ -253,14 +253,14 @@ fn links<'r>(known: &'r [KnownRun<'_>]) -> Vec<Link<'r>> {
 }
 
 /// The runs that can be reached from those of the object, and over how many links.
-fn distances(known: &[KnownRun<'_>], links: &[Link<'_>]) -> HashMap<usize, usize> {
+fn distances(known: &[KnownRun<'_>], links: &[Link<'_>]) -> BTreeMap<usize, usize> {
     let mut neighbours: HashMap<usize, Vec<usize>> = HashMap::new();
     for link in links {
         neighbours.entry(link.from).or_default().push(link.to);
         neighbours.entry(link.to).or_default().push(link.from);
     }
     let own = known.iter().enumerate().filter(|(_, of)| of.concerns_object).map(|(index, _)| index);
-    let mut found: HashMap<_, _> = own.map(|index| (index, 0)).collect();
+    let mut found: BTreeMap<_, _> = own.map(|index| (index, 0)).collect();
     let mut ahead: VecDeque<_> = found.keys().copied().collect();
     while let Some(index) = ahead.pop_front() {
         let distance = found[&index] + 1;
