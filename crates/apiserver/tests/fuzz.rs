@@ -390,6 +390,12 @@ proptest! {
         prop_assert!(matches!(made, None | Some(201 | 422)), "{rule}: {made:?}");
     }
 
+}
+
+proptest! {
+    // Each input makes three rules.
+    #![proptest_config(ProptestConfig::with_cases(cases(600) / 3))]
+
     /// A rule and its negation never both hold, and something that is false is never taken.
     #[test]
     fn nothing_that_is_false_is_taken(rule in expression()) {
