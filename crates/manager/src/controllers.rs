@@ -9,7 +9,7 @@ use windlass_indexer::ObjectKey;
 use windlass_informer::{InformerCache, SharedInformerFactory};
 use windlass_reconciler::{
     BuildError, Cause, Controller, ControllerBuilder, ControllerDefaults, ControllerMetrics,
-    ControllerStatus, InactiveKey, ObjectType, Plan, RecentRuns, Reconcile, Recorder, Run,
+    ControllerStatus, HotLoop, InactiveKey, ObjectType, Plan, RecentRuns, Reconcile, Recorder, Run,
     RunError, Shutdown, Write,
 };
 use windlass_workqueue::WorkQueue;
@@ -34,7 +34,13 @@ pub trait AnyController: Send + Sync {
     fn recent_runs(&self, limit: usize) -> RecentRuns;
     /// [`Controller::inactive`].
     fn inactive(&self) -> Vec<InactiveKey>;
-    /// [`Controller::caches`].
+    /// [`Controller::hot_loops`].
+    fn hot_loops(&self, limit: usize) -> Vec<(ObjectKey, HotLoop)>;
+    /// [`Controller::pause_annotation`].
+    fn pause_annotation(&self) -> Option<&str>;
+    /// [`Controller::is_paused`].
+    fn is_paused(&self, key: &ObjectKey) -> bool;
+    /// [`Controller::caches`]. The first one is of what the controller reconciles.
     fn caches(&self) -> Vec<InformerCache>;
     /// [`Controller::recorder`].
     fn recorder(&self) -> &Recorder;
@@ -82,6 +88,18 @@ impl<K: ObjectType> AnyController for Controller<K> {
 
     fn inactive(&self) -> Vec<InactiveKey> {
         Controller::inactive(self)
+    }
+
+    fn hot_loops(&self, limit: usize) -> Vec<(ObjectKey, HotLoop)> {
+        Controller::hot_loops(self, limit)
+    }
+
+    fn pause_annotation(&self) -> Option<&str> {
+        Controller::pause_annotation(self)
+    }
+
+    fn is_paused(&self, key: &ObjectKey) -> bool {
+        Controller::is_paused(self, key)
     }
 
     fn caches(&self) -> Vec<InformerCache> {

@@ -167,7 +167,7 @@ fn address(listener: Option<&Listener>) -> String {
     listener.map_or_else(|| "none".to_owned(), |listener| listener.address().to_string())
 }
 
-async fn certificate(options: &Options) -> Result<Tls, ManagerError> {
+pub(crate) async fn certificate(options: &Options) -> Result<Tls, ManagerError> {
     let tls = match &options.metrics_cert_path {
         Some(folder) => Tls::from_folder(folder).await,
         None => Tls::self_signed(),
@@ -175,7 +175,7 @@ async fn certificate(options: &Options) -> Result<Tls, ManagerError> {
     tls.map_err(|error| ManagerError::Setup(error.to_string()))
 }
 
-fn spawn(
+pub(crate) fn spawn(
     group: &mut Group,
     name: &str,
     listener: Listener,

@@ -9,6 +9,7 @@
 //! - `plan` shows what the operator would do, instead of running it;
 //! - `connect` finds the cluster, `signals` stops the process;
 //! - [`http`]: probes, metrics, and the debug endpoint; `webhooks`: admission and conversion.
+//! - [`dashboard`]: a page that shows a running operator, and what it needs.
 //! - [`election`]: leader election on a Lease, with client-go's protocol. `candidacy` runs it for
 //!   the manager.
 //! - [`fence`]: a client with a [`Fence`] refuses writes as soon as the leadership may be over,
@@ -21,6 +22,7 @@
 mod candidacy;
 mod connect;
 mod controllers;
+pub mod dashboard;
 pub mod election;
 mod error;
 pub mod fence;

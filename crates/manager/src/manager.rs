@@ -17,6 +17,7 @@ use windlass_webhook::Webhooks;
 
 use crate::connect::MakeClient;
 use crate::controllers::{OnWrite, PendingController};
+use crate::dashboard;
 use crate::error::ManagerError;
 use crate::http::checks::{Checks, Finding, Probe};
 use crate::http::routes;
@@ -378,6 +379,12 @@ impl Manager {
     /// [`Report`]: crate::http::Report
     pub fn debug(&self) -> axum::Router {
         crate::http::debug(&self.state)
+    }
+
+    /// The [dashboard](crate::dashboard), for a program that has a server of its own: the page at
+    /// `/`, and its API below `/api`. `access` says who may use it.
+    pub fn dashboard(&self, access: dashboard::Access) -> axum::Router {
+        dashboard::router(&self.state, access)
     }
 
     /// Runs until a signal or a failure.

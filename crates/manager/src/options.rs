@@ -76,10 +76,16 @@ pub struct Options {
     #[arg(long, env = "METRICS_SECURE")]
     pub metrics_secure: bool,
 
-    /// The folder of tls.crt and tls.key for --metrics-secure [default: generate a self-signed
-    /// certificate]
+    /// The folder of tls.crt and tls.key for --metrics-secure, and for a dashboard that is not on
+    /// loopback [default: generate a self-signed certificate]
     #[arg(long, value_name = "FOLDER", env = "METRICS_CERT_PATH")]
     pub metrics_cert_path: Option<PathBuf>,
+
+    /// Serve the dashboard on this address, such as 127.0.0.1:9090: a page that shows what the
+    /// operator does, and can run and pause objects. The log has its URL. On an address that is not
+    /// loopback, it is served over TLS, to accounts that may use it [default: no dashboard]
+    #[arg(long, value_name = "ADDRESS", env = "DASHBOARD")]
+    pub dashboard: Option<String>,
 
     /// Where webhooks are served, if the operator has any
     #[arg(long, value_name = "ADDRESS", env = "WEBHOOK_BIND_ADDRESS", default_value = ":9443")]
@@ -171,7 +177,7 @@ impl Options {
     pub fn without_http(self) -> Self {
         let disabled = || "0".to_owned();
         let (health_probe_bind_address, metrics_bind_address) = (disabled(), disabled());
-        Self { health_probe_bind_address, metrics_bind_address, ..self }
+        Self { health_probe_bind_address, metrics_bind_address, dashboard: None, ..self }
     }
 
     /// The namespaces to watch; empty for all. An empty `WATCH_NAMESPACE` also means all.
@@ -205,6 +211,7 @@ impl Default for Options {
             metrics_bind_address: "127.0.0.1:8080".to_owned(),
             metrics_secure: false,
             metrics_cert_path: None,
+            dashboard: None,
             webhook_bind_address: ":9443".to_owned(),
             webhook_cert_path: None,
             webhook_cert_lifetime: None,

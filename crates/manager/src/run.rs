@@ -16,6 +16,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::connect::{self, MakeClient, NoCluster};
+use crate::dashboard;
 use crate::error::ManagerError;
 use crate::group::Group;
 use crate::http::{Endpoints, listen};
@@ -36,6 +37,7 @@ pub(crate) async fn run(mut manager: Manager, stop: CancellationToken) -> Result
     state.start(&manager.checks, manager.has_webhooks);
     manager.check_names()?;
     let endpoints = Endpoints::bind(&manager.options).await?;
+    let dashboard = dashboard::Endpoint::bind(&manager.options).await?;
     let webhooks = match manager.webhooks.take() {
         Some(webhooks) => Some(webhooks.bind(&manager.options).await?),
         None => None,
@@ -51,6 +53,9 @@ pub(crate) async fn run(mut manager: Manager, stop: CancellationToken) -> Result
     endpoints
         .serve(&manager.options, &manager.checks, &state, &metrics, &client, &mut http)
         .await?;
+    if let Some(dashboard) = dashboard {
+        dashboard.serve(&manager.options, &state, &client, &mut http).await?;
+    }
 
     // A replica that stops is still called for a while, until everybody has noticed.
     let drain = webhooks.as_ref().map(|_| manager.options.webhook_drain).unwrap_or_default();

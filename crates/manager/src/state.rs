@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::watch;
 use tokio::time::Instant;
-use windlass_informer::SharedInformerFactory;
+use windlass_informer::{Resource, SharedInformerFactory};
 
 use crate::controllers::AnyController;
 use crate::election::{Elector, Leadership};
@@ -47,6 +47,13 @@ pub(crate) struct State {
 pub(crate) struct ControllerState {
     pub(crate) controller: Arc<dyn AnyController>,
     pub(crate) needs_leadership: bool,
+}
+
+impl ControllerState {
+    /// What the controller reconciles: its first source.
+    pub(crate) fn reconciled(&self) -> Option<Resource> {
+        self.controller.caches().first().map(|cache| cache.resource().clone())
+    }
 }
 
 /// The election of a manager.

@@ -19,7 +19,7 @@ use crate::cause::Cause;
 use crate::counts::Counts;
 use crate::handle::ControllerHandle;
 use crate::inactive::{InactiveKey, InactiveReason};
-use crate::journal::{RecentRuns, Run};
+use crate::journal::{HotLoop, RecentRuns, Run};
 use crate::key_stream::KeyStream;
 use crate::late_sources::LateSources;
 use crate::plan::{InPlan, Plan, PlanBook};
@@ -364,6 +364,23 @@ impl<K: ObjectType> Controller<K> {
     /// their order.
     pub fn inactive(&self) -> Vec<InactiveKey> {
         self.work.inactive.all()
+    }
+
+    /// The keys that their own writes wake again and again, at most `limit`: those whose last ten
+    /// runs or more were caused by nothing but the run before, and changed the same object again.
+    pub fn hot_loops(&self, limit: usize) -> Vec<(ObjectKey, HotLoop)> {
+        self.work.journal.hot_loops(limit)
+    }
+
+    /// The annotation that [pauses](crate::ControllerBuilder::paused_by) an object if its value is
+    /// `true`; `None` if nothing does.
+    pub fn pause_annotation(&self) -> Option<&str> {
+        Some(self.work.pause.annotation()).filter(|name| !name.is_empty())
+    }
+
+    /// Whether the cached object of a key is paused. `false` if there is none.
+    pub fn is_paused(&self, key: &ObjectKey) -> bool {
+        self.lister().reader().get(key).is_some_and(|object| self.work.pause.is_paused(&object))
     }
 
     /// A handle that adds streams and sources while the controller runs, and shows its finished

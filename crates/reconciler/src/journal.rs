@@ -106,13 +106,15 @@ pub(crate) struct Noted {
     pub(crate) hot_loop: Option<HotLoop>,
 }
 
-/// Runs of a key that wake themselves.
+/// Runs of a key that wake themselves: each was caused by nothing but the writes of the run before,
+/// and changed the same object again. See [`Controller::hot_loops`](crate::Controller::hot_loops).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct HotLoop {
+#[non_exhaustive]
+pub struct HotLoop {
     /// How many in a row.
-    pub(crate) runs: u64,
-    /// What the last one wrote again.
-    pub(crate) write: String,
+    pub runs: u64,
+    /// What the last one wrote again, as in `patch deployments shop/web at 17`.
+    pub write: String,
 }
 
 impl Journal {
@@ -175,6 +177,14 @@ impl Journal {
         RecentRuns { runs, omitted }
     }
 
+    /// The keys that are in a hot loop, those that ran last first, at most `limit`.
+    pub(crate) fn hot_loops(&self, limit: usize) -> Vec<(ObjectKey, HotLoop)> {
+        let state = self.lock();
+        let pages = state.pages.iter().rev();
+        let hot = pages.filter_map(|(key, page)| Some((key.clone(), page.hot_loop()?)));
+        hot.take(limit).collect()
+    }
+
     pub(crate) fn counts(&self) -> Counts {
         self.lock().counts.clone()
     }
@@ -197,6 +207,14 @@ impl Page {
         let runs = self.self_caused;
         let hot_loop = again.filter(|_| runs >= HOT_LOOP_AT && is_power_of_ten(runs));
         Noted { is_repeated, hot_loop: hot_loop.map(|write| HotLoop { runs, write }) }
+    }
+
+    /// The hot loop that its last run is part of.
+    fn hot_loop(&self) -> Option<HotLoop> {
+        let runs = self.self_caused;
+        let mut newest = self.runs.iter().rev().filter(|_| runs >= HOT_LOOP_AT);
+        let (last, before) = (newest.next()?, newest.next()?);
+        Some(HotLoop { runs, write: written_again(before, last)?.to_string() })
     }
 }
 

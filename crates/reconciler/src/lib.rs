@@ -199,7 +199,7 @@ pub use finalizer::{Cleanup, Finalize, Finalized};
 pub use finished::FinishedRuns;
 pub use handle::ControllerHandle;
 pub use inactive::{InactiveKey, InactiveReason};
-pub use journal::{KEYS_MAX, RUNS_PER_KEY, RecentRuns, Run};
+pub use journal::{HotLoop, KEYS_MAX, RUNS_PER_KEY, RecentRuns, Run};
 pub use late_sources::AddSourceError;
 pub use live::apply::ApplyChange;
 pub use live::{Live, WaitTimeout};

@@ -175,6 +175,7 @@ impl<K, C> Ledger<K, C> {
     pub(crate) fn load(&self, now: Instant) -> Load {
         let ages = || self.runs().map(|run| now.saturating_duration_since(run.started));
         Load {
+            keys: self.slots.len(),
             ready: self.ready(),
             ready_by_priority: self.ready,
             waiting: self.waiting.len(),

@@ -45,6 +45,8 @@ pub struct Probe {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Load {
+    /// Keys that are ready, waiting or running, each once.
+    pub keys: usize,
     /// Keys with a ready run, including keys that run now and were added again.
     pub ready: usize,
     /// The same, by priority, in the order of [`Priority::ALL`](crate::Priority::ALL).

@@ -285,6 +285,7 @@ impl Series {
 
 fn add_up(one: Load, other: Load) -> Load {
     Load {
+        keys: one.keys + other.keys,
         ready: one.ready + other.ready,
         ready_by_priority: std::array::from_fn(|level| {
             one.ready_by_priority[level] + other.ready_by_priority[level]

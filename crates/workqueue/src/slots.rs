@@ -109,6 +109,10 @@ impl<K, C> Slots<K, C> {
         self.slots.is_empty()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (SlotId, &Slot<K, C>)> {
         self.slots.iter().map(|(id, slot)| (slot_id(id), slot))
     }

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | 401 | there is no token, or the API server does not accept it |
 //! | 403 | the user may not read the path |
-//! | 405 | the method is neither GET nor HEAD |
+//! | 405 | the method is neither GET nor HEAD; [`with_post`](Authorizer::with_post) allows POST |
 //! | 503 | the API server does not answer, or does not allow the reviews; the log says why |
 //!
 //! The token is in no log line and in no error. Reviews are cached for a minute, and refusals for
@@ -62,6 +62,10 @@ const FAILED_TTL: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub struct Authorizer {
     shared: Arc<Shared>,
+    /// Whether POST is allowed.
+    has_post: bool,
+    /// What comes before the path in a review.
+    prefix: &'static str,
 }
 
 struct Shared {
@@ -73,9 +77,19 @@ struct Shared {
     access: Cache<Result<bool, Unavailable>>,
 }
 
+/// The user of a request that is allowed: an extension of the request.
+#[derive(Clone)]
+pub(crate) struct ReviewedUser(Arc<UserInfo>);
+
+impl ReviewedUser {
+    pub(crate) fn name(&self) -> &str {
+        self.0.username.as_deref().unwrap_or_default()
+    }
+}
+
 /// Why a request is refused.
 enum Refusal {
-    Method,
+    Method { allowed: &'static str },
     NoToken,
     UnknownToken,
     Forbidden { user: Arc<UserInfo>, verb: String, path: String },
@@ -91,7 +105,22 @@ impl Authorizer {
             users: Cache::new(),
             access: Cache::new(),
         };
-        Self { shared: Arc::new(shared) }
+        Self { shared: Arc::new(shared), has_post: false, prefix: "" }
+    }
+
+    /// Also allows POST, to users who may `post` the path.
+    #[must_use]
+    pub fn with_post(mut self) -> Self {
+        self.has_post = true;
+        self
+    }
+
+    /// Reviews `PREFIX/path` instead of the path. For paths that mean something else in rules:
+    /// every user of a cluster may `get` the non-resource URLs below `/api`.
+    #[must_use]
+    pub fn reviewed_below(mut self, prefix: &'static str) -> Self {
+        self.prefix = prefix;
+        self
     }
 
     /// Protects all routes of a router, and its unknown paths. Use it on the outermost router: an
@@ -102,32 +131,47 @@ impl Authorizer {
 }
 
 async fn authorize(
-    State(Authorizer { shared }): State<Authorizer>,
-    request: Request,
+    State(authorizer): State<Authorizer>,
+    mut request: Request,
     next: Next,
 ) -> Response {
-    match shared.check(request.method(), request.uri().path(), request.headers()).await {
-        Ok(()) => next.run(request).await,
+    match authorizer.check(request.method(), request.uri().path(), request.headers()).await {
+        Ok(user) => {
+            request.extensions_mut().insert(ReviewedUser(user));
+            next.run(request).await
+        }
         Err(refusal) => refusal.into_response(),
     }
 }
 
-impl Shared {
-    async fn check(&self, method: &Method, path: &str, headers: &HeaderMap) -> Result<(), Refusal> {
-        if !matches!(*method, Method::GET | Method::HEAD) {
-            return Err(Refusal::Method);
+impl Authorizer {
+    async fn check(
+        &self,
+        method: &Method,
+        path: &str,
+        headers: &HeaderMap,
+    ) -> Result<Arc<UserInfo>, Refusal> {
+        match *method {
+            Method::GET | Method::HEAD => {}
+            Method::POST if self.has_post => {}
+            _ if self.has_post => return Err(Refusal::Method { allowed: "GET, HEAD, POST" }),
+            _ => return Err(Refusal::Method { allowed: "GET, HEAD" }),
         }
+        let (shared, path) = (&*self.shared, format!("{}{path}", self.prefix));
         let token = bearer_token(headers).ok_or(Refusal::NoToken)?;
         let digest = cache::digest([token]);
-        let user = self.users.get(digest, self.user(token)).await?.ok_or(Refusal::UnknownToken)?;
+        let user = shared.users.get(digest, shared.user(token)).await?;
+        let user = user.ok_or(Refusal::UnknownToken)?;
         // As Kubernetes does for paths that are not resources.
         let verb = method.as_str().to_lowercase();
-        if self.is_allowed(digest, &user, &verb, path).await? {
-            return Ok(());
+        if shared.is_allowed(digest, &user, &verb, &path).await? {
+            return Ok(user);
         }
-        Err(Refusal::Forbidden { user, verb, path: path.to_owned() })
+        Err(Refusal::Forbidden { user, verb, path })
     }
+}
 
+impl Shared {
     /// The user of a token. `None` if the API server does not accept it.
     async fn user(&self, token: &str) -> (Result<Option<Arc<UserInfo>>, Unavailable>, Duration) {
         let spec = TokenReviewSpec { token: token.to_owned(), ..Default::default() };
@@ -182,7 +226,7 @@ impl Shared {
 }
 
 /// The token of `Authorization: Bearer …`.
-fn bearer_token(headers: &HeaderMap) -> Option<&str> {
+pub(crate) fn bearer_token(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     let token = token.trim();
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
@@ -197,10 +241,9 @@ impl From<Unavailable> for Refusal {
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         match self {
-            Self::Method => {
-                let allow = [(ALLOW, "GET, HEAD")];
-                (StatusCode::METHOD_NOT_ALLOWED, allow, "Only GET and HEAD are allowed.\n")
-                    .into_response()
+            Self::Method { allowed } => {
+                let text = format!("Only these methods are allowed: {allowed}.\n");
+                (StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, allowed)], text).into_response()
             }
             Self::NoToken => unauthorized(
                 "Unauthorized: send the token of a service account in the header \

@@ -60,6 +60,15 @@ pub(crate) const WEBHOOKS: Limits = Limits {
     drain: Duration::from_secs(30),
 };
 
+/// For the dashboard: a few browsers with at most six connections each, one of which is a stream
+/// that never ends. So it lasts longer, and is cut soon when the listener stops.
+pub(crate) const DASHBOARD: Limits = Limits {
+    connections: 64,
+    header_timeout: Duration::from_secs(20),
+    lifetime: Some(Duration::from_hours(1)),
+    drain: Duration::from_secs(1),
+};
+
 /// How long to wait after a connection could not be accepted. The usual reason is that there are
 /// too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -12,8 +12,10 @@
 mod clock;
 mod controller;
 mod informer;
+mod links;
 mod select;
 mod story;
+mod trouble;
 
 pub use clock::Time;
 pub use controller::{
@@ -26,9 +28,11 @@ pub use informer::{
 };
 
 pub use story::{LinkReport, StoryReport, StoryRun};
+pub use trouble::{TroubleKind, TroubleReport};
 
 pub(crate) use clock::Clock;
-pub(crate) use select::Unknown;
+pub(crate) use select::{Unknown, list};
+pub(crate) use trouble::troubles;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -60,6 +64,8 @@ pub struct Report {
     pub controllers: Vec<ControllerReport>,
     /// The informers of these controllers; without a query, all informers. Controllers share them.
     pub informers: Vec<InformerReport>,
+    /// Objects of these controllers that never come to rest, at most twenty.
+    pub troubles: Vec<TroubleReport>,
     /// Parts of the report that are missing, because a panic was caught. That is a bug: see the
     /// log.
     pub missing: Vec<String>,
@@ -110,6 +116,13 @@ impl Report {
             let reports = statuses.iter().map(|status| InformerReport::of(status, clock));
             reports.filter(|informer| is_shown(&informer.resource)).collect()
         });
+        let troubles = guarded("troubles".to_owned(), &mut missing, || {
+            let key = selection.key.as_ref().map(ToString::to_string);
+            troubles(state.controllers(), |controller, of| {
+                let mut names = controllers.iter().map(|shown| &shown.name);
+                names.any(|name| name == controller) && key.as_ref().is_none_or(|key| key == of)
+            })
+        });
         Ok(Self {
             version: env!("CARGO_PKG_VERSION"),
             time: clock.now_as_time(),
@@ -118,6 +131,7 @@ impl Report {
             leadership: state.election().map(LeadershipReport::of),
             controllers,
             informers: informers.unwrap_or_default(),
+            troubles: troubles.unwrap_or_default(),
             missing,
         })
     }

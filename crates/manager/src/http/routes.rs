@@ -119,36 +119,72 @@ pub(crate) fn debug<R: Serialize, S: Serialize>(
 /// Makes reports. A report visits all keys and caches. So only one is made at a time, however many
 /// are requested, and on a blocking thread.
 #[derive(Clone, Default)]
-struct Maker {
+pub(crate) struct Maker {
     turn: Arc<Mutex<()>>,
     threads: TaskTracker,
 }
 
+/// A report could not be made. The panic was logged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NotMade;
+
 impl Maker {
+    /// Answers with a report as JSON for people.
     async fn make<T: Serialize>(
         &self,
         report: impl FnOnce() -> Result<T, Unknown> + Send + 'static,
     ) -> Response {
-        let turn = Arc::clone(&self.turn).lock_owned().await;
-        let made = self.threads.spawn_blocking(move || {
-            let _turn = turn;
-            report().map(|report| serde_json::to_vec_pretty(&report))
-        });
-        match made.await {
+        self.answer(move || report().map(|report| serde_json::to_vec_pretty(&report))).await
+    }
+
+    /// Answers with a report as JSON for programs.
+    pub(crate) async fn make_compact<T: Serialize>(
+        &self,
+        report: impl FnOnce() -> Result<T, Unknown> + Send + 'static,
+    ) -> Response {
+        self.answer(move || report().map(|report| serde_json::to_vec(&report))).await
+    }
+
+    async fn answer(
+        &self,
+        report: impl FnOnce() -> Result<serde_json::Result<Vec<u8>>, Unknown> + Send + 'static,
+    ) -> Response {
+        match self.run(report).await {
             Ok(Ok(Ok(json))) => {
                 ([(header::CONTENT_TYPE, "application/json")], json).into_response()
             }
             Ok(Err(unknown)) => {
                 let status = match unknown {
-                    Unknown::NoKey | Unknown::InvalidKey(_) => StatusCode::BAD_REQUEST,
+                    Unknown::NoKey | Unknown::InvalidKey(_) | Unknown::Value { .. } => {
+                        StatusCode::BAD_REQUEST
+                    }
                     _ => StatusCode::NOT_FOUND,
                 };
                 (status, format!("{unknown}\n")).into_response()
             }
-            Ok(Ok(Err(_))) | Err(_) => {
-                let text = "the report cannot be made, which is a bug in Windlass: see the log\n";
-                (StatusCode::INTERNAL_SERVER_ERROR, text).into_response()
-            }
+            Ok(Ok(Err(_))) | Err(NotMade) => NotMade.into_response(),
         }
+    }
+
+    /// Runs `make` on a blocking thread, when its turn comes.
+    ///
+    /// Cancel safety: if it is dropped, `make` still ends if it has begun.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        make: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, NotMade> {
+        let turn = Arc::clone(&self.turn).lock_owned().await;
+        let made = self.threads.spawn_blocking(move || {
+            let _turn = turn;
+            make()
+        });
+        made.await.map_err(|_| NotMade)
+    }
+}
+
+impl IntoResponse for NotMade {
+    fn into_response(self) -> Response {
+        let text = "the report cannot be made, which is a bug in Windlass: see the log\n";
+        (StatusCode::INTERNAL_SERVER_ERROR, text).into_response()
     }
 }

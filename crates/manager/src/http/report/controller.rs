@@ -22,6 +22,8 @@ use crate::state::ControllerState;
 pub struct ControllerReport {
     /// Its name.
     pub name: String,
+    /// The kind that it reconciles, as in `Website`.
+    pub kind: String,
     /// Whether it only runs on the leader.
     pub needs_leadership: bool,
     /// Why a cache is not complete, and what to do about it; `None` if all of them are.
@@ -256,11 +258,20 @@ impl ControllerReport {
         let status = controller.status();
         let (runs, omitted_runs) = last_runs(controller, selection);
         let runs = runs.iter().map(|(key, run)| RunReport::of(key, run, clock));
-        let mut inactive = controller.inactive();
-        inactive.retain(|of| selection.key.as_ref().is_none_or(|key| *key == of.key));
-        let shown_inactive = inactive.iter().take(selection.keys_max);
+        // The first source is what the controller reconciles.
+        let reconciled = status.sources.first().map(|source| source.resource.kind());
+        let (inactive, omitted_inactive) = if selection.is_without_keys() {
+            (Vec::new(), status.paused + status.given_up)
+        } else {
+            let mut inactive = controller.inactive();
+            inactive.retain(|of| selection.key.as_ref().is_none_or(|key| *key == of.key));
+            let omitted = inactive.len().saturating_sub(selection.keys_max);
+            inactive.truncate(selection.keys_max);
+            (inactive, omitted)
+        };
         Self {
             name: controller.name().to_owned(),
+            kind: reconciled.unwrap_or_default().to_owned(),
             needs_leadership: shown.needs_leadership,
             trouble: controller.trouble(),
             workers: status.workers,
@@ -270,8 +281,8 @@ impl ControllerReport {
             counts: RunCounts::of(&status.counts),
             events: EventCounts::of(&status.events),
             queue: QueueReport::of(controller, selection, clock),
-            inactive: shown_inactive.map(|of| InactiveReport::of(of, clock)).collect(),
-            omitted_inactive: inactive.len().saturating_sub(selection.keys_max),
+            inactive: inactive.iter().map(|of| InactiveReport::of(of, clock)).collect(),
+            omitted_inactive,
             last_runs: runs.collect(),
             omitted_runs,
         }
@@ -279,7 +290,7 @@ impl ControllerReport {
 }
 
 impl InactiveReport {
-    fn of(inactive: &InactiveKey, clock: Clock) -> Self {
+    pub(crate) fn of(inactive: &InactiveKey, clock: Clock) -> Self {
         let why = match inactive.reason {
             InactiveReason::Paused => InactiveCause::Paused,
             InactiveReason::GivenUp => InactiveCause::GivenUp,
@@ -342,23 +353,26 @@ impl QueueReport {
         let queue = controller.queue();
         let load = queue.load();
         let keys = match &selection.key {
+            // A snapshot copies every key while the queue is locked.
+            None if selection.is_without_keys() => Vec::new(),
             None => queue.snapshot().keys,
             Some(key) => queue.status(key).into_iter().collect(),
         };
+        let known = if selection.is_without_keys() { load.keys } else { keys.len() };
         let shown = keys.iter().take(selection.keys_max);
         Self {
             ready: load.ready,
             waiting: load.waiting,
             retry_debt_seconds: load.retry_debt.as_secs_f64(),
             keys: shown.filter_map(|status| KeyReport::of(status, clock)).collect(),
-            omitted_keys: keys.len().saturating_sub(selection.keys_max),
+            omitted_keys: known.saturating_sub(selection.keys_max),
         }
     }
 }
 
 impl KeyReport {
     /// `None` if the key does nothing, which a queue does not return.
-    fn of(status: &KeyStatus<ObjectKey, Cause>, clock: Clock) -> Option<Self> {
+    pub(crate) fn of(status: &KeyStatus<ObjectKey, Cause>, clock: Clock) -> Option<Self> {
         let running = status.running.as_ref().map(|run| StateReport {
             state: KeyState::Running,
             since: clock.time(run.since),
@@ -394,19 +408,29 @@ impl StateReport {
     }
 }
 
+impl RunOutcome {
+    pub(crate) fn of(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Done => Self::Done,
+            Outcome::RequeueAfter(_) => Self::Requeued,
+            Outcome::Paused => Self::Paused,
+            Outcome::Failed { .. } => Self::Failed,
+            Outcome::Terminal { .. } => Self::Terminal,
+            Outcome::Panicked { .. } => Self::Panicked,
+            Outcome::TimedOut => Self::TimedOut,
+            _ => Self::Other,
+        }
+    }
+}
+
 impl RunReport {
-    pub(super) fn of(key: &ObjectKey, run: &Run, clock: Clock) -> Self {
-        let (outcome, class, message) = match &run.outcome {
-            Outcome::Done => (RunOutcome::Done, None, None),
-            Outcome::RequeueAfter(_) => (RunOutcome::Requeued, None, None),
-            Outcome::Paused => (RunOutcome::Paused, None, None),
-            Outcome::Failed { class, message } => (RunOutcome::Failed, Some(class), Some(message)),
-            Outcome::Terminal { class, message } => {
-                (RunOutcome::Terminal, Some(class), Some(message))
+    pub(crate) fn of(key: &ObjectKey, run: &Run, clock: Clock) -> Self {
+        let (class, message) = match &run.outcome {
+            Outcome::Failed { class, message } | Outcome::Terminal { class, message } => {
+                (Some(class), Some(message))
             }
-            Outcome::Panicked { message } => (RunOutcome::Panicked, None, Some(message)),
-            Outcome::TimedOut => (RunOutcome::TimedOut, None, None),
-            _ => (RunOutcome::Other, None, None),
+            Outcome::Panicked { message } => (None, Some(message)),
+            _ => (None, None),
         };
         let next_run = match run.outcome {
             Outcome::RequeueAfter(delay) => Some(delay),
@@ -424,7 +448,7 @@ impl RunReport {
             attempt: run.attempt,
             causes: texts(run.causes.iter()),
             omitted_causes: run.causes_omitted,
-            outcome,
+            outcome: RunOutcome::of(&run.outcome),
             class: class.map(|class| camel_case(&class.to_string())),
             message: message.cloned(),
             next_run: next_run.map(|next| clock.time(next)),

@@ -36,6 +36,10 @@ pub(crate) enum Unknown {
     Kind { kind: String, known: String },
     #[error("there is no controller {name:?}; there are: {known}")]
     Controller { name: String, known: String },
+    #[error("{value:?} is no {what}; use one of: {known}")]
+    Value { what: &'static str, value: String, known: &'static str },
+    #[error("{key:?} is neither an object of this controller, nor in its queue, nor has it run")]
+    KeyOfController { key: String },
     #[error("{key:?} is neither in a queue nor among the last runs; some keys that are: {known}")]
     Key { key: String, known: String },
 }
@@ -75,6 +79,11 @@ impl<'s> Selection<'s> {
             is_all: query.controller.is_none() && query.key.is_none(),
         })
     }
+
+    /// Whether all keys are omitted, and only counted. Then none has to be copied.
+    pub(super) fn is_without_keys(&self) -> bool {
+        self.key.is_none() && self.keys_max == 0
+    }
 }
 
 fn knows(shown: &ControllerState, key: &ObjectKey) -> bool {
@@ -93,7 +102,7 @@ fn known_keys(controllers: &[&ControllerState]) -> BTreeSet<String> {
     keys
 }
 
-pub(super) fn list(names: BTreeSet<String>) -> String {
+pub(crate) fn list(names: BTreeSet<String>) -> String {
     let names: Vec<_> = names.into_iter().take(NAMED_MAX).collect();
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }

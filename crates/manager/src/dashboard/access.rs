@@ -1,0 +1,150 @@
+//! Who may use the dashboard.
+//!
+//! On a loopback address, every request of the API needs a token that is made when the manager
+//! starts. So other users of the machine cannot use the dashboard, nor can a web page that the
+//! browser shows: it does not have the token. Besides, a request must be for a loopback host, so
+//! that a name that an attacker points at 127.0.0.1 (DNS rebinding) leads nowhere.
+//!
+//! On any other address, the API server reviews each request, as for
+//! [`--metrics-secure`](crate::Options::metrics_secure). A rule has the non-resource URLs below
+//! `/dashboard`, as in `/dashboard/api/summary`: below `/api`, every user of a cluster may read.
+//!
+//! On both, a request that changes something must come from the page itself.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::header::{HOST, ORIGIN, WWW_AUTHENTICATE};
+use http::uri::Authority;
+use http::{HeaderMap, Method, StatusCode};
+use ring::digest::{SHA256, digest};
+use ring::rand::{self, SystemRandom};
+
+use crate::http::Authorizer;
+use crate::http::auth::bearer_token;
+
+/// What comes before the path in a review.
+const REVIEWED_BELOW: &str = "/dashboard";
+
+/// Who may use the [dashboard](crate::dashboard).
+#[derive(Clone)]
+pub struct Access {
+    mode: Mode,
+}
+
+#[derive(Clone)]
+enum Mode {
+    Local { token: Arc<str> },
+    Reviewed(Authorizer),
+}
+
+impl Access {
+    /// Whoever has a token, which is random and new. For loopback addresses: it is sent without
+    /// encryption, and the host of a request must be `localhost` or a loopback address.
+    ///
+    /// # Panics
+    /// Panics if the machine has no source of randomness.
+    pub fn local() -> Self {
+        let random: rand::Random<[u8; 32]> =
+            rand::generate(&SystemRandom::new()).expect("a machine must have randomness");
+        Self { mode: Mode::Local { token: URL_SAFE_NO_PAD.encode(random.expose()).into() } }
+    }
+
+    /// Whoever may use the path by the rules of the cluster: `get`, or `post` for what changes
+    /// something, on the non-resource URLs below `/dashboard`. Serve it over TLS, because the
+    /// tokens of users are sent.
+    pub fn reviewed(authorizer: Authorizer) -> Self {
+        let authorizer = authorizer.with_post().reviewed_below(REVIEWED_BELOW);
+        Self { mode: Mode::Reviewed(authorizer) }
+    }
+
+    /// The URL of the dashboard at this address. It contains the token of [`local`](Self::local),
+    /// in a part that browsers do not send.
+    pub fn url(&self, address: SocketAddr) -> String {
+        match &self.mode {
+            Mode::Local { token } => format!("http://{address}/#token={token}"),
+            Mode::Reviewed(_) => format!("https://{address}/"),
+        }
+    }
+
+    /// Protects the API.
+    pub(super) fn protect_api(&self, api: Router) -> Router {
+        let api = api.layer(from_fn(check_origin));
+        match &self.mode {
+            Mode::Local { token } => api.layer(from_fn_with_state(Arc::clone(token), check_token)),
+            Mode::Reviewed(authorizer) => authorizer.clone().protect(api),
+        }
+    }
+
+    /// Refuses requests for other hosts, where the hosts are known.
+    pub(super) fn check_host(&self, router: Router) -> Router {
+        match &self.mode {
+            Mode::Local { .. } => router.layer(from_fn(check_host)),
+            Mode::Reviewed(_) => router,
+        }
+    }
+}
+
+async fn check_token(State(token): State<Arc<str>>, request: Request, next: Next) -> Response {
+    // Digests are compared, so the time that it takes says nothing about the token.
+    let digest_of = |text: &str| digest(&SHA256, text.as_bytes());
+    let given = bearer_token(request.headers()).map(digest_of);
+    if given.is_some_and(|given| given.as_ref() == digest_of(&token).as_ref()) {
+        return next.run(request).await;
+    }
+    let message = "this needs the token of the dashboard: open the URL that the operator logged \
+                   when it started\n";
+    (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, "Bearer")], message).into_response()
+}
+
+async fn check_host(request: Request, next: Next) -> Response {
+    let host = host(request.headers());
+    let is_local = host.is_some_and(|host| {
+        let name = host.host().trim_start_matches('[').trim_end_matches(']');
+        let is_loopback = name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+        is_loopback || name.eq_ignore_ascii_case("localhost")
+    });
+    if is_local {
+        return next.run(request).await;
+    }
+    let message = "this is not a host of the dashboard: use localhost or 127.0.0.1\n";
+    (StatusCode::MISDIRECTED_REQUEST, message).into_response()
+}
+
+/// Refuses a POST that a page of another site has sent. Programs send no `Origin`.
+async fn check_origin(request: Request, next: Next) -> Response {
+    let is_own = match request.headers().get(ORIGIN) {
+        None => true,
+        Some(origin) => {
+            let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+            let origin = origin.and_then(|(_, host)| host.parse::<Authority>().ok());
+            origin.is_some() && origin == host(request.headers())
+        }
+    };
+    if *request.method() != Method::POST || is_own {
+        return next.run(request).await;
+    }
+    let message = "this request comes from the page of another site, so it is refused\n";
+    (StatusCode::FORBIDDEN, message).into_response()
+}
+
+/// The host that a request is for, with its port.
+fn host(headers: &HeaderMap) -> Option<Authority> {
+    headers.get(HOST)?.to_str().ok()?.parse().ok()
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.mode {
+            Mode::Local { .. } => "Access(local)",
+            Mode::Reviewed(_) => "Access(reviewed)",
+        })
+    }
+}

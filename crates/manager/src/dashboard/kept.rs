@@ -1,0 +1,125 @@
+//! An answer that is expensive to make, kept for a while and shared between requests.
+//!
+//! Invariant: making it takes about 2 % of a core at most. It is kept for fifty times as long as it
+//! took to make, and dropped then: a snapshot of a large queue must not stay when nobody looks at
+//! it any more.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+use tokio_util::task::TaskTracker;
+
+/// How much longer than it took to make an answer is kept: 2 % of a core.
+const COST_SHARE: u32 = 50;
+
+/// How long an answer is kept at least. A little less than a second, so that someone who asks each
+/// second gets a new one each time.
+const KEPT_MIN: Duration = Duration::from_millis(900);
+
+/// How long an answer is kept at most.
+const KEPT_MAX: Duration = Duration::from_mins(1);
+
+/// An answer that is made when it is asked for.
+pub(super) struct Kept<T> {
+    slot: Arc<Mutex<Option<Answer<T>>>>,
+    tasks: TaskTracker,
+}
+
+struct Answer<T> {
+    value: Arc<T>,
+    cost: Duration,
+    until: Instant,
+}
+
+impl<T> Default for Kept<T> {
+    fn default() -> Self {
+        Self { slot: Arc::default(), tasks: TaskTracker::new() }
+    }
+}
+
+impl<T: Send + Sync + 'static> Kept<T> {
+    /// The kept answer, or a new one, and how long it took to make. Others wait meanwhile.
+    ///
+    /// # Panics
+    /// Panics outside of a tokio runtime.
+    pub(super) fn get(&self, make: impl FnOnce() -> T) -> (Arc<T>, Duration) {
+        let mut slot = lock(&self.slot);
+        let began = Instant::now();
+        if let Some(answer) = slot.as_ref().filter(|answer| began < answer.until) {
+            return (Arc::clone(&answer.value), answer.cost);
+        }
+        let value = Arc::new(make());
+        let (ended, cost) = (Instant::now(), began.elapsed());
+        let until = ended + (cost * COST_SHARE).clamp(KEPT_MIN, KEPT_MAX);
+        *slot = Some(Answer { value: Arc::clone(&value), cost, until });
+        drop(slot);
+        // Without the dashboard, there is nothing to drop.
+        let slot = Arc::downgrade(&self.slot);
+        self.tasks.spawn(async move {
+            sleep_until(until).await;
+            let Some(slot) = slot.upgrade() else { return };
+            let expired = lock(&slot).take_if(|answer| answer.until <= until);
+            drop(expired);
+        });
+        (value, cost)
+    }
+}
+
+/// When to ask again for something that took this long, in seconds.
+pub(super) fn refresh_seconds(cost: Duration) -> u64 {
+    (cost * COST_SHARE).clamp(Duration::from_secs(1), KEPT_MAX).as_secs_f64().ceil() as u64
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::{advance, sleep};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn answer_is_made_once_for_all_who_ask_within_a_second_and_dropped_then() {
+        let (kept, mut made) = (Kept::default(), 0);
+        let mut ask = || {
+            let make = || {
+                made += 1;
+                made
+            };
+            kept.get(make).0
+        };
+        assert_eq!((*ask(), *ask()), (1, 1));
+        sleep(Duration::from_millis(899)).await;
+        assert_eq!(*ask(), 1);
+        sleep(Duration::from_millis(101)).await;
+        assert_eq!(*ask(), 2);
+        let last = Arc::downgrade(&ask());
+        sleep(Duration::from_secs(1)).await;
+        assert!(last.upgrade().is_none(), "nobody has asked for it since");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn expensive_answer_is_kept_longer() {
+        let kept = Kept::default();
+        let slow = || {
+            // What the paused clock shows of an answer that takes long.
+            futures::executor::block_on(advance(Duration::from_millis(100)));
+        };
+        let (first, cost) = kept.get(slow);
+        assert_eq!((cost.as_millis(), refresh_seconds(cost)), (100, 5));
+        sleep(Duration::from_millis(4_900)).await;
+        assert!(Arc::ptr_eq(&first, &kept.get(slow).0));
+        sleep(Duration::from_millis(200)).await;
+        assert!(!Arc::ptr_eq(&first, &kept.get(slow).0));
+    }
+
+    #[test]
+    fn page_asks_again_after_a_second_to_a_minute() {
+        assert_eq!(refresh_seconds(Duration::ZERO), 1);
+        assert_eq!(refresh_seconds(Duration::from_millis(25)), 2);
+        assert_eq!(refresh_seconds(Duration::from_secs(30)), 60);
+    }
+}
