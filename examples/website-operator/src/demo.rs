@@ -37,6 +37,9 @@ pub struct Telling {
     /// Pause for so many seconds before each chapter
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
     pause: f64,
+    /// Serve the dashboard of the first replica on this address, such as 127.0.0.1:9090
+    #[arg(long, value_name = "ADDRESS")]
+    dashboard: Option<String>,
 }
 
 /// Tells the story on a cluster in this process.
@@ -58,7 +61,7 @@ pub async fn run(telling: &Telling) -> Result<()> {
     let (workloads, token) = (Workloads::new(&factory), CancellationToken::new());
     let mut tasks = JoinSet::new();
     tasks.spawn(workloads.run(token.clone()));
-    let mut story = Story::new(&server, &factory, kubeconfig.path(), pause)?;
+    let mut story = Story::new(&server, &factory, kubeconfig.path(), pause, telling.dashboard.clone())?;
     let told = tokio::select! {
         told = story.tell(telling.exit) => told,
         () = stop.cancelled() => Ok(()),

@@ -51,7 +51,9 @@ pub(super) enum Refused {
     Unknown(#[from] Unknown),
     #[error("{0} is paused, so it would not run: resume it instead")]
     Paused(ObjectKey),
-    #[error("this replica does not lead, so its controllers do not run: use the leader's dashboard")]
+    #[error(
+        "this replica does not lead, so its controllers do not run: use the leader's dashboard"
+    )]
     Standby,
     #[error("the controller has stopped")]
     Stopped,

@@ -49,9 +49,7 @@ impl Shared {
 
 pub(super) async fn summary(Extract(shared): Extract<Arc<Shared>>) -> Response {
     match shared.summary().await {
-        Ok(summary) => {
-            ([(CONTENT_TYPE, "application/json")], summary.json.clone()).into_response()
-        }
+        Ok(summary) => ([(CONTENT_TYPE, "application/json")], summary.json.clone()).into_response(),
         Err(error) => error.into_response(),
     }
 }

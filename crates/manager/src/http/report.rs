@@ -12,7 +12,6 @@
 mod clock;
 mod controller;
 mod informer;
-mod links;
 mod select;
 mod story;
 mod trouble;

@@ -44,14 +44,18 @@ pub(super) struct Story<'a> {
 }
 
 impl<'a> Story<'a> {
-    /// Starts the replicas.
+    /// Starts the replicas. The first one serves the dashboard, if it has an address.
     pub(super) fn new(
         server: &'a ApiServer,
         factory: &'a SharedInformerFactory,
         kubeconfig: &Path,
         pause: Duration,
+        mut dashboard: Option<String>,
     ) -> Result<Self> {
-        let start = |number| Replica::start(&format!("replica-{number}"), kubeconfig);
+        let start = |number| {
+            let dashboard = dashboard.take();
+            Replica::start(&format!("replica-{number}"), kubeconfig, dashboard.as_deref())
+        };
         let replicas = (1..=REPLICAS).map(start).collect::<Result<_>>()?;
         let mut story =
             Self { server, factory, kubeconfig: kubeconfig.to_owned(), pause, replicas };
@@ -74,6 +78,7 @@ impl<'a> Story<'a> {
         }
         say("Everything stays up until Ctrl-C. The replicas are now:");
         self.say_addresses();
+        self.say_dashboard();
         std::future::pending().await
     }
 
@@ -101,6 +106,7 @@ impl<'a> Story<'a> {
         }
         say("   Ask them yourself, in another terminal:");
         self.say_addresses();
+        self.say_dashboard();
         Ok(())
     }
 
@@ -140,6 +146,7 @@ impl<'a> Story<'a> {
         let title = format!("4. kill -9 {}: that is {leader}, which leads.", killed.pid());
         pause(self.pause, &title).await;
         killed.kill().await?;
+        let dashboard = killed.dashboard.take();
         let since = Instant::now();
         say("   Nobody leads now. Meanwhile somebody scales the blog to four.");
         self.patch("blog", json!({"spec": {"replicas": 4}})).await?;
@@ -153,11 +160,14 @@ impl<'a> Story<'a> {
 
         // What the Deployment of the operator would do.
         let name = format!("replica-{}", REPLICAS + 1);
-        let mut new = Replica::start(&name, &self.kubeconfig)?;
+        let mut new = Replica::start(&name, &self.kubeconfig, dashboard.as_deref())?;
         patiently(&format!("{name} is ready"), new.wait_until_ready()).await?;
         say(&format!("   {name} is started in place of {leader}, as a Deployment would do it."));
         self.replicas.retain(|replica| replica.name != leader);
         self.replicas.push(new);
+        if dashboard.is_some() {
+            self.say_dashboard();
+        }
         Ok(())
     }
 
@@ -195,6 +205,14 @@ impl Story<'_> {
         say(&format!(
             "     kubectl --kubeconfig {kubeconfig} get websites,deployments,pods,leases,events"
         ));
+    }
+
+    /// The URL of the dashboard, for a browser.
+    fn say_dashboard(&self) {
+        let with_url = |replica: &Replica| Some((replica.name.clone(), replica.dashboard_url()?));
+        if let Some((name, url)) = self.replicas.iter().find_map(with_url) {
+            say(&format!("   The dashboard of {name}: {url}"));
+        }
     }
 
     /// Has the server call the webhooks of a replica that runs, and is not this one. On a real

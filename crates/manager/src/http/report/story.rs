@@ -9,13 +9,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use serde::Serialize;
-use windlass_indexer::ObjectKey;
+use windlass_indexer::{ObjectKey, ResourceVersion, Uid};
 use windlass_informer::Resource;
-use windlass_reconciler::{Cause, Run, Write};
+use windlass_reconciler::{Cause, Change, Run, Write};
 
 use super::clock::{Clock, Time};
 use super::controller::RunReport;
-use super::links::{Link, links};
 use super::select::{Unknown, list};
 use crate::http::routes::StoryQuery;
 use crate::state::State;
@@ -103,7 +102,7 @@ impl StoryReport {
         if !known.iter().any(|run| run.concerns_object) {
             return Err(object.unknown(&known));
         }
-        let links = links(known.iter().map(|of| &of.run));
+        let links = links(&known);
         let mut kept: Vec<_> = distances(&known, &links).into_iter().collect();
         kept.sort_by_key(|(index, distance)| (*distance, Reverse(known[*index].run.started)));
         let runs_max = query.limit.unwrap_or(RUNS_MAX);
@@ -209,6 +208,14 @@ impl KnownRun<'_> {
     }
 }
 
+/// A run that woke another one, by their indexes.
+struct Link<'r> {
+    from: usize,
+    to: usize,
+    write: &'r Write,
+    cause: &'r Cause,
+}
+
 impl Link<'_> {
     fn report(&self, known: &[KnownRun<'_>]) -> LinkReport {
         LinkReport {
@@ -218,6 +225,31 @@ impl Link<'_> {
             cause: self.cause.to_string(),
         }
     }
+}
+
+/// What a write produced: a version of the object with this uid, or `None` if it deleted the object
+/// (the answer to a delete has no version).
+type WrittenVersion<'r> = (&'r Uid, Option<&'r ResourceVersion>);
+
+/// Which run woke which.
+fn links<'r>(known: &'r [KnownRun<'_>]) -> Vec<Link<'r>> {
+    let mut writers: HashMap<WrittenVersion<'r>, (usize, &'r Write)> = HashMap::new();
+    for (index, of) in known.iter().enumerate() {
+        for write in of.run.writes.iter().filter(|write| write.has_changed) {
+            writers.insert((&write.uid, write.version.as_ref()), (index, write));
+        }
+    }
+    let mut links = Vec::new();
+    for (to, of) in known.iter().enumerate() {
+        for cause in &of.run.causes {
+            let Cause::Changed { change, version, uid, .. } = cause else { continue };
+            let version = (*change != Change::Deleted).then_some(version);
+            if let Some((from, write)) = writers.get(&(uid, version)) {
+                links.push(Link { from: *from, to, write, cause });
+            }
+        }
+    }
+    links
 }
 
 /// The runs that can be reached from those of the object, and over how many links.

@@ -11,8 +11,14 @@
 //! Both need three rounds, so that a controller that completes what another one began is not
 //! reported. Only the last runs are searched, and only what happened in the last ten minutes is
 //! reported.
+//!
+//! The answer to a write often does not tell whether the write made the version in it
+//! ([`Write::has_changed`](windlass_reconciler::Write::has_changed)): not after an apply to an
+//! object that somebody else changed in the same second, which is just what happens in a fight. Then
+//! the version counts as made by the only known run that got it as an answer, if it is newer than
+//! what woke that run.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -21,7 +27,6 @@ use windlass_indexer::{ObjectKey, ResourceVersion, Uid};
 use windlass_informer::Resource;
 use windlass_reconciler::{Cause, Change, Run, Verb, Write};
 
-use super::links::{Link, links};
 use crate::state::ControllerState;
 
 /// How many troubles are reported.
@@ -72,13 +77,18 @@ struct SeenRun<'s> {
     run: Run,
 }
 
-/// Writes of one object, each of which woke the run of the next.
+/// Runs that wrote one object, each because the one before did.
 #[derive(Clone)]
-struct Chain {
-    writes: usize,
-    /// The controllers and keys that wrote.
-    writers: BTreeSet<usize>,
-    last: usize,
+struct Chain<'r> {
+    writers: Vec<usize>,
+    last: &'r Write,
+}
+
+/// How often a controller answered the changes of somebody else.
+struct Rounds<'r> {
+    count: usize,
+    last: &'r SeenRun<'r>,
+    write: &'r Write,
 }
 
 /// The troubles that `is_shown` selects by controller and key, at most twenty.
@@ -98,9 +108,9 @@ pub(crate) fn troubles(
             run,
         }));
     }
-    let now = Instant::now();
-    found.extend(fights(&seen, now));
-    found.extend(fights_with_others(&seen, now));
+    let (authors, now) = (Authors::of(&seen), Instant::now());
+    found.extend(fights(&seen, &authors, now));
+    found.extend(fights_with_others(&seen, &authors, now));
     found.retain(|trouble| is_shown(&trouble.controller, &trouble.key));
     found.sort();
     found.truncate(TROUBLES_MAX);
@@ -126,75 +136,139 @@ fn hot_loops(controllers: &[ControllerState]) -> Vec<TroubleReport> {
     found
 }
 
+/// Which run made which version of an object.
+struct Authors<'r>(HashMap<(&'r Uid, &'r ResourceVersion), Claims>);
+
+/// The runs that got a version as the answer to a write.
+struct Claims {
+    /// One of them: the one that is known to have made it, if there is one.
+    run: usize,
+    is_certain: bool,
+    count: usize,
+}
+
+impl<'r> Authors<'r> {
+    fn of(seen: &'r [SeenRun<'_>]) -> Self {
+        let mut claims: HashMap<_, Claims> = HashMap::new();
+        for (run, write) in seen
+            .iter()
+            .enumerate()
+            .flat_map(|(run, of)| of.run.writes.iter().map(move |write| (run, write)))
+        {
+            let (Some(version), is_certain) = (&write.version, write.has_changed) else { continue };
+            let claim =
+                claims.entry((&write.uid, version)).or_insert(Claims { run, is_certain, count: 0 });
+            // A run may write twice, the second time without an effect.
+            claim.count += usize::from(claim.count == 0 || claim.run != run);
+            if is_certain {
+                (claim.run, claim.is_certain) = (run, true);
+            }
+        }
+        Self(claims)
+    }
+
+    /// Whether a run of this manager may have made the version.
+    fn may_be_ours(&self, uid: &Uid, version: &ResourceVersion) -> bool {
+        self.0.contains_key(&(uid, version))
+    }
+
+    /// The run that made the version.
+    fn author(&self, uid: &Uid, version: &ResourceVersion) -> Option<usize> {
+        let claims = self.0.get(&(uid, version))?;
+        (claims.is_certain || claims.count == 1).then_some(claims.run)
+    }
+
+    /// The change of an object by which a run answered a version of it.
+    fn answer<'s>(
+        &self,
+        (index, run): (usize, &'s Run),
+        uid: &Uid,
+        version: &ResourceVersion,
+    ) -> Option<&'s Write> {
+        run.writes.iter().find(|write| {
+            let is_change = matches!(write.verb, Verb::Update | Verb::Patch);
+            let made = write.version.as_ref().filter(|made| *made > version);
+            let is_author = made.is_some_and(|made| self.author(uid, made) == Some(index));
+            write.uid == *uid && is_change && is_author
+        })
+    }
+}
+
 /// Fights between controllers of this manager.
-fn fights(seen: &[SeenRun<'_>], now: Instant) -> Vec<TroubleReport> {
-    let mut links = links(seen.iter().map(|seen| &seen.run));
+fn fights(seen: &[SeenRun<'_>], authors: &Authors<'_>, now: Instant) -> Vec<TroubleReport> {
+    // Who was woken by whom, and has answered by a write of the same object.
+    let mut links = Vec::new();
+    for (to, of) in seen.iter().enumerate() {
+        for cause in &of.run.causes {
+            let Cause::Changed { version, uid, .. } = cause else { continue };
+            let Some(from) = authors.author(uid, version) else { continue };
+            let is_other = seen[from].controller != of.controller;
+            if is_other && let Some(write) = authors.answer((to, &of.run), uid, version) {
+                links.push((number(version), from, to, uid, write));
+            }
+        }
+    }
     // The links to a run come before those from it, since it was woken by an older version than it
     // wrote. Times are no help: the runs of a test may all begin at one instant.
-    links.sort_by_cached_key(|link| number(link.write.version.as_ref()));
-    let mut chains: HashMap<(usize, &Uid), Chain> = HashMap::new();
-    for Link { from, to, write, .. } in &links {
-        let is_other = seen[*from].controller != seen[*to].controller;
-        if !is_other || !seen[*to].run.writes.iter().any(|next| changes(next, &write.uid)) {
-            continue;
-        }
-        let new = || Chain { writes: 1, writers: BTreeSet::from([*from]), last: *from };
-        let mut chain = chains.get(&(*from, &write.uid)).cloned().unwrap_or_else(new);
-        chain.writes += 1;
-        chain.writers.insert(*to);
-        chain.last = *to;
-        let known = chains.entry((*to, &write.uid)).or_insert_with(|| chain.clone());
-        if known.writes < chain.writes {
-            *known = chain;
+    links.sort_by_key(|(version, ..)| *version);
+    let mut chains: HashMap<(usize, &Uid), Chain<'_>> = HashMap::new();
+    for (_, from, to, uid, write) in links {
+        let new = || Chain { writers: Vec::from([from]), last: write };
+        let mut chain = chains.get(&(from, uid)).cloned().unwrap_or_else(new);
+        chain.writers.push(to);
+        chain.last = write;
+        let is_as_long = |known: &Chain<'_>| known.writers.len() >= chain.writers.len();
+        if !chains.get(&(to, uid)).is_some_and(is_as_long) {
+            chains.insert((to, uid), chain);
         }
     }
     // The longest chain of each object.
-    let mut longest: HashMap<&Uid, &Chain> = HashMap::new();
-    for ((_, uid), chain) in &chains {
-        let known = longest.entry(*uid).or_insert(chain);
-        if known.writes < chain.writes {
-            *known = chain;
+    let mut longest: HashMap<&Uid, Chain<'_>> = HashMap::new();
+    for ((_, uid), chain) in chains {
+        let is_as_long = |known: &Chain<'_>| known.writers.len() >= chain.writers.len();
+        if !longest.get(uid).is_some_and(is_as_long) {
+            longest.insert(uid, chain);
         }
     }
-    let is_fight = |chain: &&Chain| {
-        chain.writes >= 2 * ROUNDS_MIN && is_recent(&seen[chain.last].run, now)
+    let is_fight = |chain: &Chain<'_>| {
+        let is_recent = chain.writers.last().is_some_and(|last| is_recent(&seen[*last].run, now));
+        chain.writers.len() >= 2 * ROUNDS_MIN && is_recent
     };
-    let mut found = Vec::new();
-    for (uid, chain) in longest.into_iter().filter(|(_, chain)| is_fight(chain)) {
-        let parties: BTreeMap<_, _> = chain
-            .writers
-            .iter()
-            .map(|index| (seen[*index].controller, seen[*index].key.to_string()))
-            .collect();
+    let fights = longest.into_values().filter(is_fight);
+    fights.flat_map(|chain| chain.reports(seen)).collect()
+}
+
+impl Chain<'_> {
+    /// One for each controller.
+    fn reports(&self, seen: &[SeenRun<'_>]) -> Vec<TroubleReport> {
+        let writers = self.writers.iter().map(|index| &seen[*index]);
+        let parties: BTreeMap<_, _> =
+            writers.map(|of| (of.controller, of.key.to_string())).collect();
         let names = parties.keys().copied().collect::<Vec<_>>().join(" and ");
-        let written = seen[chain.last].run.writes.iter().find(|write| write.uid == *uid);
-        let object = written.map_or_else(String::new, name_of);
-        found.extend(parties.iter().map(|(controller, key)| TroubleReport {
+        let (object, writes) = (name_of(self.last), self.writers.len());
+        let report = |(controller, key): (&str, String)| TroubleReport {
             kind: TroubleKind::Fight,
-            controller: (*controller).to_owned(),
-            key: key.clone(),
+            controller: controller.to_owned(),
+            key,
             message: format!(
-                "{names} change {object} in turn: each of the last {} writes woke the other \
-                 controller. Let each field be set by one of them",
-                chain.writes
+                "{names} change {object} in turn: each of the last {writes} writes woke the other \
+                 controller. Let each field be set by one of them"
             ),
-        }));
+        };
+        parties.into_iter().map(report).collect()
     }
-    found
 }
 
 /// Fights of a controller with somebody who is not part of this manager.
-fn fights_with_others(seen: &[SeenRun<'_>], now: Instant) -> Vec<TroubleReport> {
-    // Also those that are not known to have changed anything: in doubt it was not somebody else.
-    let ours: HashSet<_> = seen
-        .iter()
-        .flat_map(|seen| &seen.run.writes)
-        .map(|write| (&write.uid, write.version.as_ref()))
-        .collect();
-    let mut rounds: HashMap<(&str, &ObjectKey, &Uid), (usize, &SeenRun<'_>, &Write)> =
-        HashMap::new();
+fn fights_with_others(
+    seen: &[SeenRun<'_>],
+    authors: &Authors<'_>,
+    now: Instant,
+) -> Vec<TroubleReport> {
+    let mut rounds: BTreeMap<(&str, &ObjectKey, &Uid), Rounds<'_>> = BTreeMap::new();
     // The runs of a controller are the newest first.
-    for one in seen.iter().rev() {
+    for (index, one) in seen.iter().enumerate().rev() {
+        let mut answered = BTreeSet::new();
         for cause in &one.run.causes {
             let Cause::Changed { resource, object, change: Change::Updated, version, uid, .. } =
                 cause
@@ -203,32 +277,27 @@ fn fights_with_others(seen: &[SeenRun<'_>], now: Instant) -> Vec<TroubleReport> 
             };
             // Somebody may well edit the reconciled object, and the controller write to it then.
             let is_reconciled = one.reconciled == Some(resource) && *object == one.key;
-            if is_reconciled || ours.contains(&(uid, Some(version))) {
+            if is_reconciled || authors.may_be_ours(uid, version) {
                 continue;
             }
             let place = (one.controller, &one.key, uid);
-            let answer = one.run.writes.iter().find(|write| {
-                changes(write, uid) && write.subresource.is_none() && write.verb != Verb::Delete
-            });
-            match answer {
+            let answer = authors.answer((index, &one.run), uid, version);
+            match answer.filter(|write| write.subresource.is_none()) {
                 // The change of somebody else is accepted.
                 None => {
                     rounds.remove(&place);
                 }
+                // A run may have several such causes.
+                Some(_) if !answered.insert(uid) => {}
                 Some(write) => {
-                    let known = rounds.entry(place).or_insert((0, one, write));
-                    // A run may have several such causes.
-                    let is_next = known.0 == 0 || known.1.run.id != one.run.id;
-                    *known = (known.0 + usize::from(is_next), one, write);
+                    let count = rounds.get(&place).map_or(0, |before| before.count) + 1;
+                    rounds.insert(place, Rounds { count, last: one, write });
                 }
             }
         }
     }
-    let is_fight = |(count, last, _): &(usize, &SeenRun<'_>, &Write)| {
-        *count >= ROUNDS_MIN && is_recent(&last.run, now)
-    };
-    let fights = rounds.into_values().filter(is_fight);
-    let report = |(count, last, write): (usize, &SeenRun<'_>, &Write)| TroubleReport {
+    let is_fight = |of: &Rounds<'_>| of.count >= ROUNDS_MIN && is_recent(&of.last.run, now);
+    let report = |Rounds { count, last, write }: Rounds<'_>| TroubleReport {
         kind: TroubleKind::Fight,
         controller: last.controller.to_owned(),
         key: last.key.to_string(),
@@ -239,12 +308,7 @@ fn fights_with_others(seen: &[SeenRun<'_>], now: Instant) -> Vec<TroubleReport> 
             last.controller
         ),
     };
-    fights.map(report).collect()
-}
-
-/// Whether a write changed the object with this uid, which existed before.
-fn changes(write: &Write, uid: &Uid) -> bool {
-    write.uid == *uid && write.has_changed && write.verb != Verb::Create
+    rounds.into_values().filter(is_fight).map(report).collect()
 }
 
 fn is_recent(run: &Run, now: Instant) -> bool {
@@ -257,6 +321,6 @@ fn name_of(write: &Write) -> String {
 }
 
 /// A version as a number, to sort by it. Servers promise that it is one.
-fn number(version: Option<&ResourceVersion>) -> u64 {
-    version.and_then(|version| version.to_string().parse().ok()).unwrap_or(u64::MAX)
+fn number(version: &ResourceVersion) -> u64 {
+    version.to_string().parse().unwrap_or(u64::MAX)
 }
