@@ -61,7 +61,8 @@ pub async fn run(telling: &Telling) -> Result<()> {
     let (workloads, token) = (Workloads::new(&factory), CancellationToken::new());
     let mut tasks = JoinSet::new();
     tasks.spawn(workloads.run(token.clone()));
-    let mut story = Story::new(&server, &factory, kubeconfig.path(), pause, telling.dashboard.clone())?;
+    let mut story =
+        Story::new(&server, &factory, kubeconfig.path(), pause, telling.dashboard.clone())?;
     let told = tokio::select! {
         told = story.tell(telling.exit) => told,
         () = stop.cancelled() => Ok(()),

@@ -61,7 +61,10 @@ fn program_tells_its_story_and_looks_at_no_other_cluster() {
 #[test]
 fn curl_lines_and_dashboard_of_the_story_work_while_it_stays_up() {
     let mut command = program();
-    command.args(["--pause", "0", "--dashboard", "127.0.0.1:0"]).stdin(Stdio::null()).stdout(Stdio::piped());
+    command
+        .args(["--pause", "0", "--dashboard", "127.0.0.1:0"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
     let mut running = Running(command.spawn().expect("it starts"));
     let mut lines = BufReader::new(running.0.stdout.take().expect("it is piped")).lines();
     let mut lines = lines.by_ref().map(|line| line.expect("text"));

@@ -84,10 +84,9 @@ struct Chain<'r> {
     last: &'r Write,
 }
 
-/// How often a controller answered the changes of somebody else.
-struct Rounds<'r> {
-    count: usize,
-    last: &'r SeenRun<'r>,
+/// A write of a controller, and the run that wrote.
+struct Answer<'r> {
+    run: &'r Run,
     write: &'r Write,
 }
 
@@ -150,18 +149,20 @@ struct Claims {
 impl<'r> Authors<'r> {
     fn of(seen: &'r [SeenRun<'_>]) -> Self {
         let mut claims: HashMap<_, Claims> = HashMap::new();
-        for (run, write) in seen
-            .iter()
-            .enumerate()
-            .flat_map(|(run, of)| of.run.writes.iter().map(move |write| (run, write)))
-        {
-            let (Some(version), is_certain) = (&write.version, write.has_changed) else { continue };
-            let claim =
-                claims.entry((&write.uid, version)).or_insert(Claims { run, is_certain, count: 0 });
-            // A run may write twice, the second time without an effect.
-            claim.count += usize::from(claim.count == 0 || claim.run != run);
-            if is_certain {
-                (claim.run, claim.is_certain) = (run, true);
+        for (index, of) in seen.iter().enumerate() {
+            for write in &of.run.writes {
+                let Some(version) = &write.version else { continue };
+                let is_certain = write.has_changed;
+                if !is_certain && knew(&of.run, &write.uid, version) {
+                    continue;
+                }
+                let new = Claims { run: index, is_certain, count: 0 };
+                let claim = claims.entry((&write.uid, version)).or_insert(new);
+                // A run may write twice, the second time without an effect.
+                claim.count += usize::from(claim.count == 0 || claim.run != index);
+                if is_certain {
+                    (claim.run, claim.is_certain) = (index, true);
+                }
             }
         }
         Self(claims)
@@ -260,55 +261,88 @@ impl Chain<'_> {
 }
 
 /// Fights of a controller with somebody who is not part of this manager.
+///
+/// Which run answered which change is not known for sure: a run that began before a change may be
+/// the one that undoes it. So versions are compared: between two writes of the controller there is
+/// one of somebody else.
 fn fights_with_others(
     seen: &[SeenRun<'_>],
     authors: &Authors<'_>,
     now: Instant,
 ) -> Vec<TroubleReport> {
-    let mut rounds: BTreeMap<(&str, &ObjectKey, &Uid), Rounds<'_>> = BTreeMap::new();
-    // The runs of a controller are the newest first.
-    for (index, one) in seen.iter().enumerate().rev() {
-        let mut answered = BTreeSet::new();
-        for cause in &one.run.causes {
-            let Cause::Changed { resource, object, change: Change::Updated, version, uid, .. } =
-                cause
-            else {
-                continue;
-            };
-            // Somebody may well edit the reconciled object, and the controller write to it then.
-            let is_reconciled = one.reconciled == Some(resource) && *object == one.key;
-            if is_reconciled || authors.may_be_ours(uid, version) {
-                continue;
-            }
-            let place = (one.controller, &one.key, uid);
-            let answer = authors.answer((index, &one.run), uid, version);
-            match answer.filter(|write| write.subresource.is_none()) {
-                // The change of somebody else is accepted.
-                None => {
-                    rounds.remove(&place);
-                }
-                // A run may have several such causes.
-                Some(_) if !answered.insert(uid) => {}
-                Some(write) => {
-                    let count = rounds.get(&place).map_or(0, |before| before.count) + 1;
-                    rounds.insert(place, Rounds { count, last: one, write });
-                }
+    let mut by_others: HashMap<&Uid, BTreeSet<u64>> = HashMap::new();
+    for cause in seen.iter().flat_map(|of| &of.run.causes) {
+        let Cause::Changed { change: Change::Updated, version, uid, .. } = cause else { continue };
+        if !authors.may_be_ours(uid, version) {
+            by_others.entry(uid).or_default().insert(number(version));
+        }
+    }
+    let mut changes: BTreeMap<(&str, &ObjectKey, &Uid), BTreeMap<u64, Answer<'_>>> =
+        BTreeMap::new();
+    for (index, of) in seen.iter().enumerate() {
+        for write in &of.run.writes {
+            let Some(version) = &write.version else { continue };
+            let is_author = authors.author(&write.uid, version) == Some(index);
+            if is_author && write.subresource.is_none() && !of.reconciles(write) {
+                let place = (of.controller, &of.key, &write.uid);
+                let answers = changes.entry(place).or_default();
+                answers.insert(number(version), Answer { run: &of.run, write });
             }
         }
     }
-    let is_fight = |of: &Rounds<'_>| of.count >= ROUNDS_MIN && is_recent(&of.last.run, now);
-    let report = |Rounds { count, last, write }: Rounds<'_>| TroubleReport {
-        kind: TroubleKind::Fight,
-        controller: last.controller.to_owned(),
-        key: last.key.to_string(),
-        message: format!(
-            "somebody else changes {}, and {} changes it, too: {count} times in a row. Its \
-             managedFields say who; let each field be set by one of them",
-            name_of(write),
-            last.controller
-        ),
-    };
-    rounds.into_values().filter(is_fight).map(report).collect()
+    let mut found = Vec::new();
+    for ((controller, key, uid), answers) in changes {
+        let Some(by_others) = by_others.get(uid) else { continue };
+        let (mut rounds, mut before) = (0, None);
+        for (version, answer) in &answers {
+            let is_answer = before.is_some_and(|before| {
+                by_others.range(before..*version).next().is_some() && answer.is_caused_by(uid)
+            });
+            rounds = if is_answer { rounds + 1 } else { 0 };
+            before = Some(*version);
+        }
+        let Some((_, last)) = answers.last_key_value() else { continue };
+        if rounds < ROUNDS_MIN || !is_recent(last.run, now) {
+            continue;
+        }
+        found.push(TroubleReport {
+            kind: TroubleKind::Fight,
+            controller: controller.to_owned(),
+            key: key.to_string(),
+            message: format!(
+                "somebody else changes {}, and {controller} changes it, too: {rounds} times in a \
+                 row. Its managedFields say who; let each field be set by one of them",
+                name_of(last.write)
+            ),
+        });
+    }
+    found
+}
+
+impl SeenRun<'_> {
+    /// Whether a write is to the reconciled object. Somebody may well edit that, and the controller
+    /// write to it then.
+    fn reconciles(&self, write: &Write) -> bool {
+        let is_of = |of: &Resource| of.plural() == write.plural && of.group() == write.group;
+        write.key == self.key && self.reconciled.is_some_and(is_of)
+    }
+}
+
+impl Answer<'_> {
+    /// Whether nothing but changes of this object woke the run. Otherwise the controller may have
+    /// had another reason to write.
+    fn is_caused_by(&self, uid: &Uid) -> bool {
+        let mut causes = self.run.causes.iter();
+        causes.all(|cause| matches!(cause, Cause::Changed { uid: of, .. } if of == uid))
+    }
+}
+
+/// Whether a version of an object, or a newer one, woke a run. So the run did not make it.
+fn knew(run: &Run, uid: &Uid, version: &ResourceVersion) -> bool {
+    run.causes.iter().any(|cause| match cause {
+        Cause::Changed { uid: of, version: woke, .. } => of == uid && woke >= version,
+        _ => false,
+    })
 }
 
 fn is_recent(run: &Run, now: Instant) -> bool {
