@@ -94,7 +94,7 @@ impl Endpoint {
             tracing::info!("the dashboard is at {}", access.url(address));
             (access, Some(endpoints::certificate(options).await?))
         };
-        let (router, stop) = (router(state, access), group.shutdown().token().clone());
+        let (router, stop) = (router(state, &access), group.shutdown().token().clone());
         let name = "the HTTP server of the dashboard";
         endpoints::spawn(group, name, self.listener, router, tls, stop);
         Ok(())
@@ -129,7 +129,7 @@ impl Shared {
 }
 
 /// The page and its API.
-pub(crate) fn router(state: &Arc<State>, access: Access) -> Router {
+pub(crate) fn router(state: &Arc<State>, access: &Access) -> Router {
     let shared = Arc::new(Shared {
         state: Arc::clone(state),
         maker: Maker::default(),

@@ -383,7 +383,7 @@ impl Manager {
 
     /// The [dashboard](crate::dashboard), for a program that has a server of its own: the page at
     /// `/`, and its API below `/api`. `access` says who may use it.
-    pub fn dashboard(&self, access: dashboard::Access) -> axum::Router {
+    pub fn dashboard(&self, access: &dashboard::Access) -> axum::Router {
         dashboard::router(&self.state, access)
     }
 

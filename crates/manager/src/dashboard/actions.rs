@@ -146,10 +146,10 @@ async fn annotate(
     value: Option<&str>,
 ) -> Result<(), Refused> {
     let path = resource.path(key.namespace());
-    let patch = json!({"metadata": {"annotations": {annotation: value}}});
+    let change = json!({"metadata": {"annotations": {annotation: value}}});
     let request = Request::patch(format!("{path}/{}?fieldManager={FIELD_MANAGER}", key.name()))
         .header(CONTENT_TYPE, "application/merge-patch+json")
-        .body(kube::client::Body::from(patch.to_string().into_bytes()))
+        .body(kube::client::Body::from(change.to_string().into_bytes()))
         .expect("the path of an object must be valid");
     let answer = factory.client().send(request).await;
     let answer = answer.map_err(|error| Refused::Failed(safe_message(&error)))?;

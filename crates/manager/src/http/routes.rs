@@ -174,11 +174,11 @@ impl Maker {
         make: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, NotMade> {
         let turn = Arc::clone(&self.turn).lock_owned().await;
-        let made = self.threads.spawn_blocking(move || {
+        let ended = self.threads.spawn_blocking(move || {
             let _turn = turn;
             make()
         });
-        made.await.map_err(|_| NotMade)
+        ended.await.map_err(|_| NotMade)
     }
 }
 

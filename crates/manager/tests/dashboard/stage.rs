@@ -87,7 +87,7 @@ impl Running {
             );
         let (manager, stop) = (change(manager), CancellationToken::new());
         let token = token_of(&access);
-        let page = manager.dashboard(access);
+        let page = manager.dashboard(&access);
         let ended = TaskTracker::new().spawn(manager.run_until(stop.clone()));
         Self { server, page, token, runs, stop, ended }
     }

@@ -242,9 +242,8 @@ fn fights(seen: &[SeenRun<'_>], authors: &Authors<'_>, now: Instant) -> Vec<Trou
 impl Chain<'_> {
     /// One for each controller.
     fn reports(&self, seen: &[SeenRun<'_>]) -> Vec<TroubleReport> {
-        let writers = self.writers.iter().map(|index| &seen[*index]);
-        let parties: BTreeMap<_, _> =
-            writers.map(|of| (of.controller, of.key.to_string())).collect();
+        let runs = self.writers.iter().map(|index| &seen[*index]);
+        let parties: BTreeMap<_, _> = runs.map(|of| (of.controller, of.key.to_string())).collect();
         let names = parties.keys().copied().collect::<Vec<_>>().join(" and ");
         let (object, writes) = (name_of(self.last), self.writers.len());
         let report = |(controller, key): (&str, String)| TroubleReport {
