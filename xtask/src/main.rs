@@ -9,6 +9,7 @@
 //! - [`deps`]: checks of the dependencies, by cargo-deny and by rules of our own;
 //! - [`image`]: the image of the website operator, built and run without Docker;
 //! - [`mod@bench`]: benchmarks beside our peers, in one go on one machine;
+//! - [`browser`]: the dashboard in a real browser;
 //! - [`nightly`]: what takes too long for every change;
 //! - [`promtool`]: checks of the dashboard and the alert rules;
 //! - [`kube`]: a real control plane for tests, built into the cache folder;
@@ -19,6 +20,7 @@
 //! - [`process`]: runs a command, shows it, and reports its failure.
 
 mod bench;
+mod browser;
 mod cache;
 mod ci;
 mod conformance;
@@ -60,6 +62,8 @@ enum Command {
     /// Build a real kube-apiserver, etcd and kube-controller-manager for tests into the cache
     /// folder.
     Kube(kube::Options),
+    /// Test the dashboard in Chromium, draw its pictures, or measure what an open page costs.
+    Browser(browser::Options),
     /// Run what takes too long for every change: older versions of Kubernetes, big random tests,
     /// many failovers, promtool, benchmarks.
     Nightly(nightly::Options),
@@ -78,6 +82,7 @@ fn main() -> ExitCode {
         Command::Conformance(options) => conformance::run(&options),
         Command::Deps => deps::run(),
         Command::Bench(options) => bench::run(&options),
+        Command::Browser(options) => browser::run(&options),
         Command::Kube(options) => kube::run(&options),
         Command::Nightly(options) => nightly::run(&options),
         Command::Promtool => promtool::run(),

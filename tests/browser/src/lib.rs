@@ -1,0 +1,14 @@
+//! Drives the dashboard in Chromium: [`Browser`] opens pages, [`Page`] clicks and looks, and
+//! [`Operator`] is a live operator whose dashboard is looked at.
+
+mod axe;
+mod browser;
+mod operator;
+mod page;
+mod views;
+
+pub use axe::violations;
+pub use browser::Browser;
+pub use operator::Operator;
+pub use page::{Page, Scheme};
+pub use views::{SCHEMES, SIZES, VIEWS, View};

@@ -1,0 +1,83 @@
+//! The views of the dashboard of the website operator, and when each is there.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+use crate::page::{Page, Scheme};
+
+/// A wide and a narrow screen.
+pub const SIZES: [(i64, i64); 2] = [(1440, 900), (390, 844)];
+
+/// Both colour schemes.
+pub const SCHEMES: [Scheme; 2] = [Scheme::Light, Scheme::Dark];
+
+/// A view, and an expression that is true as soon as it shows what it is for.
+#[derive(Clone, Copy, Debug)]
+pub struct View {
+    /// Its name, which its pictures have.
+    pub name: &'static str,
+    route: &'static str,
+    is_there: &'static str,
+}
+
+/// All views.
+pub const VIEWS: [View; 8] = [
+    View {
+        name: "overview",
+        route: "#/overview",
+        is_there: "document.querySelectorAll('main .card').length > 2",
+    },
+    View {
+        name: "queue",
+        route: "#/queue?controller=website",
+        is_there: "document.querySelectorAll('.list-row a').length > 2",
+    },
+    View {
+        name: "key",
+        route: "#/key?controller=website&key=default%2Fshop",
+        is_there: "document.querySelector('main .chip') && [...document.querySelectorAll('button')]\
+                   .some(button => button.textContent.startsWith('Run now'))",
+    },
+    View {
+        name: "story",
+        route: "#/story?kind=Website&key=default%2Fshop",
+        is_there: "document.querySelectorAll('.graph .edge').length > 2",
+    },
+    View {
+        name: "runs",
+        route: "#/runs",
+        is_there: "document.querySelectorAll('.list-row a').length > 5",
+    },
+    View {
+        name: "informers",
+        route: "#/informers",
+        is_there: "document.body.innerText.includes('deployments.v1.apps')",
+    },
+    View {
+        name: "leadership",
+        route: "#/leadership",
+        is_there: "document.querySelector('main h1') && !document.body.innerText.includes('Loading')",
+    },
+    View {
+        name: "search",
+        route: "#/search?text=shop",
+        is_there: "document.querySelectorAll('main a').length > 0",
+    },
+];
+
+impl View {
+    /// Goes there, and waits until it shows something.
+    ///
+    /// # Errors
+    /// If it never does.
+    pub async fn open(&self, page: &Page) -> Result<()> {
+        page.go(self.route).await?;
+        page.wait_until(self.is_there).await
+    }
+
+    /// The file of a picture.
+    pub fn file(&self, folder: &Path, (width, _): (i64, i64), scheme: Scheme) -> PathBuf {
+        folder.join(format!("{}-{width}-{}.png", self.name, scheme.name()))
+    }
+}

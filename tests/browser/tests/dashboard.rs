@@ -1,0 +1,170 @@
+//! What a person does with the dashboard, in Chromium, with live operators.
+
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use windlass_browser_tests::{Browser, Operator, Page, SCHEMES, SIZES, VIEWS, violations};
+
+/// The website operator on the embedded cluster.
+fn website_operator() -> Result<Operator> {
+    Operator::start("website-operator", &["--dashboard", "127.0.0.1:0"])
+}
+
+async fn open(browser: &Browser, operator: &Operator) -> Result<Page> {
+    let page = browser.open(operator.url()).await?;
+    page.look(SIZES[0], SCHEMES[0]).await?;
+    Ok(page)
+}
+
+fn ensure_no_errors(page: &Page) -> Result<()> {
+    let errors = page.take_errors();
+    ensure!(errors.is_empty(), "the console has errors: {errors:#?}");
+    Ok(())
+}
+
+/// The button whose text begins with this, as an expression.
+fn button(text: &str) -> String {
+    format!(
+        "[...document.querySelectorAll('button, a.button')]\
+         .find(button => button.textContent.startsWith('{text}'))"
+    )
+}
+
+#[tokio::test]
+async fn every_view_is_accessible_and_draws_without_errors() -> Result<()> {
+    let pictures = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/pictures");
+    std::fs::create_dir_all(&pictures)?;
+    let (operator, browser) = (website_operator()?, Browser::start().await?);
+    let page = open(&browser, &operator).await?;
+    for size in SIZES {
+        for scheme in SCHEMES {
+            page.look(size, scheme).await?;
+            for view in VIEWS {
+                view.open(&page).await?;
+                page.picture(&view.file(&pictures, size, scheme)).await?;
+                let found = violations(&page).await?;
+                ensure!(found.is_empty(), "{} {size:?} {scheme:?}: {found:#?}", view.name);
+                let overflow: f64 = page
+                    .evaluate("document.documentElement.scrollWidth - innerWidth")
+                    .await?;
+                ensure!(overflow <= 0.0, "{} is wider than {size:?}: by {overflow}", view.name);
+            }
+        }
+    }
+    ensure_no_errors(&page)
+}
+
+#[tokio::test]
+async fn story_leads_from_a_website_to_the_controllers_that_it_woke() -> Result<()> {
+    let (operator, browser) = (website_operator()?, Browser::start().await?);
+    let page = open(&browser, &operator).await?;
+    // From the list of a controller to a key, and from there to its story.
+    page.go("#/queue?controller=website&search=shop").await?;
+    page.click(".list-row a[href*='default%2Fshop']").await?;
+    page.click("a.button[href*='story']").await?;
+    let node = |controller: &str| {
+        format!(
+            "[...document.querySelectorAll('.graph .node')].find(node => \
+             node.querySelector('.node-head').textContent.startsWith('{controller}'))"
+        )
+    };
+    page.wait_until(&node("website")).await?;
+    page.wait_until(&node("deployment")).await?;
+    // A run of the website that woke a run of the deployment: chosen in the graph by the keyboard.
+    page.evaluate::<bool>(&format!("({}.focus(), true)", node("website"))).await?;
+    page.press("Enter").await?;
+    page.wait_until("document.querySelector('.story-details')").await?;
+    let woken = "[...document.querySelectorAll('.story-details button.link')]\
+                 .find(link => link.textContent.startsWith('deployment '))";
+    page.wait_until(woken).await?;
+    page.evaluate::<bool>(&format!("({woken}.click(), true)")).await?;
+    page.wait_until(
+        "document.querySelector('.story-details h2').textContent.startsWith('deployment ')",
+    )
+    .await?;
+    // And back to the one that woke it.
+    page.wait_until(
+        "[...document.querySelectorAll('.story-details button.link')]\
+         .some(link => link.textContent.startsWith('website default/shop'))",
+    )
+    .await?;
+    ensure_no_errors(&page)
+}
+
+#[tokio::test]
+async fn run_now_asks_first_and_is_a_cause() -> Result<()> {
+    let (operator, browser) = (website_operator()?, Browser::start().await?);
+    let page = open(&browser, &operator).await?;
+    page.go("#/key?controller=website&key=default%2Fshop").await?;
+    page.wait_until(&button("Run now")).await?;
+    page.evaluate::<bool>(&format!("({}.click(), true)", button("Run now"))).await?;
+    page.wait_for_text("Run default/shop now?").await?;
+    page.click("#dialog .primary").await?;
+    page.wait_for_text("default/shop was added to the queue.").await?;
+    page.wait_for_text("dashboard").await?;
+    ensure_no_errors(&page)
+}
+
+#[tokio::test]
+async fn object_is_paused_and_resumed() -> Result<()> {
+    let (operator, browser) = (website_operator()?, Browser::start().await?);
+    let page = open(&browser, &operator).await?;
+    page.go("#/key?controller=website&key=default%2Fshop").await?;
+    for (now, then) in [("Pause", "Resume"), ("Resume", "Pause")] {
+        page.wait_until(&button(now)).await?;
+        page.evaluate::<bool>(&format!("({}.click(), true)", button(now))).await?;
+        page.click("#dialog .primary").await?;
+        page.wait_until(&button(then)).await?;
+    }
+    ensure_no_errors(&page)
+}
+
+#[tokio::test]
+async fn hundred_thousand_keys_need_few_rows() -> Result<()> {
+    let operator = Operator::start("dashboard-load", &["--dashboard", "127.0.0.1:0"])?;
+    let browser = Browser::start().await?;
+    let page = open(&browser, &operator).await?;
+    page.go("#/queue?controller=settings").await?;
+    page.wait_for_text("100,000").await?;
+    let rows = "document.querySelectorAll('.list-row').length";
+    for place in ["0", "0.5", "1"] {
+        let list = "document.querySelector('.list')";
+        let scroll = format!("({list}.scrollTop = {list}.scrollHeight * {place}, true)");
+        page.evaluate::<bool>(&scroll).await?;
+        // The rows in sight have arrived.
+        page.wait_until("![...document.querySelectorAll('.list-row')].some(row => row.textContent.includes('…'))")
+            .await?;
+        let count: usize = page.evaluate(rows).await?;
+        ensure!((1..=200).contains(&count), "{count} rows at {place}");
+    }
+    page.wait_for_text("settings-099999").await?;
+    page.type_into("main [data-search]", "settings-054321").await?;
+    page.wait_until(&format!("{rows} === 1")).await?;
+    ensure_no_errors(&page)
+}
+
+#[tokio::test]
+async fn page_without_a_token_asks_for_it() -> Result<()> {
+    let (operator, browser) = (website_operator()?, Browser::start().await?);
+    let (address, token) = operator.url().split_once("#token=").expect("a token");
+    let page = browser.open(address).await?;
+    page.type_into(".token-form input", token).await?;
+    page.press("Enter").await?;
+    VIEWS[0].open(&page).await?;
+    // The token does not stay in the address bar.
+    let url: String = page.evaluate("location.href").await?;
+    ensure!(!url.contains(token), "{url}");
+    ensure_no_errors(&page)
+}
+
+#[tokio::test]
+async fn page_comes_back_with_its_server() -> Result<()> {
+    let (operator, browser) = (website_operator()?, Browser::start().await?);
+    let page = open(&browser, &operator).await?;
+    VIEWS[0].open(&page).await?;
+    operator.freeze()?;
+    page.wait_for_text("Disconnected, retrying").await?;
+    operator.thaw()?;
+    page.wait_until("!document.body.innerText.includes('Disconnected')").await?;
+    VIEWS[0].open(&page).await
+}

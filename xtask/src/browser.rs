@@ -1,0 +1,111 @@
+//! The dashboard in a real browser: tests, pictures, and what an open page costs.
+//!
+//! The tests are a workspace of their own, `tests/browser`, so that `cargo test --workspace` needs
+//! Rust alone. This builds the operators that they look at, and installs what is missing: Chromium
+//! from Debian, and axe-core, which judges accessibility, from npm into the cache folder.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+
+use crate::cache;
+use crate::process::{CommandLine, workspace_root};
+
+/// The package of npm.
+const AXE: &str = "axe-core@4.14.0";
+
+/// The operators that are looked at.
+const OPERATORS: [&str; 2] = ["website-operator", "dashboard-load"];
+
+const CHROMIUM: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+
+/// What to do in the browser.
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    /// What to do
+    #[arg(value_enum, default_value_t = Job::Test)]
+    job: Job,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Job {
+    /// Click through every view of live operators
+    Test,
+    /// Draw the pictures in docs/dashboard anew
+    Pictures,
+    /// Measure the CPU time of an operator with the page open and without
+    Cost,
+}
+
+/// Installs what is missing, builds the operators, and does the job.
+///
+/// # Errors
+/// If something cannot be installed or built, or if a test fails.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    install_chromium()?;
+    let axe = install_axe()?;
+    let profile = if options.job == Job::Cost { "release" } else { "dev" };
+    let mut build = vec!["build", "--locked", "--profile", profile];
+    build.extend(OPERATORS.iter().flat_map(|operator| ["--package", operator]));
+    let build = CommandLine::new("cargo", &build);
+    println!("==> {build}");
+    build.run()?;
+    let folder = if options.job == Job::Cost { "release" } else { "debug" };
+    let programs = target()?.join(folder);
+    let job = options.job.command().env("WINDLASS_AXE", text(&axe)?);
+    let job = job.env("WINDLASS_PROGRAMS", text(&programs)?).in_folder("tests/browser");
+    println!("==> {job}");
+    job.run()
+}
+
+impl Job {
+    fn command(self) -> CommandLine {
+        let arguments: &[&str] = match self {
+            Self::Test => &["test", "--locked"],
+            Self::Pictures => &["run", "--locked", "--bin", "pictures"],
+            Self::Cost => &["run", "--locked", "--bin", "cost"],
+        };
+        CommandLine::new("cargo", arguments)
+    }
+}
+
+fn install_chromium() -> Result<()> {
+    let is_there = |program: &&str| CommandLine::new(program, &["--version"]).capture().is_ok();
+    if CHROMIUM.iter().any(is_there) {
+        return Ok(());
+    }
+    for arguments in [&["update"][..], &["install", "--yes", "chromium"]] {
+        let install = CommandLine::new("apt-get", arguments);
+        println!("==> {install}");
+        if let Err(error) = install.run() {
+            bail!("there is no Chromium, and it cannot be installed ({error}); install it yourself");
+        }
+    }
+    Ok(())
+}
+
+/// Returns the folder of axe-core.
+fn install_axe() -> Result<PathBuf> {
+    let folder = cache::folder()?.join(AXE.replace('@', "-"));
+    if !folder.join("node_modules/axe-core/axe.min.js").exists() {
+        let flags = ["--no-save", "--no-audit", "--no-fund", "--ignore-scripts"];
+        let arguments = [&["install", "--prefix", text(&folder)?, AXE], &flags[..]].concat();
+        let install = CommandLine::new("npm", &arguments);
+        println!("==> {install}");
+        install.run().context("axe-core comes from npm; install Node.js")?;
+    }
+    Ok(folder)
+}
+
+/// Where cargo puts what it builds.
+fn target() -> Result<PathBuf> {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(folder) => Ok(workspace_root()?.join(folder)),
+        None => Ok(workspace_root()?.join("target")),
+    }
+}
+
+fn text(path: &std::path::Path) -> Result<&str> {
+    path.to_str().with_context(|| format!("{} is not UTF-8", path.display()))
+}
