@@ -15,9 +15,6 @@ use crate::process::{CommandLine, workspace_root};
 /// The package of npm.
 const AXE: &str = "axe-core@4.14.0";
 
-/// The operators that are looked at.
-const OPERATORS: [&str; 2] = ["website-operator", "dashboard-load"];
-
 const CHROMIUM: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
 /// What to do in the browser.
@@ -45,9 +42,12 @@ enum Job {
 pub(crate) fn run(options: &Options) -> Result<()> {
     install_chromium()?;
     let axe = install_axe()?;
-    let profile = if options.job == Job::Cost { "release" } else { "dev" };
-    let mut build = vec!["build", "--locked", "--profile", profile];
-    build.extend(OPERATORS.iter().flat_map(|operator| ["--package", operator]));
+    // The whole workspace, as the tests build it: one package alone would have dependencies with
+    // other features, which takes minutes to build once more.
+    let mut build = vec!["build", "--workspace", "--bins", "--locked"];
+    if options.job == Job::Cost {
+        build.push("--release");
+    }
     let build = CommandLine::new("cargo", &build);
     println!("==> {build}");
     build.run()?;
@@ -79,7 +79,9 @@ fn install_chromium() -> Result<()> {
         let install = CommandLine::new("apt-get", arguments);
         println!("==> {install}");
         if let Err(error) = install.run() {
-            bail!("there is no Chromium, and it cannot be installed ({error}); install it yourself");
+            bail!(
+                "there is no Chromium, and it cannot be installed ({error}); install it yourself"
+            );
         }
     }
     Ok(())

@@ -14,6 +14,7 @@ use windlass_reconciler::{
 };
 use windlass_workqueue::WorkQueue;
 
+use crate::error::ManagerError;
 use crate::http::checks::{Checks, Finding, Probe};
 
 /// A [`Controller`] of any type. Its methods are those of the controller.
@@ -135,6 +136,11 @@ pub(crate) struct PendingController {
 }
 
 type Build = Box<dyn FnOnce(&Parts) -> Result<Arc<dyn AnyController>, BuildError> + Send>;
+
+/// Builds controllers in another way than with a [`ControllerBuilder`], as a library does.
+pub(crate) type BuildOthers = Box<
+    dyn FnOnce(&SharedInformerFactory) -> Result<Vec<Arc<dyn AnyController>>, ManagerError> + Send,
+>;
 
 /// What controllers are built from.
 pub(crate) struct Parts {

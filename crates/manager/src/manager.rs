@@ -11,12 +11,12 @@ use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 use tower::BoxError;
 use windlass_indexer::ObjectKey;
-use windlass_informer::{ClientStack, InformerOptions, safe_message};
+use windlass_informer::{ClientStack, InformerOptions, SharedInformerFactory, safe_message};
 use windlass_reconciler::{ControllerBuilder, ControllerDefaults, ObjectType, Reconcile, Write};
 use windlass_webhook::Webhooks;
 
 use crate::connect::MakeClient;
-use crate::controllers::{OnWrite, PendingController};
+use crate::controllers::{AnyController, BuildOthers, OnWrite, PendingController};
 use crate::dashboard;
 use crate::error::ManagerError;
 use crate::http::checks::{Checks, Finding, Probe};
@@ -84,6 +84,7 @@ pub struct Manager {
     pub(crate) informers: InformerOptions,
     pub(crate) defaults: ControllerDefaults,
     pub(crate) controllers: Vec<PendingController>,
+    pub(crate) other_controllers: Vec<BuildOthers>,
     pub(crate) tasks: Vec<Task>,
     pub(crate) checks: Checks,
     pub(crate) state: Arc<State>,
@@ -122,6 +123,7 @@ impl Manager {
             informers: InformerOptions::new(),
             defaults: ControllerDefaults::new(),
             controllers: Vec::new(),
+            other_controllers: Vec::new(),
             tasks: Vec::new(),
             checks: Checks::default(),
             state: Arc::new(State::new()),
@@ -158,6 +160,21 @@ impl Manager {
         reconciler: impl Reconcile<K>,
     ) -> Self {
         self.controllers.push(PendingController::new(builder, reconciler, false));
+        self
+    }
+
+    /// Runs controllers that a library builds, on every replica, leader or not. `build` is given the
+    /// factory of the manager, so that they share its informers. They have the settings that the
+    /// library gives them: neither metrics nor [defaults](Self::controller_defaults) of the manager.
+    pub fn built_controllers<E: fmt::Display>(
+        mut self,
+        build: impl FnOnce(&SharedInformerFactory) -> Result<Vec<Arc<dyn AnyController>>, E>
+        + Send
+        + 'static,
+    ) -> Self {
+        self.other_controllers.push(Box::new(move |factory| {
+            build(factory).map_err(|error| ManagerError::Setup(error.to_string()))
+        }));
         self
     }
 

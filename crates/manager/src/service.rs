@@ -93,12 +93,16 @@ impl Service {
         let mut controllers = Vec::new();
         for pending in manager.controllers {
             let needs_leadership = pending.needs_leadership;
-            let controller = pending.build(&parts(needs_leadership))?;
-            add_checks(&manager.checks, &controller, manager.stuck_after, manager.has_webhooks);
+            controllers.push((pending.build(&parts(needs_leadership))?, needs_leadership));
+        }
+        for build in manager.other_controllers {
+            controllers.extend(build(&factory)?.into_iter().map(|controller| (controller, false)));
+        }
+        for (controller, _) in &controllers {
+            add_checks(&manager.checks, controller, manager.stuck_after, manager.has_webhooks);
             if let Some(on_write) = &manager.on_write {
                 controller.on_write(Arc::clone(on_write));
             }
-            controllers.push((controller, needs_leadership));
         }
         let shown = controllers.iter().map(|(controller, needs_leadership)| ControllerState {
             controller: Arc::clone(controller),

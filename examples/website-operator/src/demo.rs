@@ -8,8 +8,10 @@
 //!
 //! - `story`: what happens, and what is said about it;
 //! - `replica`: a process of the operator;
-//! - `wait`: waiting for what must follow.
+//! - `wait`: waiting for what must follow;
+//! - `dashboard`: another demo: one replica, whose dashboard shows what it does.
 
+mod dashboard;
 mod replica;
 mod story;
 mod wait;
@@ -37,8 +39,9 @@ pub struct Telling {
     /// Pause for so many seconds before each chapter
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
     pause: f64,
-    /// Serve the dashboard of the first replica on this address, such as 127.0.0.1:9090
-    #[arg(long, value_name = "ADDRESS")]
+    /// Tell no story: run one replica, and serve its dashboard on this address, such as
+    /// 127.0.0.1:9090
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "exit")]
     dashboard: Option<String>,
 }
 
@@ -48,8 +51,11 @@ pub struct Telling {
 /// If something does not happen that must.
 pub async fn run(telling: &Telling) -> Result<()> {
     let pause = Duration::try_from_secs_f64(telling.pause).context("--pause is no time to wait")?;
-    tracing_subscriber::fmt().with_env_filter("error").init();
     let stop = stop_on_signal()?;
+    if let Some(address) = &telling.dashboard {
+        return dashboard::run(address, stop).await;
+    }
+    tracing_subscriber::fmt().with_env_filter("error").init();
     let server = ApiServer::new();
     let client = ClientStack::new().around(server.service(), "default");
     let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -61,8 +67,7 @@ pub async fn run(telling: &Telling) -> Result<()> {
     let (workloads, token) = (Workloads::new(&factory), CancellationToken::new());
     let mut tasks = JoinSet::new();
     tasks.spawn(workloads.run(token.clone()));
-    let mut story =
-        Story::new(&server, &factory, kubeconfig.path(), pause, telling.dashboard.clone())?;
+    let mut story = Story::new(&server, &factory, kubeconfig.path(), pause)?;
     let told = tokio::select! {
         told = story.tell(telling.exit) => told,
         () = stop.cancelled() => Ok(()),

@@ -17,9 +17,6 @@ use tokio::time::sleep;
 pub(super) const TIMING: [(&str, &str); 3] =
     [("--lease-duration", "3s"), ("--renew-deadline", "2s"), ("--retry-period", "500ms")];
 
-/// What stands before the URL of the dashboard in the log.
-const DASHBOARD: &str = "the dashboard is at ";
-
 /// How often a replica is asked whether it is ready.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
@@ -33,15 +30,13 @@ pub(super) struct Replica {
     pub(super) metrics: SocketAddr,
     /// Where the API server calls the webhooks.
     pub(super) webhooks: SocketAddr,
-    /// The address of its dashboard, if it has one.
-    pub(super) dashboard: Option<String>,
     log: PathBuf,
     process: Child,
 }
 
 impl Replica {
     /// Starts a replica on the cluster of a kubeconfig. Its log is beside that file.
-    pub(super) fn start(name: &str, kubeconfig: &Path, dashboard: Option<&str>) -> Result<Self> {
+    pub(super) fn start(name: &str, kubeconfig: &Path) -> Result<Self> {
         let [probes, metrics, webhooks] = free_addresses()?;
         let log = kubeconfig.with_file_name(format!("{name}.log"));
         let file = File::create(&log).context("the log of a replica cannot be created")?;
@@ -57,7 +52,6 @@ impl Replica {
             .args(["--metrics-bind-address", &metrics.to_string()])
             .args(["--webhook-bind-address", &webhooks.to_string()])
             .args(["--webhook-namespace", "default"])
-            .args(dashboard.iter().flat_map(|address| ["--dashboard", address]))
             // Variables can set options, too, and must not lead to another cluster.
             .env_clear()
             .env("POD_NAME", name)
@@ -66,8 +60,7 @@ impl Replica {
             .stderr(file)
             .kill_on_drop(true);
         let process = command.spawn().context("a replica cannot be started")?;
-        let (name, dashboard) = (name.to_owned(), dashboard.map(str::to_owned));
-        Ok(Self { name, probes, metrics, webhooks, dashboard, log, process })
+        Ok(Self { name: name.to_owned(), probes, metrics, webhooks, log, process })
     }
 
     pub(super) fn pid(&self) -> u32 {
@@ -90,13 +83,6 @@ impl Replica {
             }
             sleep(ASK_EVERY).await;
         }
-    }
-
-    /// The URL of its dashboard, with the token: only its log has that.
-    pub(super) fn dashboard_url(&self) -> Option<String> {
-        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
-        let (_, url) = log.split_once(DASHBOARD)?;
-        url.split_whitespace().next().map(str::to_owned)
     }
 
     /// Waits until `/readyz?verbose` has this in it, and returns what it says.

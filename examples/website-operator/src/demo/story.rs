@@ -23,7 +23,7 @@ use crate::website::v1;
 use crate::{NAME, Website, hosts};
 
 /// Where everything of the story is.
-const NAMESPACE: &str = "default";
+pub(super) const NAMESPACE: &str = "default";
 
 /// Whether a Website is served.
 const READY: ConditionType = ConditionType::new("Ready");
@@ -44,18 +44,14 @@ pub(super) struct Story<'a> {
 }
 
 impl<'a> Story<'a> {
-    /// Starts the replicas. The first one serves the dashboard, if it has an address.
+    /// Starts the replicas.
     pub(super) fn new(
         server: &'a ApiServer,
         factory: &'a SharedInformerFactory,
         kubeconfig: &Path,
         pause: Duration,
-        mut dashboard: Option<String>,
     ) -> Result<Self> {
-        let start = |number| {
-            let dashboard = dashboard.take();
-            Replica::start(&format!("replica-{number}"), kubeconfig, dashboard.as_deref())
-        };
+        let start = |number| Replica::start(&format!("replica-{number}"), kubeconfig);
         let replicas = (1..=REPLICAS).map(start).collect::<Result<_>>()?;
         let mut story =
             Self { server, factory, kubeconfig: kubeconfig.to_owned(), pause, replicas };
@@ -78,7 +74,6 @@ impl<'a> Story<'a> {
         }
         say("Everything stays up until Ctrl-C. The replicas are now:");
         self.say_addresses();
-        self.say_dashboard();
         std::future::pending().await
     }
 
@@ -106,7 +101,6 @@ impl<'a> Story<'a> {
         }
         say("   Ask them yourself, in another terminal:");
         self.say_addresses();
-        self.say_dashboard();
         Ok(())
     }
 
@@ -146,7 +140,6 @@ impl<'a> Story<'a> {
         let title = format!("4. kill -9 {}: that is {leader}, which leads.", killed.pid());
         pause(self.pause, &title).await;
         killed.kill().await?;
-        let dashboard = killed.dashboard.take();
         let since = Instant::now();
         say("   Nobody leads now. Meanwhile somebody scales the blog to four.");
         self.patch("blog", json!({"spec": {"replicas": 4}})).await?;
@@ -160,14 +153,11 @@ impl<'a> Story<'a> {
 
         // What the Deployment of the operator would do.
         let name = format!("replica-{}", REPLICAS + 1);
-        let mut new = Replica::start(&name, &self.kubeconfig, dashboard.as_deref())?;
+        let mut new = Replica::start(&name, &self.kubeconfig)?;
         patiently(&format!("{name} is ready"), new.wait_until_ready()).await?;
         say(&format!("   {name} is started in place of {leader}, as a Deployment would do it."));
         self.replicas.retain(|replica| replica.name != leader);
         self.replicas.push(new);
-        if dashboard.is_some() {
-            self.say_dashboard();
-        }
         Ok(())
     }
 
@@ -205,14 +195,6 @@ impl Story<'_> {
         say(&format!(
             "     kubectl --kubeconfig {kubeconfig} get websites,deployments,pods,leases,events"
         ));
-    }
-
-    /// The URL of the dashboard, for a browser.
-    fn say_dashboard(&self) {
-        let with_url = |replica: &Replica| Some((replica.name.clone(), replica.dashboard_url()?));
-        if let Some((name, url)) = self.replicas.iter().find_map(with_url) {
-            say(&format!("   The dashboard of {name}: {url}"));
-        }
     }
 
     /// Has the server call the webhooks of a replica that runs, and is not this one. On a real
@@ -353,6 +335,6 @@ async fn patiently<T>(what: &str, wait: impl Future<Output = T>) -> T {
 }
 
 /// Nobody may be listening, as behind `| head -1`; that is no reason to stop.
-fn say(line: &str) {
+pub(super) fn say(line: &str) {
     drop(writeln!(std::io::stdout(), "{line}"));
 }
