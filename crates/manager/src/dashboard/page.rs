@@ -17,7 +17,7 @@ struct File {
     content: &'static str,
 }
 
-const FILES: [File; 22] = [
+const FILES: [File; 23] = [
     File {
         path: "/",
         media_type: "text/html; charset=utf-8",
@@ -31,6 +31,7 @@ const FILES: [File; 22] = [
     script("/api.js", include_str!("page/api.js")),
     script("/app.js", include_str!("page/app.js")),
     script("/dom.js", include_str!("page/dom.js")),
+    script("/drawing.js", include_str!("page/drawing.js")),
     script("/errors.js", include_str!("page/errors.js")),
     script("/format.js", include_str!("page/format.js")),
     script("/graph.js", include_str!("page/graph.js")),
