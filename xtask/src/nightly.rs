@@ -111,6 +111,11 @@ impl Options {
 fn all_steps(seed: u32) -> Result<Vec<Step>> {
     let mut steps = vec![
         Step::new("promtool", "alert rules and dashboard", [xtask(&["promtool"])]),
+        Step::new(
+            "browser",
+            "the dashboard in Chromium, and what an open page costs",
+            [xtask(&["browser"]), xtask(&["browser", "cost"])],
+        ),
         Step::new("random", "random tests and simulations with many inputs", [random(seed)]),
         Step::new("bodies", "what the API server does with random bodies and rules", [bodies()]),
         Step::new(

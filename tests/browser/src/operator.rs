@@ -1,8 +1,8 @@
 //! A live operator, as a process, and where its dashboard is.
 
-use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
 use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::thread;
 
 use anyhow::{Context as _, Result, ensure};
@@ -21,21 +21,22 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// Starts a program, and waits until it prints the address of its dashboard.
+    /// Starts a program, and waits until it logs the address of its dashboard.
     ///
     /// # Errors
-    /// If the program was not built, or ends before it prints an address.
+    /// If the program was not built, or ends before it logs an address.
     pub fn start(program: &str, arguments: &[&str]) -> Result<Self> {
         let folder = std::env::var(PROGRAMS)
             .with_context(|| format!("{PROGRAMS} is not set; use `cargo xtask browser`"))?;
         let mut process = Command::new(Path::new(&folder).join(program))
             .args(arguments)
             .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
             .spawn()
             .with_context(|| format!("{program} does not start"))?;
-        let output = process.stdout.take().context("its output must be ours")?;
-        let url = url(output).with_context(|| format!("{program} has no dashboard"))?;
+        let log = process.stderr.take().context("its log must be ours")?;
+        let url = url(log).with_context(|| format!("{program} has no dashboard"))?;
         Ok(Self { process, url })
     }
 
@@ -80,7 +81,8 @@ impl Operator {
     }
 
     fn signal(&self, signal: &str) -> Result<()> {
-        let status = Command::new("kill").args([signal, &self.process.id().to_string()]).status()?;
+        let status =
+            Command::new("kill").args([signal, &self.process.id().to_string()]).status()?;
         ensure!(status.success(), "kill {signal}: {status}");
         Ok(())
     }
@@ -94,14 +96,15 @@ impl Drop for Operator {
     }
 }
 
-/// Reads lines until one has the address. The rest is read and dropped, so that the program can go
-/// on printing.
-fn url(output: ChildStdout) -> Option<String> {
-    let mut lines = BufReader::new(output).lines();
+/// Reads the log until a line has the address. The rest is read and dropped, so that the program can
+/// go on logging.
+fn url(log: ChildStderr) -> Option<String> {
+    let mut lines = BufReader::new(log).lines();
     let is_url = |word: &&str| word.starts_with("http") && word.contains("#token=");
-    let url = lines.by_ref().map_while(Result::ok).find_map(|line| {
-        line.split_whitespace().find(is_url).map(str::to_owned)
-    });
+    let url = lines
+        .by_ref()
+        .map_while(Result::ok)
+        .find_map(|line| line.split_whitespace().find(is_url).map(str::to_owned));
     thread::spawn(move || lines.for_each(drop));
     url
 }

@@ -125,7 +125,10 @@ impl Page {
         };
         if timeout(PATIENCE, waiting).await.is_err() {
             let shown: String = self.evaluate("document.body.innerText").await.unwrap_or_default();
-            bail!("never true: {expression}\nThe console: {:?}\nThe page:\n{shown}", self.take_errors());
+            bail!(
+                "never true: {expression}\nThe console: {:?}\nThe page:\n{shown}",
+                self.take_errors()
+            );
         }
         Ok(())
     }
@@ -145,10 +148,19 @@ impl Page {
     /// If there is none, or if it cannot be clicked.
     pub async fn click(&self, selector: &str) -> Result<()> {
         let quoted = serde_json::to_string(selector)?;
-        self.wait_until(&format!("document.querySelector({quoted})")).await?;
-        let element = self.tab.find_element(selector).await?;
-        element.click().await.with_context(|| format!("{selector} cannot be clicked"))?;
-        Ok(())
+        let clicking = async {
+            loop {
+                self.wait_until(&format!("document.querySelector({quoted})")).await?;
+                // The page may draw itself anew between finding an element and clicking at it.
+                if let Ok(element) = self.tab.find_element(selector).await
+                    && element.click().await.is_ok()
+                {
+                    return anyhow::Ok(());
+                }
+                sleep(LOOK_EVERY).await;
+            }
+        };
+        timeout(PATIENCE, clicking).await.with_context(|| format!("{selector} cannot be clicked"))?
     }
 
     /// Types into an element.
@@ -209,7 +221,10 @@ impl Page {
     /// If the file cannot be written.
     pub async fn picture(&self, file: &Path) -> Result<()> {
         let parameters = ScreenshotParams::builder().format(CaptureScreenshotFormat::Png).build();
-        self.tab.save_screenshot(parameters, file).await.with_context(|| format!("{}", file.display()))?;
+        self.tab
+            .save_screenshot(parameters, file)
+            .await
+            .with_context(|| format!("{}", file.display()))?;
         Ok(())
     }
 }

@@ -16,6 +16,15 @@ async fn open(browser: &Browser, operator: &Operator) -> Result<Page> {
     Ok(page)
 }
 
+/// Opens the dashboard of the website operator, and waits until the shop has been reconciled: the
+/// server says 404 before, and the browser shows that in red.
+async fn open_with_shop(browser: &Browser, operator: &Operator) -> Result<Page> {
+    let page = open(browser, operator).await?;
+    page.go("#/runs?search=default%2Fshop").await?;
+    page.wait_until("document.querySelector('.list-row a[href*=\"default%2Fshop\"]')").await?;
+    Ok(page)
+}
+
 fn ensure_no_errors(page: &Page) -> Result<()> {
     let errors = page.take_errors();
     ensure!(errors.is_empty(), "the console has errors: {errors:#?}");
@@ -35,7 +44,7 @@ async fn every_view_is_accessible_and_draws_without_errors() -> Result<()> {
     let pictures = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/pictures");
     std::fs::create_dir_all(&pictures)?;
     let (operator, browser) = (website_operator()?, Browser::start().await?);
-    let page = open(&browser, &operator).await?;
+    let page = open_with_shop(&browser, &operator).await?;
     for size in SIZES {
         for scheme in SCHEMES {
             page.look(size, scheme).await?;
@@ -44,9 +53,8 @@ async fn every_view_is_accessible_and_draws_without_errors() -> Result<()> {
                 page.picture(&view.file(&pictures, size, scheme)).await?;
                 let found = violations(&page).await?;
                 ensure!(found.is_empty(), "{} {size:?} {scheme:?}: {found:#?}", view.name);
-                let overflow: f64 = page
-                    .evaluate("document.documentElement.scrollWidth - innerWidth")
-                    .await?;
+                let overflow: f64 =
+                    page.evaluate("document.documentElement.scrollWidth - innerWidth").await?;
                 ensure!(overflow <= 0.0, "{} is wider than {size:?}: by {overflow}", view.name);
             }
         }
@@ -57,7 +65,7 @@ async fn every_view_is_accessible_and_draws_without_errors() -> Result<()> {
 #[tokio::test]
 async fn story_leads_from_a_website_to_the_controllers_that_it_woke() -> Result<()> {
     let (operator, browser) = (website_operator()?, Browser::start().await?);
-    let page = open(&browser, &operator).await?;
+    let page = open_with_shop(&browser, &operator).await?;
     // From the list of a controller to a key, and from there to its story.
     page.go("#/queue?controller=website&search=shop").await?;
     page.click(".list-row a[href*='default%2Fshop']").await?;
@@ -94,7 +102,7 @@ async fn story_leads_from_a_website_to_the_controllers_that_it_woke() -> Result<
 #[tokio::test]
 async fn run_now_asks_first_and_is_a_cause() -> Result<()> {
     let (operator, browser) = (website_operator()?, Browser::start().await?);
-    let page = open(&browser, &operator).await?;
+    let page = open_with_shop(&browser, &operator).await?;
     page.go("#/key?controller=website&key=default%2Fshop").await?;
     page.wait_until(&button("Run now")).await?;
     page.evaluate::<bool>(&format!("({}.click(), true)", button("Run now"))).await?;
@@ -108,7 +116,7 @@ async fn run_now_asks_first_and_is_a_cause() -> Result<()> {
 #[tokio::test]
 async fn object_is_paused_and_resumed() -> Result<()> {
     let (operator, browser) = (website_operator()?, Browser::start().await?);
-    let page = open(&browser, &operator).await?;
+    let page = open_with_shop(&browser, &operator).await?;
     page.go("#/key?controller=website&key=default%2Fshop").await?;
     for (now, then) in [("Pause", "Resume"), ("Resume", "Pause")] {
         page.wait_until(&button(now)).await?;
@@ -124,8 +132,10 @@ async fn hundred_thousand_keys_need_few_rows() -> Result<()> {
     let operator = Operator::start("dashboard-load", &["--dashboard", "127.0.0.1:0"])?;
     let browser = Browser::start().await?;
     let page = open(&browser, &operator).await?;
-    page.go("#/queue?controller=settings").await?;
+    page.go("#/informers").await?;
     page.wait_for_text("100,000").await?;
+    page.go("#/queue?controller=settings").await?;
+    page.wait_for_text("100,000 keys").await?;
     let rows = "document.querySelectorAll('.list-row').length";
     for place in ["0", "0.5", "1"] {
         let list = "document.querySelector('.list')";

@@ -33,7 +33,8 @@ async fn main() -> Result<()> {
         page.go("#/queue?controller=settings").await?;
         page.wait_for_text("100,000").await?;
         let mut drawn = Ok(0.0);
-        cost[1].push(operator.cpu_during(async { drawn = page.frames_per_second(TURN).await }).await?);
+        cost[1]
+            .push(operator.cpu_during(async { drawn = page.frames_per_second(TURN).await }).await?);
         frames.push(drawn?);
         page.close().await?;
     }
