@@ -399,7 +399,9 @@ proptest! {
     #[test]
     fn nothing_that_is_false_is_taken(rule in expression()) {
         // A rule about a change is not looked at when an object is new.
-        prop_assume!(!rule.contains("oldSelf"));
+        if rule.contains("oldSelf") {
+            return Ok(());
+        }
         let spec = serde_json::json!({"n": 1, "t": "a", "l": [1, 2], "m": {"a": "b"}, "o": {"x": "y"}});
         let (_, made) = try_rule(&rule, &spec);
         let (_, negated) = try_rule(&format!("!({rule})"), &spec);
