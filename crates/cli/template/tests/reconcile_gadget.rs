@@ -1,30 +1,14 @@
-//! What the operator does, on a cluster in this process and on the paused clock.
+//! What the operator does for Gadgets, on a cluster in this process and on the paused clock.
 
 mod common;
 
-use common::{HELLO, delete_made, example, is_ready, made};
-use gadget_operator::Gadget;
+use common::gadget::{HELLO, delete_made, example, is_ready, made};
+use common::{at_work, stop};
+use gadget_operator::gadget::Gadget;
 // if configmaps
 use k8s_openapi::api::core::v1::ConfigMap;
 // end
-use kube::CustomResourceExt as _;
 use serde_json::json;
-use windlass_testing::{Cluster, Running};
-
-/// The operator at work, and what makes pods of Deployments.
-async fn at_work() -> (Cluster, [Running; 2]) {
-    let cluster = Cluster::embedded();
-    cluster.install(&Gadget::crd()).await;
-    let operator = common::start(&cluster, "default");
-    let workloads = cluster.run_workloads(|workloads| workloads);
-    (cluster, [operator, workloads])
-}
-
-async fn stop(running: [Running; 2]) {
-    for one in running {
-        one.stop().await;
-    }
-}
 
 #[tokio::test(start_paused = true)]
 async fn objects_are_made_and_the_status_says_ready() {
@@ -105,9 +89,9 @@ async fn object_of_somebody_else_is_left_alone() {
     foreign.metadata.name = Some(HELLO.to_owned());
     let foreign = cluster.create(&foreign).await;
     cluster.create(&example()).await;
-    let is_blocked = |gadget: &Gadget| common::blocked(gadget).is_some();
+    let is_blocked = |gadget: &Gadget| common::gadget::blocked(gadget).is_some();
     let gadget: Gadget = cluster.eventually(HELLO, is_blocked).await;
-    let message = common::blocked(&gadget).unwrap_or_default();
+    let message = common::gadget::blocked(&gadget).unwrap_or_default();
     assert!(message.contains("exists already"), "{message}");
     assert_eq!(cluster.get::<ConfigMap>(HELLO).await, foreign);
     // It looks again by itself.
