@@ -13,7 +13,7 @@ mod version;
 mod webhook;
 
 use anyhow::Result;
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 
 use crate::new::say;
 use changes::Changes;
@@ -46,7 +46,9 @@ pub(crate) struct KindOptions {
 }
 
 #[derive(Args, Clone, Debug)]
-#[group(id = "which", required = true, multiple = true, args = ["validate", "default", "convert"])]
+#[command(group(
+    ArgGroup::new("which").required(true).multiple(true).args(["validate", "default", "convert"])
+))]
 pub(crate) struct WebhookOptions {
     /// A kind of the operator
     #[arg(value_name = "KIND")]

@@ -47,6 +47,22 @@ fn new_operators_pass_their_own_ci_and_run() {
     assert!(printed.status.success(), "{printed:?}");
     assert!(String::from_utf8_lossy(&printed.stdout).contains("name: shops.example.com"));
 
+    // What is added passes as well. `add kind` once more, because it owns other things.
+    for what in [
+        &["kind", "Customer", "--owns", "deployments"][..],
+        &["kind", "BlogPost", "--owns", "serviceaccounts", "--group", "blog.example.org"],
+        &["webhook", "Shop", "--validate", "--default"],
+        &["webhook", "BlogPost", "--validate"],
+        &["version", "Shop", "v1beta1"],
+        &["version", "BlogPost", "v1"],
+        &["version", "BlogPost", "v2"],
+    ] {
+        run(&shop, program, &[&["windlass", "add"], what].concat());
+    }
+    run(&shop, "bash", &["ci.sh"]);
+    run(&shop, "cargo", &["run", "--", "demo", "--exit"]);
+    run(&shop, program, &["windlass", "manifests", "--check"]);
+
     // Other names and kinds, so that other parts of the template are left out.
     for (name, kind, owns) in [
         ("blog-operator", "BlogPost", "serviceaccounts"),

@@ -40,13 +40,14 @@ pub(super) fn plan(
     let hub_line = |version: &str| format!("pub use {version}::");
     changes
         .replace(&file, &hub_line(hub), |line| line.replace(&hub_line(hub), &hub_line(version)))?;
-    changes.before(&file, VERSIONS_PLACE, &format!("{version}::{name}::crd(),"))?;
+    changes.after(&file, VERSIONS_PLACE, &format!("{version}::{name}::crd(),"))?;
     definition(changes, &kind, |spec| {
         let versions = spec["versions"].as_array_mut()?;
         let mut copy = versions.iter().find(|it| it["name"] == **hub)?.clone();
         copy["name"] = json!(version);
         copy["storage"] = json!(false);
-        versions.push(copy);
+        // Where `merge_crds` has it: behind the stored one.
+        versions.insert(1.min(versions.len()), copy);
         Some(())
     })?;
     let example = format!("deploy/example-{}.yaml", name.to_ascii_lowercase());
