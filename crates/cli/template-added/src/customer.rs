@@ -23,8 +23,8 @@ pub use v1alpha1::{Customer, CustomerSpec, CustomerStatus};
 /// Never: the versions are of one kind.
 pub fn definition() -> CustomResourceDefinition {
     let versions = vec![
-        v1alpha1::Customer::crd(),
         // More versions come here: see `cargo windlass add version`.
+        v1alpha1::Customer::crd(),
     ];
     merge_crds(versions, "v1alpha1").expect("versions of one kind must merge")
 }

@@ -27,10 +27,10 @@ pub use v2::{Shop, ShopSpec, ShopStatus};
 /// Never: the versions are of one kind.
 pub fn definition() -> CustomResourceDefinition {
     let versions = vec![
-        v1alpha1::Shop::crd(),
-        v1beta1::Shop::crd(),
-        v2::Shop::crd(),
         // More versions come here: see `cargo windlass add version`.
+        v2::Shop::crd(),
+        v1beta1::Shop::crd(),
+        v1alpha1::Shop::crd(),
     ];
     convert::by_webhook(merge_crds(versions, "v1alpha1").expect("versions of one kind must merge"))
 }
