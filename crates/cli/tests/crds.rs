@@ -64,9 +64,11 @@ fn compatible_definitions_pass_the_check_and_their_changes_are_listed() {
 
 #[test]
 fn incompatible_definitions_fail_the_check_with_the_path_of_each() {
-    let now = DEFINITION
-        .replacen("maxLength: 100", "maxLength: 50", 1)
-        .replacen("    served: true", "    served: false", 1);
+    let now = DEFINITION.replacen("maxLength: 100", "maxLength: 50", 1).replacen(
+        "    served: true",
+        "    served: false",
+        1,
+    );
     let now: Vec<&str> = now.lines().filter(|line| line.trim() != "- Unknown").collect();
     let folder = operator(&(now.join("\n") + "\n"));
     let output = windlass(folder.path(), &["crds", "--check", "deploy"]);

@@ -1,4 +1,4 @@
-//! Operators that `cargo windlass new` makes, built and run as their README says. They compile all
+//! Operators that `cargo windlass new` and `add` make, built and run as their README says. They compile all
 //! that they use anew, for many minutes, so `cargo xtask nightly --only new-operator` runs this.
 
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ fn new(folder: &Path, arguments: &[&str]) -> PathBuf {
 
 #[test]
 #[ignore = "many minutes: `cargo xtask nightly --only new-operator` runs it"]
-fn new_operators_pass_their_own_ci_and_run() {
+fn new_and_changed_operators_pass_their_own_ci_and_run() {
     let folder = tempfile::tempdir().expect("a folder");
     let shop = new(folder.path(), &["shop-operator"]);
     run(&shop, "cargo", &["test"]);

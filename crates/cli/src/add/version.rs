@@ -46,8 +46,8 @@ pub(super) fn plan(
         let mut copy = versions.iter().find(|it| it["name"] == **hub)?.clone();
         copy["name"] = json!(version);
         copy["storage"] = json!(false);
-        // Where `merge_crds` has it: behind the stored one.
-        versions.insert(1.min(versions.len()), copy);
+        // `merge_crds` has the stored one first, and the others from the last of the list up.
+        versions.push(copy);
         Some(())
     })?;
     let example = format!("deploy/example-{}.yaml", name.to_ascii_lowercase());
