@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use clap::Args;
 
-use crate::compatibility::{Finding, compare};
+use crate::compatibility::compare;
 use crate::definitions::{from_yaml, in_files, of_operator};
 use crate::new::say;
 
@@ -37,11 +37,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let now = from_yaml(&text).context("`cargo run -- crds` printed no YAML")?;
     let findings = compare(&released, &now);
     let (breaking, fine): (Vec<_>, Vec<_>) = findings.iter().partition(|it| it.is_breaking);
-    let list = |findings: &[&Finding]| -> String {
-        findings.iter().map(|finding| format!("{finding}\n")).collect()
-    };
-    say(&list(&fine));
-    say(&list(&breaking));
+    for finding in fine.iter().chain(&breaking) {
+        say(&format!("{finding}\n"));
+    }
     if breaking.is_empty() {
         say("The definitions are compatible with those of the last release.\n");
         return Ok(ExitCode::SUCCESS);

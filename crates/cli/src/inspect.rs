@@ -108,7 +108,9 @@ impl Inspect {
                 match (json, standby) {
                     (Ok(json), standby) => {
                         // Not in the answer, which another program may read.
-                        standby.iter().for_each(|note| eprintln!("note: {note}"));
+                        if let Some(note) = standby {
+                            eprintln!("note: {note}");
+                        }
                         asked.print(json, |story: Story| story.to_string())
                     }
                     (Err(error), Some(note)) => Err(anyhow!("{error:#}\n{note}")),

@@ -26,7 +26,7 @@ pub(super) fn plan(
     check_kind(kind)?;
     let (kinds, owns) = (operator.kinds()?, owned::parse(owns)?);
     ensure!(
-        !kinds.iter().any(|known| known.kind.eq_ignore_ascii_case(kind)),
+        !kinds.iter().any(|known| known.name.eq_ignore_ascii_case(kind)),
         "this operator has the kind {kind} already: choose another name, or add a version by \
          `cargo windlass add version {kind} v2`"
     );
@@ -64,8 +64,8 @@ pub(super) fn plan(
 /// The rights for a kind: the rules that the Roles of a new operator have for its kind, in a
 /// `ClusterRole` of their own.
 fn rights(owns: &[&str], names: &Names) -> String {
-    let (_, roles) = render_path("deploy/rbac.yaml", owns, names);
-    let (_, rules) = roles.split_once("\nrules:\n").expect("the template must have rules");
+    let (_, whole) = render_path("deploy/rbac.yaml", owns, names);
+    let (_, rules) = whole.split_once("\nrules:\n").expect("the template must have rules");
     let (rules, _) = rules
         .split_once("  - apiGroups: [events.k8s.io]\n")
         .expect("the template must have the rule for events last");

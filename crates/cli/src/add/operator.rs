@@ -17,7 +17,7 @@ pub(super) struct Operator {
 /// A kind of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Kind {
-    pub(super) kind: String,
+    pub(super) name: String,
     pub(super) group: String,
     /// The name of its module: `src/MODULE.rs` and the folder beside it.
     pub(super) module: String,
@@ -79,10 +79,10 @@ impl Operator {
                     continue;
                 };
                 let text = self.read(&format!("{folder}/{file}"))?;
-                let (kind, group) = (attribute(&text, "kind"), attribute(&text, "group"));
-                let (Some(kind), Some(group)) = (kind, group) else { continue };
+                let (name, group) = (attribute(&text, "kind"), attribute(&text, "group"));
+                let (Some(name), Some(group)) = (name, group) else { continue };
                 let new = || Kind {
-                    kind: kind.to_owned(),
+                    name: name.to_owned(),
                     group: group.to_owned(),
                     module: module.clone(),
                     versions: Vec::new(),
@@ -111,8 +111,8 @@ impl Operator {
     /// If there is none.
     pub(super) fn kind(&self, name: &str) -> Result<Kind> {
         let kinds = self.kinds()?;
-        let known = kinds.iter().map(|kind| kind.kind.as_str()).collect::<Vec<_>>().join(", ");
-        let found = kinds.into_iter().find(|kind| kind.kind.eq_ignore_ascii_case(name));
+        let known = kinds.iter().map(|kind| kind.name.as_str()).collect::<Vec<_>>().join(", ");
+        let found = kinds.into_iter().find(|kind| kind.name.eq_ignore_ascii_case(name));
         found.with_context(|| {
             format!(
                 "this operator has no kind {name:?} (it has: {known}): \
@@ -136,7 +136,7 @@ impl Operator {
 impl Kind {
     /// Its names for the template.
     pub(super) fn names(&self, operator: &Operator) -> Names {
-        Names::new(&operator.package, &self.group, &self.kind)
+        Names::new(&operator.package, &self.group, &self.name)
     }
 }
 

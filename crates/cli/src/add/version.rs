@@ -23,7 +23,7 @@ pub(super) fn plan(
     changes: &mut Changes<'_>,
 ) -> Result<String> {
     let (kind, version) = (operator.kind(&options.kind)?, &options.version);
-    let Kind { kind: name, module, hub, group, versions } = &kind;
+    let Kind { name, module, hub, group, versions } = &kind;
     ensure!(
         is_version(version),
         "{version:?} is no version: use one such as v1alpha2, v1beta1 or v2"
@@ -120,9 +120,9 @@ pub(super) fn convert(
 
 /// Adds a version that is converted to the hub and back to a conversion that is there.
 fn spoke(kind: &Kind, version: &str, names: &Names, changes: &mut Changes<'_>) -> Result<()> {
-    let Kind { kind, module, .. } = kind;
+    let Kind { name, module, .. } = kind;
     let file = format!("src/{module}/convert.rs");
-    let line = format!(".spoke::<super::{version}::{kind}>()");
+    let line = format!(".spoke::<super::{version}::{name}>()");
     changes.before(&file, ".spoke::<", &line)?;
     let names = names.clone().version(&format!("super::{version}"));
     let (_, code) = render_path("src/gadget/convert.rs", &[], &names);
@@ -143,14 +143,14 @@ fn definition(
     let text = changes.text(path)?;
     let mut documents = from_yaml(text).with_context(|| format!("{path} is no YAML"))?;
     let is_it = |it: &&mut Value| {
-        it["spec"]["names"]["kind"] == *kind.kind && it["spec"]["group"] == *kind.group
+        it["spec"]["names"]["kind"] == *kind.name && it["spec"]["group"] == *kind.group
     };
     let found = documents.iter_mut().find(is_it);
-    let changed = found.and_then(|definition| change(&mut definition["spec"]));
-    changed.with_context(|| {
+    let outcome = found.and_then(|definition| change(&mut definition["spec"]));
+    outcome.with_context(|| {
         format!(
             "{path} has no {} of version {}: write it again by `cargo windlass manifests`",
-            kind.kind, kind.hub
+            kind.name, kind.hub
         )
     })?;
     *text = to_yaml(&documents)?;

@@ -1,5 +1,7 @@
 //! `cargo windlass add webhook`.
 
+use std::fmt::Write as _;
+
 use anyhow::{Result, ensure};
 
 use super::WebhookOptions;
@@ -30,18 +32,18 @@ pub(super) fn plan(
     let wanted: Vec<&str> = wanted.iter().filter(|(_, is_on)| *is_on).map(|(it, _)| *it).collect();
     if !wanted.is_empty() {
         admission(operator, &kind, &names, &wanted, changes)?;
-        next += &format!(" Your rules go to src/{}/admission.rs.", kind.module);
+        let _ = write!(next, " Your rules go to src/{}/admission.rs.", kind.module);
     }
     if options.convert {
         ensure!(
             kind.versions.len() > 1,
             "{} has one version, so there is nothing to convert: `cargo windlass add version {} \
              v2` adds another one, and the conversion",
-            kind.kind,
-            kind.kind
+            kind.name,
+            kind.name
         );
         convert(&kind, &kind.versions, &kind.hub, &names, changes)?;
-        next += &format!(" The conversion is in src/{}/convert.rs.", kind.module);
+        let _ = write!(next, " The conversion is in src/{}/convert.rs.", kind.module);
     }
     Ok(next + "\n")
 }
@@ -73,7 +75,7 @@ fn admission(
     wanted: &[&str],
     changes: &mut Changes<'_>,
 ) -> Result<()> {
-    let Kind { kind, module, .. } = kind;
+    let Kind { name, module, .. } = kind;
     let file = format!("src/{module}/admission.rs");
     ensure!(
         !operator.has(&file),
@@ -85,8 +87,8 @@ fn admission(
     }
     changes.module(&format!("src/{module}.rs"), "pub mod admission;")?;
     for verb in wanted {
-        let handler = format!("crate::{module}::admission::{kind}Admission");
-        let line = format!(".{verb}::<crate::{module}::{kind}>({handler})");
+        let handler = format!("crate::{module}::admission::{name}Admission");
+        let line = format!(".{verb}::<crate::{module}::{name}>({handler})");
         changes.before(WEBHOOKS, WEBHOOKS_PLACE, &line)?;
     }
     changes.append("deploy/rbac.yaml", &render_path("add/rbac-admission.yaml", wanted, names).1)

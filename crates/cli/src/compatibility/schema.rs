@@ -82,11 +82,10 @@ fn types(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) {
     if old == new {
         return;
     }
-    let is_wider = match (old.as_str(), new.as_str()) {
-        (_, "anything") | ("integer", "number") => true,
-        ("integer" | "string", "integer or string") => true,
-        _ => false,
-    };
+    let is_wider = matches!(
+        (old.as_str(), new.as_str()),
+        (_, "anything") | ("integer", "number") | ("integer" | "string", "integer or string")
+    );
     let what = format!("the type was {old}, and is {new}");
     if is_wider {
         findings.fine(&place.text(), what);

@@ -16,7 +16,7 @@ const URL: &str = "http://127.0.0.1:8080";
 /// The address of the metrics of a manager.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Endpoint {
-    /// Where the operator serves its metrics [default: http://127.0.0.1:8080]
+    /// Where the operator serves its metrics [default: port 8080 of this machine]
     #[arg(long, env = "WINDLASS_URL")]
     url: Option<String>,
     /// The token of an account that may get /debug/windlass, for an operator with --metrics-secure
