@@ -1,6 +1,7 @@
 //! `cargo windlass add` as a program: what it writes, and how it refuses.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -83,7 +84,8 @@ fn operator_with_everything_added_is_as_recorded() {
     let (_folder, operator) = shop();
     let mut said = String::new();
     for what in ADDED {
-        said += &format!("$ cargo windlass add {}\n{}\n", what.join(" "), add(&operator, what));
+        let (what, told) = (what.join(" "), add(&operator, what));
+        let _ = writeln!(said, "$ cargo windlass add {what}\n{told}");
     }
     let mut made = files(&operator);
     made.insert(PathBuf::from("said.txt"), said);
