@@ -120,7 +120,7 @@ fn all_steps(seed: u32) -> Result<Vec<Step>> {
         Step::new("bodies", "what the API server does with random bodies and rules", [bodies()]),
         Step::new(
             "new-operator",
-            "operators that `cargo windlass new` makes pass their own CI, and run",
+            "operators that `cargo windlass new` and `add` make pass their own CI, and run",
             [new_operator()],
         ),
         Step::new(

@@ -14,11 +14,12 @@ use crate::process::CommandLine;
 pub(crate) const REAL_TIER: (&str, &str) = ("WINDLASS_TEST_REAL", "1");
 
 /// The packages that have tests on a real control plane.
-const REAL_PACKAGES: [&str; 12] = [
+const REAL_PACKAGES: [&str; 13] = [
     "config-restarter",
     "gadget-operator",
     "object-sync",
     "sample-controller",
+    "shop-operator",
     "website-operator",
     "windlass-informer",
     "windlass-manager",
@@ -94,8 +95,9 @@ mod tests {
         assert_eq!(
             options.command().to_string(),
             "WINDLASS_TEST_REAL=1 cargo test --package config-restarter --package gadget-operator \
-             --package object-sync --package sample-controller --package website-operator --package windlass-informer \
-             --package windlass-manager --package windlass-reconciler --package windlass-testing \
+             --package object-sync --package sample-controller --package shop-operator \
+             --package website-operator --package windlass-informer --package windlass-manager \
+             --package windlass-reconciler --package windlass-testing \
              --package windlass-testkit --package windlass-tests --package windlass-workloads \
              some_test"
         );

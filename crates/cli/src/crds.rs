@@ -1,23 +1,53 @@
-//! `cargo windlass crds`: the operator knows its definitions, so it is run to print them.
+//! `cargo windlass crds`: the operator knows its definitions, so it is run to print them; `--check`
+//! compares them with those of the last release.
 
-use std::env;
-use std::process::{Command, ExitCode};
+use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
+use clap::Args;
 
-/// Runs `cargo run -- crds` in the current folder, and ends as it does.
-///
-/// # Errors
-/// If cargo cannot be started.
-pub(crate) fn run() -> Result<ExitCode> {
-    let status = Command::new(cargo())
-        .args(["run", "--quiet", "--", "crds"])
-        .status()
-        .context("cargo could not be started: is it in PATH?")?;
-    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+use crate::compatibility::compare;
+use crate::definitions::{from_yaml, in_files, of_operator};
+use crate::new::say;
+
+pub(crate) use crate::definitions::cargo;
+
+/// What to do with the definitions.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Options {
+    /// Compare them with the definitions of the last release in this file or folder, and fail if
+    /// something that worked with those does not work with these
+    #[arg(long, value_name = "FILE|FOLDER")]
+    check: Option<PathBuf>,
 }
 
-/// The cargo that called this program, or the one in `PATH`.
-pub(crate) fn cargo() -> std::ffi::OsString {
-    env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+/// Prints the definitions, or what differs from those of the last release.
+///
+/// # Errors
+/// If the operator does not build, or the files cannot be read.
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    // Before anything is compiled.
+    let released = options.check.as_deref().map(in_files).transpose()?;
+    let text = of_operator()?;
+    let Some(released) = released else {
+        say(&text);
+        return Ok(ExitCode::SUCCESS);
+    };
+    let now = from_yaml(&text).context("`cargo run -- crds` printed no YAML")?;
+    let findings = compare(&released, &now);
+    let (breaking, fine): (Vec<_>, Vec<_>) = findings.iter().partition(|it| it.is_breaking);
+    for finding in fine.iter().chain(&breaking) {
+        say(&format!("{finding}\n"));
+    }
+    if breaking.is_empty() {
+        say("The definitions are compatible with those of the last release.\n");
+        return Ok(ExitCode::SUCCESS);
+    }
+    say(&format!(
+        "{} incompatible changes: keep what people and stored objects use, or make the change in a \
+         new version (`cargo windlass add version`).\n",
+        breaking.len()
+    ));
+    Ok(ExitCode::FAILURE)
 }

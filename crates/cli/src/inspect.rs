@@ -7,7 +7,7 @@ mod endpoint;
 mod story;
 mod tables;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use clap::{Args, Subcommand, ValueEnum};
 
 use endpoint::Endpoint;
@@ -103,8 +103,19 @@ impl Inspect {
                     if *cluster_scoped { name.clone() } else { format!("{namespace}/{name}") };
                 let limit = limit.to_string();
                 let query = [("kind", kind.as_str()), ("key", &key), ("limit", &limit)];
-                let json = asked.endpoint.get("/debug/windlass/story", &query)?;
-                asked.print(json, |story: Story| story.to_string())
+                let json = asked.endpoint.get("/debug/windlass/story", &query);
+                let standby = asked.standby();
+                match (json, standby) {
+                    (Ok(json), standby) => {
+                        // Not in the answer, which another program may read.
+                        if let Some(note) = standby {
+                            eprintln!("note: {note}");
+                        }
+                        asked.print(json, |story: Story| story.to_string())
+                    }
+                    (Err(error), Some(note)) => Err(anyhow!("{error:#}\n{note}")),
+                    (Err(error), None) => Err(error),
+                }
             }
             Self::Runs { of, asked } => asked.report(Some(of), Report::runs),
             Self::Queue { of, asked } => asked.report(Some(of), Report::queue),
@@ -121,6 +132,13 @@ impl Asked {
         query.extend(of.and_then(|of| of.controller.as_deref()).map(|name| ("controller", name)));
         let json = self.endpoint.get("/debug/windlass", &query)?;
         self.print(json, |report: Report| text(&report))
+    }
+
+    /// Whom to ask instead, if the replica does not lead. `None` also if it does not say.
+    fn standby(&self) -> Option<String> {
+        let json = self.endpoint.get("/debug/windlass", &[("limit", "0")]).ok()?;
+        let report: Report = serde_json::from_str(&json).ok()?;
+        report.standby()
     }
 
     fn print<T: serde::de::DeserializeOwned>(

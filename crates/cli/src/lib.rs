@@ -1,4 +1,4 @@
-//! `cargo windlass`: starts a Kubernetes operator, and looks inside a running one.
+//! `cargo windlass`: starts a Kubernetes operator, adds to it, and looks inside a running one.
 //!
 //! Reading order of the source:
 //!
@@ -6,19 +6,27 @@
 //! - `new`: `cargo windlass new`. `new/answers` is what was asked for, `new/names` checks and
 //!   derives names, `new/owned` has the kinds that an operator can own, `new/template` and
 //!   `new/render` turn the files of `template/` into those of the operator;
-//! - `crds`: `cargo windlass crds`;
+//! - `add`: `cargo windlass add`, which changes an operator;
+//! - `crds` and `manifests`: the definitions of the operator in this folder. `definitions` reads
+//!   them, `compatibility` compares two releases, `diff` compares texts;
 //! - `inspect`: `windlass why` and the like, which ask a running operator.
 //!
 //! `template/` is an operator for the kind `Gadget` that owns every kind there is to choose from.
 //! `template-check/` makes it a crate of the workspace, so that it is compiled and tested. A line
 //! `// if deployments services` begins a part that stays if the new operator owns one of these
-//! kinds, up to the line `// end`.
+//! kinds, up to the line `// end`. `template-added/` is what `new` and then `add` write, as a test
+//! recorded it; it is a crate of the workspace, too.
 
 #![forbid(unsafe_code)]
 
+mod add;
+mod compatibility;
 mod crds;
+mod definitions;
+mod diff;
 mod inspect;
+mod manifests;
 mod new;
 mod program;
 
-pub use program::{cargo_main, main};
+pub use program::{cargo_main, kubectl_main, main};

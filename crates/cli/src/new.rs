@@ -4,10 +4,10 @@
 //! All of them are checked before anything is written.
 
 mod answers;
-mod names;
-mod owned;
-mod render;
-mod template;
+pub(crate) mod names;
+pub(crate) mod owned;
+pub(crate) mod render;
+pub(crate) mod template;
 
 use std::fs;
 use std::io::{self, BufRead as _, IsTerminal as _, Write};
@@ -20,6 +20,7 @@ use clap::Args;
 use crate::crds::cargo;
 use answers::{Answers, Input};
 use render::Names;
+use template::Part;
 
 /// What a new operator should be. What is not given is asked for on a terminal, and has its default
 /// otherwise.
@@ -100,13 +101,14 @@ fn clone_text(clone: &Path) -> Result<String> {
 }
 
 fn write(folder: &Path, answers: &Answers, clone: &Path, clone_text: &str) -> Result<()> {
-    let names = Names::new(answers, clone_text);
+    let Answers { package, group, kind, owns } = answers;
+    let names = Names::new(package, group, kind).owns(owns).windlass(clone_text);
     let write = |path: &str, text: &str| -> io::Result<()> {
         let path = folder.join(path);
         fs::create_dir_all(path.parent().unwrap_or(folder))?;
         fs::write(path, text)
     };
-    for (path, text) in render::render(answers, &names) {
+    for (path, text) in render::render(&[Part::Operator, Part::Kind], owns, &names) {
         write(&path, &text).with_context(|| format!("cannot write {path}"))?;
     }
     // The versions that Windlass is tested with. cargo removes what the operator does not use.
@@ -118,13 +120,13 @@ fn write(folder: &Path, answers: &Answers, clone: &Path, clone_text: &str) -> Re
 
 /// Formats the code: with other names, some lines break elsewhere. Returns whether there is a
 /// rustfmt.
-fn format(folder: &Path) -> bool {
+pub(crate) fn format(folder: &Path) -> bool {
     let mut command = Command::new(cargo());
     command.arg("fmt").current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
 
 /// Nobody may be listening, as behind `| head -1`; that is no reason to fail.
-fn say(text: &str) {
+pub(crate) fn say(text: &str) {
     drop(write!(io::stdout(), "{text}"));
 }

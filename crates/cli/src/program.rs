@@ -3,10 +3,11 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use crate::add::Add;
 use crate::inspect::Inspect;
-use crate::{crds, new};
+use crate::{add, crds, manifests, new};
 
 /// As cargo calls it: `cargo-windlass windlass new …`.
 #[derive(Debug, Parser)]
@@ -27,8 +28,14 @@ struct Program {
 enum Command {
     /// Make an operator that builds, passes its tests and runs
     New(new::Options),
-    /// Print the definitions of the operator in this folder as YAML: `cargo run -- crds`
-    Crds,
+    /// Change the operator in this folder: add a kind, webhooks or a version
+    #[command(subcommand)]
+    Add(Add),
+    /// Print the definitions of the operator in this folder as YAML, or check that they are
+    /// compatible with those of the last release
+    Crds(crds::Options),
+    /// Write deploy/crd.yaml of the operator in this folder again, or check that it is up to date
+    Manifests(manifests::Options),
     #[command(flatten)]
     Inspect(Inspect),
 }
@@ -42,6 +49,15 @@ pub fn main() -> ExitCode {
 pub fn cargo_main() -> ExitCode {
     let Cargo::Windlass(program) = Cargo::parse();
     program.run()
+}
+
+/// The program under the name `kubectl-windlass`, as kubectl calls it for `kubectl windlass`.
+pub fn kubectl_main() -> ExitCode {
+    let matches = Program::command().bin_name("kubectl windlass").get_matches();
+    match Program::from_arg_matches(&matches) {
+        Ok(program) => program.run(),
+        Err(error) => error.exit(),
+    }
 }
 
 impl Program {
@@ -58,7 +74,9 @@ impl Program {
     fn execute(&self) -> Result<ExitCode> {
         match &self.command {
             Command::New(options) => new::run(options).map(|()| ExitCode::SUCCESS),
-            Command::Crds => crds::run(),
+            Command::Add(what) => add::run(what).map(|()| ExitCode::SUCCESS),
+            Command::Crds(options) => crds::run(options),
+            Command::Manifests(options) => manifests::run(options),
             Command::Inspect(question) => {
                 print!("{}", question.answer()?);
                 Ok(ExitCode::SUCCESS)
@@ -69,8 +87,6 @@ impl Program {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     #[test]

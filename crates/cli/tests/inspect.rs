@@ -7,18 +7,28 @@ use std::thread;
 
 /// Answers one request with this body, and returns its URL and what will be its first line.
 fn answers(status: &str, body: &str) -> (String, thread::JoinHandle<String>) {
+    answers_all(&[(status, body)])
+}
+
+/// Answers one request after the other, and returns its URL and the first line of the first one.
+fn answers_all(answers: &[(&str, &str)]) -> (String, thread::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
-    let (status, body) = (status.to_owned(), body.to_owned());
+    let owned = answers.iter().map(|(status, body)| ((*status).to_owned(), (*body).to_owned()));
+    let answers: Vec<(String, String)> = owned.collect();
     let asked = thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("a connection");
-        let mut lines = BufReader::new(stream.try_clone().expect("a stream")).lines();
-        let first = lines.next().expect("a line").expect("text");
-        while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
-        let length = body.len();
-        let head = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close");
-        write!(stream, "{head}\r\n\r\n{body}").expect("written");
-        first
+        let answered = answers.iter().map(|(status, body)| {
+            let (mut stream, _) = listener.accept().expect("a connection");
+            let mut lines = BufReader::new(stream.try_clone().expect("a stream")).lines();
+            let first = lines.next().expect("a line").expect("text");
+            while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+            let length = body.len();
+            let head =
+                format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close");
+            write!(stream, "{head}\r\n\r\n{body}").expect("written");
+            first
+        });
+        answered.collect::<Vec<_>>().swap_remove(0)
     });
     (url, asked)
 }
@@ -80,6 +90,44 @@ fn why_tells_who_woke_whom() {
     );
 }
 
+/// What a replica says of itself that does not lead.
+const STANDBY: &str = r#"{
+  "leadership": {"lease": "shop/op", "identity": "op-a_1", "state": "standby", "leader": "op-b_2"},
+  "controllers": [], "informers": []
+}"#;
+
+#[test]
+fn why_of_a_standby_says_who_leads() {
+    let hint = "op-a_1 is a standby, so its controllers do not run. op-b_2 leads: ask it, in a \
+                cluster by kubectl port-forward -n shop pod/op-b 8080\n";
+    let (url, _asked) = answers_all(&[("404 Not Found", "no run of it\n"), ("200 OK", STANDBY)]);
+    let shown = windlass(&url, &["why", "website", "web"]);
+    assert_eq!(shown.status.code(), Some(1));
+    assert_eq!(text(&shown.stderr), format!("error: no run of it\n{hint}"));
+
+    let (url, _asked) = answers_all(&[("200 OK", STORY), ("200 OK", STANDBY)]);
+    let shown = windlass(&url, &["why", "website", "web", "-o", "json"]);
+    assert_eq!(
+        (text(&shown.stdout), text(&shown.stderr)),
+        (STORY.to_owned(), format!("note: {hint}"))
+    );
+}
+
+#[test]
+fn kubectl_calls_the_same_program() {
+    let (url, _asked) = answers("200 OK", STANDBY);
+    let shown = Command::new(env!("CARGO_BIN_EXE_kubectl-windlass"))
+        .args(["leader", "--url", &url])
+        .output()
+        .expect("it runs");
+    assert!(text(&shown.stdout).starts_with("leader   op-b_2\n"), "{shown:?}");
+    let help = Command::new(env!("CARGO_BIN_EXE_kubectl-windlass"))
+        .args(["why", "--help"])
+        .output()
+        .expect("it runs");
+    assert!(text(&help.stdout).contains("Usage: kubectl windlass why"), "{help:?}");
+}
+
 #[test]
 fn json_is_what_the_operator_answers() {
     let (url, _asked) = answers("200 OK", STORY);
@@ -96,14 +144,14 @@ fn unknown_object_is_an_error_in_the_operators_words() {
 }
 
 #[test]
-fn operator_that_does_not_answer_is_an_error_with_the_next_step() {
+fn operator_that_does_not_answer_is_an_error() {
     let nobody = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", nobody.local_addr().expect("an address"));
     drop(nobody);
     let shown = windlass(&url, &["leader"]);
     assert_eq!(shown.status.code(), Some(1));
     let told = text(&shown.stderr);
-    assert!(told.contains("kubectl port-forward --namespace NAMESPACE deployment/NAME"), "{told}");
+    assert!(told.starts_with(&format!("error: no operator answers at {url}")), "{told}");
 }
 
 #[test]

@@ -41,10 +41,11 @@ fn operator_is_written_with_the_defaults_and_the_next_steps_are_shown() {
         assert!(shown.contains(expected), "no {expected:?} in {shown}");
     }
     let operator = folder.path().join("shop-operator");
-    for path in ["Cargo.toml", "Cargo.lock", "src/shop.rs", "src/children/service.rs", "ci.sh"] {
+    for path in ["Cargo.toml", "Cargo.lock", "src/shop.rs", "src/shop/children/service.rs", "ci.sh"]
+    {
         assert!(operator.join(path).is_file(), "{path}");
     }
-    assert!(!operator.join("src/children/stateful_set.rs").exists());
+    assert!(!operator.join("src/shop/children/stateful_set.rs").exists());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Operators that `cargo windlass new` makes, built and run as their README says. They compile all
+//! Operators that `cargo windlass new` and `add` make, built and run as their README says. They compile all
 //! that they use anew, for many minutes, so `cargo xtask nightly --only new-operator` runs this.
 
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ fn new(folder: &Path, arguments: &[&str]) -> PathBuf {
 
 #[test]
 #[ignore = "many minutes: `cargo xtask nightly --only new-operator` runs it"]
-fn new_operators_pass_their_own_ci_and_run() {
+fn new_and_changed_operators_pass_their_own_ci_and_run() {
     let folder = tempfile::tempdir().expect("a folder");
     let shop = new(folder.path(), &["shop-operator"]);
     run(&shop, "cargo", &["test"]);
@@ -46,6 +46,22 @@ fn new_operators_pass_their_own_ci_and_run() {
     let printed = command(&shop, program, &["windlass", "crds"]).output().expect("it must start");
     assert!(printed.status.success(), "{printed:?}");
     assert!(String::from_utf8_lossy(&printed.stdout).contains("name: shops.example.com"));
+
+    // What is added passes as well. `add kind` once more, because it owns other things.
+    for what in [
+        &["kind", "Customer", "--owns", "deployments"][..],
+        &["kind", "BlogPost", "--owns", "serviceaccounts", "--group", "blog.example.org"],
+        &["webhook", "Shop", "--validate", "--default"],
+        &["webhook", "BlogPost", "--validate"],
+        &["version", "Shop", "v1beta1"],
+        &["version", "BlogPost", "v1"],
+        &["version", "BlogPost", "v2"],
+    ] {
+        run(&shop, program, &[&["windlass", "add"], what].concat());
+    }
+    run(&shop, "bash", &["ci.sh"]);
+    run(&shop, "cargo", &["run", "--", "demo", "--exit"]);
+    run(&shop, program, &["windlass", "manifests", "--check"]);
 
     // Other names and kinds, so that other parts of the template are left out.
     for (name, kind, owns) in [

@@ -10,12 +10,15 @@ use ureq::tls::TlsConfig;
 /// Longer than a report of many keys takes.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Where a manager serves its metrics by default, and where `kubectl port-forward` brings it.
+const URL: &str = "http://127.0.0.1:8080";
+
 /// The address of the metrics of a manager.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Endpoint {
-    /// Where the operator serves its metrics
-    #[arg(long, env = "WINDLASS_URL", default_value = "http://127.0.0.1:8080")]
-    url: String,
+    /// Where the operator serves its metrics [default: port 8080 of this machine]
+    #[arg(long, env = "WINDLASS_URL")]
+    url: Option<String>,
     /// The token of an account that may get /debug/windlass, for an operator with --metrics-secure
     #[arg(long, env = "WINDLASS_TOKEN", hide_env_values = true)]
     token: Option<String>,
@@ -34,7 +37,8 @@ impl Endpoint {
             .tls_config(tls)
             .build()
             .new_agent();
-        let url = format!("{}{path}", self.url.trim_end_matches('/'));
+        let base = self.url.as_deref().unwrap_or(URL).trim_end_matches('/');
+        let url = format!("{base}{path}");
         let mut request = agent.get(&url).query_pairs(query.iter().copied());
         if let Some(token) = &self.token {
             request = request.header("authorization", format!("Bearer {token}"));
@@ -49,8 +53,7 @@ impl Endpoint {
                 text.trim()
             ),
             404 if text.trim().is_empty() => bail!(
-                "{} has no {path}: it is served on a loopback address, or with --metrics-secure",
-                self.url
+                "{base} has no {path}: it is served on a loopback address, or with --metrics-secure"
             ),
             _ => bail!("{}", text.trim()),
         }
@@ -60,15 +63,45 @@ impl Endpoint {
         let is_refused = matches!(
             &error, ureq::Error::Io(cause) if cause.kind() == ErrorKind::ConnectionRefused
         );
-        if !is_refused {
-            return anyhow!(error).context(format!("cannot ask {}", self.url));
+        match &self.url {
+            _ if !is_refused => {
+                let url = self.url.as_deref().unwrap_or(URL);
+                anyhow!(error).context(format!("cannot ask {url}"))
+            }
+            Some(url) => anyhow!(
+                "no operator answers at {url}: is it running, and if a `kubectl port-forward` \
+                 leads there, is that?"
+            ),
+            None => anyhow!(
+                "no operator answers at {URL}\n\
+                 If it runs in a cluster, forward its port, and ask again:\n    \
+                 kubectl port-forward -n NAMESPACE deployment/NAME 8080\n\
+                 If it serves its metrics elsewhere, say where: --url http://127.0.0.1:PORT, or \
+                 with --metrics-secure --url https://127.0.0.1:PORT --insecure-skip-tls-verify \
+                 --token TOKEN"
+            ),
         }
-        anyhow!(
-            "no operator answers at {}\n\
-             If it runs in a cluster, forward its port, and ask again:\n    \
-             kubectl port-forward --namespace NAMESPACE deployment/NAME 8080:8080\n\
-             If it serves its metrics elsewhere, say where: --url http://127.0.0.1:PORT",
-            self.url
-        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_an_address_the_error_has_the_line_that_gives_one() {
+        let told = |url: Option<&str>| {
+            let url = url.map(str::to_owned);
+            let endpoint = Endpoint { url, token: None, insecure_skip_tls_verify: false };
+            let refused = std::io::Error::from(ErrorKind::ConnectionRefused);
+            endpoint.unreachable(ureq::Error::Io(refused)).to_string()
+        };
+        let line = "\n    kubectl port-forward -n NAMESPACE deployment/NAME 8080\n";
+        assert!(told(None).contains(line), "{}", told(None));
+        assert_eq!(
+            told(Some("http://127.0.0.1:1")),
+            "no operator answers at http://127.0.0.1:1: is it running, and if a `kubectl \
+             port-forward` leads there, is that?"
+        );
     }
 }

@@ -157,6 +157,29 @@ impl Report {
     }
 }
 
+impl Report {
+    /// Who leads and how to ask it, if this replica does not lead.
+    pub(super) fn standby(&self) -> Option<String> {
+        let Leadership { lease, identity, state, leader } = self.leadership.as_ref()?;
+        if state != "standby" {
+            return None;
+        }
+        let Some(leader) = leader else {
+            return Some(format!(
+                "{identity} is a standby, so its controllers do not run, and it does not know who \
+                 leads: see the Lease {lease}"
+            ));
+        };
+        // An identity begins with the name of the pod, and the Lease is in its namespace.
+        let pod = leader.rsplit_once('_').map_or(leader.as_str(), |(pod, _)| pod);
+        let namespace = lease.split('/').next().unwrap_or_default();
+        Some(format!(
+            "{identity} is a standby, so its controllers do not run. {leader} leads: ask it, in a \
+             cluster by kubectl port-forward -n {namespace} pod/{pod} 8080"
+        ))
+    }
+}
+
 /// Rows in columns.
 struct Table<const N: usize> {
     rows: Vec<[String; N]>,

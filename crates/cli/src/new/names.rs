@@ -7,8 +7,9 @@ use super::template;
 /// As long as Kubernetes allows a label to be, less what the manifests append (`-metrics`).
 const PACKAGE_MAX: usize = 63 - "-metrics".len();
 
-/// How long a kind may be: its plural is a DNS label.
-const KIND_MAX: usize = 60;
+/// How long a kind may be: its plural is a DNS label, and so is the name of its example and of the
+/// pods of that.
+const KIND_MAX: usize = 50;
 
 /// How long a group may be: with the plural of the kind it is the name of the definition.
 const GROUP_MAX: usize = 253 - 64;
@@ -29,7 +30,7 @@ const STANDARD: [&str; 5] = ["alloc", "core", "proc_macro", "std", "test"];
 ///
 /// # Errors
 /// If it cannot be used for one of them.
-pub(super) fn check_package(name: &str) -> Result<()> {
+pub(crate) fn check_package(name: &str) -> Result<()> {
     let is_label = name.starts_with(|first: char| first.is_ascii_lowercase())
         && name.ends_with(|last: char| last.is_ascii_lowercase() || last.is_ascii_digit())
         && name.chars().all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '-');
@@ -54,7 +55,7 @@ pub(super) fn check_package(name: &str) -> Result<()> {
 ///
 /// # Errors
 /// If it is not in `CamelCase`, or if the name is taken.
-pub(super) fn check_kind(kind: &str) -> Result<()> {
+pub(crate) fn check_kind(kind: &str) -> Result<()> {
     let is_camel = kind.starts_with(|first: char| first.is_ascii_uppercase())
         && kind.chars().all(|one| one.is_ascii_alphanumeric())
         && (kind.len() == 1 || kind.contains(|one: char| one.is_ascii_lowercase()));
@@ -86,7 +87,7 @@ pub(super) fn check_kind(kind: &str) -> Result<()> {
 ///
 /// # Errors
 /// If the API server would refuse it.
-pub(super) fn check_group(group: &str) -> Result<()> {
+pub(crate) fn check_group(group: &str) -> Result<()> {
     let is_label = |label: &str| {
         let is_inner = |one: char| one.is_ascii_lowercase() || one.is_ascii_digit();
         label.starts_with(is_inner)
@@ -111,18 +112,18 @@ pub(super) fn check_group(group: &str) -> Result<()> {
 }
 
 /// The kind that the name of an operator suggests: `Shop` for `shop-operator`.
-pub(super) fn kind_of_package(name: &str) -> String {
+pub(crate) fn kind_of_package(name: &str) -> String {
     let stem = name.strip_suffix("-operator").or_else(|| name.strip_suffix("-controller"));
     camel(stem.unwrap_or(name))
 }
 
 /// The name of a package as code has it: `shop_operator`.
-pub(super) fn crate_name(package: &str) -> String {
+pub(crate) fn crate_name(package: &str) -> String {
     package.replace('-', "_")
 }
 
 /// The name of a variable or a file: `blog_post` for `BlogPost`, `http_route` for `HTTPRoute`.
-pub(super) fn snake(kind: &str) -> String {
+pub(crate) fn snake(kind: &str) -> String {
     let letters: Vec<char> = kind.chars().collect();
     let mut snake = String::new();
     for (index, &one) in letters.iter().enumerate() {
@@ -141,7 +142,7 @@ pub(super) fn snake(kind: &str) -> String {
 }
 
 /// The plural of a word in English, in the case of the word: `Policies`, `shops`, `boxes`.
-pub(super) fn plural(word: &str) -> String {
+pub(crate) fn plural(word: &str) -> String {
     let lower = word.to_ascii_lowercase();
     let is_vowel = |one: char| "aeiou".contains(one);
     if ["s", "x", "z", "ch", "sh"].iter().any(|end| lower.ends_with(end)) {

@@ -4,15 +4,15 @@ use anyhow::{Result, anyhow, ensure};
 
 /// A kind that has a file in the template.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Owned {
+pub(crate) struct Owned {
     /// As in `kubectl get` and in Roles. The template has it in its `if` lines.
-    pub(super) plural: &'static str,
+    pub(crate) plural: &'static str,
     /// Other names that people may give, in lower case.
     others: &'static [&'static str],
 }
 
 /// All of them, in the order in which the template lists them.
-pub(super) const KINDS: [Owned; 5] = [
+pub(crate) const KINDS: [Owned; 5] = [
     Owned { plural: "configmaps", others: &["configmap", "cm"] },
     Owned { plural: "deployments", others: &["deployment", "deploy"] },
     Owned { plural: "services", others: &["service", "svc"] },
@@ -21,13 +21,13 @@ pub(super) const KINDS: [Owned; 5] = [
 ];
 
 /// What an operator owns if nobody says otherwise.
-pub(super) const DEFAULT: &str = "configmaps,deployments,services";
+pub(crate) const DEFAULT: &str = "configmaps,deployments,services";
 
 /// The plural names of the kinds in a list that is separated by commas, in the order of [`KINDS`].
 ///
 /// # Errors
 /// If a kind is unknown, or if there is none.
-pub(super) fn parse(list: &str) -> Result<Vec<&'static str>> {
+pub(crate) fn parse(list: &str) -> Result<Vec<&'static str>> {
     let mut wanted = Vec::new();
     for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
         wanted.push(find(name)?);
@@ -42,7 +42,7 @@ pub(super) fn parse(list: &str) -> Result<Vec<&'static str>> {
 }
 
 /// The names of all kinds, for people.
-pub(super) fn all() -> String {
+pub(crate) fn all() -> String {
     KINDS.map(|kind| kind.plural).join(", ")
 }
 
@@ -53,7 +53,7 @@ fn find(name: &str) -> Result<&'static str> {
     found.ok_or_else(|| {
         anyhow!(
             "--owns: the kind {name:?} is unknown. There are {}. For another one, choose one of \
-             these, and add yours to src/children.rs afterwards",
+             these, and add yours to the kind's children.rs afterwards",
             all()
         )
     })

@@ -1,47 +1,69 @@
 //! Turns the template into the files of an operator: parts that are not needed are left out, and
 //! names are replaced.
 
-use super::answers::Answers;
 use super::names::{crate_name, plural, snake};
 use super::owned::KINDS;
-use super::template::FILES;
+use super::template::{FILES, File, Part};
+
+/// The webhooks that the `if` lines of the template know besides the kinds.
+pub(crate) const WEBHOOKS: [&str; 2] = ["default", "validate"];
 
 /// What each name of the template becomes. Of two names that begin at the same place, the first in
 /// the list counts.
-#[derive(Debug)]
-pub(super) struct Names {
+#[derive(Clone, Debug)]
+pub(crate) struct Names {
     pairs: Vec<(String, String)>,
     /// What `gadget` becomes in code, and elsewhere.
     singular: [String; 2],
 }
 
 impl Names {
-    /// `clone` is the path of the clone of Windlass.
-    pub(super) fn new(answers: &Answers, clone: &str) -> Self {
-        let Answers { package, group, kind, owns } = answers;
-        let lower = kind.to_ascii_lowercase();
-        let all = KINDS.map(|kind| kind.plural);
+    /// The names of a kind of an operator.
+    pub(crate) fn new(package: &str, group: &str, kind: &str) -> Self {
+        let (lower, snake) = (kind.to_ascii_lowercase(), snake(kind));
         let pairs = [
-            ("gadget-operator", package.clone()),
+            ("gadget-operator", package.to_owned()),
             ("gadget_operator", crate_name(package)),
-            ("src/gadget.rs", format!("src/{}.rs", snake(kind))),
+            // Files of code are named as modules, everything else as Kubernetes names it.
+            ("src/gadget", format!("src/{snake}")),
+            ("tests/common/gadget", format!("tests/common/{snake}")),
+            ("_gadget.rs", format!("_{snake}.rs")),
+            ("hello-gadget", format!("hello-{lower}")),
+            ("example-gadget", format!("example-{lower}")),
             ("\"gadget\"", format!("\"{lower}\"")),
             ("Gadgets", plural(kind)),
             ("gadgets", plural(&lower)),
-            ("Gadget", kind.clone()),
-            ("group.example", group.clone()),
-            (&all.join(","), owns.join(",")),
-            (&all.join(", "), owns.join(", ")),
-            ("/path/to/windlass", clone.to_owned()),
+            ("Gadget", kind.to_owned()),
+            ("group.example", group.to_owned()),
             // The folder from which tests of the template run is another one.
             ("../template/", String::new()),
         ];
         let pairs = pairs.map(|(from, to)| (from.to_owned(), to)).to_vec();
-        Self { pairs, singular: [snake(kind), lower] }
+        Self { pairs, singular: [snake, lower] }
+    }
+
+    /// What the kind owns, where the template lists all kinds.
+    pub(crate) fn owns(mut self, owns: &[&str]) -> Self {
+        let all = KINDS.map(|kind| kind.plural);
+        self.pairs.push((all.join(","), owns.join(",")));
+        self.pairs.push((all.join(", "), owns.join(", ")));
+        self
+    }
+
+    /// The path of the clone of Windlass.
+    pub(crate) fn windlass(mut self, clone: &str) -> Self {
+        self.pairs.push(("/path/to/windlass".to_owned(), clone.to_owned()));
+        self
+    }
+
+    /// The version that the template calls `v1alpha1`.
+    pub(crate) fn version(mut self, version: &str) -> Self {
+        self.pairs.push(("v1alpha1".to_owned(), version.to_owned()));
+        self
     }
 
     /// Replaces all names at once, so that no replacement is replaced again.
-    fn replace(&self, text: &str, is_code: bool) -> String {
+    pub(crate) fn replace(&self, text: &str, is_code: bool) -> String {
         let singular = &self.singular[usize::from(!is_code)];
         let last = ("gadget", singular.as_str());
         let pairs = self.pairs.iter().map(|(from, to)| (from.as_str(), to.as_str()));
@@ -60,27 +82,34 @@ impl Names {
     }
 }
 
-/// The files of the operator with their paths, in the order of the template.
-pub(super) fn render(answers: &Answers, names: &Names) -> Vec<(String, String)> {
-    let is_needed = |needs: &[&str]| needs.is_empty() || owns_any(answers, needs);
-    let files = FILES.iter().filter(|file| is_needed(file.needs));
-    let rendered = files.map(|file| {
-        let is_code = file.is_code();
-        let path = file.path.strip_suffix(".in").unwrap_or(file.path);
-        (names.replace(path, true), names.replace(&select(file.text, answers), is_code))
-    });
-    rendered.collect()
+/// The files of some parts with their paths, in the order of the template. `has` are the kinds that
+/// are owned, and the webhooks that a kind has.
+pub(crate) fn render(parts: &[Part], has: &[&str], names: &Names) -> Vec<(String, String)> {
+    let is_needed = |needs: &[&str]| needs.is_empty() || has_any(has, needs);
+    let files = FILES.iter().filter(|file| parts.contains(&file.part) && is_needed(file.needs));
+    files.map(|file| render_file(file, has, names)).collect()
 }
 
-/// Leaves out the parts that are for kinds that the operator does not own, and the lines that mark
-/// such parts. They may be nested.
-fn select(text: &str, answers: &Answers) -> String {
+/// One file of the template with its path.
+pub(crate) fn render_path(path: &str, has: &[&str], names: &Names) -> (String, String) {
+    let file = FILES.iter().find(|file| file.path == path);
+    render_file(file.expect("the template must have this file"), has, names)
+}
+
+fn render_file(file: &File, has: &[&str], names: &Names) -> (String, String) {
+    let path = file.path.strip_suffix(".in").unwrap_or(file.path);
+    (names.replace(path, true), names.replace(&select(file.text, has), file.is_code()))
+}
+
+/// Leaves out the parts that are for kinds that are not owned or webhooks that are not wanted, and
+/// the lines that mark such parts. They may be nested.
+fn select(text: &str, has: &[&str]) -> String {
     let mut selected = String::new();
     // For each part that is open, whether it is left out.
     let mut open: Vec<bool> = Vec::new();
     for line in text.split_inclusive('\n') {
         match marker(line) {
-            Some(Marker::If(kinds)) => open.push(!owns_any(answers, &kinds)),
+            Some(Marker::If(words)) => open.push(!has_any(has, &words)),
             Some(Marker::End) => {
                 open.pop().expect("every `end` of the template must have an `if`");
             }
@@ -93,25 +122,26 @@ fn select(text: &str, answers: &Answers) -> String {
 }
 
 enum Marker<'a> {
-    /// The part stays if one of these is owned.
+    /// The part stays if there is one of these.
     If(Vec<&'a str>),
     End,
 }
 
-/// `// if deployments services` or `# end`. Comments that only look like it name no kinds.
+/// `// if deployments services` or `# end`. Comments that only look like it have other words.
 fn marker(line: &str) -> Option<Marker<'_>> {
     let line = line.trim();
     let comment = line.strip_prefix("// ").or_else(|| line.strip_prefix("# "))?;
     if comment == "end" {
         return Some(Marker::End);
     }
-    let kinds: Vec<&str> = comment.strip_prefix("if ")?.split(' ').collect();
-    let is_kind = |name: &&str| KINDS.iter().any(|kind| kind.plural == *name);
-    kinds.iter().all(is_kind).then_some(Marker::If(kinds))
+    let words: Vec<&str> = comment.strip_prefix("if ")?.split(' ').collect();
+    let is_known =
+        |name: &&str| WEBHOOKS.contains(name) || KINDS.iter().any(|kind| kind.plural == *name);
+    words.iter().all(is_known).then_some(Marker::If(words))
 }
 
-fn owns_any(answers: &Answers, kinds: &[&str]) -> bool {
-    kinds.iter().any(|kind| answers.owns.contains(kind))
+fn has_any(has: &[&str], words: &[&str]) -> bool {
+    words.iter().any(|word| has.contains(word))
 }
 
 #[cfg(test)]
@@ -121,30 +151,24 @@ mod tests {
 
     use super::*;
 
-    fn answers(kind: &str, owns: &[&'static str]) -> Answers {
-        Answers {
-            package: "blog-operator".to_owned(),
-            group: "blog.example.com".to_owned(),
-            kind: kind.to_owned(),
-            owns: owns.to_vec(),
-        }
+    fn names(kind: &str) -> Names {
+        Names::new("blog-operator", "blog.example.com", kind)
     }
 
     #[test]
     fn parts_of_other_kinds_are_left_out_also_within_parts() {
         let text = "a\n// if services deployments\nb\n  # if deployments\nc\n  # end\n// end\nd\n";
-        let selected = |owns: &[&'static str]| select(text, &answers("Page", owns));
+        let selected = |owns: &[&str]| select(text, owns);
         assert_eq!(selected(&["configmaps"]), "a\nd\n");
         assert_eq!(selected(&["services"]), "a\nb\nd\n");
         assert_eq!(selected(&["deployments"]), "a\nb\nc\nd\n");
         let prose = "// if a test needs it\n";
-        assert_eq!(select(prose, &answers("Page", &["services"])), prose);
+        assert_eq!(select(prose, &["services"]), prose);
     }
 
     #[test]
     fn names_are_replaced_in_the_form_that_their_place_needs() {
-        let answers = answers("BlogPost", &["services", "statefulsets"]);
-        let names = Names::new(&answers, "/clone");
+        let names = names("BlogPost").owns(&["services", "statefulsets"]).windlass("/clone");
         let code = "use gadget_operator::Gadget; // Gadgets\nlet gadget = \"gadget\"; // gadgets";
         assert_eq!(
             names.replace(code, true),
@@ -156,14 +180,20 @@ mod tests {
             names.replace(text, false),
             "kind: BlogPost, blogpost, src/blog_post.rs, blog.example.com/v1, /clone"
         );
+        let both = "include_str!(\"deploy/example-gadget.yaml\"), tests/reconcile_gadget.rs";
+        for is_code in [true, false] {
+            assert_eq!(
+                names.replace(both, is_code),
+                "include_str!(\"deploy/example-blogpost.yaml\"), tests/reconcile_blog_post.rs"
+            );
+        }
         let all = KINDS.map(|kind| kind.plural).join(",");
         assert_eq!(names.replace(&all, true), "services,statefulsets");
     }
 
     #[test]
     fn replacement_is_not_replaced_again() {
-        let answers = answers("GadgetGroup", &["services"]);
-        let names = Names::new(&answers, "/clone/gadgets");
+        let names = names("GadgetGroup").windlass("/clone/gadgets");
         assert_eq!(names.replace("Gadget /path/to/windlass", true), "GadgetGroup /clone/gadgets");
     }
 
@@ -173,10 +203,11 @@ mod tests {
         for bits in 1..1 << all.len() {
             let owns = all.iter().enumerate().filter(|(index, _)| bits & (1 << index) != 0);
             let owns: Vec<&'static str> = owns.map(|(_, kind)| *kind).collect();
-            let answers = answers("Shop", &owns);
-            for (path, text) in render(&answers, &Names::new(&answers, "/clone")) {
+            let names = names("Shop").owns(&owns).windlass("/clone");
+            for file in FILES {
+                let (path, text) = render_file(file, &owns, &names);
                 let whole = format!("{path}\n{text}").to_lowercase();
-                for left in ["gadget", "group.example", "/path/to", "../template"] {
+                for left in ["gadget", "group.example", "/path/to", "../template/"] {
                     assert!(!whole.contains(left), "{left} is left in {path}");
                 }
                 assert!(!text.lines().any(|line| marker(line).is_some()), "{path}");
@@ -186,8 +217,9 @@ mod tests {
     /// One text with all files, as it is before rustfmt has been over it.
     #[test]
     fn blog_operator_is_as_recorded() {
-        let answers = answers("BlogPost", &["configmaps"]);
-        let files = render(&answers, &Names::new(&answers, "/home/you/windlass"));
+        let owns = ["configmaps"];
+        let names = names("BlogPost").owns(&owns).windlass("/home/you/windlass");
+        let files = render(&[Part::Operator, Part::Kind], &owns, &names);
         let shown = files.iter().map(|(path, text)| format!("==> {path} <==\n{text}"));
         let shown = shown.collect::<Vec<_>>().join("\n");
         let recording =

@@ -4,23 +4,42 @@ use std::path::Path;
 
 /// A file of the template.
 #[derive(Debug)]
-pub(super) struct File {
-    pub(super) path: &'static str,
-    pub(super) text: &'static str,
+pub(crate) struct File {
+    pub(crate) part: Part,
+    pub(crate) path: &'static str,
+    pub(crate) text: &'static str,
     /// The kinds that it is for; for all operators if it is empty.
-    pub(super) needs: &'static [&'static str],
+    pub(crate) needs: &'static [&'static str],
+}
+
+/// What a file belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// The operator: it has these once.
+    Operator,
+    /// A kind of the operator.
+    Kind,
+    /// The first webhook.
+    Webhooks,
+    /// The webhooks of a kind that check and correct.
+    Admission,
+    /// The conversion between the versions of a kind.
+    Conversion,
+    /// Text that is appended to `deploy/rbac.yaml`.
+    Rights,
 }
 
 impl File {
     /// Whether it is Rust.
-    pub(super) fn is_code(&self) -> bool {
+    pub(crate) fn is_code(&self) -> bool {
         Path::new(self.path).extension().is_some_and(|extension| extension == "rs")
     }
 }
 
 macro_rules! file {
-    ($path:literal $(, $needs:literal)*) => {
+    ($part:ident, $path:literal $(, $needs:literal)*) => {
         File {
+            part: Part::$part,
             path: $path,
             text: include_str!(concat!("../../template/", $path)),
             needs: &[$($needs),*],
@@ -29,40 +48,53 @@ macro_rules! file {
 }
 
 /// All files.
-pub(super) const FILES: &[File] = &[
-    file!("Cargo.toml.in"),
-    file!("README.md"),
-    file!("src/main.rs"),
-    file!("src/lib.rs"),
-    file!("src/gadget.rs"),
-    file!("src/reconciler.rs"),
-    file!("src/children.rs"),
-    file!("src/children/config_map.rs", "configmaps"),
-    file!("src/children/deployment.rs", "deployments"),
-    file!("src/children/pod.rs", "deployments", "statefulsets"),
-    file!("src/children/service.rs", "services"),
-    file!("src/children/service_account.rs", "serviceaccounts"),
-    file!("src/children/stateful_set.rs", "statefulsets"),
-    file!("src/demo.rs"),
-    file!("tests/common/mod.rs"),
-    file!("tests/deployed.rs"),
-    file!("tests/reconcile.rs"),
-    file!("deploy/crd.yaml"),
-    file!("deploy/example.yaml"),
-    file!("deploy/kustomization.yaml"),
-    file!("deploy/namespace.yaml"),
-    file!("deploy/operator.yaml"),
-    file!("deploy/rbac.yaml"),
-    file!("Dockerfile"),
-    file!(".dockerignore"),
-    file!(".github/workflows/ci.yml"),
-    file!(".gitignore"),
-    file!("ci.sh"),
-    file!("rustfmt.toml"),
+pub(crate) const FILES: &[File] = &[
+    file!(Operator, "Cargo.toml.in"),
+    file!(Operator, "README.md"),
+    file!(Operator, "src/main.rs"),
+    file!(Operator, "src/lib.rs"),
+    file!(Kind, "src/gadget.rs"),
+    file!(Kind, "src/gadget/v1alpha1.rs"),
+    file!(Kind, "src/gadget/reconciler.rs"),
+    file!(Kind, "src/gadget/children.rs"),
+    file!(Kind, "src/gadget/children/config_map.rs", "configmaps"),
+    file!(Kind, "src/gadget/children/deployment.rs", "deployments"),
+    file!(Kind, "src/gadget/children/pod.rs", "deployments", "statefulsets"),
+    file!(Kind, "src/gadget/children/service.rs", "services"),
+    file!(Kind, "src/gadget/children/service_account.rs", "serviceaccounts"),
+    file!(Kind, "src/gadget/children/stateful_set.rs", "statefulsets"),
+    file!(Admission, "src/gadget/admission.rs"),
+    file!(Conversion, "src/gadget/convert.rs"),
+    file!(Webhooks, "src/webhooks.rs"),
+    file!(Operator, "src/demo.rs"),
+    file!(Operator, "tests/common/mod.rs"),
+    file!(Kind, "tests/common/gadget.rs"),
+    file!(Webhooks, "tests/common/webhooks.rs"),
+    file!(Operator, "tests/deployed.rs"),
+    file!(Kind, "tests/reconcile_gadget.rs"),
+    file!(Admission, "tests/admission_gadget.rs"),
+    file!(Conversion, "tests/versions_gadget.rs"),
+    file!(Operator, "deploy/crd.yaml"),
+    file!(Kind, "deploy/example-gadget.yaml"),
+    file!(Operator, "deploy/kustomization.yaml"),
+    file!(Operator, "deploy/namespace.yaml"),
+    file!(Operator, "deploy/operator.yaml"),
+    file!(Operator, "deploy/rbac.yaml"),
+    file!(Webhooks, "deploy/webhooks.yaml"),
+    file!(Rights, "add/rbac-kind.yaml"),
+    file!(Rights, "add/rbac-certificates.yaml"),
+    file!(Rights, "add/rbac-admission.yaml"),
+    file!(Rights, "add/rbac-conversion.yaml"),
+    file!(Operator, "Dockerfile"),
+    file!(Operator, ".dockerignore"),
+    file!(Operator, ".github/workflows/ci.yml"),
+    file!(Operator, ".gitignore"),
+    file!(Operator, "ci.sh"),
+    file!(Operator, "rustfmt.toml"),
 ];
 
 /// The names of the crates that the operator uses.
-pub(super) fn dependencies() -> impl Iterator<Item = &'static str> {
+pub(crate) fn dependencies() -> impl Iterator<Item = &'static str> {
     let manifest = FILES.iter().find(|file| file.path == "Cargo.toml.in");
     let lines = manifest.map(|file| file.text.lines()).into_iter().flatten();
     lines
@@ -72,7 +104,7 @@ pub(super) fn dependencies() -> impl Iterator<Item = &'static str> {
 }
 
 /// Whether the code of the template has this identifier, outside of comments and strings.
-pub(super) fn has_identifier(name: &str) -> bool {
+pub(crate) fn has_identifier(name: &str) -> bool {
     let code = FILES.iter().filter(|file| file.is_code());
     let mut lines = code.flat_map(|file| file.text.lines());
     lines.any(|line| {

@@ -6,14 +6,13 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
-use kube::CustomResourceExt as _;
 use kube::api::{Api, PostParams};
 use windlass::prelude::*;
 use windlass::reconciler::{ConditionType, stop_on_signal};
 use windlass_cluster::Cluster;
 
 use crate::gadget::Gadget;
-use crate::manager;
+use crate::{definitions, manager};
 
 /// How the demo runs.
 #[derive(Args, Clone, Debug, Default)]
@@ -37,8 +36,12 @@ pub async fn run(flags: Flags) -> Result<()> {
     say("in its pods, and no other cluster is touched.");
     let mut options = Options::default().without_http();
     options.log_level = "warn".to_owned();
-    let operator = manager(options)
-        .install(Gadget::crd())
+    // For webhooks, if there are some: the cluster calls them at a port that is free.
+    options.webhook_bind_address = "127.0.0.1:0".to_owned();
+    options.webhook_url = Some("https://127.0.0.1:0".to_owned());
+    let operator = definitions()
+        .into_iter()
+        .fold(manager(options), Manager::install)
         .connect(move |stack| Ok(stack.around(server.service(), "default")))
         .on_write(|_, write| {
             // An apply may find that there is nothing to do.
@@ -66,10 +69,10 @@ pub async fn run(flags: Flags) -> Result<()> {
 
 /// Creates a Gadget, waits until it is ready, and says what to try next.
 async fn show(cx: &TaskContext, kubeconfig: &str, ends: bool) -> Result<()> {
-    let example: Gadget = serde_saphyr::from_str(include_str!("../deploy/example.yaml"))?;
+    let example: Gadget = serde_saphyr::from_str(include_str!("../deploy/example-gadget.yaml"))?;
     let name = example.metadata.name.clone().context("the example has a name")?;
     say("");
-    say(&format!("Somebody creates the Gadget of deploy/example.yaml, {name}:"));
+    say(&format!("Somebody creates the Gadget of deploy/example-gadget.yaml, {name}:"));
     let api = Api::default_namespaced(cx.client.clone());
     api.create(&PostParams::default(), &example).await?;
 

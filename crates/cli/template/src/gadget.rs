@@ -1,89 +1,30 @@
-//! The type `Gadget`. The definition for the API server is generated from it.
+//! The kind `Gadget`.
+//!
+//! - [`v1alpha1`]: its type, from which the definition for the API server is generated;
+//! - [`reconciler`]: what is done for each Gadget, and what its status says;
+//! - `children`: the objects that a Gadget owns, one file for each kind.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::{CustomResource, KubeSchema};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
+mod children;
+pub mod reconciler;
+pub mod v1alpha1;
 
-/// What people write: replace these fields by yours.
-#[derive(CustomResource, KubeSchema, Clone, Debug, Deserialize, Serialize)]
-#[kube(
-    group = "group.example",
-    version = "v1alpha1",
-    kind = "Gadget",
-    plural = "gadgets",
-    namespaced,
-    status = "GadgetStatus",
-    doc = "A Gadget, and the objects that are made for it.",
-    printcolumn(
-        name = "Ready",
-        type_ = "string",
-        json_path = ".status.conditions[?(@.type==\"Ready\")].status"
-    ),
-    printcolumn(
-        name = "Message",
-        type_ = "string",
-        json_path = ".status.conditions[?(@.type==\"Ready\")].message"
-    ),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
-    validation = Rule::new("self.metadata.name.matches('^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')")
-        .message("the name must be a DNS label that begins with a letter: objects are named so")
-)]
-#[serde(rename_all = "camelCase")]
-pub struct GadgetSpec {
-    /// What it is called. An annotation has it on everything that is made.
-    #[schemars(length(max = 100))]
-    pub title: String,
-    // if deployments statefulsets
-    /// How many pods it has.
-    #[serde(default = "default_replicas")]
-    #[schemars(range(min = 0, max = 10))]
-    pub replicas: i32,
-    /// The image of its pods: a server that listens on port 8080, and needs no root.
-    #[serde(default = "default_image")]
-    pub image: String,
-    // end
-}
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt as _;
+use kube::core::crd::merge_crds;
 
-/// What the operator knows of a Gadget.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema, PartialEq)]
-#[serde(rename_all = "camelCase")]
-pub struct GadgetStatus {
-    /// The generation of the spec that this is about.
-    pub observed_generation: Option<i64>,
-    /// `Ready`: everything is made, and works.
-    #[serde(default)]
-    #[schemars(schema_with = "conditions")]
-    pub conditions: Vec<Condition>,
-}
+pub use reconciler::{GadgetReconciler, controller};
+// The version that the operator works with.
+pub use v1alpha1::{Gadget, GadgetSpec, GadgetStatus};
 
-// if deployments statefulsets
-fn default_replicas() -> i32 {
-    1
-}
-
-fn default_image() -> String {
-    "nginxinc/nginx-unprivileged:1.29-alpine".to_owned()
-}
-// end
-
-/// The schema of conditions as Kubernetes has it: one of each type, merged by type.
-fn conditions(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "type": "array",
-        "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": ["type"],
-        "items": {
-            "type": "object",
-            "required": ["type", "status", "reason", "message", "lastTransitionTime"],
-            "properties": {
-                "type": {"type": "string"},
-                "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
-                "reason": {"type": "string"},
-                "message": {"type": "string"},
-                "lastTransitionTime": {"type": "string", "format": "date-time"},
-                "observedGeneration": {"type": "integer", "format": "int64"},
-            },
-        },
-    })
+/// The definition for the API server, with all versions. Gadgets are stored in the version that
+/// `merge_crds` is given.
+///
+/// # Panics
+/// Never: the versions are of one kind.
+pub fn definition() -> CustomResourceDefinition {
+    let versions = vec![
+        // More versions come here: see `cargo windlass add version`.
+        v1alpha1::Gadget::crd(),
+    ];
+    merge_crds(versions, "v1alpha1").expect("versions of one kind must merge")
 }

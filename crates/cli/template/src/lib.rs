@@ -2,27 +2,31 @@
 //!
 //! Reading order:
 //!
-//! - [`gadget`]: the type, and with it the definition of the custom resource;
-//! - [`reconciler`]: what is done for each Gadget, and what its status says;
-//! - `children`: the objects that a Gadget owns, one file for each kind;
+//! - [`gadget`]: the kind: its type, what is done for each Gadget, and the objects that it owns;
 //! - `demo`: a cluster in this process, for `cargo run`.
 
-mod children;
 #[cfg(feature = "demo")]
 pub mod demo;
 pub mod gadget;
-pub mod reconciler;
 
-pub use gadget::{Gadget, GadgetSpec, GadgetStatus};
-
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use windlass::prelude::{Manager, Options};
 
 /// The name of the operator: of its Lease, and in a label on everything that it makes.
 pub const OPERATOR: &str = "gadget-operator";
 
-/// The operator, ready to run. More controllers and webhooks are added here.
+/// The definitions of its kinds, as `deploy/crd.yaml` has them.
+pub fn definitions() -> Vec<CustomResourceDefinition> {
+    vec![
+        gadget::definition(),
+        // More kinds come here: see `cargo windlass add kind`.
+    ]
+}
+
+/// The operator, ready to run.
 pub fn manager(options: Options) -> Manager {
     Manager::new(options)
+        .controller(gadget::controller(), gadget::GadgetReconciler)
+        // More controllers and webhooks come here: see `cargo windlass add`.
         .leader_election(OPERATOR)
-        .controller(reconciler::controller(), reconciler::GadgetReconciler)
 }

@@ -2,7 +2,6 @@
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use kube::CustomResourceExt as _;
 use windlass::prelude::Options;
 
 /// The operator of Gadgets.
@@ -31,7 +30,9 @@ async fn main() -> Result<()> {
     match Program::parse().command {
         Some(Command::Run(options)) => Ok(gadget_operator::manager(*options).run().await?),
         Some(Command::Crds) => {
-            print!("{}", serde_saphyr::to_string(&gadget_operator::Gadget::crd())?);
+            let definitions = gadget_operator::definitions();
+            let documents = definitions.iter().map(serde_saphyr::to_string);
+            print!("{}", documents.collect::<Result<Vec<_>, _>>()?.join("---\n"));
             Ok(())
         }
         #[cfg(feature = "demo")]

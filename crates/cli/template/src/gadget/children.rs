@@ -48,9 +48,9 @@ use windlass::reconciler::ChildrenReport;
 // end
 use windlass::reconciler::{Children, ControllerBuilder, children_selector};
 
+use super::Gadget;
+use super::reconciler::CONTROLLER;
 use crate::OPERATOR;
-use crate::gadget::Gadget;
-use crate::reconciler::CONTROLLER;
 
 /// The annotation with the title, on every object that is made.
 const TITLE: &str = "group.example/title";

@@ -7,8 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use windlass::prelude::*;
 use windlass::reconciler::{Class, ConditionType, ControllerBuilder, InPlan, set_conditions};
 
-use crate::children;
-use crate::gadget::Gadget;
+use super::{Gadget, children};
 
 /// The name of the controller: in logs, in metrics, and in a label on what it makes.
 pub(crate) const CONTROLLER: &str = "gadget";

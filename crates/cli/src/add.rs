@@ -1,0 +1,92 @@
+//! `cargo windlass add`: changes an operator that `cargo windlass new` made.
+//!
+//! A change is new files, and few lines in files that are there. All of it is worked out in memory
+//! first: [`operator`] reads the operator, [`kind`], [`webhook`] and [`version`] plan, and
+//! [`changes`] writes everything or nothing, and says what was made and which lines were added
+//! where. The place of a line is found by a line of the template that reads well by itself; if
+//! somebody has removed it, the error says what to do.
+
+mod changes;
+mod kind;
+mod operator;
+mod version;
+mod webhook;
+
+use anyhow::Result;
+use clap::{ArgGroup, Args, Subcommand};
+
+use crate::new::say;
+use changes::Changes;
+use operator::Operator;
+
+/// What to add to the operator in this folder.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum Add {
+    /// A kind, with its type, its controller, its tests, its definition and its rights
+    Kind(KindOptions),
+    /// Webhooks of a kind, with their tests, their Service and their rights
+    Webhook(WebhookOptions),
+    /// A version of a kind, with the conversion from and to the others. The new version begins with
+    /// the fields of the newest one, and the operator works with it
+    Version(VersionOptions),
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct KindOptions {
+    /// The kind, such as Customer
+    #[arg(value_name = "KIND")]
+    kind: String,
+    /// The kinds of the objects that it makes, such as configmaps,deployments,services: that is the
+    /// default, and there are also serviceaccounts,statefulsets
+    #[arg(long, value_name = "KINDS", default_value = crate::new::owned::DEFAULT)]
+    owns: String,
+    /// Its API group [default: that of the other kinds]
+    #[arg(long, value_name = "DOMAIN")]
+    group: Option<String>,
+}
+
+#[derive(Args, Clone, Debug)]
+#[command(group(
+    ArgGroup::new("which").required(true).multiple(true).args(["validate", "default", "convert"])
+))]
+pub(crate) struct WebhookOptions {
+    /// A kind of the operator
+    #[arg(value_name = "KIND")]
+    kind: String,
+    /// Check what people write, and refuse what is wrong
+    #[arg(long)]
+    validate: bool,
+    /// Correct what people write
+    #[arg(long)]
+    default: bool,
+    /// Convert between its versions; `add version` does this by itself
+    #[arg(long)]
+    convert: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct VersionOptions {
+    /// A kind of the operator
+    #[arg(value_name = "KIND")]
+    kind: String,
+    /// The new version, such as v1beta1 or v2
+    version: String,
+}
+
+/// Changes the operator in the current folder, and says what has changed.
+///
+/// # Errors
+/// If the folder has no such operator, a name is invalid, a file exists already, or the place of a
+/// line is not found. The error says what to do, and nothing is written.
+pub(crate) fn run(add: &Add) -> Result<()> {
+    let operator = Operator::here()?;
+    let mut changes = Changes::new(&operator);
+    let next = match add {
+        Add::Kind(options) => kind::plan(&operator, options, &mut changes)?,
+        Add::Webhook(options) => webhook::plan(&operator, options, &mut changes)?,
+        Add::Version(options) => version::plan(&operator, options, &mut changes)?,
+    };
+    let written = changes.write()?;
+    say(&format!("{written}\n{next}"));
+    Ok(())
+}

@@ -1,0 +1,289 @@
+//! Changes to the files of an operator: worked out in memory, then written all or not at all.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use super::operator::Operator;
+use crate::crds::cargo;
+use crate::diff::{self, Hunk};
+use crate::new::format;
+
+/// New and changed files, by their paths.
+pub(super) struct Changes<'a> {
+    operator: &'a Operator,
+    files: BTreeMap<String, File>,
+}
+
+struct File {
+    /// The text before; `None` if the file is new.
+    old: Option<String>,
+    new: String,
+}
+
+/// What was written, for people.
+#[derive(Debug)]
+pub(super) struct Written {
+    made: Vec<String>,
+    changed: Vec<(String, Vec<Hunk>)>,
+    is_formatted: bool,
+}
+
+impl<'a> Changes<'a> {
+    pub(super) fn new(operator: &'a Operator) -> Self {
+        Self { operator, files: BTreeMap::new() }
+    }
+
+    /// Makes a file.
+    ///
+    /// # Errors
+    /// If there is such a file.
+    pub(super) fn create(&mut self, path: &str, text: String) -> Result<()> {
+        ensure!(
+            !self.operator.has(path) && !self.files.contains_key(path),
+            "{path} exists already: if it is not needed any more, move it away, and try again"
+        );
+        self.files.insert(path.to_owned(), File { old: None, new: text });
+        Ok(())
+    }
+
+    /// The text of a file as it will be.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub(super) fn text(&mut self, path: &str) -> Result<&mut String> {
+        if !self.files.contains_key(path) {
+            let old = self.operator.read(path)?;
+            let new = old.clone();
+            self.files.insert(path.to_owned(), File { old: Some(old), new });
+        }
+        let file = self.files.get_mut(path).expect("it must be there by now");
+        Ok(&mut file.new)
+    }
+
+    /// Appends to a file.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub(super) fn append(&mut self, path: &str, text: &str) -> Result<()> {
+        let whole = self.text(path)?;
+        if !whole.ends_with('\n') {
+            whole.push('\n');
+        }
+        whole.push_str(text);
+        Ok(())
+    }
+
+    /// Adds a line before the first one that begins with `place`, indented as that one.
+    ///
+    /// # Errors
+    /// If there is no such place.
+    pub(super) fn before(&mut self, path: &str, place: &str, line: &str) -> Result<()> {
+        self.at(path, place, line, |found| format!("{line}\n{found}"))
+    }
+
+    /// Adds a line after the first one that begins with `place`, indented as that one.
+    ///
+    /// # Errors
+    /// If there is no such place.
+    pub(super) fn after(&mut self, path: &str, place: &str, line: &str) -> Result<()> {
+        self.at(path, place, line, |found| format!("{found}\n{line}"))
+    }
+
+    /// Replaces the first line that begins with `place`. `change` gets it without its indentation.
+    ///
+    /// # Errors
+    /// If there is no such place.
+    pub(super) fn replace(
+        &mut self,
+        path: &str,
+        place: &str,
+        change: impl FnOnce(&str) -> String,
+    ) -> Result<()> {
+        self.at(path, place, "a changed line", change)
+    }
+
+    /// Declares a module behind the last one that is declared.
+    ///
+    /// # Errors
+    /// If the file declares none.
+    pub(super) fn module(&mut self, path: &str, line: &str) -> Result<()> {
+        let text = self.text(path)?;
+        let is_module = |line: &&str| {
+            (line.starts_with("pub mod ") || line.starts_with("mod ")) && line.ends_with(';')
+        };
+        let Some(last) = text.lines().rfind(is_module).map(str::to_owned) else {
+            bail!("{path} declares no module, so there is no place for `{line}`: write it there");
+        };
+        ensure!(
+            !text.lines().any(|it| it == line),
+            "{path} has the line `{line}` already: remove it, and try again"
+        );
+        self.after(path, &last, line)
+    }
+
+    fn at(
+        &mut self,
+        path: &str,
+        place: &str,
+        what: &str,
+        change: impl FnOnce(&str) -> String,
+    ) -> Result<()> {
+        let text = self.text(path)?;
+        let found = text.lines().position(|line| line.trim_start().starts_with(place));
+        let Some(found) = found else {
+            bail!(
+                "{path} has no line that begins with `{place}`, where `{what}` belongs: write one \
+                 where it should be, and try again"
+            );
+        };
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        let line = lines[found].trim_start();
+        let indent = " ".repeat(lines[found].len() - line.len());
+        let changed = change(line);
+        let changed = changed
+            .lines()
+            .map(|line| if line.is_empty() { String::new() } else { format!("{indent}{line}") });
+        lines.splice(found..=found, changed.collect::<Vec<_>>());
+        *text = lines.join("\n") + "\n";
+        Ok(())
+    }
+
+    /// Writes everything, and formats the code if it was formatted before. If a file cannot be
+    /// written, those that were are put back.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub(super) fn write(self) -> Result<Written> {
+        let folder = &self.operator.folder;
+        let was_formatted = is_formatted(folder);
+        let mut written = Vec::new();
+        for (path, file) in &self.files {
+            if let Err(error) = write(folder, path, &file.new) {
+                for path in written.into_iter().chain([path]) {
+                    self.put_back(path);
+                }
+                return Err(error).with_context(|| format!("cannot write {path}"));
+            }
+            written.push(path);
+        }
+        let is_formatted = was_formatted && format(folder);
+        let mut report = Written { made: Vec::new(), changed: Vec::new(), is_formatted };
+        for (path, file) in self.files {
+            match file.old {
+                None => report.made.push(path),
+                Some(old) => {
+                    let new = fs::read_to_string(folder.join(&path)).unwrap_or(file.new);
+                    report.changed.push((path, diff::hunks(&old, &new)));
+                }
+            }
+        }
+        Ok(report)
+    }
+
+    /// Puts a file back as it was, as far as that is possible.
+    fn put_back(&self, path: &str) {
+        let on_disk = self.operator.folder.join(path);
+        drop(match &self.files[path].old {
+            Some(old) => fs::write(on_disk, old),
+            None => fs::remove_file(on_disk),
+        });
+    }
+}
+
+fn write(folder: &Path, path: &str, text: &str) -> io::Result<()> {
+    let path = folder.join(path);
+    fs::create_dir_all(path.parent().unwrap_or(folder))?;
+    fs::write(path, text)
+}
+
+/// Whether the code is as rustfmt would write it. `false` if there is no rustfmt.
+fn is_formatted(folder: &Path) -> bool {
+    let mut command = Command::new(cargo());
+    command.args(["fmt", "--check"]).current_dir(folder);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+impl fmt::Display for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.made.is_empty() {
+            writeln!(f, "Made:")?;
+        }
+        for path in &self.made {
+            writeln!(f, "  {path}")?;
+        }
+        for (path, hunks) in &self.changed {
+            writeln!(f, "Changed {path}:")?;
+            for hunk in hunks {
+                write!(f, "{hunk}")?;
+            }
+        }
+        if !self.is_formatted {
+            writeln!(f, "The code was not formatted, so it is not now: cargo fmt")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn operator(files: &[(&str, &str)]) -> (tempfile::TempDir, Operator) {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (path, text) in files {
+            write(folder.path(), path, text).expect("it is written");
+        }
+        let (path, package) = (folder.path().to_owned(), "shop-operator".to_owned());
+        (folder, Operator { folder: path, package })
+    }
+
+    #[test]
+    fn lines_are_added_at_their_place_with_its_indentation() {
+        let (_folder, operator) = operator(&[("a.rs", "mod a;\n\nfn f() {\n    // Here.\n}\n")]);
+        let mut changes = Changes::new(&operator);
+        changes.module("a.rs", "mod b;").expect("a module");
+        changes.before("a.rs", "// Here", "before();").expect("a place");
+        changes.after("a.rs", "// Here", "after();").expect("a place");
+        changes.replace("a.rs", "fn f", |line| format!("pub {line}")).expect("a place");
+        assert_eq!(
+            changes.text("a.rs").expect("a file"),
+            "mod a;\nmod b;\n\npub fn f() {\n    before();\n    // Here.\n    after();\n}\n"
+        );
+    }
+
+    #[test]
+    fn missing_place_and_existing_file_are_refused_with_what_to_do() {
+        let (_folder, operator) = operator(&[("a.rs", "fn f() {}\n")]);
+        let mut changes = Changes::new(&operator);
+        let error = changes.before("a.rs", "// Here", "b();").expect_err("no place").to_string();
+        assert_eq!(
+            error,
+            "a.rs has no line that begins with `// Here`, where `b();` belongs: write one where it \
+             should be, and try again"
+        );
+        let error = changes.module("a.rs", "mod b;").expect_err("no place").to_string();
+        assert!(error.contains("no place for `mod b;`"), "{error}");
+        let error = changes.create("a.rs", String::new()).expect_err("it exists").to_string();
+        assert!(error.starts_with("a.rs exists already"), "{error}");
+    }
+
+    #[test]
+    fn nothing_is_changed_if_one_file_cannot_be_written() {
+        let (folder, operator) = operator(&[("a.txt", "old\n"), ("folder", "a file\n")]);
+        let mut changes = Changes::new(&operator);
+        changes.append("a.txt", "new\n").expect("a file");
+        changes.create("b.txt", "b\n".to_owned()).expect("a new file");
+        changes.create("folder/c.txt", "c\n".to_owned()).expect("a new file");
+        let error = changes.write().expect_err("a file is no folder").to_string();
+        assert_eq!(error, "cannot write folder/c.txt");
+        assert_eq!(operator.read("a.txt").expect("a file"), "old\n");
+        assert!(!folder.path().join("b.txt").exists());
+    }
+}

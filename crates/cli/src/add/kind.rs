@@ -1,0 +1,77 @@
+//! `cargo windlass add kind`.
+
+use anyhow::{Result, bail, ensure};
+
+use super::KindOptions;
+use super::changes::Changes;
+use super::operator::Operator;
+use crate::new::names::{check_group, check_kind, snake};
+use crate::new::owned;
+use crate::new::render::{Names, render, render_path};
+use crate::new::template::Part;
+
+/// Where more kinds are listed, in `src/lib.rs` and in `tests/deployed.rs`.
+const KINDS_PLACE: &str = "// More kinds come here";
+
+/// Where the manager gets more, in `src/lib.rs`.
+pub(super) const MANAGER_PLACE: &str = "// More controllers and webhooks come here";
+
+/// Plans a new kind, and returns what to do next.
+pub(super) fn plan(
+    operator: &Operator,
+    options: &KindOptions,
+    changes: &mut Changes<'_>,
+) -> Result<String> {
+    let KindOptions { kind, owns, group } = options;
+    check_kind(kind)?;
+    let (kinds, owns) = (operator.kinds()?, owned::parse(owns)?);
+    ensure!(
+        !kinds.iter().any(|known| known.name.eq_ignore_ascii_case(kind)),
+        "this operator has the kind {kind} already: choose another name, or add a version by \
+         `cargo windlass add version {kind} v2`"
+    );
+    let group = match (group, kinds.first()) {
+        (Some(group), _) => group.clone(),
+        (None, Some(first)) => first.group.clone(),
+        (None, None) => bail!("this operator has no kind yet: say the API group by --group DOMAIN"),
+    };
+    check_group(&group)?;
+
+    let (package, module) = (&operator.package, snake(kind));
+    let names = Names::new(package, &group, kind).owns(&owns);
+    for (path, text) in render(&[Part::Kind], &owns, &names) {
+        changes.create(&path, text)?;
+    }
+    let library = "src/lib.rs";
+    changes.module(library, &format!("pub mod {module};"))?;
+    changes.before(library, KINDS_PLACE, &format!("{module}::definition(),"))?;
+    let controller = format!(".controller({module}::controller(), {module}::{kind}Reconciler)");
+    changes.before(library, MANAGER_PLACE, &controller)?;
+
+    changes.module("tests/common/mod.rs", &format!("pub mod {module};"))?;
+    let play = format!("common::{module}::play(&cluster).await;");
+    changes.before("tests/deployed.rs", KINDS_PLACE, &play)?;
+
+    let definition = render_path("deploy/crd.yaml", &owns, &names).1;
+    changes.append("deploy/crd.yaml", &format!("---\n{definition}"))?;
+    changes.append("deploy/rbac.yaml", &rights(&owns, &names))?;
+    Ok(format!(
+        "Next: `cargo test`. The fields of a {kind} are in src/{module}/v1alpha1.rs, and what is \
+         done for it in src/{module}/reconciler.rs.\n"
+    ))
+}
+
+/// The rights for a kind: the rules that the Roles of a new operator have for its kind, in a
+/// `ClusterRole` of their own.
+fn rights(owns: &[&str], names: &Names) -> String {
+    let (_, whole) = render_path("deploy/rbac.yaml", owns, names);
+    let (_, rules) = whole.split_once("\nrules:\n").expect("the template must have rules");
+    let (rules, _) = rules
+        .split_once("  - apiGroups: [events.k8s.io]\n")
+        .expect("the template must have the rule for events last");
+    let (_, role) = render_path("add/rbac-kind.yaml", owns, names);
+    let lines = role.split_inclusive('\n').map(|line| {
+        if line.trim_start().starts_with("# The rules of deploy/rbac.yaml") { rules } else { line }
+    });
+    lines.collect()
+}

@@ -1,0 +1,189 @@
+//! The operator in a folder: what `add` has to know of it, read from its files.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::new::render::Names;
+
+/// An operator that `cargo windlass new` made.
+#[derive(Debug)]
+pub(super) struct Operator {
+    pub(super) folder: PathBuf,
+    pub(super) package: String,
+}
+
+/// A kind of an operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Kind {
+    pub(super) name: String,
+    pub(super) group: String,
+    /// The name of its module: `src/MODULE.rs` and the folder beside it.
+    pub(super) module: String,
+    /// All versions, by name.
+    pub(super) versions: Vec<String>,
+    /// The version that the operator works with.
+    pub(super) hub: String,
+}
+
+impl Operator {
+    /// The operator in the current folder.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub(super) fn here() -> Result<Self> {
+        Self::of(std::env::current_dir().context("the current folder is not known")?)
+    }
+
+    fn of(folder: PathBuf) -> Result<Self> {
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
+        let package = attribute(&manifest, "name").unwrap_or_default().to_owned();
+        let is_there = |path: &&str| folder.join(path).is_file();
+        let needed = ["src/lib.rs", "deploy/crd.yaml", "deploy/rbac.yaml"];
+        ensure!(
+            !package.is_empty() && needed.iter().all(is_there),
+            "there is no operator in {}: go to the folder that `cargo windlass new` has made",
+            folder.display()
+        );
+        Ok(Self { folder, package })
+    }
+
+    /// The text of a file.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub(super) fn read(&self, path: &str) -> Result<String> {
+        fs::read_to_string(self.folder.join(path)).with_context(|| format!("cannot read {path}"))
+    }
+
+    /// Whether it has this file.
+    pub(super) fn has(&self, path: &str) -> bool {
+        self.folder.join(path).exists()
+    }
+
+    /// Its kinds, by the names of their modules.
+    ///
+    /// # Errors
+    /// If a folder or a file cannot be read.
+    pub(super) fn kinds(&self) -> Result<Vec<Kind>> {
+        let mut kinds = Vec::new();
+        for module in self.names_in("src")? {
+            let folder = format!("src/{module}");
+            if !self.folder.join(&folder).is_dir() {
+                continue;
+            }
+            let mut found: Option<Kind> = None;
+            for file in self.names_in(&folder)? {
+                let Some(version) = file.strip_suffix(".rs").filter(|name| is_version(name)) else {
+                    continue;
+                };
+                let text = self.read(&format!("{folder}/{file}"))?;
+                let (name, group) = (attribute(&text, "kind"), attribute(&text, "group"));
+                let (Some(name), Some(group)) = (name, group) else { continue };
+                let new = || Kind {
+                    name: name.to_owned(),
+                    group: group.to_owned(),
+                    module: module.clone(),
+                    versions: Vec::new(),
+                    hub: version.to_owned(),
+                };
+                found.get_or_insert_with(new).versions.push(version.to_owned());
+            }
+            if let Some(mut kind) = found {
+                let text = self.read(&format!("src/{module}.rs"))?;
+                let is_hub = |version: &&String| {
+                    let line = format!("pub use {version}::");
+                    text.lines().any(|it| it.starts_with(&line))
+                };
+                if let Some(hub) = kind.versions.iter().find(is_hub) {
+                    kind.hub.clone_from(hub);
+                }
+                kinds.push(kind);
+            }
+        }
+        Ok(kinds)
+    }
+
+    /// The kind of this name, in upper or lower case.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub(super) fn kind(&self, name: &str) -> Result<Kind> {
+        let kinds = self.kinds()?;
+        let known = kinds.iter().map(|kind| kind.name.as_str()).collect::<Vec<_>>().join(", ");
+        let found = kinds.into_iter().find(|kind| kind.name.eq_ignore_ascii_case(name));
+        found.with_context(|| {
+            format!(
+                "this operator has no kind {name:?} (it has: {known}): \
+                 `cargo windlass add kind` adds one"
+            )
+        })
+    }
+
+    fn names_in(&self, folder: &str) -> Result<Vec<String>> {
+        let entries = fs::read_dir(self.folder.join(folder));
+        let entries = entries.with_context(|| format!("cannot read {folder}"))?;
+        let mut names = Vec::new();
+        for entry in entries {
+            names.push(entry?.file_name().to_string_lossy().into_owned());
+        }
+        names.sort();
+        Ok(names)
+    }
+}
+
+impl Kind {
+    /// Its names for the template.
+    pub(super) fn names(&self, operator: &Operator) -> Names {
+        Names::new(&operator.package, &self.group, &self.name)
+    }
+}
+
+/// Whether Kubernetes would take it as the version of a kind: `v1alpha1`, `v2`.
+pub(super) fn is_version(text: &str) -> bool {
+    let is_number = |text: &str| {
+        !text.is_empty() && !text.starts_with('0') && text.bytes().all(|one| one.is_ascii_digit())
+    };
+    let Some(rest) = text.strip_prefix('v') else { return false };
+    let stages = ["alpha", "beta"].iter().find_map(|stage| rest.split_once(stage));
+    match stages {
+        Some((major, minor)) => is_number(major) && is_number(minor),
+        None => is_number(rest),
+    }
+}
+
+/// The value of the first `name = "value"`, as attributes and manifests have it.
+fn attribute<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let pattern = format!("{name} = \"");
+    let (at, _) = text.match_indices(&pattern).find(|(at, _)| {
+        let before = text[..*at].chars().next_back();
+        before.is_none_or(|before| before.is_whitespace() || before == '(')
+    })?;
+    text[at + pattern.len()..].split('"').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_those_of_kubernetes() {
+        for version in ["v1", "v12", "v1alpha1", "v2beta10"] {
+            assert!(is_version(version), "{version}");
+        }
+        for other in ["", "v", "v0", "1", "v1alpha", "valpha1", "v1gamma1", "v1beta01", "V1", "v1-"]
+        {
+            assert!(!is_version(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn attributes_are_read_from_the_code() {
+        let code =
+            "#[kube(group = \"a.b\", version = \"v1\",\n    kind = \"Shop\",\n subkind = \"X\"";
+        assert_eq!(attribute(code, "group"), Some("a.b"));
+        assert_eq!(attribute(code, "kind"), Some("Shop"));
+        assert_eq!(attribute("subkind = \"X\"", "kind"), None);
+    }
+}

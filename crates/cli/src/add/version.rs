@@ -1,0 +1,172 @@
+//! `cargo windlass add version`, and the conversion between versions.
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+
+use super::VersionOptions;
+use super::changes::Changes;
+use super::kind::MANAGER_PLACE;
+use super::operator::{Kind, Operator, is_version};
+use super::webhook::{WEBHOOKS, WEBHOOKS_PLACE, prepare};
+use crate::definitions::{from_yaml, to_yaml};
+use crate::new::render::{Names, render, render_path};
+use crate::new::template::Part;
+
+/// Where more versions are listed, in the file of a kind.
+const VERSIONS_PLACE: &str = "// More versions come here";
+
+/// Plans a new version of a kind, and returns what to do next. Objects stay stored in the version
+/// in which they are.
+pub(super) fn plan(
+    operator: &Operator,
+    options: &VersionOptions,
+    changes: &mut Changes<'_>,
+) -> Result<String> {
+    let (kind, version) = (operator.kind(&options.kind)?, &options.version);
+    let Kind { name, module, hub, group, versions } = &kind;
+    ensure!(
+        is_version(version),
+        "{version:?} is no version: use one such as v1alpha2, v1beta1 or v2"
+    );
+    ensure!(
+        !versions.contains(version),
+        "{name} has the version {version} already: choose another"
+    );
+
+    let newest = operator.read(&format!("src/{module}/{hub}.rs"))?;
+    changes.create(&format!("src/{module}/{version}.rs"), in_version(&newest, hub, version))?;
+    let file = format!("src/{module}.rs");
+    changes.module(&file, &format!("pub mod {version};"))?;
+    let hub_line = |version: &str| format!("pub use {version}::");
+    changes
+        .replace(&file, &hub_line(hub), |line| line.replace(&hub_line(hub), &hub_line(version)))?;
+    changes.after(&file, VERSIONS_PLACE, &format!("{version}::{name}::crd(),"))?;
+    definition(changes, &kind, |spec| {
+        let versions = spec["versions"].as_array_mut()?;
+        let mut copy = versions.iter().find(|it| it["name"] == **hub)?.clone();
+        copy["name"] = json!(version);
+        copy["storage"] = json!(false);
+        // `merge_crds` has the stored one first, and the others from the last of the list up.
+        versions.push(copy);
+        Some(())
+    })?;
+    let example = format!("deploy/example-{}.yaml", name.to_ascii_lowercase());
+    let line = format!("apiVersion: {group}/{hub}");
+    if operator.has(&example) && operator.read(&example)?.contains(&line) {
+        changes.replace(&example, &line, |_| format!("apiVersion: {group}/{version}"))?;
+    }
+
+    let names = kind.names(operator);
+    prepare(operator, &names, changes)?;
+    if operator.has(&format!("src/{module}/convert.rs")) {
+        spoke(&kind, hub, &names, changes)?;
+    } else {
+        let versions: Vec<String> = versions.iter().chain([version]).cloned().collect();
+        convert(&kind, &versions, version, &names, changes)?;
+    }
+    Ok(format!(
+        "Next: `cargo test`. Change the fields in src/{module}/{version}.rs, say in \
+         src/{module}/convert.rs what becomes of them in the other versions, and write the \
+         definition again by `cargo windlass manifests`. {name} objects stay stored as before: \
+         src/{module}.rs says in which version.\n"
+    ))
+}
+
+/// The type of a version as that of another one. Other things in it may have the name of a version,
+/// such as `meta::v1::Condition`.
+fn in_version(code: &str, from: &str, to: &str) -> String {
+    code.replace(&format!("version = \"{from}\""), &format!("version = \"{to}\""))
+        .replace(&format!("`{from}`"), &format!("`{to}`"))
+}
+
+/// Plans the conversion between the versions of a kind.
+pub(super) fn convert(
+    kind: &Kind,
+    versions: &[String],
+    hub: &str,
+    names: &Names,
+    changes: &mut Changes<'_>,
+) -> Result<()> {
+    let Kind { module, .. } = kind;
+    let mut spokes = versions.iter().filter(|version| *version != hub);
+    let first = spokes.next().context("a kind with one version needs no conversion")?;
+    let first_names = names.clone().version(first);
+    for (path, text) in render(&[Part::Conversion], &[], &first_names) {
+        changes.create(&path, text)?;
+    }
+    for version in spokes {
+        spoke(kind, version, names, changes)?;
+    }
+    let file = format!("src/{module}.rs");
+    changes.module(&file, "pub mod convert;")?;
+    changes.replace(&file, "merge_crds(", |line| format!("convert::by_webhook({line})"))?;
+    let line = format!(".convert(crate::{module}::convert::conversion())");
+    changes.before(WEBHOOKS, WEBHOOKS_PLACE, &line)?;
+    // The conversion is written into the definition when the operator starts.
+    let line = format!(".install({module}::definition())");
+    changes.before("src/lib.rs", MANAGER_PLACE, &line)?;
+    changes.append("deploy/rbac.yaml", &render_path("add/rbac-conversion.yaml", &[], names).1)?;
+    let operator = names.replace("gadget-operator", false);
+    definition(changes, kind, |spec| {
+        let service = json!({"name": operator, "namespace": operator, "path": "/convert"});
+        let webhook = json!({
+            "clientConfig": {"service": service},
+            "conversionReviewVersions": ["v1"],
+        });
+        spec["conversion"] = json!({"strategy": "Webhook", "webhook": webhook});
+        Some(())
+    })
+}
+
+/// Adds a version that is converted to the hub and back to a conversion that is there.
+fn spoke(kind: &Kind, version: &str, names: &Names, changes: &mut Changes<'_>) -> Result<()> {
+    let Kind { name, module, .. } = kind;
+    let file = format!("src/{module}/convert.rs");
+    let line = format!(".spoke::<super::{version}::{name}>()");
+    changes.before(&file, ".spoke::<", &line)?;
+    let names = names.clone().version(&format!("super::{version}"));
+    let (_, code) = render_path("src/gadget/convert.rs", &[], &names);
+    let (_, conversion) =
+        code.split_once("\nimpl Convert<").expect("the template must have a conversion");
+    let (conversion, _) = conversion.split_once("\n}\n").expect("a block must end");
+    let conversion = format!("impl Convert<{conversion}\n}}\n");
+    changes.before(&file, "impl Convert<", &conversion)
+}
+
+/// Changes `spec` of the definition of a kind in `deploy/crd.yaml`.
+fn definition(
+    changes: &mut Changes<'_>,
+    kind: &Kind,
+    change: impl FnOnce(&mut Value) -> Option<()>,
+) -> Result<()> {
+    let path = "deploy/crd.yaml";
+    let text = changes.text(path)?;
+    let mut documents = from_yaml(text).with_context(|| format!("{path} is no YAML"))?;
+    let is_it = |it: &&mut Value| {
+        it["spec"]["names"]["kind"] == *kind.name && it["spec"]["group"] == *kind.group
+    };
+    let found = documents.iter_mut().find(is_it);
+    let outcome = found.and_then(|definition| change(&mut definition["spec"]));
+    outcome.with_context(|| {
+        format!(
+            "{path} has no {} of version {}: write it again by `cargo windlass manifests`",
+            kind.name, kind.hub
+        )
+    })?;
+    *text = to_yaml(&documents)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_version_of_the_type_is_replaced() {
+        let code = "//! `v1`.\nuse meta::v1::Condition;\n#[kube(version = \"v1\")]\n";
+        assert_eq!(
+            in_version(code, "v1", "v2"),
+            "//! `v2`.\nuse meta::v1::Condition;\n#[kube(version = \"v2\")]\n"
+        );
+    }
+}

@@ -1,0 +1,339 @@
+//! Whether what one schema accepts is accepted by another.
+
+use serde_json::{Map, Value};
+
+use super::{Findings, is_true, missing};
+
+/// A place in the schema of a version.
+pub(super) struct Place<'a> {
+    /// The definition and the version.
+    pub(super) definition: &'a str,
+    /// The field, such as `spec.ports[].name`; empty for the whole object.
+    pub(super) field: String,
+}
+
+impl Place<'_> {
+    fn child(&self, name: &str) -> Self {
+        let field = match self.field.as_str() {
+            "" => name.to_owned(),
+            field => format!("{field}.{name}"),
+        };
+        Self { definition: self.definition, field }
+    }
+
+    fn elements(&self, sign: &str) -> Self {
+        Self { definition: self.definition, field: format!("{}{sign}", self.field) }
+    }
+
+    fn text(&self) -> String {
+        format!("{} {}", self.definition, self.field).trim_end().to_owned()
+    }
+}
+
+/// Bounds that accept less if they grow, and those that accept less if they shrink.
+const LOWER: [&str; 4] = ["minimum", "minLength", "minItems", "minProperties"];
+const UPPER: [&str; 4] = ["maximum", "maxLength", "maxItems", "maxProperties"];
+
+/// What accepts less if it is there or differs.
+const EXACT: [&str; 7] = ["pattern", "format", "multipleOf", "not", "allOf", "anyOf", "oneOf"];
+
+/// What decides how lists and maps are merged. Any difference matters.
+const MERGE: [&str; 3] =
+    ["x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type"];
+
+/// What accepts less if it was `true`, and is not.
+const FREEDOMS: [&str; 3] =
+    ["nullable", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"];
+
+/// What accepts less if it is `true`, and was not.
+const LIMITS: [&str; 3] = ["exclusiveMinimum", "exclusiveMaximum", "uniqueItems"];
+
+/// Compares two schemas and everything below them.
+pub(super) fn compare(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) {
+    types(place, old, new, findings);
+    values(place, old, new, findings);
+    bounds(place, old, new, findings);
+    flags(place, old, new, findings);
+    rules(place, old, new, findings);
+    fields(place, old, new, findings);
+    for (part, sign) in [("items", "[]"), ("additionalProperties", "{}")] {
+        let (old, new) = (&old[part], &new[part]);
+        let place = place.elements(sign);
+        match (old, new) {
+            (Value::Object(_), Value::Object(_)) => compare(&place, old, new, findings),
+            (Value::Null, _) => {}
+            (_, Value::Null | Value::Bool(false)) => {
+                findings.breaking(&place.text(), "its schema is gone");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The type. An integer is a number, too, and a value that may be either is of no type.
+fn types(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) {
+    let int_or_string = "x-kubernetes-int-or-string";
+    let shown = |of: &Value| match &of["type"] {
+        Value::String(name) => name.clone(),
+        _ if is_true(&of[int_or_string]) => "integer or string".to_owned(),
+        _ => "anything".to_owned(),
+    };
+    let (old, new) = (shown(old), shown(new));
+    if old == new {
+        return;
+    }
+    let is_wider = matches!(
+        (old.as_str(), new.as_str()),
+        (_, "anything") | ("integer", "number") | ("integer" | "string", "integer or string")
+    );
+    let what = format!("the type was {old}, and is {new}");
+    if is_wider {
+        findings.fine(&place.text(), what);
+    } else {
+        findings.breaking(&place.text(), what);
+    }
+}
+
+/// The values that are allowed.
+fn values(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) {
+    let path = place.text();
+    match (old["enum"].is_null(), new["enum"].is_null()) {
+        (true, true) => {}
+        (true, false) => findings.breaking(&path, format!("only {} is allowed now", new["enum"])),
+        (false, true) => findings.fine(&path, "more than a few values are allowed now"),
+        (false, false) => {
+            for gone in missing(&old["enum"], &new["enum"]) {
+                findings.breaking(&path, format!("the value {gone} is not allowed any more"));
+            }
+            for added in missing(&new["enum"], &old["enum"]) {
+                findings.fine(&path, format!("the value {added} is allowed, too"));
+            }
+        }
+    }
+    if old["default"] != new["default"] {
+        let shown = |of: &Value| if of.is_null() { "none".to_owned() } else { of.to_string() };
+        let (old, new) = (shown(&old["default"]), shown(&new["default"]));
+        findings.fine(&path, format!("the default was {old}, and is {new}"));
+    }
+}
+
+fn bounds(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) {
+    let lower = LOWER.iter().map(|name| (name, true));
+    for (name, is_lower) in lower.chain(UPPER.iter().map(|name| (name, false))) {
+        let (before, after) = (old[name].as_f64(), new[name].as_f64());
+        let is_narrower = match (before, after) {
+            (Some(before), Some(after)) if is_lower => after > before,
+            (Some(before), Some(after)) => after < before,
+            (None, Some(_)) => true,
+            _ => false,
+        };
+        report(place, name, before != after, is_narrower, &old[name], &new[name], findings);
+    }
+    for name in EXACT {
+        let (before, after) = (&old[name], &new[name]);
+        report(place, name, before != after, !after.is_null(), before, after, findings);
+    }
+    for name in MERGE {
+        let (before, after) = (&old[name], &new[name]);
+        report(place, name, before != after, true, before, after, findings);
+    }
+}
+
+fn flags(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) {
+    let freedoms = FREEDOMS.iter().map(|name| (name, true));
+    for (name, is_freedom) in freedoms.chain(LIMITS.iter().map(|name| (name, false))) {
+        let (before, after) = (is_true(&old[name]), is_true(&new[name]));
+        let (was, is) = (before.into(), after.into());
+        report(place, name, before != after, before == is_freedom, &was, &is, findings);
+    }
+}
+
+fn report(
+    place: &Place<'_>,
+    name: &str,
+    is_different: bool,
+    is_breaking: bool,
+    old: &Value,
+    new: &Value,
+    findings: &mut Findings,
+) {
+    if !is_different {
+        return;
+    }
+    let shown = |of: &Value| if of.is_null() { "nothing".to_owned() } else { of.to_string() };
+    let what = format!("{name} was {}, and is {}", shown(old), shown(new));
+    findings.add(&place.text(), what, is_breaking);
+}
+
+/// Rules in CEL. Their messages may change.
+fn rules(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) {
+    let of = |schema: &Value| -> Vec<String> {
+        let rules = schema["x-kubernetes-validations"].as_array().into_iter().flatten();
+        rules.map(|rule| rule["rule"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let (old, new) = (of(old), of(new));
+    for rule in new.iter().filter(|rule| !old.contains(rule)) {
+        findings.breaking(&place.text(), format!("the rule `{rule}` is new"));
+    }
+    for rule in old.iter().filter(|rule| !new.contains(rule)) {
+        findings.fine(&place.text(), format!("the rule `{rule}` is gone"));
+    }
+}
+
+fn fields(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) {
+    let none = Map::new();
+    let of = |schema: &'_ Value| schema["properties"].as_object().cloned().unwrap_or(none.clone());
+    let (old_fields, new_fields) = (of(old), of(new));
+    let is_required = |schema: &Value, name: &str| {
+        schema["required"].as_array().is_some_and(|names| names.iter().any(|it| it == name))
+    };
+    for (name, old_field) in &old_fields {
+        let place = place.child(name);
+        match new_fields.get(name) {
+            Some(new_field) => compare(&place, old_field, new_field, findings),
+            None => findings.breaking(&place.text(), "the field is gone"),
+        }
+    }
+    for (name, field) in &new_fields {
+        let place = place.child(name);
+        let (was, is) = (is_required(old, name), is_required(new, name));
+        // The server sets the default before it checks.
+        let must_be_given = is && !was && field["default"].is_null();
+        match (old_fields.contains_key(name), must_be_given) {
+            (false, true) => findings.breaking(&place.text(), "the field is new, and required"),
+            (false, false) => findings.fine(&place.text(), "the field is new"),
+            (true, true) => findings.breaking(&place.text(), "the field is required now"),
+            (true, false) if was && !is => {
+                findings.fine(&place.text(), "the field is not required any more");
+            }
+            (true, false) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::compatibility::Finding;
+
+    fn found(old: Value, new: Value) -> Vec<String> {
+        let mut findings = Findings::default();
+        let place = Place { definition: "shops.example.com v1", field: String::new() };
+        let whole = |spec: Value| json!({"type": "object", "properties": {"spec": spec}});
+        compare(&place, &whole(old), &whole(new), &mut findings);
+        let texts = findings.0.iter().map(Finding::to_string);
+        texts.map(|text| text.replace(": shops.example.com v1 ", " ")).collect()
+    }
+
+    fn with_field(field: Value) -> Value {
+        json!({"type": "object", "properties": {"a": field}})
+    }
+
+    #[test]
+    fn removed_and_required_fields_break() {
+        let one = with_field(json!({"type": "string"}));
+        let none = json!({"type": "object"});
+        assert_eq!(found(one.clone(), none.clone()), ["incompatible spec.a: the field is gone"]);
+        assert_eq!(found(none.clone(), one.clone()), ["compatible spec.a: the field is new"]);
+        let mut required = one.clone();
+        required["required"] = json!(["a"]);
+        assert_eq!(
+            found(none.clone(), required.clone()),
+            ["incompatible spec.a: the field is new, and required"]
+        );
+        assert_eq!(
+            found(one.clone(), required.clone()),
+            ["incompatible spec.a: the field is required now"]
+        );
+        assert_eq!(
+            found(required.clone(), one.clone()),
+            ["compatible spec.a: the field is not required any more"]
+        );
+        required["properties"]["a"]["default"] = json!("x");
+        assert_eq!(found(none, required), ["compatible spec.a: the field is new"]);
+    }
+
+    #[test]
+    fn narrowed_types_and_values_break() {
+        for (old, new, expected) in [
+            (
+                json!({"type": "string"}),
+                json!({"type": "integer"}),
+                &["incompatible spec.a: the type was string, and is integer"][..],
+            ),
+            (
+                json!({"type": "integer"}),
+                json!({"x-kubernetes-int-or-string": true}),
+                &["compatible spec.a: the type was integer, and is integer or string"],
+            ),
+            (
+                json!({"type": "string", "enum": ["x", "y"]}),
+                json!({"type": "string", "enum": ["y", "z"]}),
+                &[
+                    "incompatible spec.a: the value \"x\" is not allowed any more",
+                    "compatible spec.a: the value \"z\" is allowed, too",
+                ],
+            ),
+            (
+                json!({"type": "string"}),
+                json!({"type": "string", "enum": ["x"]}),
+                &["incompatible spec.a: only [\"x\"] is allowed now"],
+            ),
+            (
+                json!({"type": "integer", "minimum": 1, "maximum": 10}),
+                json!({"type": "integer", "minimum": 0, "maximum": 5}),
+                &[
+                    "compatible spec.a: minimum was 1, and is 0",
+                    "incompatible spec.a: maximum was 10, and is 5",
+                ],
+            ),
+            (
+                json!({"type": "string"}),
+                json!({"type": "string", "maxLength": 5}),
+                &["incompatible spec.a: maxLength was nothing, and is 5"],
+            ),
+            (
+                json!({"type": "string", "pattern": "^a$", "nullable": true}),
+                json!({"type": "string"}),
+                &[
+                    "compatible spec.a: pattern was \"^a$\", and is nothing",
+                    "incompatible spec.a: nullable was true, and is false",
+                ],
+            ),
+        ] {
+            assert_eq!(found(with_field(old), with_field(new)), expected);
+        }
+    }
+
+    #[test]
+    fn elements_of_lists_and_maps_are_compared() {
+        let list = |of: Value| with_field(json!({"type": "array", "items": of}));
+        let one = json!({"type": "object", "properties": {"b": {"type": "string"}}});
+        assert_eq!(
+            found(list(one.clone()), list(json!({"type": "object"}))),
+            ["incompatible spec.a[].b: the field is gone"]
+        );
+        let map = |of: &str| with_field(json!({"additionalProperties": {"type": of}}));
+        assert_eq!(
+            found(map("number"), map("integer")),
+            ["incompatible spec.a{}: the type was number, and is integer"]
+        );
+    }
+
+    #[test]
+    fn new_rules_break_and_descriptions_do_not_matter() {
+        let rule = |rule: &str, message: &str| {
+            let rules = json!([{"rule": rule, "message": message}]);
+            with_field(json!({"type": "string", "x-kubernetes-validations": rules}))
+        };
+        assert_eq!(found(rule("a", "x"), rule("a", "y")), [""; 0]);
+        assert_eq!(
+            found(rule("a", "x"), rule("b", "x")),
+            ["incompatible spec.a: the rule `b` is new", "compatible spec.a: the rule `a` is gone"]
+        );
+        let described = with_field(json!({"type": "string", "description": "A field."}));
+        assert_eq!(found(with_field(json!({"type": "string"})), described), [""; 0]);
+    }
+}

@@ -1,0 +1,92 @@
+//! Custom resource definitions as data: those of the operator in this folder, and those in files.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+
+/// The definitions of the operator in the current folder, as YAML: what `cargo run -- crds` prints.
+///
+/// # Errors
+/// If it does not build, or has no such command.
+pub(crate) fn of_operator() -> Result<String> {
+    let output = Command::new(cargo())
+        .args(["run", "--quiet", "--", "crds"])
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cargo could not be started: is it in PATH?")?;
+    ensure!(
+        output.status.success(),
+        "`cargo run -- crds` failed: is this the folder of an operator that `cargo windlass new` made?"
+    );
+    String::from_utf8(output.stdout).context("`cargo run -- crds` printed no text")
+}
+
+/// The cargo that called this program, or the one in `PATH`.
+pub(crate) fn cargo() -> OsString {
+    env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+/// The definitions in a file, or in the YAML and JSON files of a folder. Other objects are left
+/// out.
+///
+/// # Errors
+/// If something cannot be read, or there is no definition.
+pub(crate) fn in_files(path: &Path) -> Result<Vec<Value>> {
+    let mut definitions = Vec::new();
+    for file in files(path)? {
+        let text = fs::read_to_string(&file);
+        let text = text.with_context(|| format!("cannot read {}", file.display()))?;
+        let documents =
+            from_yaml(&text).with_context(|| format!("{} is no YAML", file.display()))?;
+        definitions.extend(documents.into_iter().filter(is_definition));
+    }
+    ensure!(
+        !definitions.is_empty(),
+        "{} has no CustomResourceDefinition: name the file or the folder of the last release, such \
+         as deploy/crd.yaml of its tag",
+        path.display()
+    );
+    Ok(definitions)
+}
+
+fn files(path: &Path) -> Result<Vec<PathBuf>> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut files = Vec::new();
+    for entry in fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))? {
+        let file = entry?.path();
+        let extension = file.extension().and_then(|extension| extension.to_str());
+        if file.is_file() && extension.is_some_and(|it| ["yaml", "yml", "json"].contains(&it)) {
+            files.push(file);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn is_definition(object: &Value) -> bool {
+    object["kind"] == "CustomResourceDefinition"
+}
+
+/// The documents of a YAML file.
+///
+/// # Errors
+/// If it is no YAML.
+pub(crate) fn from_yaml(text: &str) -> Result<Vec<Value>> {
+    Ok(serde_saphyr::from_multiple(text)?)
+}
+
+/// Documents as a YAML file, as `cargo run -- crds` prints them.
+///
+/// # Errors
+/// Never, as far as is known.
+pub(crate) fn to_yaml(documents: &[Value]) -> Result<String> {
+    let texts = documents.iter().map(serde_saphyr::to_string);
+    Ok(texts.collect::<Result<Vec<_>, _>>()?.join("---\n"))
+}

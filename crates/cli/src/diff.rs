@@ -1,0 +1,107 @@
+//! The lines that two texts do not share.
+
+use std::fmt;
+
+/// How many lines of a hunk are shown. Of a longer one, the first are.
+const SHOWN_MAX: usize = 6;
+
+/// Lines that stand in one place: those that were there, and those that are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Hunk {
+    /// The number of the first line in the new text, from 1.
+    pub(crate) line: usize,
+    pub(crate) removed: Vec<String>,
+    pub(crate) added: Vec<String>,
+}
+
+/// The differences between two texts, from top to bottom.
+pub(crate) fn hunks(old: &str, new: &str) -> Vec<Hunk> {
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    // Most of both is the same at both ends, so that the table below stays small.
+    let start = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+    let ends = old[start..].iter().rev().zip(new[start..].iter().rev());
+    let end = ends.take_while(|(old, new)| old == new).count();
+    let (old, new) = (&old[start..old.len() - end], &new[start..new.len() - end]);
+
+    let common = common_lengths(old, new);
+    let (mut hunks, mut from, mut to): (Vec<Hunk>, usize, usize) = (Vec::new(), 0, 0);
+    let mut is_open = false;
+    while from < old.len() || to < new.len() {
+        if from < old.len() && to < new.len() && old[from] == new[to] {
+            (from, to, is_open) = (from + 1, to + 1, false);
+            continue;
+        }
+        if !is_open {
+            hunks.push(Hunk { line: start + to + 1, removed: Vec::new(), added: Vec::new() });
+            is_open = true;
+        }
+        let hunk = hunks.last_mut().expect("one must be open");
+        if to == new.len() || (from < old.len() && common[from + 1][to] >= common[from][to + 1]) {
+            hunk.removed.push(old[from].to_owned());
+            from += 1;
+        } else {
+            hunk.added.push(new[to].to_owned());
+            to += 1;
+        }
+    }
+    hunks
+}
+
+/// How many lines the rest of both texts has in common, for each line of one and of the other.
+fn common_lengths(old: &[&str], new: &[&str]) -> Vec<Vec<usize>> {
+    let mut common = vec![vec![0; new.len() + 1]; old.len() + 1];
+    for from in (0..old.len()).rev() {
+        for to in (0..new.len()).rev() {
+            common[from][to] = if old[from] == new[to] {
+                common[from + 1][to + 1] + 1
+            } else {
+                common[from + 1][to].max(common[from][to + 1])
+            };
+        }
+    }
+    common
+}
+
+impl fmt::Display for Hunk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (sign, lines) in [('-', &self.removed), ('+', &self.added)] {
+            let shown = if lines.len() > SHOWN_MAX { SHOWN_MAX - 1 } else { lines.len() };
+            for (index, line) in lines[..shown].iter().enumerate() {
+                match sign {
+                    '+' => writeln!(f, "  {:>4} + {line}", self.line + index)?,
+                    _ => writeln!(f, "  {:>4} - {line}", "")?,
+                }
+            }
+            if shown < lines.len() {
+                writeln!(f, "  {:>4} {sign} … and {} more lines", "", lines.len() - shown)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(old: &str, new: &str) -> String {
+        hunks(old, new).iter().map(Hunk::to_string).collect()
+    }
+
+    #[test]
+    fn added_and_replaced_lines_are_shown_with_their_numbers() {
+        assert_eq!(shown("a\nb\nc\n", "a\nb\nc\n"), "");
+        assert_eq!(
+            shown("a\nb\nc\nd\n", "a\nx\nb\nC\nd\ne\n"),
+            "     2 + x\n       - c\n     4 + C\n     6 + e\n"
+        );
+    }
+
+    #[test]
+    fn many_lines_are_shortened() {
+        let new: String = (0..10).map(|number| format!("{number}\n")).collect();
+        let shown = shown("", &new);
+        assert_eq!(shown.lines().count(), 6, "{shown}");
+        assert!(shown.ends_with("       + … and 5 more lines\n"), "{shown}");
+    }
+}

@@ -1,0 +1,53 @@
+//! `cargo windlass manifests`: writes what is derived from the code into `deploy/`.
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+
+use crate::definitions::of_operator;
+use crate::diff;
+use crate::new::say;
+
+/// The definitions, which are all that is derived so far.
+const DEFINITIONS: &str = "deploy/crd.yaml";
+
+/// How the manifests are written.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Options {
+    /// Write nothing, and fail if something is out of date
+    #[arg(long)]
+    check: bool,
+}
+
+/// Writes the manifests, and says what changed.
+///
+/// # Errors
+/// If the operator does not build, or a file cannot be written.
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let new = of_operator()?;
+    let is_there = Path::new(DEFINITIONS).exists();
+    let old = if is_there {
+        fs::read_to_string(DEFINITIONS).with_context(|| format!("cannot read {DEFINITIONS}"))?
+    } else {
+        String::new()
+    };
+    if is_there && old == new {
+        say(&format!("{DEFINITIONS} is up to date.\n"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let differences: String = diff::hunks(&old, &new).iter().map(diff::Hunk::to_string).collect();
+    if options.check {
+        say(&format!("{DEFINITIONS} is out of date: cargo windlass manifests\n{differences}"));
+        return Ok(ExitCode::FAILURE);
+    }
+    if let Some(folder) = Path::new(DEFINITIONS).parent() {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    fs::write(DEFINITIONS, &new).with_context(|| format!("cannot write {DEFINITIONS}"))?;
+    let verb = if is_there { "Changed" } else { "Made" };
+    say(&format!("{verb} {DEFINITIONS}:\n{differences}"));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,38 @@
+//! The operator of Shops.
+//!
+//! Reading order:
+//!
+//! - [`shop`]: the kind: its type, what is done for each Shop, and the objects that it owns;
+//! - `demo`: a cluster in this process, for `cargo run`.
+
+pub mod customer;
+#[cfg(feature = "demo")]
+pub mod demo;
+pub mod shop;
+pub mod webhooks;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use windlass::prelude::{Manager, Options};
+
+/// The name of the operator: of its Lease, and in a label on everything that it makes.
+pub const OPERATOR: &str = "shop-operator";
+
+/// The definitions of its kinds, as `deploy/crd.yaml` has them.
+pub fn definitions() -> Vec<CustomResourceDefinition> {
+    vec![
+        shop::definition(),
+        customer::definition(),
+        // More kinds come here: see `cargo windlass add kind`.
+    ]
+}
+
+/// The operator, ready to run.
+pub fn manager(options: Options) -> Manager {
+    Manager::new(options)
+        .controller(shop::controller(), shop::ShopReconciler)
+        .controller(customer::controller(), customer::CustomerReconciler)
+        .webhooks(OPERATOR, webhooks::webhooks())
+        .install(shop::definition())
+        // More controllers and webhooks come here: see `cargo windlass add`.
+        .leader_election(OPERATOR)
+}

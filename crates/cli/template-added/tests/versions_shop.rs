@@ -1,0 +1,33 @@
+//! The versions of a Shop: nothing is lost between them.
+
+mod common;
+
+use common::shop::{EXAMPLE, HELLO, example};
+use common::{at_work, stop};
+use serde_json::json;
+use shop_operator::shop::convert::conversion;
+use shop_operator::shop::{Shop, v1alpha1};
+
+#[test]
+fn nothing_is_lost_on_the_way_to_another_version_and_back() {
+    let old: v1alpha1::Shop = serde_saphyr::from_str(EXAMPLE).expect("a Shop");
+    conversion().check_round_trip(&old).expect("nothing is lost");
+    conversion().check_round_trip(&example()).expect("nothing is lost");
+}
+
+#[tokio::test(start_paused = true)]
+async fn shop_can_be_written_and_read_in_both_versions() {
+    let (cluster, running) = at_work().await;
+    let old: v1alpha1::Shop = serde_saphyr::from_str(EXAMPLE).expect("a Shop");
+    let old = cluster.create(&old).await;
+    let new: Shop = cluster.get(HELLO).await;
+    assert_eq!(json!(old.spec), json!(conversion_of(&new).spec));
+    assert_eq!(old.metadata.uid, new.metadata.uid);
+    stop(running).await;
+}
+
+/// A Shop as the old version has it.
+fn conversion_of(new: &Shop) -> v1alpha1::Shop {
+    let old = conversion().convert(&json!(new), "v1alpha1").expect("it can be converted");
+    serde_json::from_value(old).expect("a Shop")
+}

@@ -1,0 +1,173 @@
+//! `cargo windlass add` as a program: what it writes, and how it refuses.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+/// The changes that are recorded, in their order.
+const ADDED: [&[&str]; 4] = [
+    &["kind", "Customer", "--owns", "serviceaccounts"],
+    &["webhook", "Shop", "--validate", "--default"],
+    &["version", "Shop", "v1beta1"],
+    &["version", "Shop", "v2"],
+];
+
+/// The program as cargo calls it, in a folder.
+fn windlass(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-windlass"));
+    command.arg("windlass").args(arguments).current_dir(folder).stdin(Stdio::null());
+    command.output().expect("the program must start")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A new operator.
+fn shop() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output =
+        windlass(folder.path(), &["new", "shop-operator", "--owns", "configmaps,services"]);
+    assert!(output.status.success(), "{output:?}");
+    let operator = folder.path().join("shop-operator");
+    (folder, operator)
+}
+
+/// Adds something, and returns what it says.
+fn add(operator: &Path, what: &[&str]) -> String {
+    let output = windlass(operator, &[&["add"], what].concat());
+    assert!(output.status.success(), "{what:?}: {output:?}");
+    text(&output.stdout)
+}
+
+/// What it says when it refuses. Nothing may be changed then.
+fn refused(operator: &Path, what: &[&str]) -> String {
+    let before = files(operator);
+    let output = windlass(operator, &[&["add"], what].concat());
+    assert!(!output.status.success(), "{what:?}: {output:?}");
+    assert!(files(operator) == before, "{what:?} has changed a file");
+    text(&output.stderr)
+}
+
+/// The files in the folders of an operator, with their texts.
+fn files(operator: &Path) -> BTreeMap<PathBuf, String> {
+    fn collect(root: &Path, folder: &Path, found: &mut BTreeMap<PathBuf, String>) {
+        for entry in fs::read_dir(folder).into_iter().flatten() {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                collect(root, &path, found);
+            } else {
+                let relative = path.strip_prefix(root).expect("it is below").to_owned();
+                found.insert(relative, fs::read_to_string(&path).expect("text"));
+            }
+        }
+    }
+    let mut found = BTreeMap::new();
+    for folder in ["src", "tests", "deploy"] {
+        collect(operator, &operator.join(folder), &mut found);
+    }
+    found
+}
+
+/// The recording is a crate of the workspace, so that its tests run, too.
+#[test]
+fn operator_with_everything_added_is_as_recorded() {
+    let mut rustfmt = Command::new("rustfmt");
+    if !rustfmt.arg("--version").output().is_ok_and(|output| output.status.success()) {
+        println!("skipped: the recording is formatted, and there is no rustfmt");
+        return;
+    }
+    let (_folder, operator) = shop();
+    let mut said = String::new();
+    for what in ADDED {
+        let (what, told) = (what.join(" "), add(&operator, what));
+        let _ = writeln!(said, "$ cargo windlass add {what}\n{told}");
+    }
+    let mut made = files(&operator);
+    made.insert(PathBuf::from("said.txt"), said);
+    let recording = Path::new(env!("CARGO_MANIFEST_DIR")).join("template-added");
+    if std::env::var_os("WINDLASS_RECORD").is_some() {
+        for folder in ["src", "tests", "deploy"] {
+            drop(fs::remove_dir_all(recording.join(folder)));
+        }
+        for (path, text) in &made {
+            let path = recording.join(path);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(path, text).expect("the recording must be writable");
+        }
+    }
+    let mut recorded = files(&recording);
+    let said = fs::read_to_string(recording.join("said.txt")).expect("a recording");
+    recorded.insert(PathBuf::from("said.txt"), said);
+    for (path, text) in &made {
+        assert!(
+            recorded.get(path) == Some(text),
+            "{} differs. If this is as it should be: \
+             WINDLASS_RECORD=1 cargo test -p windlass-cli --test add recorded",
+            path.display()
+        );
+    }
+    assert_eq!(made.keys().collect::<Vec<_>>(), recorded.keys().collect::<Vec<_>>());
+}
+
+#[test]
+fn added_lines_are_shown_with_their_places() {
+    let (_folder, operator) = shop();
+    let said = add(&operator, &["kind", "Customer", "--owns", "cm"]);
+    for expected in [
+        "Made:\n  deploy/example-customer.yaml\n  src/customer.rs\n",
+        "Changed src/lib.rs:\n     8 + pub mod customer;\n    23 +         customer::definition(),\n",
+        "Next: `cargo test`.",
+    ] {
+        assert!(said.contains(expected), "no {expected:?} in {said}");
+    }
+}
+
+#[test]
+fn what_is_there_or_invalid_is_refused() {
+    let (_folder, operator) = shop();
+    add(&operator, &["webhook", "shop", "--default"]);
+    for (what, expected) in [
+        (&["kind", "customer"][..], "is not in CamelCase"),
+        (&["kind", "Shop"], "has the kind Shop already"),
+        (&["kind", "Customer", "--owns", "pods"], "There are configmaps, deployments, "),
+        (&["webhook", "Customer", "--default"], "has no kind \"Customer\" (it has: Shop)"),
+        (&["webhook", "Shop"], "--validate"),
+        (
+            &["webhook", "Shop", "--validate"],
+            "src/shop/admission.rs exists already: implement Validate there",
+        ),
+        (&["webhook", "Shop", "--convert"], "`cargo windlass add version Shop v2` adds another"),
+        (&["version", "Shop", "2"], "use one such as v1alpha2, v1beta1 or v2"),
+        (&["version", "Shop", "v1alpha1"], "has the version v1alpha1 already"),
+    ] {
+        let error = refused(&operator, what);
+        assert!(error.starts_with("error: ") && error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn missing_place_is_named_and_nothing_is_half_written() {
+    let (_folder, operator) = shop();
+    let tests = operator.join("tests/deployed.rs");
+    let text = fs::read_to_string(&tests).expect("a file");
+    fs::write(&tests, text.replace("// More kinds come here", "// Nothing")).expect("written");
+    let error = refused(&operator, &["kind", "Customer"]);
+    assert_eq!(
+        error,
+        "error: tests/deployed.rs has no line that begins with `// More kinds come here`, where \
+         `common::customer::play(&cluster).await;` belongs: write one where it should be, and try \
+         again\n"
+    );
+}
+
+#[test]
+fn folder_without_an_operator_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let error = refused(folder.path(), &["kind", "Customer"]);
+    assert!(error.contains("go to the folder that `cargo windlass new` has made"), "{error}");
+}

@@ -1,0 +1,128 @@
+//! `cargo windlass crds` and `manifests` as a program. What stands in for cargo prints the
+//! definitions of an operator.
+#![cfg(unix)]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+const DEFINITION: &str = include_str!("../template-added/deploy/crd.yaml");
+
+/// A folder with the definitions of the last release, and what the operator prints now.
+fn operator(now: &str) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    fs::create_dir(path("deploy")).expect("a folder");
+    fs::write(path("deploy/crd.yaml"), DEFINITION).expect("written");
+    fs::write(path("deploy/namespace.yaml"), "kind: Namespace\n").expect("written");
+    fs::write(path("now.yaml"), now).expect("written");
+    let program = "#!/bin/sh\n[ \"$*\" = 'run --quiet -- crds' ] && cat now.yaml\n";
+    fs::write(path("cargo"), program).expect("written");
+    let is_program = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(path("cargo"), is_program).expect("permissions");
+    folder
+}
+
+fn windlass(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args(arguments)
+        .current_dir(folder)
+        .env("CARGO", folder.join("cargo"))
+        .output()
+        .expect("it runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn definitions_are_printed() {
+    let folder = operator(DEFINITION);
+    assert_eq!(text(&windlass(folder.path(), &["crds"]).stdout), DEFINITION);
+}
+
+#[test]
+fn compatible_definitions_pass_the_check_and_their_changes_are_listed() {
+    let now = DEFINITION.replacen("maxLength: 100", "maxLength: 200", 1);
+    let folder = operator(&now);
+    // A file or a folder.
+    for released in ["deploy/crd.yaml", "deploy"] {
+        let output = windlass(folder.path(), &["crds", "--check", released]);
+        assert_eq!(
+            text(&output.stdout),
+            "compatible: shops.example.com v1alpha1 spec.title: maxLength was 100, and is 200\n\
+             The definitions are compatible with those of the last release.\n",
+            "{output:?}"
+        );
+        assert!(output.status.success());
+    }
+}
+
+#[test]
+fn incompatible_definitions_fail_the_check_with_the_path_of_each() {
+    let now = DEFINITION.replacen("maxLength: 100", "maxLength: 50", 1).replacen(
+        "    served: true",
+        "    served: false",
+        1,
+    );
+    let now: Vec<&str> = now.lines().filter(|line| line.trim() != "- Unknown").collect();
+    let folder = operator(&(now.join("\n") + "\n"));
+    let output = windlass(folder.path(), &["crds", "--check", "deploy"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let shown = text(&output.stdout);
+    let shown: Vec<&str> = shown.lines().collect();
+    assert_eq!(
+        shown[..3],
+        [
+            "incompatible: shops.example.com v1alpha1: the version is not served any more",
+            "incompatible: shops.example.com v1alpha1 spec.title: maxLength was 100, and is 50",
+            "incompatible: shops.example.com v1alpha1 status.conditions[].status: the value \
+             \"Unknown\" is not allowed any more",
+        ]
+    );
+    assert!(shown.last().is_some_and(|last| last.contains(" incompatible changes: ")), "{shown:?}");
+}
+
+#[test]
+fn release_without_definitions_is_refused_before_anything_is_compiled() {
+    let folder = operator(DEFINITION);
+    fs::remove_file(folder.path().join("cargo")).expect("removed");
+    let output = windlass(folder.path(), &["crds", "--check", "deploy/namespace.yaml"]);
+    let error = text(&output.stderr);
+    assert!(error.starts_with("error: deploy/namespace.yaml has no Custom"), "{error}");
+}
+
+#[test]
+fn manifests_are_written_once_and_the_check_says_what_differs() {
+    let now = DEFINITION.replacen("maxLength: 100", "maxLength: 200", 1);
+    let folder = operator(&now);
+    let output = windlass(folder.path(), &["manifests", "--check"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let shown = text(&output.stdout);
+    assert!(shown.contains("is out of date: cargo windlass manifests\n"), "{shown}");
+    assert!(shown.contains("+                 maxLength: 200\n"), "{shown}");
+    let is = || fs::read_to_string(folder.path().join("deploy/crd.yaml")).expect("a file");
+    assert_eq!(is(), DEFINITION);
+
+    let output = windlass(folder.path(), &["manifests"]);
+    assert!(text(&output.stdout).starts_with("Changed deploy/crd.yaml:\n"), "{output:?}");
+    assert_eq!(is(), now);
+    for arguments in [&["manifests", "--check"][..], &["manifests"]] {
+        let output = windlass(folder.path(), arguments);
+        assert_eq!(text(&output.stdout), "deploy/crd.yaml is up to date.\n");
+        assert!(output.status.success());
+    }
+}
+
+#[test]
+fn operator_that_does_not_build_is_an_error() {
+    let folder = operator(DEFINITION);
+    fs::write(folder.path().join("cargo"), "#!/bin/sh\nexit 101\n").expect("written");
+    let output = windlass(folder.path(), &["manifests"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).starts_with("error: `cargo run -- crds` failed"), "{output:?}");
+}
