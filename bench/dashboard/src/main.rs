@@ -43,7 +43,8 @@ async fn main() -> Result<()> {
     let (_process, kubeconfig) = start(&load).await?;
     options.kubeconfig = Some(kubeconfig.into());
     // Whatever fails here fails on purpose.
-    options.log_level = "error,windlass_reconciler=off,windlass_manager::dashboard=info".to_owned();
+    "error,windlass_reconciler=off,windlass_manager::dashboard=info"
+        .clone_into(&mut options.log_level);
     Ok(operator::manager(options).run().await?)
 }
 

@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn many_lines_are_shortened() {
-        let new: String = (0..10).map(|number| format!("{number}\n")).collect();
+        let new = "line\n".repeat(10);
         let shown = shown("", &new);
         assert_eq!(shown.lines().count(), 6, "{shown}");
         assert!(shown.ends_with("       + … and 5 more lines\n"), "{shown}");

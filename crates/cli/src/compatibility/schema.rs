@@ -227,13 +227,13 @@ mod tests {
         texts.map(|text| text.replace(": shops.example.com v1 ", " ")).collect()
     }
 
-    fn with_field(field: Value) -> Value {
+    fn with_field(field: &Value) -> Value {
         json!({"type": "object", "properties": {"a": field}})
     }
 
     #[test]
     fn removed_and_required_fields_break() {
-        let one = with_field(json!({"type": "string"}));
+        let one = with_field(&json!({"type": "string"}));
         let none = json!({"type": "object"});
         assert_eq!(found(one.clone(), none.clone()), ["incompatible spec.a: the field is gone"]);
         assert_eq!(found(none.clone(), one.clone()), ["compatible spec.a: the field is new"]);
@@ -303,19 +303,19 @@ mod tests {
                 ],
             ),
         ] {
-            assert_eq!(found(with_field(old), with_field(new)), expected);
+            assert_eq!(found(with_field(&old), with_field(&new)), expected);
         }
     }
 
     #[test]
     fn elements_of_lists_and_maps_are_compared() {
-        let list = |of: Value| with_field(json!({"type": "array", "items": of}));
+        let list = |of: Value| with_field(&json!({"type": "array", "items": of}));
         let one = json!({"type": "object", "properties": {"b": {"type": "string"}}});
         assert_eq!(
             found(list(one.clone()), list(json!({"type": "object"}))),
             ["incompatible spec.a[].b: the field is gone"]
         );
-        let map = |of: &str| with_field(json!({"additionalProperties": {"type": of}}));
+        let map = |of: &str| with_field(&json!({"additionalProperties": {"type": of}}));
         assert_eq!(
             found(map("number"), map("integer")),
             ["incompatible spec.a{}: the type was number, and is integer"]
@@ -326,14 +326,14 @@ mod tests {
     fn new_rules_break_and_descriptions_do_not_matter() {
         let rule = |rule: &str, message: &str| {
             let rules = json!([{"rule": rule, "message": message}]);
-            with_field(json!({"type": "string", "x-kubernetes-validations": rules}))
+            with_field(&json!({"type": "string", "x-kubernetes-validations": rules}))
         };
         assert_eq!(found(rule("a", "x"), rule("a", "y")), [""; 0]);
         assert_eq!(
             found(rule("a", "x"), rule("b", "x")),
             ["incompatible spec.a: the rule `b` is new", "compatible spec.a: the rule `a` is gone"]
         );
-        let described = with_field(json!({"type": "string", "description": "A field."}));
-        assert_eq!(found(with_field(json!({"type": "string"})), described), [""; 0]);
+        let described = with_field(&json!({"type": "string", "description": "A field."}));
+        assert_eq!(found(with_field(&json!({"type": "string"})), described), [""; 0]);
     }
 }

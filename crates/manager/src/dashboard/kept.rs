@@ -91,11 +91,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn answer_is_made_once_for_all_who_ask_within_a_second_and_dropped_then() {
-        let (kept, mut made) = (Kept::default(), 0);
+        let (kept, mut calls) = (Kept::default(), 0);
         let mut ask = || {
             let make = || {
-                made += 1;
-                made
+                calls += 1;
+                calls
             };
             kept.get(make).0
         };

@@ -192,7 +192,7 @@ async fn on_other_addresses_the_api_server_decides() {
     create(&server, "default/a").await;
     let access = Access::reviewed(Authorizer::new(reviewer(&asked)));
     assert_eq!(access.url(([10, 0, 0, 1], 9_090).into()), "https://10.0.0.1:9090/");
-    let mut running = Running::start_with(server, access, |manager| manager);
+    let mut running = Running::start_with(server, &access, |manager| manager);
     running.wait_for_runs(&["a"]).await;
 
     let asked_for = async |token: &str, method: Method, path: &str, origin: &str| {

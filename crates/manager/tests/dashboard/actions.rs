@@ -113,8 +113,9 @@ async fn standby_runs_nothing_and_says_so() {
     .expect("a Lease");
     let leases: Api<Lease> = Api::default_namespaced(client);
     leases.create(&PostParams::default(), &lease).await.expect("created");
-    let running =
-        Running::start_with(server, Access::local(), |manager| manager.leader_election("operator"));
+    let running = Running::start_with(server, &Access::local(), |manager| {
+        manager.leader_election("operator")
+    });
     let path = "/api/summary";
     running.wait_for(path, |of| of["leadership"]["leader"] == "another").await;
     let is_so = |of: &serde_json::Value| of["total"] == 1;

@@ -89,7 +89,7 @@ async fn page_has_two_hundred_keys_at_most() {
         create(&server, &format!("default/done-{number:03}")).await;
     }
     let access = windlass_manager::dashboard::Access::local();
-    let running = Running::start_with(server, access, |manager| manager);
+    let running = Running::start_with(server, &access, |manager| manager);
     let path = "/api/keys?controller=maps&limit=1000";
     let page = running.wait_for(path, |page| page["total"] == 250).await;
     assert_eq!(rows(&page).len(), 200);
@@ -108,8 +108,8 @@ async fn object_that_rests_says_why_and_since_when() {
     let patch = kube::api::Patch::Merge(patch);
     let maps = crate::stage::maps(&running.server, "default");
     maps.patch("b", &kube::api::PatchParams::default(), &patch).await.expect("patched");
-    let path = "/api/keys?controller=maps&state=resting";
-    let page = running.wait_for(path, |page| page["total"] == 1).await;
+    let resting = "/api/keys?controller=maps&state=resting";
+    let page = running.wait_for(resting, |page| page["total"] == 1).await;
     let row = &page["keys"][0];
     assert_eq!((&row["key"], &row["state"]), (&json!("default/b"), &json!("resting")), "{row}");
     assert_eq!(row["why"], "paused");

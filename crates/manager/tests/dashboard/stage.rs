@@ -67,13 +67,13 @@ impl Running {
         for key in keys {
             create(&server, key).await;
         }
-        Self::start_with(server, Access::local(), |manager| manager)
+        Self::start_with(server, &Access::local(), |manager| manager)
     }
 
     /// Starts a manager with more than the controller.
     pub(crate) fn start_with(
         server: ApiServer,
-        access: Access,
+        access: &Access,
         change: impl FnOnce(Manager) -> Manager,
     ) -> Self {
         let (sender, runs) = mpsc::channel(10_240);
@@ -86,8 +86,8 @@ impl Running {
                 Actor { runs: sender },
             );
         let (manager, stop) = (change(manager), CancellationToken::new());
-        let token = token_of(&access);
-        let page = manager.dashboard(&access);
+        let token = token_of(access);
+        let page = manager.dashboard(access);
         let ended = TaskTracker::new().spawn(manager.run_until(stop.clone()));
         Self { server, page, token, runs, stop, ended }
     }

@@ -79,7 +79,7 @@ fn has_trouble(report: &Value) -> bool {
 async fn key_that_wakes_itself_is_a_hot_loop() {
     let server = ApiServer::new();
     create_secret(&server, "spins").await;
-    let running = Running::start_with(server, Access::local(), |manager| {
+    let running = Running::start_with(server, &Access::local(), |manager| {
         manager.controller(Controller::of(Watch::<Secret>::new()).name("counter"), Counter)
     });
     let report = running.wait_for("/api/summary", has_trouble).await;
@@ -101,7 +101,7 @@ async fn controllers_that_change_an_object_in_turn_fight() {
     let server = ApiServer::new();
     create_secret(&server, "torn").await;
     create_secret(&server, "other").await;
-    let running = Running::start_with(server, Access::local(), |manager| {
+    let running = Running::start_with(server, &Access::local(), |manager| {
         manager.controller(owner("blue"), Owner("blue")).controller(owner("red"), Owner("red"))
     });
     let report = running.wait_for("/api/summary", |report| {
@@ -132,7 +132,7 @@ async fn controllers_that_change_an_object_in_turn_fight() {
 async fn controller_that_undoes_what_somebody_else_does_fights() {
     let server = ApiServer::new();
     create_secret(&server, "torn").await;
-    let running = Running::start_with(server, Access::local(), |manager| {
+    let running = Running::start_with(server, &Access::local(), |manager| {
         manager.controller(owner("blue"), Owner("blue"))
     });
     let maps = maps(&running.server, "default");
@@ -165,7 +165,7 @@ async fn controller_that_undoes_what_somebody_else_does_fights() {
 async fn object_that_people_edit_often_is_no_trouble() {
     let server = ApiServer::new();
     create(&server, "default/edited").await;
-    let mut running = Running::start_with(server, Access::local(), |manager| manager);
+    let mut running = Running::start_with(server, &Access::local(), |manager| manager);
     running.wait_for_runs(&["edited"]).await;
     let maps = maps(&running.server, "default");
     for number in 0..20 {

@@ -51,10 +51,10 @@ pub(super) async fn run(address: &str, stop: CancellationToken) -> Result<()> {
 fn options(address: &str) -> Options {
     let mut options = Options::default().without_http();
     options.dashboard = Some(address.to_owned());
-    options.webhook_bind_address = "127.0.0.1:0".to_owned();
+    "127.0.0.1:0".clone_into(&mut options.webhook_bind_address);
     options.webhook_url = Some("https://127.0.0.1:0".to_owned());
     // The line with the URL, and what is wrong.
-    options.log_level = "error,windlass_manager::dashboard=info".to_owned();
+    "error,windlass_manager::dashboard=info".clone_into(&mut options.log_level);
     options
 }
 
