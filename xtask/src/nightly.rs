@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn steps_are_chosen_by_how_their_names_begin() {
-        assert_eq!(names(&[]).len(), 12);
+        assert_eq!(names(&[]).len(), 13);
         assert_eq!(names(&["kube"]), ["kube-1.35", "kube-1.34", "kube-1.33"]);
         assert_eq!(names(&["random", "promtool"]), ["promtool", "random"]);
     }
@@ -259,7 +259,7 @@ mod tests {
     fn unknown_step_is_refused_with_those_that_there_are() {
         let options = Options { only: vec!["nothing".to_owned()], ..Options::default() };
         let error = options.steps().expect_err("there is no such step").to_string();
-        assert!(error.contains("`nothing`; there are promtool, random"), "{error}");
+        assert!(error.contains("`nothing`; there are promtool, browser"), "{error}");
     }
 
     #[test]
