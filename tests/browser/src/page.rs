@@ -160,7 +160,9 @@ impl Page {
                 sleep(LOOK_EVERY).await;
             }
         };
-        timeout(PATIENCE, clicking).await.with_context(|| format!("{selector} cannot be clicked"))?
+        timeout(PATIENCE, clicking)
+            .await
+            .with_context(|| format!("{selector} cannot be clicked"))?
     }
 
     /// Types into an element.
