@@ -92,10 +92,10 @@ kubectl wait deployment/shop --for=delete --timeout=1s 2>&1 | grep -v reflector
 kubectl wait deployment/shop --for=condition=Nonsense --timeout=1s
 
 kubectl get configmap settings --watch --output-watch-events > watched &
-until grep -q ADDED watched; do sleep 0.1; done
+until grep -qs ADDED watched; do sleep 0.1; done
 kubectl label configmap settings colour=blue
 kubectl delete configmap settings
-until grep -q DELETED watched; do sleep 0.1; done
+until grep -qs DELETED watched; do sleep 0.1; done
 kill $!; cat watched
 
 kubectl api-resources --api-group=apps
