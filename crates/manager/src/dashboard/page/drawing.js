@@ -8,7 +8,7 @@ import { clock, shorten } from './format.js';
 
 /** How many characters the lines of a node have room for. */
 const HEAD_MAX = 20;
-const KEY_MAX = 26;
+const KEY_MAX = 24;
 
 /**
  * Draws what `layout` returned, in its own size or in that of the box. `onSelect` is called with
