@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::Full;
+use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{HttpService, service_fn};
@@ -132,6 +132,9 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Inf
         "/garbage" => (200, "garbage"),
         _ => (500, "out of order"),
     };
+    // Who answers before the request was read closes the connection, and the client may see only
+    // that.
+    drop(request.into_body().collect().await);
     let response = Response::builder().status(code).header("content-type", "text/plain");
     Ok(response.body(Full::new(Bytes::from(text))).expect("a response must be valid"))
 }
