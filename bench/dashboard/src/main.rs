@@ -1,7 +1,7 @@
 //! An operator under load, for the tests and the cost of the dashboard: many objects, many changes.
 //!
-//! This process is the operator alone, so that its CPU time is the operator's. It starts itself once
-//! more for the API server and the changes ([`load`]).
+//! This process is the operator alone, so that its CPU time is the operator's. It starts itself
+//! once more for the API server and the changes ([`load`]).
 
 mod load;
 mod operator;

@@ -1,5 +1,5 @@
-//! Operators that `cargo windlass new` and `add` make, built and run as their README says. They compile all
-//! that they use anew, for many minutes, so `cargo xtask nightly --only new-operator` runs this.
+//! Operators that `cargo windlass new` and `add` make, built and run as their README says. They
+//! compile all that they use anew, for many minutes, so `cargo xtask nightly --only new-operator` runs this.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

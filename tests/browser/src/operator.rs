@@ -96,8 +96,8 @@ impl Drop for Operator {
     }
 }
 
-/// Reads the log until a line has the address. The rest is read and dropped, so that the program can
-/// go on logging.
+/// Reads the log until a line has the address. The rest is read and dropped, so that the program
+/// can go on logging.
 fn url(log: ChildStderr) -> Option<String> {
     let mut lines = BufReader::new(log).lines();
     let is_url = |word: &&str| word.starts_with("http") && word.contains("#token=");

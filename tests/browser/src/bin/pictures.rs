@@ -1,4 +1,4 @@
-//! Draws the pictures in `docs/dashboard`: every view, wide in light colours and narrow in dark ones.
+//! Draws the pictures in `docs/dashboard`: every view, wide and light, and narrow and dark.
 //! The tests draw all four combinations, into their `target/pictures`.
 
 use std::path::Path;

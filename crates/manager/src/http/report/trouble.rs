@@ -14,8 +14,8 @@
 //!
 //! The answer to a write often does not tell whether the write made the version in it
 //! ([`Write::has_changed`](windlass_reconciler::Write::has_changed)): not after an apply to an
-//! object that somebody else changed in the same second, which is just what happens in a fight. Then
-//! the version counts as made by the only known run that got it as an answer, if it is newer than
+//! object that somebody else changed in the same second, which is just what happens in a fight.
+//! Then the version counts as made by the only known run that got it as an answer, if it is newer than
 //! what woke that run.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
