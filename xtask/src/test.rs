@@ -1,14 +1,19 @@
 //! All tests, or those that ask a real control plane.
 //!
-//! `cargo xtask test` is `cargo test --workspace`. With `--real`, the packages that have a real
-//! tier are tested once more with that tier switched on, after the programs for it were built.
+//! `cargo xtask test` is `cargo test --workspace`. With `--real`, the test programs of the packages
+//! that have a real tier run once more with that tier switched on, after the programs for it were
+//! built. They are named one by one, of the whole workspace: `--package` would choose other features
+//! of the dependencies, and cargo would build every test program a second time.
 
-use anyhow::Result;
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result};
+use cargo_metadata::{Metadata, MetadataCommand};
 use clap::Args;
 
 use crate::go_programs;
 use crate::kube;
-use crate::process::CommandLine;
+use crate::process::{CommandLine, workspace_root};
 
 /// Switches the tests of the real tier on; without it they pass by saying that they are skipped.
 pub(crate) const REAL_TIER: (&str, &str) = ("WINDLASS_TEST_REAL", "1");
@@ -33,10 +38,10 @@ const REAL_PACKAGES: [&str; 13] = [
 /// Which tests to run; all that need no control plane by default.
 #[derive(Args, Debug, Default)]
 pub(crate) struct Options {
-    /// Run the packages that have tests on a real kube-apiserver, with those tests switched on.
+    /// Run the test programs that ask a real kube-apiserver, with those tests switched on.
     #[arg(long)]
     real: bool,
-    /// What to hand on to cargo: a name to filter by, or `-- --nocapture`.
+    /// What to hand on to cargo: `--test PROGRAM`, a name to filter by, `-- --nocapture`.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
     rest: Vec<String>,
 }
@@ -46,7 +51,7 @@ pub(crate) struct Options {
 /// # Errors
 /// If a test fails, or if a program that the tests run cannot be had.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let mut command = options.command();
+    let mut command = options.command(&metadata()?);
     if options.real {
         ensure_binaries()?;
         command = command.env(go_programs::VARIABLE, &go_programs::build()?);
@@ -67,39 +72,74 @@ pub(crate) fn ensure_binaries() -> Result<()> {
 }
 
 impl Options {
-    fn command(&self) -> CommandLine {
-        let packages: Vec<&str> = if self.real {
-            REAL_PACKAGES.iter().flat_map(|package| ["--package", *package]).collect()
-        } else {
-            vec!["--workspace"]
-        };
-        let rest = self.rest.iter().map(String::as_str);
-        let arguments: Vec<&str> = ["test"].into_iter().chain(packages).chain(rest).collect();
+    fn command(&self, workspace: &Metadata) -> CommandLine {
+        let mut arguments = vec!["test", "--workspace"];
+        let names_a_program = self.rest.iter().any(|argument| argument == "--test");
+        if self.real && !names_a_program {
+            arguments.extend(real_programs(workspace).iter().flat_map(|name| ["--test", *name]));
+        }
+        arguments.extend(self.rest.iter().map(String::as_str));
         let command = CommandLine::new("cargo", &arguments);
         if self.real { command.env(REAL_TIER.0, REAL_TIER.1) } else { command }
     }
+}
+
+fn metadata() -> Result<Metadata> {
+    MetadataCommand::new()
+        .current_dir(workspace_root()?)
+        .no_deps()
+        .exec()
+        .context("`cargo metadata` failed")
+}
+
+/// The test programs of [`REAL_PACKAGES`], each name once.
+fn real_programs(workspace: &Metadata) -> BTreeSet<&str> {
+    let packages =
+        workspace.packages.iter().filter(|package| REAL_PACKAGES.contains(&package.name.as_str()));
+    let targets = packages.flat_map(|package| &package.targets);
+    targets.filter(|target| target.is_test()).map(|target| target.name.as_str()).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn all_packages_are_tested_by_default_and_without_the_real_tier() {
-        assert_eq!(Options::default().command().to_string(), "cargo test --workspace");
+    fn command(real: bool, rest: &[&str]) -> String {
+        let rest = rest.iter().map(|&argument| argument.to_owned()).collect();
+        Options { real, rest }.command(&metadata().expect("metadata")).to_string()
     }
 
     #[test]
-    fn real_tier_is_switched_on_for_the_packages_that_have_one() {
-        let options = Options { real: true, rest: vec!["some_test".to_owned()] };
+    fn all_packages_are_tested_by_default_and_without_the_real_tier() {
+        assert_eq!(command(false, &[]), "cargo test --workspace");
+    }
+
+    #[test]
+    fn real_tier_is_switched_on_for_the_programs_of_the_packages_that_have_one() {
+        let command = command(true, &["some_test"]);
+        assert!(command.starts_with("WINDLASS_TEST_REAL=1 cargo test --workspace --test "));
+        assert!(command.ends_with(" some_test"));
+        for program in ["conformance", "election_real", "deployed", "both_clusters"] {
+            assert_eq!(command.matches(&format!(" --test {program} ")).count(), 1, "{program}");
+        }
+        assert!(!command.contains("queue_dedup"), "the queue needs no server");
+    }
+
+    #[test]
+    fn every_package_of_the_real_tier_has_test_programs() {
+        let workspace = metadata().expect("metadata");
+        for name in REAL_PACKAGES {
+            let package = workspace.packages.iter().find(|package| package.name == name);
+            let targets = &package.unwrap_or_else(|| panic!("no package {name}")).targets;
+            assert!(targets.iter().any(cargo_metadata::Target::is_test), "{name}");
+        }
+    }
+
+    #[test]
+    fn program_that_was_named_is_the_only_one() {
         assert_eq!(
-            options.command().to_string(),
-            "WINDLASS_TEST_REAL=1 cargo test --package config-restarter --package gadget-operator \
-             --package object-sync --package sample-controller --package shop-operator \
-             --package website-operator --package windlass-informer --package windlass-manager \
-             --package windlass-reconciler --package windlass-testing \
-             --package windlass-testkit --package windlass-tests --package windlass-workloads \
-             some_test"
+            command(true, &["--test", "kubectl"]),
+            "WINDLASS_TEST_REAL=1 cargo test --workspace --test kubectl"
         );
     }
 }
