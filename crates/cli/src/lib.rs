@@ -7,6 +7,7 @@
 //!   derives names, `new/owned` has the kinds that an operator can own, `new/template` and
 //!   `new/render` turn the files of `template/` into those of the operator;
 //! - `crds`: `cargo windlass crds`;
+//! - `rbac`: `cargo windlass rbac`, the Roles of an operator from what its tests do;
 //! - `inspect`: `windlass why` and the like, which ask a running operator.
 //!
 //! `template/` is an operator for the kind `Gadget` that owns every kind there is to choose from.
@@ -20,5 +21,6 @@ mod crds;
 mod inspect;
 mod new;
 mod program;
+mod rbac;
 
 pub use program::{cargo_main, main};

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use crate::inspect::Inspect;
-use crate::{crds, new};
+use crate::{crds, new, rbac};
 
 /// As cargo calls it: `cargo-windlass windlass new …`.
 #[derive(Debug, Parser)]
@@ -29,6 +29,8 @@ enum Command {
     New(new::Options),
     /// Print the definitions of the operator in this folder as YAML: `cargo run -- crds`
     Crds,
+    /// Run the tests of the operator in this folder, and compare what it does with its Roles
+    Rbac(rbac::Options),
     #[command(flatten)]
     Inspect(Inspect),
 }
@@ -59,6 +61,7 @@ impl Program {
         match &self.command {
             Command::New(options) => new::run(options).map(|()| ExitCode::SUCCESS),
             Command::Crds => crds::run(),
+            Command::Rbac(options) => rbac::run(options),
             Command::Inspect(question) => {
                 print!("{}", question.answer()?);
                 Ok(ExitCode::SUCCESS)
