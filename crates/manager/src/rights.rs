@@ -146,7 +146,8 @@ impl Rights {
         }
         for definition in webhooks.converted_definitions() {
             let all = resource("apiextensions.k8s.io", "customresourcedefinitions", Place::Cluster);
-            let reason = format!("the caBundle of the conversion of {definition} is kept up to date");
+            let reason =
+                format!("the caBundle of the conversion of {definition} is kept up to date");
             let one = Right { name: Some(definition), ..all };
             self.add(&["get", "patch"], &one, &reason, &When::OwnCertificates);
         }

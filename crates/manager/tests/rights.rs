@@ -132,7 +132,8 @@ async fn review_that_is_refused_is_mentioned_to_nobody_but_debuggers() {
     let lines = log.lines_with("could not be asked");
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(lines[0].contains("DEBUG"), "{lines:?}");
-    assert_eq!(log.lines_with("selfsubjectaccessreviews"), lines);
+    let lines = log.lines_with("selfsubjectaccessreviews");
+    assert!(lines.iter().all(|line| line.contains("DEBUG")), "{lines:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -31,10 +31,13 @@ impl Difference {
                 .filter(|need| grant.covers(need))
                 .map(|need| format!("`{need}`"))
                 .collect();
-            excess.push((grant.clone(), match used.as_slice() {
-                [] => "nothing needs it".to_owned(),
-                used => format!("all that is needed of it is {}", used.join(", ")),
-            }));
+            excess.push((
+                grant.clone(),
+                match used.as_slice() {
+                    [] => "nothing needs it".to_owned(),
+                    used => format!("all that is needed of it is {}", used.join(", ")),
+                },
+            ));
         }
         excess.sort();
         excess.dedup();

@@ -74,8 +74,12 @@ fn needs_of(noted: &[Noted], operator: &Operator) -> Needs {
         .filter(|noted| noted.place == Place::Watched)
         .map(|noted| (noted.group.as_str(), noted.plural.as_str()))
         .collect();
+    let mut needed: Vec<&Noted> =
+        noted.iter().filter(|noted| operator.has(noted.when.as_deref())).collect();
+    // Of several reasons the first is shown: those that name a controller come first.
+    needed.sort_by_key(|noted| noted.reason.starts_with("the operator"));
     let mut needs = Needs::new();
-    for one in noted.iter().filter(|noted| operator.has(noted.when.as_deref())) {
+    for one in needed {
         // Everybody may ask for their own rights.
         if one.group == "authorization.k8s.io" && one.plural.starts_with("selfsubject") {
             continue;

@@ -79,7 +79,8 @@ impl Manifests {
         let is_yaml = |path: &Path| {
             path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml")
         };
-        for path in paths.iter().filter(|path| is_yaml(path) && path.file_name() != file.file_name())
+        for path in
+            paths.iter().filter(|path| is_yaml(path) && path.file_name() != file.file_name())
         {
             let read = fs::read_to_string(path).map_err(Into::into).and_then(|it| documents(&it));
             all.extend(read.with_context(|| format!("in {}", path.display()))?);
@@ -135,7 +136,7 @@ impl Operator {
             Some("leader-elect") => is_true("leader-elect") != Some(false),
             Some("metrics-secure") => {
                 is_true("metrics-secure") == Some(true)
-                    && self.values("metrics-bind-address").last().as_deref() != Some("0")
+                    && self.values("metrics-bind-address").last().map(String::as_str) != Some("0")
             }
             Some("own-certificates") => self.values("webhook-cert-path").is_empty(),
             Some(other) => match other.strip_prefix("not-installed ") {
@@ -226,7 +227,8 @@ pub(super) fn granted(rules: &Value, scope: &Scope) -> Vec<Access> {
             rule[field].as_array().into_iter().flatten().map(text).collect()
         };
         let names = list("resourceNames");
-        let names = if names.is_empty() { vec![None] } else { names.into_iter().map(Some).collect() };
+        let names =
+            if names.is_empty() { vec![None] } else { names.into_iter().map(Some).collect() };
         let mut grant = |group: &str, resource: &str, name: &Option<String>| {
             for verb in list("verbs") {
                 grants.push(Access {

@@ -170,7 +170,8 @@ fn rendered(grants: &[Access]) -> Vec<String> {
     for ((group, name, resource), mut verbs) in verbs {
         verbs.sort();
         verbs.dedup();
-        let same = rules.iter_mut().find(|rule| (rule.0, rule.1) == (group, name) && rule.3 == verbs);
+        let same =
+            rules.iter_mut().find(|rule| (rule.0, rule.1) == (group, name) && rule.3 == verbs);
         match same {
             Some(rule) => rule.2.push(resource),
             None => rules.push((group, name, vec![resource], verbs)),
@@ -317,7 +318,8 @@ subjects:
             "- * deployments.apps is too much: all that is needed of it is `get deployments.apps`, \
              `list deployments.apps`, `watch deployments.apps`\n"
         );
-        let written = rewrite(Path::new("nowhere/rbac.yaml"), &text, &as_granted()).expect("a file");
+        let written =
+            rewrite(Path::new("nowhere/rbac.yaml"), &text, &as_granted()).expect("a file");
         assert!(written.contains("resources: [deployments]\n    verbs: [get, list, watch]\n"));
     }
 
@@ -356,7 +358,9 @@ rules:
         needs.insert(access(&own, "coordination.k8s.io", "leases", "get"), String::new());
         let written = rewritten(&needs);
         assert!(written.starts_with(FILE), "{written}");
-        assert!(written.contains("kind: Role\nmetadata:\n  name: shop\n  namespace: shop\nrules:\n"));
+        assert!(
+            written.contains("kind: Role\nmetadata:\n  name: shop\n  namespace: shop\nrules:\n")
+        );
         // In the whole cluster it would be too much.
         let text = FILE.replace("[deployments]", "[deployments, x]");
         needs.insert(access(&own, "apps", "x", "get"), String::new());
@@ -372,7 +376,8 @@ rules:
     #[test]
     fn operator_without_roles_gets_them() {
         let text = super::super::manifests::first("shop");
-        let written = rewrite(Path::new("nowhere/rbac.yaml"), &text, &as_granted()).expect("a file");
+        let written =
+            rewrite(Path::new("nowhere/rbac.yaml"), &text, &as_granted()).expect("a file");
         assert!(Difference::between(&as_granted(), &read(&written).grants).is_empty());
     }
 }

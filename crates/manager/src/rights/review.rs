@@ -70,9 +70,8 @@ impl Review {
                 missing.entry(resource).or_default().push(verb);
             }
         }
-        let described = |(resource, verbs): (String, Vec<&str>)| {
-            format!("{} {resource}", verbs.join(", "))
-        };
+        let described =
+            |(resource, verbs): (String, Vec<&str>)| format!("{} {resource}", verbs.join(", "));
         Ok(missing.into_iter().map(described).collect())
     }
 
