@@ -110,10 +110,9 @@ fn needs_of(noted: &[Noted], operator: &Operator) -> Needs {
                 name: one.name.clone(),
                 verb: Verb(one.verb.clone()),
             };
-            if one.verb == "watch" {
-                // A server that cannot stream the first list is asked for it.
-                let list = Access { verb: Verb("list".to_owned()), ..access.clone() };
-                needs.entry(list).or_insert_with(|| reason.clone());
+            if let Some(verb) = goes_with(one) {
+                let other = Access { verb: Verb(verb.to_owned()), ..access.clone() };
+                needs.entry(other).or_insert_with(|| reason.clone());
             }
             needs.entry(access).or_insert_with(|| reason.clone());
         }
@@ -129,6 +128,17 @@ fn needs_of(noted: &[Noted], operator: &Operator) -> Needs {
         needs.remove(&access);
     }
     needs
+}
+
+/// The verb that Windlass uses in other cases than the one that was seen.
+fn goes_with(noted: &Noted) -> Option<&'static str> {
+    match (&*noted.verb, &*noted.group, &*noted.plural) {
+        // A server that cannot stream the first list is asked for it.
+        ("watch", ..) => Some("list"),
+        // An event that repeats is patched.
+        ("create", "events.k8s.io", "events") => Some("patch"),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -176,6 +186,16 @@ mod tests {
         assert_eq!(shown(&[noted(line)], &operator).len(), 1);
         operator.definitions.push("a.example.com".to_owned());
         assert_eq!(shown(&[noted(line)], &operator), [""; 0]);
+    }
+
+    #[test]
+    fn event_that_was_created_may_repeat() {
+        let line = r#"{"verb":"create","group":"events.k8s.io","place":"watched",
+            "plural":"events","reason":"the operator wrote `create events.events.k8s.io in a`"}"#;
+        assert_eq!(
+            shown(&[noted(line)], &operator(&[])),
+            ["create events.events.k8s.io", "patch events.events.k8s.io"]
+        );
     }
 
     #[test]

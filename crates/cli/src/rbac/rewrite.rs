@@ -16,14 +16,15 @@ use super::difference::Difference;
 use super::evidence::Needs;
 use super::manifests::{Manifests, Operator, documents, granted};
 
-/// Changes the text of `file` so that it grants what is needed.
+/// Changes the text of `file` so that it grants what is needed, and nothing else if `removes`.
 ///
 /// # Errors
 /// If the file cannot be read, or is written in a way that this cannot change.
-pub(super) fn rewrite(file: &Path, text: &str, needs: &Needs) -> Result<String> {
+pub(super) fn rewrite(file: &Path, text: &str, needs: &Needs, removes: bool) -> Result<String> {
     let before = Manifests::read(file, text)?;
     let excess = Difference::between(needs, &before.grants).excess;
-    let excess: Vec<Access> = excess.into_iter().map(|(access, _)| access).collect();
+    let excess: Vec<Access> =
+        excess.into_iter().map(|(access, _)| access).filter(|_| removes).collect();
     let of_file = documents(text)?;
     let bound = before.operator.bound(&of_file);
     let mut parts: Vec<String> = split(text);
@@ -53,8 +54,9 @@ pub(super) fn rewrite(file: &Path, text: &str, needs: &Needs) -> Result<String> 
     }
     let written = parts.join("---\n");
     let after = Manifests::read(file, &written)?;
+    let left = Difference::between(needs, &after.grants);
     ensure!(
-        Difference::between(needs, &after.grants).is_empty(),
+        left.missing.is_empty() && (left.excess.is_empty() || !removes),
         "{} is written in a way that this cannot change: change it by hand, as shown above",
         file.display()
     );
@@ -280,7 +282,7 @@ subjects:
     }
 
     fn rewritten(needs: &Needs) -> String {
-        rewrite(Path::new("nowhere/rbac.yaml"), FILE, needs).expect("a file")
+        rewrite(Path::new("nowhere/rbac.yaml"), FILE, needs, true).expect("a file")
     }
 
     #[test]
@@ -319,7 +321,7 @@ subjects:
              `list deployments.apps`, `watch deployments.apps`\n"
         );
         let written =
-            rewrite(Path::new("nowhere/rbac.yaml"), &text, &as_granted()).expect("a file");
+            rewrite(Path::new("nowhere/rbac.yaml"), &text, &as_granted(), true).expect("a file");
         assert!(written.contains("resources: [deployments]\n    verbs: [get, list, watch]\n"));
     }
 
@@ -352,6 +354,15 @@ rules:
     }
 
     #[test]
+    fn nothing_is_removed_while_tests_fail() {
+        let needs = needs(&[("", "secrets", &["get"])]);
+        let written = rewrite(Path::new("nowhere/rbac.yaml"), FILE, &needs, false).expect("a file");
+        let added = "  - apiGroups: [\"\"]\n    resources: [secrets]\n    verbs: [get]\n";
+        assert_eq!(written.replace(added, ""), FILE);
+        assert_ne!(written, FILE);
+    }
+
+    #[test]
     fn right_in_one_namespace_gets_a_role_there() {
         let mut needs = as_granted();
         let own = Scope::Namespace("shop".to_owned());
@@ -377,7 +388,7 @@ rules:
     fn operator_without_roles_gets_them() {
         let text = super::super::manifests::first("shop");
         let written =
-            rewrite(Path::new("nowhere/rbac.yaml"), &text, &as_granted()).expect("a file");
+            rewrite(Path::new("nowhere/rbac.yaml"), &text, &as_granted(), true).expect("a file");
         assert!(Difference::between(&as_granted(), &read(&written).grants).is_empty());
     }
 }
