@@ -121,7 +121,12 @@ fn all_steps(seed: u32) -> Result<Vec<Step>> {
         Step::new(
             "new-operator",
             "operators that `cargo windlass new` and `add` make pass their own CI, and run",
-            [new_operator()],
+            [ignored_of_cli("operator")],
+        ),
+        Step::new(
+            "rbac",
+            "the Roles of the examples are what all of their tests show",
+            [ignored_of_cli("rbac")],
         ),
         Step::new(
             "failovers",
@@ -157,9 +162,9 @@ fn xtask(arguments: &[&str]) -> CommandLine {
     CommandLine::new("cargo", &[&["xtask"], arguments].concat())
 }
 
-/// The ignored test, which compiles all that an operator uses.
-fn new_operator() -> CommandLine {
-    let arguments = ["test", "--package", "windlass-cli", "--test", "operator"];
+/// The ignored tests of a program, which compile all that an operator uses.
+fn ignored_of_cli(test: &str) -> CommandLine {
+    let arguments = ["test", "--package", "windlass-cli", "--test", test];
     CommandLine::new("cargo", &[&arguments[..], &["--", "--ignored", "--nocapture"]].concat())
 }
 
@@ -250,7 +255,7 @@ mod tests {
 
     #[test]
     fn steps_are_chosen_by_how_their_names_begin() {
-        assert_eq!(names(&[]).len(), 13);
+        assert_eq!(names(&[]).len(), 14);
         assert_eq!(names(&["kube"]), ["kube-1.35", "kube-1.34", "kube-1.33"]);
         assert_eq!(names(&["random", "promtool"]), ["promtool", "random"]);
     }

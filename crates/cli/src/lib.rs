@@ -9,6 +9,7 @@
 //! - `add`: `cargo windlass add`, which changes an operator;
 //! - `crds` and `manifests`: the definitions of the operator in this folder. `definitions` reads
 //!   them, `compatibility` compares two releases, `diff` compares texts;
+//! - `rbac`: `cargo windlass rbac`, the Roles of an operator from what its tests do;
 //! - `inspect`: `windlass why` and the like, which ask a running operator.
 //!
 //! `template/` is an operator for the kind `Gadget` that owns every kind there is to choose from.
@@ -28,5 +29,6 @@ mod inspect;
 mod manifests;
 mod new;
 mod program;
+mod rbac;
 
 pub use program::{cargo_main, kubectl_main, main};

@@ -7,7 +7,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::add::Add;
 use crate::inspect::Inspect;
-use crate::{add, crds, manifests, new};
+use crate::{add, crds, manifests, new, rbac};
 
 /// As cargo calls it: `cargo-windlass windlass new …`.
 #[derive(Debug, Parser)]
@@ -36,6 +36,8 @@ enum Command {
     Crds(crds::Options),
     /// Write deploy/crd.yaml of the operator in this folder again, or check that it is up to date
     Manifests(manifests::Options),
+    /// Run the tests of the operator in this folder, and compare what it does with its Roles
+    Rbac(rbac::Options),
     #[command(flatten)]
     Inspect(Inspect),
 }
@@ -77,6 +79,7 @@ impl Program {
             Command::Add(what) => add::run(what).map(|()| ExitCode::SUCCESS),
             Command::Crds(options) => crds::run(options),
             Command::Manifests(options) => manifests::run(options),
+            Command::Rbac(options) => rbac::run(options),
             Command::Inspect(question) => {
                 print!("{}", question.answer()?);
                 Ok(ExitCode::SUCCESS)

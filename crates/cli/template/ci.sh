@@ -14,4 +14,8 @@ step cargo clippy --all-targets -- --deny warnings
 # As the image is built.
 step cargo clippy --no-default-features -- --deny warnings
 step cargo test
+# Whether deploy/rbac.yaml grants what the tests show, no more and no less.
+if command -v cargo-windlass > /dev/null; then
+    step cargo windlass rbac --check
+fi
 echo "==> everything passed"

@@ -16,6 +16,11 @@ fn command(folder: &Path, program: &str, arguments: &[&str]) -> Command {
     // A folder of its own, which both operators share, and the next night.
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/new-operator");
     command.args(arguments).current_dir(folder).env("CARGO_TARGET_DIR", target);
+    // `cargo windlass` is installed, so their CI compares their Roles with what their tests show.
+    let ours = Path::new(env!("CARGO_BIN_EXE_cargo-windlass")).parent().map(Path::to_owned);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths(ours.into_iter().chain(std::env::split_paths(&path)));
+    command.env("PATH", path.expect("folders without a colon"));
     // What cargo says of this test. Build scripts that look at it would run anew.
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy().into_owned();

@@ -136,6 +136,7 @@ pub use transport::client::{
     RequestTimedOut, ResponseBody, error_chain, explain, safe_message, status_of,
 };
 pub use transport::discovery::DiscoveryError;
+pub use transport::evidence::{Evidence, Need, Place, Right, SentBy};
 pub use transport::source::{
     Answer, Body, KubeListWatch, ListRequest, ListWatch, Request, SelectionError, SourceError,
     WatchRequest,

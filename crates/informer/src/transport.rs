@@ -2,4 +2,5 @@
 
 pub(crate) mod client;
 pub(crate) mod discovery;
+pub(crate) mod evidence;
 pub(crate) mod source;

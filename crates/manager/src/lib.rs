@@ -8,6 +8,7 @@
 //!   and the election, in `group`s of named tasks. `state` is read by probes and reports;
 //! - `plan` shows what the operator would do, instead of running it;
 //! - `connect` finds the cluster, `signals` stops the process;
+//! - `rights`: what the account of the operator must be allowed to do, and whether it is;
 //! - [`http`]: probes, metrics, and the debug endpoint; `webhooks`: admission and conversion.
 //! - [`dashboard`]: a page that shows a running operator, and what it needs.
 //! - [`election`]: leader election on a Lease, with client-go's protocol. `candidacy` runs it for
@@ -33,6 +34,7 @@ mod manager;
 pub mod metrics;
 mod options;
 mod plan;
+mod rights;
 mod run;
 mod service;
 mod signals;

@@ -11,7 +11,9 @@ use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 use tower::BoxError;
 use windlass_indexer::ObjectKey;
-use windlass_informer::{ClientStack, InformerOptions, SharedInformerFactory, safe_message};
+use windlass_informer::{
+    ClientStack, Evidence, InformerOptions, SharedInformerFactory, safe_message,
+};
 use windlass_reconciler::{ControllerBuilder, ControllerDefaults, ObjectType, Reconcile, Write};
 use windlass_webhook::Webhooks;
 
@@ -95,6 +97,8 @@ pub struct Manager {
     pub(crate) on_write: Option<OnWrite>,
     pub(crate) webhooks: Option<NamedWebhooks>,
     pub(crate) has_webhooks: bool,
+    /// Made in the thread that builds the manager: its name is that of the test.
+    pub(crate) evidence: Option<Evidence>,
 }
 
 /// What a replica does when it no longer leads.
@@ -134,6 +138,7 @@ impl Manager {
             on_write: None,
             webhooks: None,
             has_webhooks: false,
+            evidence: Evidence::from_environment(),
         }
     }
 

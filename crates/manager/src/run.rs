@@ -21,6 +21,7 @@ use crate::error::ManagerError;
 use crate::group::Group;
 use crate::http::{Endpoints, listen};
 use crate::manager::Manager;
+use crate::rights::Rights;
 use crate::service::Service;
 use crate::state::Phase;
 
@@ -38,6 +39,8 @@ pub(crate) async fn run(mut manager: Manager, stop: CancellationToken) -> Result
     manager.check_names()?;
     let endpoints = Endpoints::bind(&manager.options).await?;
     let dashboard = dashboard::Endpoint::bind(&manager.options).await?;
+    // What is declared has to be read before it is taken apart.
+    let rights = Rights::declared(&manager);
     let webhooks = match manager.webhooks.take() {
         Some(webhooks) => Some(webhooks.bind(&manager.options).await?),
         None => None,
@@ -66,7 +69,7 @@ pub(crate) async fn run(mut manager: Manager, stop: CancellationToken) -> Result
         if let Some(webhooks) = webhooks {
             webhooks.start(&mut manager, &client, &metrics, &mut http, &stopping).await?;
         }
-        Service::build(manager, &make_client, client, &state, &metrics).await
+        Service::build(manager, rights, &make_client, client, &state, &metrics).await
     });
     let mut errors = match stop.run_until_cancelled(built).await {
         // Stopped before anything had started.

@@ -15,6 +15,7 @@ use crate::error::ManagerError;
 use crate::group::Group;
 use crate::manager::{Manager, OnLostLeadership};
 use crate::metrics::Metrics;
+use crate::rights::{Review, Rights};
 use crate::state::{ControllerState, Phase, State};
 use crate::task::{Task, TaskContext};
 
@@ -33,12 +34,15 @@ pub(crate) struct Service {
     client: kube::Client,
     /// The client of leader-only parts. With leader election, its writes are fenced.
     leader_client: kube::Client,
+    /// Whether this account may do what the operator needs; `None` once it is asked.
+    review: Option<Review>,
 }
 
 impl Service {
     /// Installs definitions, and builds everything.
     pub(crate) async fn build(
         manager: Manager,
+        mut rights: Rights,
         make_client: &MakeClient,
         client: kube::Client,
         state: &Arc<State>,
@@ -53,6 +57,13 @@ impl Service {
         if manager.has_metrics {
             informers = informers.observer(metrics.informers().observer());
         }
+        // The rights that the manager itself needs are declared; those of controllers and tasks are
+        // noted as they are used.
+        let (own_client, stack) = (client, &stack.clone().evidence(manager.evidence.clone()));
+        let client = match &manager.evidence {
+            None => own_client.clone(),
+            Some(_) => make_client(stack.clone()).map_err(|error| NoCluster::new(&error))?,
+        };
         let factory = SharedInformerFactory::builder(client.clone()).defaults(informers).build();
         state.set_factory(&factory);
         let election = match manager.lease.filter(|_| options.leader_elect) {
@@ -62,7 +73,8 @@ impl Service {
                 let namespace = namespace.filter(|namespace| !namespace.is_empty());
                 let namespace = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
                 // A separate client: renewals must not wait for the rate limit of others.
-                let client = make_client(stack.clone()).map_err(|error| NoCluster::new(&error))?;
+                let stack = stack.clone().evidence(None);
+                let client = make_client(stack).map_err(|error| NoCluster::new(&error))?;
                 let elector = Elector::builder(client, &namespace, lease);
                 let elector = elector.timing(options.timing()).build()?;
                 metrics.watch_election(elector.name(), elector.leadership());
@@ -88,7 +100,7 @@ impl Service {
         };
         state.set_phase(Phase::InstallingDefinitions);
         for definition in &manager.definitions {
-            install_crd(&client, definition).await?;
+            install_crd(&own_client, definition).await?;
         }
         let mut controllers = Vec::new();
         for pending in manager.controllers {
@@ -104,6 +116,11 @@ impl Service {
                 controller.on_write(Arc::clone(on_write));
             }
         }
+        rights.add_controllers(controllers.iter().map(|(controller, _)| controller));
+        if let Some(evidence) = &manager.evidence {
+            rights.note(evidence);
+        }
+        let review = Some(Review::new(own_client, rights));
         let shown = controllers.iter().map(|(controller, needs_leadership)| ControllerState {
             controller: Arc::clone(controller),
             needs_leadership: *needs_leadership && election.is_some(),
@@ -124,6 +141,7 @@ impl Service {
             election,
             client,
             leader_client,
+            review,
         })
     }
 
@@ -133,6 +151,14 @@ impl Service {
     /// If it is dropped, everything that was started keeps running: call [`stop`](Self::stop).
     pub(crate) async fn run(&mut self, state: &State) -> ManagerError {
         state.set_phase(Phase::FillingCaches);
+        if let Some(review) = self.review.take() {
+            // Beside the start, which it must not delay: a cache may never be filled without rights.
+            let stop = self.every_replica.shutdown().token().clone();
+            self.every_replica.spawn("the review of rights", async move {
+                stop.run_until_cancelled(review.run()).await;
+                Ok(())
+            });
+        }
         if let Err(error) = wait_for_sync(&self.controllers).await {
             return error;
         }

@@ -144,7 +144,7 @@ impl BoundWebhooks {
             return Ok(Registration { named, target, configurations, made: None });
         }
         let tested = hosts.first().cloned().unwrap_or_default();
-        let secret = format!("{name}-webhook-certificates");
+        let secret = secret_name(name);
         let mut made =
             Certificates::new(client.clone(), namespace, secret, hosts).map_err(setup)?;
         if configurations.mutating.is_some() {
@@ -233,6 +233,11 @@ impl Registration {
         let bundle = self.made.as_ref()?.bundle()?;
         Some(STANDARD.encode(&*bundle))
     }
+}
+
+/// The Secret of the certificates of webhooks of this name.
+pub(crate) fn secret_name(webhooks: &str) -> String {
+    format!("{webhooks}-webhook-certificates")
 }
 
 /// The namespace of the Service and of the Secret.

@@ -159,6 +159,7 @@ mod recorder;
 mod recording;
 mod references;
 mod report;
+mod rights;
 mod run_error;
 mod run_id;
 mod running;

@@ -18,14 +18,15 @@ use serde_json::Value;
 use tower::{BoxError, service_fn};
 use windlass_indexer::{ObjectKey, ResourceVersion};
 use windlass_informer::{
-    ConnectError, NotLeader, RequestError, RequestInfo, RequestTarget, Resource, error_chain,
-    explain,
+    ConnectError, Evidence, NotLeader, RequestError, RequestInfo, RequestTarget, Resource,
+    error_chain, explain,
 };
 
 use crate::authorship::Before;
 use crate::expectations::Pending;
 use crate::origin::Origin;
 use crate::overlay::{Answered, Overlay};
+use crate::rights;
 use crate::tools::Tools;
 use crate::write::{Recorded, Verb, Write};
 
@@ -132,6 +133,13 @@ impl WriteLog {
         self.lock().overlay.after(number)
     }
 
+    /// Adds to a request what has to be known of it to note its rights.
+    fn name_sender(&self, request: &mut Request<Body>, write: Option<(&RequestTarget, &[u8])>) {
+        if let Some(tools) = self.tools.upgrade() {
+            rights::name_sender(&tools, request, write);
+        }
+    }
+
     /// The newest version of the target of a request that a cache shows.
     fn shown(&self, target: &RequestTarget) -> Option<ResourceVersion> {
         self.tools.upgrade()?.sources.shown(target)
@@ -187,12 +195,20 @@ fn with_request(info: RequestInfo, error: kube::Error) -> BoxError {
 
 async fn send(
     inner: &Client,
-    request: Request<Body>,
+    mut request: Request<Body>,
     log: &WriteLog,
 ) -> Result<Response<Body>, kube::Error> {
-    let Some((verb, target)) = write_of(&request) else { return inner.send(request).await };
+    let Some((verb, target)) = write_of(&request) else {
+        if Evidence::is_on() {
+            log.name_sender(&mut request, None);
+        }
+        return inner.send(request).await;
+    };
     // A streamed body is not read.
     let body = request.body().try_clone().unwrap_or_else(Body::empty).collect_bytes().await?;
+    if Evidence::is_on() {
+        log.name_sender(&mut request, Some((&target, &body)));
+    }
     if verb == Verb::Delete && has_dry_option(&body) {
         return inner.send(request).await;
     }

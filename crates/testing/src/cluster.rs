@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kube::Client;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
-use windlass::informer::{ClientStack, InformerOptions, SharedInformerFactory};
+use windlass::informer::{ClientStack, Evidence, InformerOptions, SharedInformerFactory};
 use windlass_testkit::cluster::{REAL_TIER, real_tier_is_on};
 use windlass_testkit::{Account, TestCluster};
 
@@ -180,9 +180,18 @@ impl Cluster {
         self.shared.server.connect(stack, self.token.as_deref(), self.namespace())
     }
 
-    /// A factory for one controller.
+    /// A factory for one controller of the test, whose rights are noted for `cargo windlass rbac`.
     pub(crate) fn factory(&self) -> SharedInformerFactory {
-        let client = match self.connect(ClientStack::new()) {
+        self.factory_on(ClientStack::new().evidence(Evidence::from_environment()))
+    }
+
+    /// A factory for controllers that do not belong to the operator.
+    pub(crate) fn foreign_factory(&self) -> SharedInformerFactory {
+        self.factory_on(ClientStack::new())
+    }
+
+    fn factory_on(&self, stack: ClientStack) -> SharedInformerFactory {
+        let client = match self.connect(stack) {
             Ok(client) => client,
             Err(error) => panic!("the controller has no client: {error}"),
         };

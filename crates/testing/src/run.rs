@@ -92,7 +92,7 @@ impl Cluster {
             fail(at, "the cluster of a kubeconfig has its own workloads: these would fight them");
         }
         // With all rights, whoever the controllers act as.
-        let factory = self.as_admin().factory();
+        let factory = self.as_admin().foreign_factory();
         let workloads = change(Workloads::new(&factory));
         let controllers = match workloads.controllers() {
             Ok(controllers) => controllers,

@@ -49,6 +49,8 @@ use rate::Rate;
 use send::Sender;
 use transport::Transport;
 
+use crate::transport::evidence::Evidence;
+
 /// The [host](FinishedRequest::host) of a service that is not reached over the network.
 const IN_PROCESS: &str = "in-process";
 
@@ -77,6 +79,7 @@ pub struct ClientStack {
     rate: Option<(NonZeroU32, NonZeroU32)>,
     observer: Option<Arc<dyn RequestObserver>>,
     user_agent: HeaderValue,
+    evidence: Option<Evidence>,
     /// The first is the outermost.
     layers: Vec<Arc<dyn Fn(HttpService) -> HttpService + Send + Sync>>,
 }
@@ -94,6 +97,7 @@ impl ClientStack {
             rate: None,
             observer: None,
             user_agent: HeaderValue::from_static(concat!("windlass/", env!("CARGO_PKG_VERSION"))),
+            evidence: None,
             layers: Vec::new(),
         }
     }
@@ -125,6 +129,12 @@ impl ClientStack {
     /// JSON, as for a person.
     pub fn user_agent(self, user_agent: HeaderValue) -> Self {
         Self { user_agent, ..self }
+    }
+
+    /// Notes which rights the requests need, for `cargo windlass rbac`. By default they are not
+    /// noted.
+    pub fn evidence(self, evidence: Option<Evidence>) -> Self {
+        Self { evidence, ..self }
     }
 
     /// Adds a layer below those added before and above the stack's own steps: it gets a request
@@ -206,6 +216,7 @@ impl ClientStack {
             observer: self.observer.clone(),
             user_agent: self.user_agent,
             host: Arc::clone(&host),
+            evidence: self.evidence,
         });
         let send = service_fn(move |request| Arc::clone(&sender).send(request));
         let stack = match self.rate {

@@ -15,6 +15,7 @@ use super::explain::explain;
 use super::observer::{Pending, RequestObserver};
 use super::request_info::{RequestInfo, is_endless};
 use super::transport::Transport;
+use crate::transport::evidence::Evidence;
 
 /// Sends the requests of one client.
 pub(super) struct Sender {
@@ -24,12 +25,15 @@ pub(super) struct Sender {
     pub(super) user_agent: HeaderValue,
     /// The server, for the observer.
     pub(super) host: Arc<str>,
+    /// Notes the rights that requests need; `None` unless somebody asked for it.
+    pub(super) evidence: Option<Evidence>,
 }
 
 impl Sender {
     /// Sends a request once. Errors and error answers say which request it was.
     pub(super) async fn send(self: Arc<Self>, mut request: Request<Body>) -> SendResult {
         let info = RequestInfo::of(&request);
+        let noted = self.evidence.as_ref().map(|evidence| evidence.note_request(&info, &request));
         let observer = self.observer.as_deref();
         let headers = request.headers_mut();
         headers.entry(USER_AGENT).or_insert_with(|| self.user_agent.clone());
@@ -40,6 +44,9 @@ impl Sender {
         let answer = self.send_in_time(request).await;
         pending.set_outcome(&answer);
         drop(pending);
+        if let (Some(noted), Ok(response)) = (noted, &answer) {
+            noted.note_answer(response.status());
+        }
         match answer {
             Ok(response) => Ok(explain(&info, response).await),
             Err(source) => Err(RequestError { request: info, source }.into()),

@@ -1,0 +1,282 @@
+//! Which rights a program uses, noted in a folder: what `cargo windlass rbac` makes a Role of.
+//!
+//! The variable [`Evidence::VARIABLE`] names the folder. Without it there is no [`Evidence`], and
+//! nothing here runs. A [`ClientStack`](super::client::ClientStack) that has one notes each request
+//! before it is sent, so a request that the server refuses is noted, too. A request may say more
+//! about itself by an extension, [`SentBy`].
+//!
+//! Each process has a file of its own, with one JSON object in a line, and writes each distinct
+//! entry once. Clients without evidence, such as those that tests themselves use, note nothing.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use http::{Request, StatusCode};
+use serde::Serialize;
+
+use super::client::{RequestInfo, RequestTarget};
+use crate::resource::Resource;
+
+/// A right as RBAC has it: a verb on a resource.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Right {
+    /// As in `list`.
+    pub verb: &'static str,
+    /// The group; empty for the core group.
+    pub group: String,
+    /// As in `deployments`.
+    pub plural: String,
+    /// As in `status`.
+    pub subresource: Option<String>,
+    /// Where it is needed.
+    pub place: Place,
+    /// The only object that it is needed for; `None` for all, and for verbs that RBAC cannot limit
+    /// to a name.
+    pub name: Option<String>,
+}
+
+/// Where a right is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Place {
+    /// In the whole cluster.
+    Cluster,
+    /// In the namespaces that the program watches, which may be all of them.
+    Watched,
+    /// In the namespace that the program runs in.
+    Own,
+}
+
+/// A right, and what it is needed for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Need {
+    /// The right.
+    #[serde(flatten)]
+    pub right: Right,
+    /// What needs it, as in "controller website watches deployments.apps".
+    pub reason: String,
+    /// The condition under which it is needed, as `cargo windlass rbac` knows it; `None` if it
+    /// always is.
+    pub when: Option<String>,
+}
+
+/// Who sends a request, and which rights go with it: an extension of a request. Set it only if
+/// [`Evidence::is_on`].
+#[derive(Clone, Debug)]
+pub struct SentBy {
+    /// The name of a controller.
+    pub controller: Arc<str>,
+    /// Rights that the same code may need in another case, each with the reason.
+    pub also: Vec<(Right, &'static str)>,
+}
+
+/// Notes which rights a part of a program uses. See the [variable](Self::VARIABLE).
+#[derive(Clone, Debug)]
+pub struct Evidence {
+    test: Option<Arc<str>>,
+}
+
+/// A request that was noted. If it is a patch, its answer is of interest.
+#[must_use]
+pub(crate) struct Noted(Option<(Evidence, Need)>);
+
+/// A line of the file.
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(flatten)]
+    need: &'a Need,
+    test: Option<&'a str>,
+    /// The folder of the package whose test this is.
+    package: Option<&'a str>,
+}
+
+/// The file of this process.
+struct Notes {
+    file: File,
+    package: Option<String>,
+    seen: BTreeSet<(Right, String)>,
+}
+
+static NOTES: OnceLock<Option<Mutex<Notes>>> = OnceLock::new();
+
+impl Evidence {
+    /// The environment variable that names the folder.
+    pub const VARIABLE: &str = "WINDLASS_RBAC_EVIDENCE";
+
+    /// `None` if the variable is not set. Call it in the thread of the test, whose name is noted.
+    pub fn from_environment() -> Option<Self> {
+        Self::is_on().then(|| Self { test: test_name().map(Into::into) })
+    }
+
+    /// Whether the variable is set, and the folder can be written.
+    pub fn is_on() -> bool {
+        notes().is_some()
+    }
+
+    /// Notes a right that the program is known to need.
+    pub fn note(&self, need: &Need) {
+        if let Some(notes) = notes() {
+            let written = notes.lock().unwrap_or_else(PoisonError::into_inner).write(need, self);
+            if let Err(error) = written {
+                tracing::error!("the evidence for `cargo windlass rbac` is lost: {error}");
+            }
+        }
+    }
+
+    /// Notes the right that a request needs, and those that go with it.
+    pub(crate) fn note_request<B>(&self, info: &RequestInfo, request: &Request<B>) -> Noted {
+        let Some(target) = &info.target else { return Noted(None) };
+        let sent_by = request.extensions().get::<SentBy>();
+        let who = match sent_by {
+            Some(SentBy { controller, .. }) => format!("controller {controller}"),
+            None => "the operator".to_owned(),
+        };
+        let did = match info.verb {
+            "get" | "list" | "watch" => "read",
+            "other" => return Noted(None),
+            _ => "wrote",
+        };
+        let reason = format!("{who} {did} `{info}`");
+        for (right, why) in sent_by.iter().flat_map(|sent_by| &sent_by.also) {
+            let reason = format!("{reason}, {why}");
+            self.note(&Need { right: right.clone(), reason, when: None });
+        }
+        let right = Right::of_target(info.verb, target);
+        let need = Need { right, reason, when: None };
+        self.note(&need);
+        Noted((info.verb == "patch").then(|| (self.clone(), need)))
+    }
+}
+
+impl Noted {
+    /// Notes what the answer to the request tells: an apply that created the object needs `create`.
+    pub(crate) fn note_answer(self, status: StatusCode) {
+        if let (StatusCode::CREATED, Some((evidence, mut need))) = (status, self.0) {
+            need.right.verb = "create";
+            need.reason.push_str(", which created the object");
+            evidence.note(&need);
+        }
+    }
+}
+
+impl Right {
+    /// A verb on all objects of a resource, in the namespaces that are watched.
+    pub fn on(verb: &'static str, resource: &Resource) -> Self {
+        Self {
+            verb,
+            group: resource.group().to_owned(),
+            plural: resource.plural().to_owned(),
+            subresource: None,
+            place: if resource.is_namespaced() { Place::Watched } else { Place::Cluster },
+            name: None,
+        }
+    }
+
+    /// A verb on the resource of a request.
+    pub fn of_target(verb: &'static str, target: &RequestTarget) -> Self {
+        Self {
+            verb,
+            group: target.group.clone(),
+            plural: target.plural.clone(),
+            subresource: target.subresource.clone(),
+            place: if target.namespace.is_some() { Place::Watched } else { Place::Cluster },
+            name: None,
+        }
+    }
+}
+
+impl Notes {
+    fn open(folder: &Path) -> io::Result<Self> {
+        fs::create_dir_all(folder)?;
+        let name = format!("{}-{}.jsonl", program(), std::process::id());
+        let file = OpenOptions::new().create(true).append(true).open(folder.join(name))?;
+        let package = std::env::var("CARGO_MANIFEST_DIR").ok();
+        Ok(Self { file, package, seen: BTreeSet::new() })
+    }
+
+    fn write(&mut self, need: &Need, evidence: &Evidence) -> io::Result<()> {
+        // Of many similar requests the first is enough.
+        let who = need.reason.split('`').next().unwrap_or_default().to_owned();
+        if !self.seen.insert((need.right.clone(), who)) {
+            return Ok(());
+        }
+        let (test, package) = (evidence.test.as_deref(), self.package.as_deref());
+        let mut line = serde_json::to_vec(&Line { need, test, package })?;
+        line.push(b'\n');
+        // One write, so that a process that is killed leaves whole lines.
+        self.file.write_all(&line)
+    }
+}
+
+fn notes() -> Option<&'static Mutex<Notes>> {
+    let open = || {
+        let folder = std::env::var_os(Evidence::VARIABLE).filter(|folder| !folder.is_empty())?;
+        match Notes::open(Path::new(&folder)) {
+            Ok(notes) => Some(Mutex::new(notes)),
+            Err(error) => {
+                let folder = folder.display();
+                tracing::error!("{} is {folder}, but: {error}", Evidence::VARIABLE);
+                None
+            }
+        }
+    };
+    NOTES.get_or_init(open).as_ref()
+}
+
+/// The test that runs in this thread, with its program: `reconcile website_becomes_ready`.
+fn test_name() -> Option<String> {
+    let thread = std::thread::current();
+    let name = thread.name()?;
+    match name {
+        "main" => None,
+        name if name.starts_with("tokio-") => None,
+        name => Some(format!("{} {name}", program())),
+    }
+}
+
+/// The name of this program, without the hash that cargo adds to that of a test.
+fn program() -> String {
+    let path = std::env::current_exe().unwrap_or_default();
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    match name.rsplit_once('-') {
+        Some((name, hash)) if hash.len() == 16 => name.to_owned(),
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_noted_without_the_variable() {
+        assert!(std::env::var_os(Evidence::VARIABLE).is_none(), "not in an ordinary test run");
+        assert!(Evidence::from_environment().is_none() && !Evidence::is_on());
+    }
+
+    #[test]
+    fn entry_is_written_once_with_its_test() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut notes = Notes::open(folder.path()).expect("a file");
+        let evidence = Evidence { test: test_name().map(Into::into) };
+        let target = RequestTarget::of("/apis/apps/v1/namespaces/a/deployments/web").expect("one");
+        for object in ["a/web", "a/shop"] {
+            let right = Right::of_target("patch", &target);
+            let reason = format!("controller website wrote `patch deployments.apps {object}`");
+            notes.write(&Need { right, reason, when: None }, &evidence).expect("written");
+        }
+        let files: Vec<_> = fs::read_dir(folder.path()).expect("a folder").collect();
+        let path = files[0].as_ref().expect("a file").path();
+        let text = fs::read_to_string(path).expect("text");
+        assert_eq!(text.lines().count(), 1, "{text}");
+        let line: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(line["verb"], "patch");
+        assert_eq!(line["plural"], "deployments");
+        assert_eq!(line["place"], "watched");
+        let test = line["test"].as_str().expect("a test");
+        assert!(test.ends_with("entry_is_written_once_with_its_test"), "{test}");
+    }
+}

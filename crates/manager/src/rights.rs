@@ -1,0 +1,241 @@
+//! What the account of an operator must be allowed to do, as far as the manager knows it: what it
+//! does itself, and what its controllers watch.
+//!
+//! `cargo windlass rbac` makes a Role of it, together with what runs and tasks were seen to do in
+//! tests. [`Review`] asks at the start whether the account may do it.
+
+mod review;
+
+pub(crate) use review::Review;
+
+use std::sync::Arc;
+
+use windlass_informer::{Evidence, Need, Place, Right};
+use windlass_webhook::ClientTarget;
+
+use crate::controllers::AnyController;
+use crate::manager::Manager;
+use crate::options::Options;
+use crate::webhooks::{self, NamedWebhooks};
+
+/// Which rights an operator needs.
+pub(crate) struct Rights {
+    options: Options,
+    declared: Vec<Declared>,
+}
+
+/// A right that is known before anything runs.
+struct Declared {
+    right: Right,
+    reason: String,
+    when: When,
+    /// Where the manager that runs needs it; `None` is the whole cluster. [`Place::Own`] is the
+    /// default namespace if there is none here.
+    namespaces: Vec<Option<String>>,
+}
+
+/// When a right is needed. The options of a test are not those of the deployment, so for a Role the
+/// arguments in the manifests decide.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum When {
+    Always,
+    /// Unless there is `--leader-elect=false`.
+    LeaderElect,
+    /// With `--metrics-secure`.
+    MetricsSecure,
+    /// With `--dashboard` on an address that other machines reach.
+    OpenDashboard,
+    /// Unless there is `--webhook-cert-path`.
+    OwnCertificates,
+    /// Unless the definition of this name is installed otherwise, before the operator starts.
+    NotInstalled(String),
+}
+
+impl When {
+    /// As `cargo windlass rbac` reads it.
+    fn text(&self) -> Option<String> {
+        match self {
+            Self::Always => None,
+            Self::LeaderElect => Some("leader-elect".to_owned()),
+            Self::MetricsSecure => Some("metrics-secure".to_owned()),
+            Self::OpenDashboard => Some("open-dashboard".to_owned()),
+            Self::OwnCertificates => Some("own-certificates".to_owned()),
+            Self::NotInstalled(definition) => Some(format!("not-installed {definition}")),
+        }
+    }
+
+    /// Whether it holds in this process.
+    fn holds(&self, options: &Options) -> bool {
+        match self {
+            Self::Always => true,
+            Self::LeaderElect => options.leader_elect,
+            Self::MetricsSecure => {
+                options.metrics_secure && !matches!(&*options.metrics_bind_address, "" | "0")
+            }
+            Self::OpenDashboard => options.dashboard.as_deref().is_some_and(is_open),
+            Self::OwnCertificates => options.webhook_cert_path.is_none(),
+            // It is installed when the question is asked.
+            Self::NotInstalled(_) => false,
+        }
+    }
+}
+
+impl Rights {
+    /// What the manager itself needs.
+    pub(crate) fn declared(manager: &Manager) -> Self {
+        let options = manager.options.clone();
+        let mut rights = Self { options, declared: Vec::new() };
+        if let Some(lease) = &manager.lease {
+            let reason = format!("the leader is elected by the Lease {lease}");
+            let leases = resource("coordination.k8s.io", "leases", Place::Own);
+            let namespace = rights.options.leader_election_namespace.clone();
+            let namespace = namespace.filter(|namespace| !namespace.is_empty());
+            rights.add(&["get", "create", "update"], &leases, &reason, &When::LeaderElect);
+            rights.set_namespace(&leases, namespace);
+        }
+        for definition in &manager.definitions {
+            let name = definition.metadata.name.clone().unwrap_or_default();
+            rights.add_definition(&name, &format!("the definition {name} is installed"));
+        }
+        if let Some(webhooks) = &manager.webhooks {
+            rights.add_webhooks(webhooks);
+        }
+        if !manager.controllers.is_empty() {
+            let events = resource("events.k8s.io", "events", Place::Watched);
+            rights.add(&["create", "patch"], &events, "runs record events", &When::Always);
+            let namespaces = rights.options.namespaces();
+            let everywhere = namespaces.is_empty().then_some(None);
+            let namespaces: Vec<_> = namespaces.into_iter().map(Some).chain(everywhere).collect();
+            for declared in rights.of(&events) {
+                declared.namespaces.clone_from(&namespaces);
+            }
+        }
+        for (group, plural) in [
+            ("authentication.k8s.io", "tokenreviews"),
+            ("authorization.k8s.io", "subjectaccessreviews"),
+        ] {
+            let reviews = resource(group, plural, Place::Cluster);
+            for (when, reason) in [
+                (When::MetricsSecure, "--metrics-secure asks who reads the metrics, and if they may"),
+                (When::OpenDashboard, "the dashboard asks who opens it, and if they may"),
+            ] {
+                rights.add(&["create"], &reviews, reason, &when);
+            }
+        }
+        rights
+    }
+
+    fn add_definition(&mut self, name: &str, reason: &str) {
+        let definitions =
+            resource("apiextensions.k8s.io", "customresourcedefinitions", Place::Cluster);
+        let named = Right { name: Some(name.to_owned()), ..definitions.clone() };
+        self.add(&["get", "patch"], &named, reason, &When::Always);
+        self.add(&["create"], &definitions, reason, &When::NotInstalled(name.to_owned()));
+    }
+
+    fn add_webhooks(&mut self, named: &NamedWebhooks) {
+        let NamedWebhooks { name, webhooks } = named;
+        // Which configurations there are does not depend on where the webhooks are.
+        let target = ClientTarget::Url("https://localhost".to_owned());
+        let Ok(configurations) = webhooks.configurations(name, &target) else { return };
+        for (plural, is_there) in [
+            ("mutatingwebhookconfigurations", configurations.mutating.is_some()),
+            ("validatingwebhookconfigurations", configurations.validating.is_some()),
+        ] {
+            if is_there {
+                let all = resource("admissionregistration.k8s.io", plural, Place::Cluster);
+                let one = Right { name: Some(name.clone()), ..all.clone() };
+                let reason = format!("the webhooks {name} are configured");
+                self.add(&["create"], &all, &reason, &When::Always);
+                self.add(&["get", "update"], &one, &reason, &When::Always);
+                let reason = format!("the caBundle of the webhooks {name} is kept up to date");
+                self.add(&["patch"], &one, &reason, &When::OwnCertificates);
+            }
+        }
+        for definition in webhooks.converted_definitions() {
+            let all = resource("apiextensions.k8s.io", "customresourcedefinitions", Place::Cluster);
+            let reason =
+                format!("the caBundle of the conversion of {definition} is kept up to date");
+            let one = Right { name: Some(definition), ..all };
+            self.add(&["get", "patch"], &one, &reason, &When::OwnCertificates);
+        }
+        let secrets = resource("", "secrets", Place::Own);
+        let secret = Right { name: Some(webhooks::secret_name(name)), ..secrets.clone() };
+        let reason = format!("the certificates of the webhooks {name} are in a Secret");
+        self.add(&["create"], &secrets, &reason, &When::OwnCertificates);
+        self.add(&["get", "update"], &secret, &reason, &When::OwnCertificates);
+        let namespace = self.options.webhook_namespace.clone();
+        self.set_namespace(&secrets, namespace);
+    }
+
+    /// Adds what controllers watch.
+    pub(crate) fn add_controllers<'a>(
+        &mut self,
+        controllers: impl Iterator<Item = &'a Arc<dyn AnyController>>,
+    ) {
+        for controller in controllers {
+            for cache in controller.caches() {
+                let resource = cache.resource();
+                let group = resource.group();
+                let dot = if group.is_empty() { "" } else { "." };
+                let (name, plural) = (controller.name(), resource.plural());
+                let reason = format!("controller {name} watches {plural}{dot}{group}");
+                let namespaces: Vec<_> =
+                    cache.namespaces().map(|namespace| namespace.map(str::to_owned)).collect();
+                for verb in ["list", "watch"] {
+                    self.declared.push(Declared {
+                        right: Right::on(verb, resource),
+                        reason: reason.clone(),
+                        when: When::Always,
+                        namespaces: namespaces.clone(),
+                    });
+                }
+            }
+        }
+    }
+
+    /// Notes all of them for `cargo windlass rbac`.
+    pub(crate) fn note(&self, evidence: &Evidence) {
+        for Declared { right, reason, when, .. } in &self.declared {
+            let (right, reason) = (right.clone(), reason.clone());
+            evidence.note(&Need { right, reason, when: when.text() });
+        }
+    }
+
+    fn add(&mut self, verbs: &[&'static str], resource: &Right, reason: &str, when: &When) {
+        for verb in verbs {
+            self.declared.push(Declared {
+                right: Right { verb, ..resource.clone() },
+                reason: reason.to_owned(),
+                when: when.clone(),
+                namespaces: vec![None],
+            });
+        }
+    }
+
+    /// Those on a resource.
+    fn of(&mut self, resource: &Right) -> impl Iterator<Item = &mut Declared> {
+        self.declared.iter_mut().filter(|declared| {
+            declared.right.group == resource.group && declared.right.plural == resource.plural
+        })
+    }
+
+    fn set_namespace(&mut self, resource: &Right, namespace: Option<String>) {
+        for declared in self.of(resource) {
+            declared.namespaces = vec![namespace.clone()];
+        }
+    }
+}
+
+/// Whether other machines reach an address that is served.
+fn is_open(address: &str) -> bool {
+    let (host, _) = address.rsplit_once(':').unwrap_or((address, ""));
+    let is_local = host == "localhost" || host == "[::1]" || host.starts_with("127.");
+    !matches!(address, "" | "0") && !is_local
+}
+
+/// A resource, still without a verb.
+fn resource(group: &str, plural: &str, place: Place) -> Right {
+    let (group, plural) = (group.to_owned(), plural.to_owned());
+    Right { verb: "", group, plural, subresource: None, place, name: None }
+}

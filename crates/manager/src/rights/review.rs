@@ -1,0 +1,119 @@
+//! Asks at the start whether the account may do what the operator needs, and names everything that
+//! is missing in one line.
+//!
+//! Without it a missing verb shows as a cache that is never filled, or as a run that fails, one
+//! after the other. It is only advice: nothing waits for it, and nothing fails because of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+};
+use kube::Client;
+use kube::api::{Api, PostParams};
+use windlass_informer::{Place, safe_message};
+
+use super::Rights;
+
+/// Asks for all rights of an operator.
+pub(crate) struct Review {
+    client: Client,
+    rights: Rights,
+}
+
+impl Review {
+    pub(crate) fn new(client: Client, rights: Rights) -> Self {
+        Self { client, rights }
+    }
+
+    /// Asks one question after the other, so that other requests of this client do not queue up
+    /// behind them. Logs what is missing, if it is known.
+    ///
+    /// # Cancel safety
+    /// If it is dropped, nothing is logged.
+    pub(crate) async fn run(self) {
+        match self.missing().await {
+            Ok(missing) if missing.is_empty() => {
+                tracing::debug!("the account has all rights that the operator declares");
+            }
+            Ok(missing) => tracing::warn!(
+                "this account lacks rights that the operator needs: {}; add them to its Role \
+                 (`cargo windlass rbac --write` in the folder of the operator does that) and apply \
+                 it",
+                missing.join("; ")
+            ),
+            Err(error) => {
+                let error = safe_message(&error);
+                tracing::debug!("whether rights are missing could not be asked: {error}");
+            }
+        }
+    }
+
+    /// What is missing, as in `list, watch deployments.apps`, by resource and place.
+    async fn missing(&self) -> Result<Vec<String>, kube::Error> {
+        let reviews: Api<SelfSubjectAccessReview> = Api::all(self.client.clone());
+        let mut asked = BTreeSet::new();
+        let mut missing: BTreeMap<String, Vec<&'static str>> = BTreeMap::new();
+        for attributes in self.questions() {
+            let question = format!("{attributes:?}");
+            if !asked.insert(question) {
+                continue;
+            }
+            let (resource, verb) = (describe(&attributes.0), attributes.1);
+            let spec = SelfSubjectAccessReviewSpec {
+                resource_attributes: Some(attributes.0),
+                non_resource_attributes: None,
+            };
+            let review = SelfSubjectAccessReview { spec, ..Default::default() };
+            let answer = reviews.create(&PostParams::default(), &review).await?;
+            if answer.status.is_some_and(|status| !status.allowed) {
+                missing.entry(resource).or_default().push(verb);
+            }
+        }
+        let described =
+            |(resource, verbs): (String, Vec<&str>)| format!("{} {resource}", verbs.join(", "));
+        Ok(missing.into_iter().map(described).collect())
+    }
+
+    fn questions(&self) -> impl Iterator<Item = (ResourceAttributes, &'static str)> {
+        let Rights { options, declared } = &self.rights;
+        declared.iter().filter(|one| one.when.holds(options)).flat_map(|one| {
+            one.namespaces.iter().map(|namespace| {
+                let right = &one.right;
+                let own = || self.client.default_namespace().to_owned();
+                let namespace = match right.place {
+                    Place::Own => Some(namespace.clone().unwrap_or_else(own)),
+                    Place::Cluster | Place::Watched => namespace.clone(),
+                };
+                let attributes = ResourceAttributes {
+                    verb: Some(right.verb.to_owned()),
+                    group: Some(right.group.clone()),
+                    resource: Some(right.plural.clone()),
+                    subresource: right.subresource.clone(),
+                    namespace,
+                    name: right.name.clone(),
+                    ..Default::default()
+                };
+                (attributes, right.verb)
+            })
+        })
+    }
+}
+
+/// As in `leases.coordination.k8s.io in the namespace shop`.
+fn describe(asked: &ResourceAttributes) -> String {
+    let text = |part: &Option<String>| part.clone().unwrap_or_default();
+    let mut described = text(&asked.resource);
+    for (sign, part) in [('.', &asked.group), ('/', &asked.subresource), (' ', &asked.name)] {
+        let part = text(part);
+        if !part.is_empty() {
+            described.push(sign);
+            described.push_str(&part);
+        }
+    }
+    if let Some(namespace) = &asked.namespace {
+        described.push_str(" in the namespace ");
+        described.push_str(namespace);
+    }
+    described
+}

@@ -1,0 +1,68 @@
+//! What a request of a run tells about the rights that its controller needs: for
+//! `cargo windlass rbac`, and only if that runs. See [`Evidence`](windlass_informer::Evidence).
+//!
+//! Tests seldom meet every case. So a write also stands for what the same helper may have to do in
+//! another case: read the object again after a conflict, or delete a child that is not wanted any
+//! more.
+
+use std::sync::Arc;
+
+use http::Request;
+use kube::client::Body;
+use serde_json::Value;
+use windlass_informer::{RequestTarget, Right, SentBy};
+
+use crate::children::CONTROLLER_LABEL;
+use crate::tools::Tools;
+
+/// Adds the controller to a request, and which rights go with it. `write` is the target and the
+/// body of one that writes.
+pub(crate) fn name_sender(
+    tools: &Tools,
+    request: &mut Request<Body>,
+    write: Option<(&RequestTarget, &[u8])>,
+) {
+    let also = match write {
+        Some((target, body)) => also_needed(tools, request, target, body),
+        None => Vec::new(),
+    };
+    request.extensions_mut().insert(SentBy { controller: Arc::clone(&tools.controller), also });
+}
+
+fn also_needed(
+    tools: &Tools,
+    request: &Request<Body>,
+    target: &RequestTarget,
+    body: &[u8],
+) -> Vec<(Right, &'static str)> {
+    if target.subresource.is_some() || request.method() == http::Method::POST {
+        return Vec::new();
+    }
+    let mut also = vec![(Right::of_target("get", target), "and reads it again after a conflict")];
+    // Server-side apply may send YAML; Windlass sends JSON.
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    let metadata = &body["metadata"];
+    if metadata["labels"][CONTROLLER_LABEL].is_string() {
+        for (verb, why) in [
+            ("create", "and creates it if it is gone"),
+            ("delete", "and deletes such children when they are not wanted any more"),
+        ] {
+            also.push((Right::of_target(verb, target), why));
+        }
+    }
+    let owners = metadata["ownerReferences"].as_array();
+    for owner in owners.into_iter().flatten().filter(|one| one["blockOwnerDeletion"] == true) {
+        let owner_resource = tools.sources.resource(|resource| {
+            owner["kind"] == resource.kind()
+                && owner["apiVersion"].as_str().is_some_and(|version| {
+                    version.rsplit_once('/').map_or("", |(group, _)| group) == resource.group()
+                })
+        });
+        if let Some(resource) = owner_resource {
+            let mut right = Right::on("update", &resource);
+            right.subresource = Some("finalizers".to_owned());
+            also.push((right, "which blocks the deletion of its owner"));
+        }
+    }
+    also
+}
