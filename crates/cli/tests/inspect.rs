@@ -49,12 +49,13 @@ const STORY: &str = r#"{
      "started": "2026-11-18T04:12:01.120Z", "queuedSeconds": 0.001, "tookSeconds": 0.0124,
      "attempt": 1, "causes": ["Website shop/web added at 5"], "omittedCauses": 0,
      "outcome": "done", "class": null, "message": null, "nextRun": null,
-     "writes": ["create deployments shop/web at 7"], "omittedWrites": 0},
+     "writes": ["create deployments shop/web at 7"], "omittedWrites": 0,
+     "events": ["Normal Created of Website shop/web: a Deployment"]},
     {"id": "2", "controller": "deployments", "kind": "Deployment", "distance": 1, "key": "shop/web",
      "started": "2026-11-18T04:12:01.140Z", "queuedSeconds": 0, "tookSeconds": 1.5, "attempt": 2,
      "causes": ["Deployment shop/web added at 7"], "omittedCauses": 3, "outcome": "failed",
      "class": "other", "message": "the database\nis away", "nextRun": "2026-11-18T04:12:03.000Z",
-     "writes": [], "omittedWrites": 0}
+     "writes": [], "omittedWrites": 0, "events": []}
   ],
   "links": [{"from": "1", "to": "2", "write": "create deployments shop/web at 7",
              "cause": "Deployment shop/web added at 7"}]
@@ -71,6 +72,7 @@ fn why_tells_who_woke_whom() {
     because Website shop/web added at 5
     wrote   create deployments shop/web at 7
             -> 04:12:01.140 deployments shop/web
+    event   Normal Created of Website shop/web: a Deployment
 04:12:01.140 deployments shop/web: failed in 1.5 s, attempt 2
     because Deployment shop/web added at 7
             <- 04:12:01.120 websites shop/web

@@ -31,6 +31,8 @@ pub trait AnyController: Send + Sync {
     fn queue(&self) -> &WorkQueue<ObjectKey, Cause>;
     /// [`Controller::runs`].
     fn runs(&self, key: &ObjectKey) -> Vec<Run>;
+    /// [`Controller::run_count`].
+    fn run_count(&self, key: &ObjectKey) -> u64;
     /// [`Controller::recent_runs`].
     fn recent_runs(&self, limit: usize) -> RecentRuns;
     /// [`Controller::inactive`].
@@ -81,6 +83,10 @@ impl<K: ObjectType> AnyController for Controller<K> {
 
     fn runs(&self, key: &ObjectKey) -> Vec<Run> {
         Controller::runs(self, key)
+    }
+
+    fn run_count(&self, key: &ObjectKey) -> u64 {
+        Controller::run_count(self, key)
     }
 
     fn recent_runs(&self, limit: usize) -> RecentRuns {

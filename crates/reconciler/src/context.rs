@@ -1,7 +1,7 @@
 //! What a run is given besides its object.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use kube::Client;
 use tokio::time::Instant;
@@ -13,12 +13,14 @@ use crate::cause::Cause;
 use crate::children::Children;
 use crate::event_about::EventAbout;
 use crate::frozen::FrozenCaches;
+use crate::journal::EVENTS_PER_RUN;
 use crate::live::{Live, LiveResource};
 use crate::objects::{AnyObject, ObjectKind, ObjectRef};
 use crate::origin::Origin;
 use crate::ownership::{Owner, OwnershipError};
 use crate::plan::PlanRecorder;
 use crate::rebase::Rebased;
+use crate::recorder::Occurrence;
 use crate::recording::{WriteLog, recording};
 use crate::run_id::RunId;
 use crate::shutdown::Shutdown;
@@ -52,6 +54,8 @@ pub struct RunContext {
     pub(crate) caches: FrozenCaches,
     /// The reconciled object when the run began.
     pub(crate) object: Option<Arc<Object>>,
+    /// The first events that the run has published.
+    pub(crate) events: Mutex<Vec<Occurrence>>,
     /// Versions that this run has made by changing nothing that a reconciler looks at.
     pub(crate) rebased: Rebased,
 }
@@ -120,6 +124,14 @@ impl RunContext {
     /// An object as an owner of others.
     pub(crate) fn owner<O: AnyObject>(&self, owner: &O) -> Result<Owner, OwnershipError> {
         Owner::new(self.kind_of(owner).as_ref(), owner.meta())
+    }
+
+    /// Keeps an event for the journal.
+    pub(crate) fn note_event(&self, occurrence: &Occurrence) {
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        if events.len() < EVENTS_PER_RUN {
+            events.push(occurrence.clone());
+        }
     }
 
     /// Publishes a Kubernetes event about an object, as `kubectl describe` shows it:

@@ -310,6 +310,12 @@ impl<K: ObjectType> Controller<K> {
         self.work.journal.runs(key)
     }
 
+    /// How often a key has run since this controller started. It begins again for a key that is
+    /// forgotten because many others ran after it.
+    pub fn run_count(&self, key: &ObjectKey) -> u64 {
+        self.work.journal.run_count(key)
+    }
+
     /// The last runs of all keys, the newest first, at most `limit`.
     pub fn recent_runs(&self, limit: usize) -> RecentRuns {
         self.work.journal.recent_runs(limit)

@@ -81,6 +81,7 @@ impl<'a> EventAbout<'a> {
         for (key, value) in self.annotations {
             occurrence = occurrence.annotation(key, value);
         }
+        self.cx.note_event(&occurrence);
         self.cx.tools.recorder.record(occurrence);
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Its size is bounded: the keys ([`KEYS_MAX`]; beyond that, the key that ran longest ago is
 //! forgotten), the runs of each key ([`RUNS_PER_KEY`]), the writes of each run
-//! ([`WRITES_PER_RUN`](crate::WRITES_PER_RUN)), its causes (by the queue), and the length of an
-//! error message.
+//! ([`WRITES_PER_RUN`](crate::WRITES_PER_RUN)) and its events ([`EVENTS_PER_RUN`]), its causes (by
+//! the queue), and the length of an error message.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -17,6 +17,7 @@ use windlass_indexer::ObjectKey;
 use crate::cause::Cause;
 use crate::counts::Counts;
 use crate::outcome::Outcome;
+use crate::recorder::Occurrence;
 use crate::run_id::RunId;
 use crate::write::{Verb, Write};
 
@@ -25,6 +26,9 @@ pub const RUNS_PER_KEY: usize = 8;
 
 /// How many keys are kept.
 pub const KEYS_MAX: usize = 10_000;
+
+/// How many events of a run are kept.
+pub const EVENTS_PER_RUN: usize = 4;
 
 /// How many bytes of an error message are kept. The log has all of it.
 pub(crate) const MESSAGE_MAX: usize = 1_024;
@@ -63,6 +67,9 @@ pub struct Run {
     pub writes: Vec<Write>,
     /// How many writes between them were left out.
     pub writes_omitted: u64,
+    /// The first [events](crate::RunContext::event) that it published, at most
+    /// [`EVENTS_PER_RUN`].
+    pub events: Vec<Occurrence>,
 }
 
 /// The last runs of a controller, whatever their keys.
@@ -92,6 +99,8 @@ struct State {
 struct Page {
     /// The oldest first.
     runs: VecDeque<Arc<Run>>,
+    /// How many runs there were since the page began.
+    count: u64,
     /// How many runs in a row were caused by nothing but the writes of the run before, and wrote
     /// the same objects again.
     self_caused: u64,
@@ -128,7 +137,7 @@ impl Journal {
         let mut state = self.lock();
         state.counts.add(&run, is_behind);
         // Most keys run rarely, so a page begins with room for one run.
-        let new_page = || Page { runs: VecDeque::with_capacity(1), self_caused: 0 };
+        let new_page = || Page { runs: VecDeque::with_capacity(1), count: 0, self_caused: 0 };
         let mut page = state.pages.remove(key).unwrap_or_else(new_page);
         let noted = page.write(run);
         if page.self_caused == HOT_LOOP_AT {
@@ -158,6 +167,11 @@ impl Journal {
         let state = self.lock();
         let runs = state.pages.peek(key).into_iter().flat_map(|page| &page.runs);
         runs.map(|run| Run::clone(run)).collect()
+    }
+
+    /// How often a key has run since it is known here.
+    pub(crate) fn run_count(&self, key: &ObjectKey) -> u64 {
+        self.lock().pages.peek(key).map_or(0, |page| page.count)
     }
 
     /// The last runs of all keys, the newest first, at most `limit`.
@@ -204,6 +218,7 @@ impl Page {
             self.runs.pop_front();
         }
         self.runs.push_back(run);
+        self.count += 1;
         let runs = self.self_caused;
         let hot_loop = again.filter(|_| runs >= HOT_LOOP_AT && is_power_of_ten(runs));
         Noted { is_repeated, hot_loop: hot_loop.map(|write| HotLoop { runs, write }) }
@@ -262,6 +277,7 @@ mod tests {
             gave_up: false,
             writes: Vec::new(),
             writes_omitted: 0,
+            events: Vec::new(),
         })
     }
 
@@ -276,6 +292,7 @@ mod tests {
             assert!(message.len() <= MESSAGE_MAX + '…'.len_utf8(), "{} bytes", message.len());
             assert!(message.ends_with("ä…"));
         }
+        assert_eq!(journal.run_count(&key), 2);
     }
 
     #[tokio::test(start_paused = true)]

@@ -93,8 +93,8 @@
 //! runtime nothing else can run then, so there is no warning.
 //!
 //! [`Controller::runs`] returns the last runs of a key: why each ran, what it wrote (the first and
-//! the last writes, if there are more than [`WRITES_PER_RUN`]), how it ended, and when it is
-//! retried.
+//! the last writes, if there are more than [`WRITES_PER_RUN`]), which events it published, how it
+//! ended, and when it is retried. [`Controller::run_count`] says how many there were.
 //! [`Controller::status`] has counts and the state of the informers; [`Controller::queue`] knows
 //! what every key waits for, and [`Controller::inactive`] which keys do not run: because their
 //! object is [paused](ControllerBuilder::paused_by), or because they were given up.
@@ -200,7 +200,7 @@ pub use finalizer::{Cleanup, Finalize, Finalized};
 pub use finished::FinishedRuns;
 pub use handle::ControllerHandle;
 pub use inactive::{InactiveKey, InactiveReason};
-pub use journal::{HotLoop, KEYS_MAX, RUNS_PER_KEY, RecentRuns, Run};
+pub use journal::{EVENTS_PER_RUN, HotLoop, KEYS_MAX, RUNS_PER_KEY, RecentRuns, Run};
 pub use late_sources::AddSourceError;
 pub use live::apply::ApplyChange;
 pub use live::{Live, WaitTimeout};

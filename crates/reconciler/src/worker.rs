@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -312,7 +312,7 @@ impl<K: ObjectType> Work<K> {
             (Some(book), Some(writes)) => book.note(&cx.key, writes, &outcome),
             _ => self.tools.expect_writes(&cx.key, pending),
         }
-        let RunContext { id, key, causes, causes_omitted, attempt, .. } = cx;
+        let RunContext { id, key, causes, causes_omitted, attempt, events, .. } = cx;
         let mut shortened = outcome.clone();
         shortened.shorten(MESSAGE_MAX);
         let run = Arc::new(Run {
@@ -328,6 +328,7 @@ impl<K: ObjectType> Work<K> {
             gave_up: next == Next::GiveUp,
             writes: kept.writes,
             writes_omitted: kept.omitted,
+            events: events.into_inner().unwrap_or_else(PoisonError::into_inner),
         });
         let noted = self.journal.write(&key, Arc::clone(&run), is_behind);
         self.report(&key, id, attempt).ended(&run, &outcome, &noted, &self.pause);
@@ -385,6 +386,7 @@ impl<K: ObjectType> Work<K> {
             recording: OnceLock::new(),
             object: caches.primary(lease.key()),
             caches,
+            events: Mutex::default(),
             rebased: Rebased::default(),
         }
     }

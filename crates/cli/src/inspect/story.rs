@@ -31,6 +31,7 @@ struct Run {
     again_at: Option<String>,
     writes: Vec<String>,
     omitted_writes: u64,
+    events: Vec<String>,
 }
 
 /// A run that woke another one.
@@ -70,6 +71,7 @@ impl Display for Story {
                 links.map(|link| format!("-> {}", self.name(&link.to))).collect()
             };
             list(f, "wrote", &run.writes, run.omitted_writes, woke)?;
+            list(f, "event", &run.events, 0, |_| Vec::new())?;
             for line in run.message.iter().flat_map(|message| message.lines()) {
                 writeln!(f, "    {:8}{line}", "error")?;
             }

@@ -39,6 +39,8 @@ struct KeyAnswer {
     queue: Option<KeyReport>,
     /// Why it does not run; `None` if it does when something changes.
     inactive: Option<InactiveReport>,
+    /// How often it has run since the operator started; as `Controller::run_count`.
+    run_count: u64,
     /// Its last runs, the newest first.
     runs: Vec<RunReport>,
     trouble: Vec<TroubleReport>,
@@ -96,6 +98,7 @@ impl KeyAnswer {
             paused: controller.is_paused(&key),
             queue: queue.and_then(|status| KeyReport::of(&status, clock)),
             inactive: inactive.map(|of| InactiveReport::of(&of, clock)),
+            run_count: controller.run_count(&key),
             runs: runs.iter().rev().map(|run| RunReport::of(&key, run, clock)).collect(),
             trouble: troubles(shared.state.controllers(), is_shown),
             key: text,

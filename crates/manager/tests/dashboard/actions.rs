@@ -37,6 +37,25 @@ async fn key_runs_now_although_it_would_wait_and_the_cause_says_why() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn key_has_the_number_of_its_runs_and_the_events_of_the_last_ones() {
+    let mut running = Running::start(&["default/tells"]).await;
+    for _ in 0..9 {
+        running.wait_for_runs(&["tells"]).await;
+        let (code, text) = running.post("/api/run", asked("default/tells")).await;
+        assert_eq!(code, 202, "{text}");
+    }
+    let path = "/api/key?controller=maps&key=default/tells";
+    let shown = running.wait_for(path, |of| of["runCount"] == 10).await;
+    let runs = shown["runs"].as_array().expect("runs");
+    assert_eq!(runs.len(), 8);
+    for run in runs {
+        let event = "Warning Odd of ConfigMap default/tells: there is nothing in it";
+        assert_eq!(run["events"], json!([event]));
+    }
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn object_is_paused_and_resumed_by_its_annotation() {
     let mut running = Running::start(&["default/a"]).await;
     running.wait_for_runs(&["a"]).await;

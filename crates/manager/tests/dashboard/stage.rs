@@ -34,12 +34,16 @@ struct Actor {
 }
 
 impl Reconcile<ConfigMap> for Actor {
-    async fn reconcile(&self, _: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
+    async fn reconcile(&self, map: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
         self.runs.try_send(cx.key().name().to_owned())?;
         match cx.key().name().split('-').next().unwrap_or_default() {
             "fails" => Err(Error::msg("the database is away").retry_after(HOUR)),
             "hangs" => pending().await,
             "waits" => Ok(Action::RequeueAfter(HOUR)),
+            "tells" => {
+                cx.event(&map).warning("Odd", "there is nothing in it");
+                Ok(Action::Done)
+            }
             _ => Ok(Action::Done),
         }
     }

@@ -1,6 +1,7 @@
 //! Something that happened to an object; and what makes two of them the same event.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 
@@ -142,6 +143,22 @@ impl Occurrence {
         let object = object_key(&self.regarding);
         // The note is last, because it is the only part that may contain any character.
         [&*object, &*related, self.type_, &*self.reason, &*self.action, &*self.note].join("\0")
+    }
+}
+
+impl fmt::Display for Occurrence {
+    /// As in `Warning FailedCreate of Deployment shop/web: the quota is used up`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ObjectReference { kind, namespace, name, .. } = &self.regarding;
+        write!(f, "{} {}", self.type_, self.reason)?;
+        if let (Some(kind), Some(name)) = (kind, name) {
+            write!(f, " of {kind} ")?;
+            if let Some(namespace) = namespace {
+                write!(f, "{namespace}/")?;
+            }
+            f.write_str(name)?;
+        }
+        write!(f, ": {}", self.note)
     }
 }
 

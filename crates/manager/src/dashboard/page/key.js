@@ -64,6 +64,7 @@ function render(view, poller) {
       ),
       stateSection(report),
       runsSection(report, view.open),
+      eventsSection(report),
     ],
   ];
 }
@@ -178,7 +179,7 @@ function runsSection(report, open) {
   return h(
     'section',
     { 'aria-label': 'Runs' },
-    h('h2', null, runs.length === 0 ? 'Runs' : `Last ${counted(runs.length, 'run')}`),
+    h('h2', null, runsTitle(report)),
     runs.length === 0 && h('p.quiet', null, 'No run is known: it has not run, or not lately.'),
     h(
       'ol.runs',
@@ -207,6 +208,32 @@ function runsSection(report, open) {
         ),
       ),
     ),
+  );
+}
+
+function runsTitle({ runs, runCount }) {
+  if (runs.length === 0) return 'Runs';
+  if (runCount === runs.length) return `All ${counted(runs.length, 'run')}`;
+  return `Last ${runs.length} of ${counted(runCount, 'run')}`;
+}
+
+/** The events of its last runs. An event that is older is in the cluster, but not known here. */
+function eventsSection({ runs }) {
+  const events = runs.flatMap(run => run.events.map(text => ({ run, text })));
+  return (
+    events.length > 0 &&
+    h(
+      'section',
+      { 'aria-label': 'Events' },
+      h('h2', null, 'Events of these runs'),
+      h(
+        'ul.texts',
+        null,
+        events.map(({ run, text }, index) =>
+          h('li', { key: `${run.id} ${index}` }, timeOf(run.started), ' ', text),
+        ),
+      ),
+    )
   );
 }
 

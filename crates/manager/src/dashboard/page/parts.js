@@ -151,6 +151,7 @@ export function runDetails(run) {
     texts(run.causes.map(objectText), run.omittedCauses, 'No cause is known.'),
     h('h3', null, 'Wrote'),
     texts(run.writes.map(objectText), run.omittedWrites, 'Nothing.'),
+    run.events.length > 0 && [h('h3', null, 'Published'), texts(run.events, 0, '')],
   );
 }
 

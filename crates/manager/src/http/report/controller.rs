@@ -227,6 +227,8 @@ pub struct RunReport {
     pub writes: Vec<String>,
     /// How many writes between the first and the last ones were left out.
     pub omitted_writes: u64,
+    /// The first events that it published, as in `Normal Ready of Website shop/web: it answers`.
+    pub events: Vec<String>,
 }
 
 /// How a run ended.
@@ -454,6 +456,7 @@ impl RunReport {
             next_run: next_run.map(|next| clock.time(next)),
             writes: texts(run.writes.iter()),
             omitted_writes: run.writes_omitted,
+            events: texts(run.events.iter()),
         }
     }
 }
