@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use kube::Client;
 use windlass_indexer::ObjectKey;
-use windlass_informer::{InformerCache, SharedInformerFactory};
+use windlass_informer::{InformerCache, InformerStatus, SharedInformerFactory};
 use windlass_reconciler::{
     BuildError, Cause, Controller, ControllerBuilder, ControllerDefaults, ControllerMetrics,
     ControllerStatus, HotLoop, InactiveKey, ObjectType, Plan, RecentRuns, Reconcile, Recorder, Run,
@@ -35,6 +35,10 @@ pub trait AnyController: Send + Sync {
     fn run_count(&self, key: &ObjectKey) -> u64;
     /// [`Controller::recent_runs`].
     fn recent_runs(&self, limit: usize) -> RecentRuns;
+    /// [`Controller::writing_runs`].
+    fn writing_runs(&self, limit: usize) -> Vec<(ObjectKey, Run)>;
+    /// [`Controller::informers`].
+    fn informers(&self) -> Vec<InformerStatus>;
     /// [`Controller::inactive`].
     fn inactive(&self) -> Vec<InactiveKey>;
     /// [`Controller::hot_loops`].
@@ -91,6 +95,14 @@ impl<K: ObjectType> AnyController for Controller<K> {
 
     fn recent_runs(&self, limit: usize) -> RecentRuns {
         Controller::recent_runs(self, limit)
+    }
+
+    fn writing_runs(&self, limit: usize) -> Vec<(ObjectKey, Run)> {
+        Controller::writing_runs(self, limit)
+    }
+
+    fn informers(&self) -> Vec<InformerStatus> {
+        Controller::informers(self)
     }
 
     fn inactive(&self) -> Vec<InactiveKey> {

@@ -42,6 +42,8 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use http::header::CACHE_CONTROL;
 use http::{HeaderValue, StatusCode};
+use serde::Serialize;
+use tokio::time::Instant;
 
 use crate::error::ManagerError;
 use crate::group::Group;
@@ -50,7 +52,7 @@ use crate::http::routes::{Maker, StoryQuery};
 use crate::http::{self as endpoints, Authorizer, Listener, listen};
 use crate::options::Options;
 use crate::state::{ControllerState, State};
-use kept::Kept;
+use kept::{Kept, refresh_seconds};
 use keys::{KeysPage, KeysQuery, Listing};
 use runs::{KnownRun, RunsPage, RunsQuery};
 use summary::Summary;
@@ -87,7 +89,11 @@ impl Endpoint {
         let (access, tls) = if address.ip().is_loopback() {
             let access = Access::local();
             // The only line that ever has the token. Whoever reads the log may use the dashboard.
-            tracing::info!("the dashboard is at {}", access.url(address));
+            if tracing::enabled!(tracing::Level::INFO) {
+                tracing::info!("the dashboard is at {}", access.url(address));
+            } else {
+                eprintln!("the dashboard is at {}", access.url(address));
+            }
             (access, None)
         } else {
             let access = Access::reviewed(Authorizer::new(client.clone()));
@@ -165,8 +171,29 @@ async fn runs(Extract(shared): Extract<Arc<Shared>>, Query(query): Query<RunsQue
 
 async fn story(Extract(shared): Extract<Arc<Shared>>, Query(query): Query<StoryQuery>) -> Response {
     let maker = shared.maker.clone();
-    let query = StoryQuery { kind: query.kind.filter(|kind| !kind.is_empty()), ..query };
-    maker.make_compact(move || StoryReport::new(&shared.state, &query, Clock::now())).await
+    let kind = query.kind.filter(|kind| !kind.is_empty());
+    let limit = Some(query.limit.unwrap_or(STORY).min(STORY_MAX));
+    let query = StoryQuery { kind, limit, ..query };
+    let make = move || {
+        let began = Instant::now();
+        let story = StoryReport::new(&shared.state, &query, Clock::now())?;
+        Ok(StoryAnswer { story, refresh_seconds: refresh_seconds(began.elapsed()) })
+    };
+    maker.make_compact(make).await
+}
+
+/// How many runs a story has, if it is not said, and at most.
+const STORY: usize = 100;
+const STORY_MAX: usize = 300;
+
+/// What `/api/story` answers.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct StoryAnswer {
+    #[serde(flatten)]
+    story: StoryReport,
+    /// When to ask again.
+    refresh_seconds: u64,
 }
 
 /// Answers of the API are about this moment, and for one user.

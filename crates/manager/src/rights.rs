@@ -116,7 +116,10 @@ impl Rights {
         ] {
             let reviews = resource(group, plural, Place::Cluster);
             for (when, reason) in [
-                (When::MetricsSecure, "--metrics-secure asks who reads the metrics, and if they may"),
+                (
+                    When::MetricsSecure,
+                    "--metrics-secure asks who reads the metrics, and if they may",
+                ),
                 (When::OpenDashboard, "the dashboard asks who opens it, and if they may"),
             ] {
                 rights.add(&["create"], &reviews, reason, &when);

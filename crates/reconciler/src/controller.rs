@@ -76,12 +76,12 @@ pub struct ControllerStatus {
     pub paused: usize,
     /// Keys that do not run because they were given up.
     pub given_up: usize,
+    /// Keys that do not run because their last run ended with a terminal error.
+    pub terminal: usize,
     /// Counts of its runs.
     pub counts: Counts,
     /// Counts of the Kubernetes events that its runs recorded.
     pub events: RecorderStatus,
-    /// The state of its informers.
-    pub sources: Vec<InformerStatus>,
 }
 
 impl<K: ObjectType> Controller<K> {
@@ -349,7 +349,7 @@ impl<K: ObjectType> Controller<K> {
         &self.work.enqueuer.queue
     }
 
-    /// What it has done, and the state of its informers.
+    /// What it has done, and how busy it is.
     pub fn status(&self) -> ControllerStatus {
         let tools = &self.work.tools;
         ControllerStatus {
@@ -360,16 +360,27 @@ impl<K: ObjectType> Controller<K> {
             ready: self.queue().len(),
             paused: self.work.inactive.count(InactiveReason::Paused),
             given_up: self.work.inactive.count(InactiveReason::GivenUp),
+            terminal: self.work.inactive.count(InactiveReason::Terminal),
             counts: self.work.journal.counts(),
             events: tools.recorder.status(),
-            sources: tools.sources.all().iter().map(|source| source.status()).collect(),
         }
     }
 
-    /// The keys that do not run, because their object is paused or because they were given up, in
-    /// their order.
+    /// The state of its informers, the reconciled kind first. Its memory is counted anew, which
+    /// takes longer the more objects there are.
+    pub fn informers(&self) -> Vec<InformerStatus> {
+        self.work.tools.sources.all().iter().map(|source| source.status()).collect()
+    }
+
+    /// The keys that do not run, because their object is paused, because they were given up, or
+    /// because of a terminal error, in their order.
     pub fn inactive(&self) -> Vec<InactiveKey> {
         self.work.inactive.all()
+    }
+
+    /// The last runs of all keys that wrote something, the newest first, at most `limit`.
+    pub fn writing_runs(&self, limit: usize) -> Vec<(ObjectKey, Run)> {
+        self.work.journal.writing_runs(limit)
     }
 
     /// The keys that their own writes wake again and again, at most `limit`: those whose last ten

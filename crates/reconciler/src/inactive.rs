@@ -1,5 +1,5 @@
 //! The keys that do not run although something may be wrong with them: those whose object is
-//! paused, and those that were given up.
+//! paused, those that were given up, and those with a terminal error.
 //!
 //! A key is in here from the run that found it so until its next run. A key whose object is gone
 //! may have no further run, if a predicate ignores the deletion: it is not shown, and is forgotten
@@ -20,6 +20,9 @@ pub enum InactiveReason {
     /// All of its [attempts](crate::ControllerBuilder::max_attempts) failed. It runs when something
     /// changes.
     GivenUp,
+    /// Its last run ended with a [terminal](crate::Error::terminal) error. It runs when something
+    /// changes.
+    Terminal,
 }
 
 /// A key that does not run.

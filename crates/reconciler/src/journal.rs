@@ -124,6 +124,8 @@ pub struct HotLoop {
     pub runs: u64,
     /// What the last one wrote again, as in `patch deployments shop/web at 17`.
     pub write: String,
+    /// When the last one ended.
+    pub ended: Instant,
 }
 
 impl Journal {
@@ -191,6 +193,17 @@ impl Journal {
         RecentRuns { runs, omitted }
     }
 
+    /// The last runs that wrote something, the newest first, at most `limit`.
+    pub(crate) fn writing_runs(&self, limit: usize) -> Vec<(ObjectKey, Run)> {
+        let state = self.lock();
+        let runs =
+            state.pages.iter().flat_map(|(key, page)| page.runs.iter().map(move |run| (key, run)));
+        let mut runs: Vec<_> = runs.filter(|(_, run)| !run.writes.is_empty()).collect();
+        runs.sort_by_key(|(_, run)| Reverse(run.started + run.took));
+        runs.truncate(limit);
+        runs.into_iter().map(|(key, run)| (key.clone(), Run::clone(run))).collect()
+    }
+
     /// The keys that are in a hot loop, those that ran last first, at most `limit`.
     pub(crate) fn hot_loops(&self, limit: usize) -> Vec<(ObjectKey, HotLoop)> {
         let state = self.lock();
@@ -217,11 +230,12 @@ impl Page {
         if self.runs.len() == RUNS_PER_KEY {
             self.runs.pop_front();
         }
+        let ended = run.started + run.took;
         self.runs.push_back(run);
         self.count += 1;
         let runs = self.self_caused;
         let hot_loop = again.filter(|_| runs >= HOT_LOOP_AT && is_power_of_ten(runs));
-        Noted { is_repeated, hot_loop: hot_loop.map(|write| HotLoop { runs, write }) }
+        Noted { is_repeated, hot_loop: hot_loop.map(|write| HotLoop { runs, write, ended }) }
     }
 
     /// The hot loop that its last run is part of.
@@ -229,7 +243,8 @@ impl Page {
         let runs = self.self_caused;
         let mut newest = self.runs.iter().rev().filter(|_| runs >= HOT_LOOP_AT);
         let (last, before) = (newest.next()?, newest.next()?);
-        Some(HotLoop { runs, write: written_again(before, last)?.to_string() })
+        let write = written_again(before, last)?.to_string();
+        Some(HotLoop { runs, write, ended: last.started + last.took })
     }
 }
 

@@ -58,6 +58,7 @@ use families::FAMILIES;
 /// | `hot_loops_total` | counter | keys that their own writes woke again and again |
 /// | `paused` | gauge | objects that are not reconciled, because they are paused |
 /// | `given_up` | gauge | keys that are not retried, because all of their attempts failed |
+/// | `terminal` | gauge | keys that are not retried, because their error is terminal |
 /// | `events_dropped_total` | counter | Kubernetes events that were dropped: there were too many |
 ///
 /// The queues are shown as [`QueueMetrics`] describes it.
@@ -110,6 +111,7 @@ pub(crate) struct Measures {
     pub(crate) events_dropped: u64,
     pub(crate) paused: usize,
     pub(crate) given_up: usize,
+    pub(crate) terminal: usize,
 }
 
 /// One name in one scrape.
@@ -216,6 +218,7 @@ impl Measures {
             events_dropped: self.events_dropped + other.events_dropped,
             paused: self.paused + other.paused,
             given_up: self.given_up + other.given_up,
+            terminal: self.terminal + other.terminal,
         }
     }
 }

@@ -95,7 +95,7 @@ impl RunReport<'_> {
                 );
             }
         }
-        if let Some(HotLoop { runs, write }) = &noted.hot_loop {
+        if let Some(HotLoop { runs, write, .. }) = &noted.hot_loop {
             tracing::warn!(
                 controller, %key, %reconcile_id, runs, write,
                 "a hot loop: every run writes something that wakes the key again; write only what \

@@ -337,6 +337,10 @@ impl<K: ObjectType> Work<K> {
         match (&outcome, next) {
             (Outcome::Paused, _) => self.deactivate(lease, InactiveReason::Paused),
             (_, Next::GiveUp) => self.deactivate(lease, InactiveReason::GivenUp),
+            (Outcome::Terminal { .. }, _) => {
+                self.inactive.insert(lease.key(), InactiveReason::Terminal);
+                drop(lease);
+            }
             (Outcome::Done | Outcome::RequeueAfter(_), _) => lease.finish(),
             _ => drop(lease),
         }
@@ -473,6 +477,7 @@ impl<K: ObjectType> Measured for Work<K> {
             events_dropped: self.tools.recorder.status().dropped,
             paused: self.inactive.count(InactiveReason::Paused),
             given_up: self.inactive.count(InactiveReason::GivenUp),
+            terminal: self.inactive.count(InactiveReason::Terminal),
         }
     }
 }

@@ -84,7 +84,7 @@ async fn source_is_added_and_removed_while_the_controller_runs() {
     secrets.create(&PostParams::default(), &secret("a")).await.expect("created");
     let run = runs.recv().await.expect("a run");
     assert!(run.starts_with("default/one because Secret default/a"), "{run}");
-    assert_eq!(running.controller.status().sources.len(), 2);
+    assert_eq!(running.controller.informers().len(), 2);
 
     assert!(running.controller.handle().remove(source));
     assert!(!running.controller.handle().remove(source));
@@ -146,7 +146,7 @@ async fn handle_adds_and_removes_sources_of_kinds_that_are_referred_to() {
     let run = runs.recv().await.expect("a run");
     assert!(run.starts_with("default/one because Secret default/one"), "{run}");
     assert!(handle.remove(source) && !handle.remove(source));
-    assert_eq!(running.controller.status().sources.len(), 1);
+    assert_eq!(running.controller.informers().len(), 1);
 
     let unknown = handle.add_referred::<_, NoIndex>(secrets()).expect_err("there is none");
     assert!(unknown.to_string().contains("NoIndex"), "{unknown}");

@@ -162,7 +162,7 @@ fn busy(controllers: &[Arc<dyn AnyController>], quiet: &Quiet) -> Option<String>
 
 /// A handler that has not passed on everything that its cache shows.
 fn pending(controllers: &[Arc<dyn AnyController>]) -> Option<String> {
-    let sources = controllers.iter().flat_map(|controller| controller.status().sources);
+    let sources = controllers.iter().flat_map(|controller| controller.informers());
     let handlers = sources.flat_map(|source| {
         let resource = source.resource;
         source.handlers.into_iter().map(move |handler| (resource.clone(), handler))

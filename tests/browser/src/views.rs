@@ -57,12 +57,12 @@ pub const VIEWS: [View; 8] = [
     View {
         name: "leadership",
         route: "#/leadership",
-        is_there: "document.querySelector('main h1') && !document.body.innerText.includes('Loading')",
+        is_there: "document.querySelector('.view-leadership .card')",
     },
     View {
         name: "search",
         route: "#/search?text=shop",
-        is_there: "document.querySelectorAll('main a').length > 0",
+        is_there: "document.querySelector('.view-search .found a')",
     },
 ];
 

@@ -53,6 +53,10 @@ impl Story {
 
 impl Display for Story {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.runs.is_empty() {
+            let key = &self.key;
+            writeln!(f, "no run of {key} has ended that is still known: see `windlass queue`")?;
+        }
         for run in &self.runs {
             let attempt = match run.attempt {
                 0 | 1 => String::new(),

@@ -139,12 +139,10 @@ impl Operator {
                 is_true("metrics-secure") == Some(true)
                     && self.values("metrics-bind-address").last().map(String::as_str) != Some("0")
             }
-            Some("open-dashboard") => {
-                self.values("dashboard").last().is_some_and(|address| {
-                    let is_local = ["127.", "localhost:", "[::1]:"];
-                    !is_local.iter().any(|host| address.starts_with(host)) && address != "0"
-                })
-            }
+            Some("open-dashboard") => self.values("dashboard").last().is_some_and(|address| {
+                let is_local = ["127.", "localhost:", "[::1]:"];
+                !is_local.iter().any(|host| address.starts_with(host)) && address != "0"
+            }),
             Some("own-certificates") => self.values("webhook-cert-path").is_empty(),
             Some(other) => match other.strip_prefix("not-installed ") {
                 Some(definition) => !self.definitions.iter().any(|one| one == definition),

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use http::header::CONTENT_TYPE;
 use http::{Request, StatusCode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::json;
 use windlass_indexer::ObjectKey;
@@ -27,6 +28,9 @@ const CAUSE: &str = "dashboard";
 
 /// The field manager of the annotation.
 const FIELD_MANAGER: &str = "windlass-dashboard";
+
+/// What is written as `%XX` in a path. Names of Roles may have any character but `/` and `%`.
+const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b':');
 
 /// The largest error of the API server that is read.
 const ERROR_BYTES_MAX: usize = 64 * 1024;
@@ -114,7 +118,6 @@ pub(super) async fn pause(
     let (Some(resource), Some(factory)) = (shown.reconciled(), factory) else {
         return Err(Refused::NoObject(key));
     };
-    // The name of an object that exists is also safe in a path.
     if !has_object(shown, &key) {
         return Err(Refused::NoObject(key));
     }
@@ -146,8 +149,9 @@ async fn annotate(
     value: Option<&str>,
 ) -> Result<(), Refused> {
     let path = resource.path(key.namespace());
+    let name = utf8_percent_encode(key.name(), IN_PATH);
     let change = json!({"metadata": {"annotations": {annotation: value}}});
-    let request = Request::patch(format!("{path}/{}?fieldManager={FIELD_MANAGER}", key.name()))
+    let request = Request::patch(format!("{path}/{name}?fieldManager={FIELD_MANAGER}"))
         .header(CONTENT_TYPE, "application/merge-patch+json")
         .body(kube::client::Body::from(change.to_string().into_bytes()))
         .expect("the path of an object must be valid");

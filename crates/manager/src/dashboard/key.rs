@@ -5,9 +5,11 @@ use std::sync::Arc;
 use axum::extract::{Query, State as Extract};
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 use windlass_indexer::ObjectKey;
 
 use super::Shared;
+use super::kept::refresh_seconds;
 use crate::http::report::{
     Clock, InactiveReport, KeyReport, RunReport, Time, TroubleReport, Unknown, troubles,
 };
@@ -44,6 +46,8 @@ struct KeyAnswer {
     /// Its last runs, the newest first.
     runs: Vec<RunReport>,
     trouble: Vec<TroubleReport>,
+    /// When to ask again.
+    refresh_seconds: u64,
 }
 
 pub(super) async fn key(
@@ -82,6 +86,7 @@ pub(super) fn has_object(shown: &ControllerState, key: &ObjectKey) -> bool {
 
 impl KeyAnswer {
     fn new(shared: &Shared, query: &KeyQuery) -> Result<Self, Unknown> {
+        let began = Instant::now();
         let (shown, key) = shared.key_of(&query.controller, &query.key)?;
         let (controller, clock) = (&*shown.controller, Clock::now());
         let queue = controller.queue().status(&key);
@@ -100,7 +105,8 @@ impl KeyAnswer {
             inactive: inactive.map(|of| InactiveReport::of(&of, clock)),
             run_count: controller.run_count(&key),
             runs: runs.iter().rev().map(|run| RunReport::of(&key, run, clock)).collect(),
-            trouble: troubles(shared.state.controllers(), is_shown),
+            trouble: troubles(shared.state.controllers(), is_shown).0,
+            refresh_seconds: refresh_seconds(began.elapsed()),
             key: text,
         })
     }

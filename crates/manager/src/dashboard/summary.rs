@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::extract::State as Extract;
 use axum::response::{IntoResponse as _, Response};
-use futures::stream;
+use futures::{StreamExt as _, stream};
 use http::header::CONTENT_TYPE;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -21,6 +21,10 @@ use crate::http::routes::{DebugQuery, NotMade};
 
 /// How often a stream has a summary.
 const PERIOD: Duration = Duration::from_secs(1);
+
+/// How many summaries a stream has. Then the page asks for another stream, and whether it may is
+/// checked again.
+const SUMMARIES_MAX: usize = 60;
 
 /// A summary, as it is sent.
 #[derive(Clone)]
@@ -54,7 +58,7 @@ pub(super) async fn summary(Extract(shared): Extract<Arc<Shared>>) -> Response {
     }
 }
 
-/// The summary now, and then once a second. A client that reads slowly gets fewer.
+/// The summary now, and then once a second for a minute. A client that reads slowly gets fewer.
 pub(super) async fn stream(Extract(shared): Extract<Arc<Shared>>) -> Response {
     let mut ticks = interval(PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -63,5 +67,6 @@ pub(super) async fn stream(Extract(shared): Extract<Arc<Shared>>) -> Response {
         let summary = shared.summary().await.ok()?;
         Some((Ok::<_, Infallible>(summary.event.clone()), (shared, ticks)))
     });
+    let events = events.take(SUMMARIES_MAX);
     ([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(events)).into_response()
 }

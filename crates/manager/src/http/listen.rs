@@ -60,12 +60,12 @@ pub(crate) const WEBHOOKS: Limits = Limits {
     drain: Duration::from_secs(30),
 };
 
-/// For the dashboard: a few browsers with at most six connections each, one of which is a stream
-/// that never ends. So it lasts longer, and is cut soon when the listener stops.
+/// For the dashboard: a few browsers with at most six connections each, one of which is a stream of
+/// a minute. So it is cut soon when the listener stops.
 pub(crate) const DASHBOARD: Limits = Limits {
     connections: 64,
     header_timeout: Duration::from_secs(20),
-    lifetime: Some(Duration::from_hours(1)),
+    lifetime: Some(Duration::from_mins(2)),
     drain: Duration::from_secs(1),
 };
 

@@ -63,8 +63,10 @@ pub struct Report {
     pub controllers: Vec<ControllerReport>,
     /// The informers of these controllers; without a query, all informers. Controllers share them.
     pub informers: Vec<InformerReport>,
-    /// Objects of these controllers that never come to rest, at most twenty.
+    /// Objects of these controllers that never come to rest, at most twenty of each kind.
     pub troubles: Vec<TroubleReport>,
+    /// How many more of them there are.
+    pub omitted_troubles: usize,
     /// Parts of the report that are missing, because a panic was caught. That is a bug: see the
     /// log.
     pub missing: Vec<String>,
@@ -122,6 +124,7 @@ impl Report {
                 names.any(|name| name == controller) && key.as_ref().is_none_or(|key| key == of)
             })
         });
+        let (troubles, omitted_troubles) = troubles.unwrap_or_default();
         Ok(Self {
             version: env!("CARGO_PKG_VERSION"),
             time: clock.now_as_time(),
@@ -130,7 +133,8 @@ impl Report {
             leadership: state.election().map(LeadershipReport::of),
             controllers,
             informers: informers.unwrap_or_default(),
-            troubles: troubles.unwrap_or_default(),
+            troubles,
+            omitted_troubles,
             missing,
         })
     }

@@ -101,6 +101,32 @@ async fn page_has_two_hundred_keys_at_most() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn key_with_a_terminal_error_rests() {
+    let mut running = Running::start(&["default/a", "default/breaks"]).await;
+    running.wait_for_runs(&["a", "breaks"]).await;
+    let path = "/api/keys?controller=maps&state=resting";
+    let page = running.wait_for(path, |page| page["total"] == 1).await;
+    let row = &page["keys"][0];
+    assert_eq!((&row["key"], &row["why"]), (&json!("default/breaks"), &json!("terminal")));
+    let is_counted = |of: &serde_json::Value| of["controllers"][0]["omittedInactive"] == 1;
+    running.wait_for("/api/summary", is_counted).await;
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn story_of_a_key_that_has_not_run_to_its_end_is_empty() {
+    let mut running = Running::start(&["default/hangs"]).await;
+    running.wait_for_runs(&["hangs"]).await;
+    for query in ["key=default/hangs", "kind=ConfigMap&key=default/hangs"] {
+        let story = running.get(&format!("/api/story?{query}")).await;
+        assert_eq!((&story["runs"], &story["links"]), (&json!([]), &json!([])));
+    }
+    let (code, _) = running.refusal("/api/story?key=default/other").await;
+    assert_eq!(code, 404);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn object_that_rests_says_why_and_since_when() {
     let mut running = Running::start(&["default/a", "default/b"]).await;
     running.wait_for_runs(&["a", "b"]).await;

@@ -2,6 +2,7 @@
 
 mod access;
 mod actions;
+mod listen;
 mod lists;
 mod stage;
 mod stream;

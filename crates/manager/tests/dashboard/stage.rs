@@ -38,6 +38,7 @@ impl Reconcile<ConfigMap> for Actor {
         self.runs.try_send(cx.key().name().to_owned())?;
         match cx.key().name().split('-').next().unwrap_or_default() {
             "fails" => Err(Error::msg("the database is away").retry_after(HOUR)),
+            "breaks" => Err(Error::msg("the plan is wrong").terminal()),
             "hangs" => pending().await,
             "waits" => Ok(Action::RequeueAfter(HOUR)),
             "tells" => {

@@ -24,7 +24,7 @@ async fn open(running: &Running) -> Body {
 }
 
 async fn next(stream: &mut Body) -> Bytes {
-    let frame = stream.frame().await.expect("it never ends").expect("no error");
+    let frame = stream.frame().await.expect("it has not ended").expect("no error");
     frame.into_data().expect("data")
 }
 
@@ -52,6 +52,19 @@ async fn summary_comes_at_once_and_then_every_second() {
     next(&mut stream).await;
     let last = summary(&next(&mut stream).await);
     assert_eq!(last["controllers"][0]["counts"]["runs"], 2);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn stream_ends_after_a_minute_so_that_access_is_checked_again() {
+    let running = Running::start(&[]).await;
+    let (mut stream, start) = (open(&running).await, Instant::now());
+    let mut events = 0;
+    while let Some(frame) = stream.frame().await {
+        frame.expect("no error");
+        events += 1;
+    }
+    assert_eq!((events, start.elapsed().as_secs()), (60, 59));
     running.stop().await;
 }
 

@@ -38,7 +38,7 @@ const CLASSES: [Class; 8] = [
     Class::Other,
 ];
 
-pub(super) static FAMILIES: [Family; 14] = [
+pub(super) static FAMILIES: [Family; 15] = [
     Family {
         name: "controller_runtime_reconcile",
         help: "Runs, by result.",
@@ -105,6 +105,11 @@ pub(super) static FAMILIES: [Family; 14] = [
         name: "windlass_controller_given_up",
         help: "Keys that are not retried before something changes: all of their attempts failed.",
         values: Values::Gauge(|shown| shown.measures.given_up),
+    },
+    Family {
+        name: "windlass_controller_terminal",
+        help: "Keys that are not retried before something changes: their error is terminal.",
+        values: Values::Gauge(|shown| shown.measures.terminal),
     },
     Family {
         name: "windlass_controller_events_dropped",

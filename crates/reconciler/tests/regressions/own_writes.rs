@@ -279,7 +279,7 @@ async fn writes_from_before_a_restore_are_not_waited_for_after_it() {
     }
     server.faults().remove(away);
     let has_followed = || {
-        let informers = running.controller.status().sources;
+        let informers = running.controller.informers();
         informers.iter().all(|informer| informer.feeds[0].counts.restored == 1)
     };
     while !has_followed() {

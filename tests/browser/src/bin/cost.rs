@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use tokio::time::sleep;
 use windlass_browser_tests::{Browser, Operator, SCHEMES, SIZES};
 
@@ -14,6 +14,10 @@ const TURNS: usize = 3;
 /// At most this much CPU time with the page, relative to without.
 const BOUND: f64 = 1.2;
 
+/// Whether the overview counts as many runs as there are keys.
+const RAN_ONCE: &str = "Number(/([\\d,]+) runs since the start/\
+                        .exec(document.body.innerText)?.[1].replaceAll(',', '')) >= 100000";
+
 #[tokio::main]
 async fn main() -> Result<()> {
     let operator = Operator::start("dashboard-load", &["--dashboard", "127.0.0.1:0"])?;
@@ -22,8 +26,10 @@ async fn main() -> Result<()> {
     page.look(SIZES[0], SCHEMES[0]).await?;
     page.go("#/queue?controller=settings").await?;
     page.wait_for_text("100,000").await?;
+    // All keys have run once.
+    page.go("#/overview").await?;
+    page.wait_until(RAN_ONCE).await?;
     page.close().await?;
-    // The first runs of all keys are over when the queue has no ready ones.
     let mut cost = [Vec::new(), Vec::new()];
     let mut frames = Vec::new();
     for _ in 0..TURNS {
@@ -46,7 +52,6 @@ async fn main() -> Result<()> {
     println!("CPU of the operator in {TURN:?}, median of {TURNS}: {without:.2} s without the page");
     println!("and {with:.2} s with it: {ratio:.2} × (bound {BOUND})");
     println!("frames a second: {frames:.0?}");
-    frames.first().context("there must be a turn")?;
     ensure!(ratio <= BOUND, "an open page costs {ratio:.2} ×, more than {BOUND} ×");
     Ok(())
 }

@@ -4,6 +4,9 @@ import { syncClock } from './format.js';
 
 const STORED = 'windlass-token';
 
+/** How long an answer may take, in milliseconds. */
+const ANSWER_MAX = 15_000;
+
 let token = sessionStorage.getItem(STORED) ?? '';
 let onUnauthorized = () => {};
 
@@ -47,8 +50,9 @@ export async function request(path, options = {}) {
   const response = await fetch(path, { ...options, headers, cache: 'no-store' });
   if (response.ok) return response;
   const text = (await response.text()).trim() || `${response.status} ${response.statusText}`;
-  // Who may not even read needs another token. Who may not write keeps this one.
-  const isRefusal = response.status === 401 || (response.status === 403 && !options.method);
+  // Who may not even read the summary needs another token. Who may not do something else keeps
+  // this one, and is told about it where it was asked for.
+  const isRefusal = response.status === 401 || (response.status === 403 && path === '/api/stream');
   // A refusal of a token that was replaced in the meantime says nothing about the new one.
   if (isRefusal && sent === token) onUnauthorized(text);
   throw new ApiError(text, isRefusal);
@@ -60,7 +64,10 @@ export async function get(path, parameters, signal) {
   for (const [name, value] of Object.entries(parameters ?? {})) {
     if (value !== undefined && value !== null && value !== '') query.set(name, value);
   }
-  const response = await request(`${path}?${query}`, { signal });
+  // A connection may be dead without notice, after a computer has slept.
+  const timeout = AbortSignal.timeout(ANSWER_MAX);
+  const either = signal ? AbortSignal.any([signal, timeout]) : timeout;
+  const response = await request(`${path}?${query}`, { signal: either });
   const body = await response.json();
   if (body.time) syncClock(body.time);
   return body;

@@ -171,7 +171,12 @@ function tokenForm() {
           'label',
           null,
           h('span', null, 'Token'),
-          h('input', { name: 'token', type: 'password', autocomplete: 'off', required: true }),
+          h('input', {
+            name: 'token',
+            type: 'password',
+            autocomplete: 'off',
+            required: true,
+          }),
         ),
         h('button.primary', { type: 'submit' }, 'Open'),
       ),

@@ -63,8 +63,14 @@ export function patch(parent, ...wanted) {
 
 function patchChildren(parent, wanted) {
   const keyed = new Map();
-  for (const child of parent.childNodes) {
-    if (child.describedKey !== undefined) keyed.set(child.describedKey, child);
+  const wantedKeys = new Set(wanted.map(one => one.key));
+  for (const child of [...parent.childNodes]) {
+    const key = child.describedKey;
+    if (key === undefined) continue;
+    // What is not wanted any more must not push the others aside: an element that is moved loses
+    // the focus and its scroll position.
+    if (wantedKeys.has(key)) keyed.set(key, child);
+    else child.remove();
   }
   let next = parent.firstChild;
   for (const one of wanted) {

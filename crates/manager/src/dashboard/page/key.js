@@ -34,7 +34,7 @@ export function key({ controller, key: name }) {
       view.error = explain(error);
     }
     redraw();
-    return REFRESH_SECONDS;
+    return Math.max(REFRESH_SECONDS, view.report?.refreshSeconds ?? 0);
   });
   return {
     title: `${name} of ${controller}`,
@@ -54,10 +54,10 @@ function render(view, poller) {
     errorBox(error),
     !report && !error && h('p.quiet', null, 'Loading…'),
     report && [
-      (report.trouble ?? []).map(one =>
+      (report.trouble ?? []).map((one, index) =>
         h(
           'p.error-box',
-          { key: one.message },
+          { key: `${one.kind} ${index}` },
           h('strong', null, `${troubleName(one.kind)}: `),
           one.message,
         ),
@@ -200,7 +200,13 @@ function runsSection(report, open) {
                 runDetails(run),
                 h(
                   'a',
-                  { href: link('story', { kind: report.kind, key: report.key, run: run.id }) },
+                  {
+                    href: link('story', {
+                      kind: report.kind,
+                      key: report.key,
+                      run: run.id,
+                    }),
+                  },
                   'Show in the story',
                 ),
               ),

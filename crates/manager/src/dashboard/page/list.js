@@ -170,7 +170,7 @@ export class VirtualList {
     for (let index = first; index < end; index += 1) rows.push(this.renderRow(index));
     const isShown = this.active >= first && this.active < end;
     return [
-      this.error && h('p.error-box', { role: 'alert' }, this.error),
+      this.error && h('p.error-box', { key: 'error', role: 'alert' }, this.error),
       h('p.list-count', { key: 'count' }, this.countText()),
       h(
         'div.list',

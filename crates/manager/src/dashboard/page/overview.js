@@ -142,7 +142,7 @@ function queueLinks(controller) {
 }
 
 /** What has happened since the process started. */
-function totals({ counts }) {
+function totals({ counts, events }) {
   const failed = Object.entries(counts.failed).filter(([, value]) => value > 0);
   const parts = [
     `${counted(counts.runs, 'run')} since the start`,
@@ -152,6 +152,9 @@ function totals({ counts }) {
     counts.timedOut > 0 && `${count(counts.timedOut)} timed out`,
     counts.givenUp > 0 && `${count(counts.givenUp)} given up`,
     counts.hotLoops > 0 && counted(counts.hotLoops, 'hot loop'),
+    events.recorded > 0 && counted(events.recorded, 'event'),
+    events.dropped > 0 && `${count(events.dropped)} of them dropped`,
+    events.failed > 0 && `${count(events.failed)} not written`,
   ];
   return h('p.totals', null, parts.filter(Boolean).join(' · '));
 }

@@ -74,7 +74,7 @@ export function keyLink(controller, key, props) {
 export const timeOf = time => h('time', { datetime: time, title: ago(time) }, clock(time));
 
 export function errorBox(message) {
-  return message && h('p.error-box', { role: 'alert' }, message);
+  return message && h('p.error-box', { key: 'error', role: 'alert' }, message);
 }
 
 /** The title of a view, with what belongs to its right. */

@@ -7,7 +7,10 @@ import { ticking } from './format.js';
 const WIDTH = 300;
 const HEIGHT = 44;
 
-/** Samples further apart than this, in milliseconds, are not joined: the page was not connected. */
+/**
+ * Samples further apart than this, in milliseconds, are not joined if most are closer together: the
+ * page was not connected. A manager with many objects sends a summary less often.
+ */
 const GAP_MIN = 3500;
 
 /** The shortest time that a plot spans, in seconds. */
@@ -84,6 +87,13 @@ function nearest(known, time) {
   return best;
 }
 
+/** The distance from which on samples are not joined: some times the usual one. */
+function gapOf(known) {
+  const distances = known.slice(1).map((one, index) => one.time - known[index].time);
+  distances.sort((a, b) => a - b);
+  return Math.max(GAP_MIN, 2.5 * (distances[Math.floor(distances.length / 2)] ?? 0));
+}
+
 /** A line and the area below it, for each stretch without a gap. */
 function areas(known, field, x, y) {
   const paths = [];
@@ -96,8 +106,9 @@ function areas(known, field, x, y) {
     paths.push(h('path.plot-line', { d: `M${line}${stretch.length === 1 ? 'h1' : ''}` }));
     stretch = [];
   };
+  const gap = gapOf(known);
   for (const one of known) {
-    if (stretch.length > 0 && one.time - stretch.at(-1).time > GAP_MIN) finish();
+    if (stretch.length > 0 && one.time - stretch.at(-1).time > gap) finish();
     stretch.push(one);
   }
   finish();

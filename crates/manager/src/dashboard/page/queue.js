@@ -62,7 +62,9 @@ export function queue(parameters) {
           type: 'search',
           'data-search': true,
         }),
-        filterField('Namespace', filter.namespace, set('namespace'), { list: 'namespaces' }),
+        filterField('Namespace', filter.namespace, set('namespace'), {
+          list: 'namespaces',
+        }),
         h(
           'datalist',
           { id: 'namespaces' },

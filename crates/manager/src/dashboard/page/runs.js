@@ -91,7 +91,9 @@ export function runs(parameters) {
             .filter(([name]) => name !== 'other')
             .map(([name, { label }]) => [name, label]),
         ),
-        filterField('Namespace', filter.namespace, type('namespace'), { list: 'namespaces' }),
+        filterField('Namespace', filter.namespace, type('namespace'), {
+          list: 'namespaces',
+        }),
         h(
           'datalist',
           { id: 'namespaces' },
@@ -154,7 +156,10 @@ function showRun(run) {
       null,
       h(
         'a.button',
-        { href: link('key', { controller: run.controller, key: run.key }), onclick: closeDialog },
+        {
+          href: link('key', { controller: run.controller, key: run.key }),
+          onclick: closeDialog,
+        },
         'Key',
       ),
       h(

@@ -38,7 +38,7 @@ export function story(parameters) {
   };
   view.poller = new Poller(async signal => {
     if (!view.isHeld || !view.story) await load(view, signal);
-    return REFRESH_SECONDS;
+    return Math.max(REFRESH_SECONDS, view.story?.refreshSeconds ?? 0);
   });
   return {
     title: `Story of ${view.key}`,
@@ -85,7 +85,13 @@ function render(view) {
     ),
     errorBox(error),
     !shown && !error && h('p.quiet', null, 'Loading…'),
-    shown && [
+    shown?.runs.length === 0 &&
+      h(
+        'p.quiet',
+        null,
+        'No run that has ended is known: it runs for the first time, or ran long ago.',
+      ),
+    shown?.runs.length > 0 && [
       h(
         'p.quiet',
         null,
@@ -94,7 +100,12 @@ function render(view) {
         '. ',
         legend(),
       ),
-      h('div.story', { class: view.selected ? 'has-selection' : '' }, drawing(view), details(view)),
+      h(
+        'div.story',
+        { key: 'story', class: view.selected ? 'has-selection' : '' },
+        drawing(view),
+        details(view),
+      ),
       listOf(view),
     ],
   ];

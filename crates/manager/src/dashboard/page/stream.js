@@ -12,6 +12,9 @@ export const SAMPLES_MAX = 300;
 /** A stream that is silent for this long is dead, since there is an event each second. */
 const SILENCE_MAX = 8000;
 
+/** A stream that ends earlier than this is no stream that has ended as usual. */
+const STREAM_MIN = 10_000;
+
 const NEAR_MAX = 5000;
 
 const RETRY_FIRST = 1000;
@@ -60,7 +63,8 @@ function close() {
 async function read() {
   const mine = new AbortController();
   abort = mine;
-  if (live.state !== 'lost') live.state = 'connecting';
+  const began = Date.now();
+  if (live.state !== 'lost' && live.state !== 'open') live.state = 'connecting';
   live.retryAt = 0;
   changed();
   let watchdog = null;
@@ -75,7 +79,9 @@ async function read() {
       alive();
       accept(JSON.parse(text));
     });
-    lost(mine, 'the manager closed the connection');
+    // A stream ends after a minute, so that who may read it is checked again.
+    if (abort === mine && Date.now() - began > STREAM_MIN) read();
+    else lost(mine, 'the manager closed the connection');
   } catch (error) {
     lost(
       mine,

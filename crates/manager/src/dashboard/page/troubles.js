@@ -57,7 +57,7 @@ function named(summary) {
     ...(summary.troubles ?? []),
     ...summary.controllers.flatMap(one => one.troubles ?? []),
   ];
-  return all.map(one =>
+  const found = all.map(one =>
     trouble(
       'bad',
       `${troubleName(one.kind)}: ${one.controller} ${one.key}`,
@@ -66,6 +66,11 @@ function named(summary) {
       'Key',
     ),
   );
+  if (summary.omittedTroubles > 0) {
+    const title = `${count(summary.omittedTroubles)} more hot loops and fights`;
+    found.push(trouble('bad', title, 'not listed here', link('runs', {}), 'Last runs'));
+  }
+  return found;
 }
 
 export function troubleName(kind) {
@@ -119,7 +124,7 @@ function ofController(controller) {
       trouble(
         'info',
         `${counted(resting, 'key')} of ${name} ${resting === 1 ? 'rests' : 'rest'}`,
-        'paused, or given up after a terminal error',
+        'paused, given up, or with a terminal error: they run when something changes',
         link('queue', { controller: name, state: 'resting' }),
         'Resting keys',
       ),

@@ -74,6 +74,8 @@ pub enum InactiveCause {
     Paused,
     /// All of its attempts failed.
     GivenUp,
+    /// Its last run ended with a terminal error.
+    Terminal,
     /// Another reason.
     Other,
 }
@@ -260,10 +262,11 @@ impl ControllerReport {
         let status = controller.status();
         let (runs, omitted_runs) = last_runs(controller, selection);
         let runs = runs.iter().map(|(key, run)| RunReport::of(key, run, clock));
-        // The first source is what the controller reconciles.
-        let reconciled = status.sources.first().map(|source| source.resource.kind());
+        // The first is what the controller reconciles.
+        let caches = controller.caches();
+        let reconciled = caches.first().map(|cache| cache.resource().kind());
         let (inactive, omitted_inactive) = if selection.is_without_keys() {
-            (Vec::new(), status.paused + status.given_up)
+            (Vec::new(), status.paused + status.given_up + status.terminal)
         } else {
             let mut inactive = controller.inactive();
             inactive.retain(|of| selection.key.as_ref().is_none_or(|key| *key == of.key));
@@ -279,7 +282,7 @@ impl ControllerReport {
             workers: status.workers,
             running: status.running,
             all_busy_since: status.all_busy_for.map(|busy| clock.ago(busy)),
-            sources: status.sources.iter().map(|source| source.resource.to_string()).collect(),
+            sources: texts(caches.iter().map(|cache| cache.resource())),
             counts: RunCounts::of(&status.counts),
             events: EventCounts::of(&status.events),
             queue: QueueReport::of(controller, selection, clock),
@@ -296,6 +299,7 @@ impl InactiveReport {
         let why = match inactive.reason {
             InactiveReason::Paused => InactiveCause::Paused,
             InactiveReason::GivenUp => InactiveCause::GivenUp,
+            InactiveReason::Terminal => InactiveCause::Terminal,
             _ => InactiveCause::Other,
         };
         Self { key: inactive.key.to_string(), why, since: clock.time(inactive.since) }

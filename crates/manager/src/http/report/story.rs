@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use serde::Serialize;
 use windlass_indexer::{ObjectKey, ResourceVersion, Uid};
-use windlass_informer::Resource;
+use windlass_informer::{InformerCache, Resource};
 use windlass_reconciler::{Cause, Change, Run, Write};
 
 use super::clock::{Clock, Time};
@@ -81,9 +81,8 @@ impl StoryReport {
         let object = Object::of(text, query, state)?;
         let mut known = Vec::new();
         for shown in state.controllers() {
-            let (name, status) = (shown.controller.name(), shown.controller.status());
-            // The first source is what the controller reconciles.
-            let reconciled = status.sources.first().map(|source| &source.resource);
+            let (name, reconciled) = (shown.controller.name(), shown.reconciled());
+            let reconciled = reconciled.as_ref();
             let mut runs = shown.controller.recent_runs(SEARCHED_MAX).runs;
             // The runs of the key itself may be older than the last ones of the controller.
             let ids: BTreeSet<_> = runs.iter().map(|(_, run)| run.id).collect();
@@ -99,7 +98,7 @@ impl StoryReport {
                 run,
             }));
         }
-        if !known.iter().any(|run| run.concerns_object) {
+        if !known.iter().any(|run| run.concerns_object) && !object.is_known(state) {
             return Err(object.unknown(&known));
         }
         let links = links(&known);
@@ -135,8 +134,8 @@ impl Object {
         let key = text.parse().map_err(|_| Unknown::InvalidKey(text.to_owned()))?;
         let mut resources = Vec::new();
         if let Some(kind) = &query.kind {
-            let statuses = state.controllers().iter().map(|shown| shown.controller.status());
-            let watched = statuses.flat_map(|status| status.sources).map(|source| source.resource);
+            let caches = state.controllers().iter().flat_map(|shown| shown.controller.caches());
+            let watched = caches.map(|cache| cache.resource().clone());
             let watched: BTreeMap<_, _> =
                 watched.map(|resource| (resource.to_string(), resource)).collect();
             let is_meant = |resource: &&Resource| {
@@ -152,6 +151,19 @@ impl Object {
             }
         }
         Ok(Self { key, resources, kind: query.kind.clone() })
+    }
+
+    /// Whether it is in a cache or in a queue, although no run that has ended is known.
+    fn is_known(&self, state: &State) -> bool {
+        state.controllers().iter().any(|shown| {
+            let is_meant = |of: &Resource| self.kind.is_none() || self.resources.contains(of);
+            let is_reconciled = shown.reconciled().is_some_and(|of| is_meant(&of));
+            let is_cached = |cache: &InformerCache| {
+                is_meant(cache.resource()) && cache.reader().get(&self.key).is_some()
+            };
+            (is_reconciled && shown.controller.queue().status(&self.key).is_some())
+                || shown.controller.caches().iter().any(is_cached)
+        })
     }
 
     /// Whether a run reconciled the object, wrote it, or ran because of it.

@@ -9,8 +9,8 @@
 //!   object, the controller changes it, too.
 //!
 //! Both need three rounds, so that a controller that completes what another one began is not
-//! reported. Only the last runs are searched, and only what happened in the last ten minutes is
-//! reported.
+//! reported. Fights are searched for in the last runs that wrote something, and only what happened
+//! in the last ten minutes is reported.
 //!
 //! The answer to a write often does not tell whether the write made the version in it
 //! ([`Write::has_changed`](windlass_reconciler::Write::has_changed)): not after an apply to an
@@ -29,17 +29,17 @@ use windlass_reconciler::{Cause, Change, Run, Verb, Write};
 
 use crate::state::ControllerState;
 
-/// How many troubles are reported.
+/// How many hot loops are reported, and how many fights.
 const TROUBLES_MAX: usize = 20;
 
-/// How many of the last runs of each controller are searched for fights. They are copied for each
-/// report, which takes about a millisecond.
+/// How many of the last runs of each controller that wrote something are searched for fights. They
+/// are copied for each report, which takes about a millisecond.
 const SEARCHED_MAX: usize = 500;
 
 /// How often both parties of a fight must have written.
 const ROUNDS_MIN: usize = 3;
 
-/// How long ago a fight may have ended. Then it is over, or waits for a long backoff.
+/// How long ago the last run may have ended. Then it is over, or waits for a long backoff.
 const RECENT: Duration = Duration::from_mins(10);
 
 /// An object that never comes to rest.
@@ -90,16 +90,18 @@ struct Answer<'r> {
     write: &'r Write,
 }
 
-/// The troubles that `is_shown` selects by controller and key, at most twenty.
+/// The troubles that `is_shown` selects by controller and key, at most twenty of each kind, and how
+/// many more there are.
 pub(crate) fn troubles(
     controllers: &[ControllerState],
     is_shown: impl Fn(&str, &str) -> bool,
-) -> Vec<TroubleReport> {
-    let mut found = hot_loops(controllers);
+) -> (Vec<TroubleReport>, usize) {
+    let now = Instant::now();
+    let mut found = hot_loops(controllers, now);
     let resources: Vec<_> = controllers.iter().map(ControllerState::reconciled).collect();
     let mut seen = Vec::new();
     for (shown, resource) in controllers.iter().zip(&resources) {
-        let runs = shown.controller.recent_runs(SEARCHED_MAX).runs.into_iter();
+        let runs = shown.controller.writing_runs(SEARCHED_MAX).into_iter();
         seen.extend(runs.map(|(key, run)| SeenRun {
             controller: shown.controller.name(),
             reconciled: resource.as_ref(),
@@ -107,19 +109,26 @@ pub(crate) fn troubles(
             run,
         }));
     }
-    let (authors, now) = (Authors::of(&seen), Instant::now());
+    let authors = Authors::of(&seen);
     found.extend(fights(&seen, &authors, now));
     found.extend(fights_with_others(&seen, &authors, now));
     found.retain(|trouble| is_shown(&trouble.controller, &trouble.key));
     found.sort();
-    found.truncate(TROUBLES_MAX);
-    found
+    let (all, mut of_kind) = (found.len(), BTreeMap::new());
+    found.retain(|trouble| {
+        let count = of_kind.entry(trouble.kind).or_insert(0);
+        *count += 1;
+        *count <= TROUBLES_MAX
+    });
+    let omitted = all - found.len();
+    (found, omitted)
 }
 
-fn hot_loops(controllers: &[ControllerState]) -> Vec<TroubleReport> {
+fn hot_loops(controllers: &[ControllerState], now: Instant) -> Vec<TroubleReport> {
     let mut found = Vec::new();
     for ControllerState { controller, .. } in controllers {
-        for (key, hot) in controller.hot_loops(TROUBLES_MAX) {
+        let found_here = controller.hot_loops(usize::MAX).into_iter();
+        for (key, hot) in found_here.filter(|(_, hot)| is_recent(hot.ended, now)) {
             found.push(TroubleReport {
                 kind: TroubleKind::HotLoop,
                 controller: controller.name().to_owned(),
@@ -232,7 +241,8 @@ fn fights(seen: &[SeenRun<'_>], authors: &Authors<'_>, now: Instant) -> Vec<Trou
         }
     }
     let is_fight = |chain: &Chain<'_>| {
-        let is_recent = chain.writers.last().is_some_and(|last| is_recent(&seen[*last].run, now));
+        let is_recent =
+            chain.writers.last().is_some_and(|last| is_recent(end(&seen[*last].run), now));
         chain.writers.len() >= 2 * ROUNDS_MIN && is_recent
     };
     let fights = longest.into_values().filter(is_fight);
@@ -301,7 +311,7 @@ fn fights_with_others(
             before = Some(*version);
         }
         let Some((_, last)) = answers.last_key_value() else { continue };
-        if rounds < ROUNDS_MIN || !is_recent(last.run, now) {
+        if rounds < ROUNDS_MIN || !is_recent(end(last.run), now) {
             continue;
         }
         found.push(TroubleReport {
@@ -344,8 +354,12 @@ fn knew(run: &Run, uid: &Uid, version: &ResourceVersion) -> bool {
     })
 }
 
-fn is_recent(run: &Run, now: Instant) -> bool {
-    now.saturating_duration_since(run.started + run.took) < RECENT
+fn is_recent(ended: Instant, now: Instant) -> bool {
+    now.saturating_duration_since(ended) < RECENT
+}
+
+fn end(run: &Run) -> Instant {
+    run.started + run.took
 }
 
 /// `deployments shop/web`.

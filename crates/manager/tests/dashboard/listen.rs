@@ -1,0 +1,111 @@
+//! The address of `--dashboard`: plain HTTP and a token on loopback, TLS and reviews elsewhere.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rcgen::CertifiedKey;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::sleep;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use windlass_manager::{Manager, Options};
+use windlass_testkit::Log;
+use windlass_testkit::apiserver::ApiServer;
+
+/// Starts a manager with its dashboard at this address, calls `check` with the URL that it logs,
+/// and stops it.
+async fn with_dashboard(options: Options, check: impl AsyncFnOnce(String)) {
+    let (log, server, stop) = (Log::start(), ApiServer::new(), CancellationToken::new());
+    let manager = Manager::new(options)
+        .without_logs()
+        .connect(move |stack| Ok(stack.around(server.service(), "default")));
+    let ended = TaskTracker::new().spawn(manager.run_until(stop.clone()));
+    let said = "the dashboard is at ";
+    let line = loop {
+        assert!(!ended.is_finished(), "{}", log.text());
+        if let Some(line) = log.lines_with(said).pop() {
+            break line;
+        }
+        sleep(Duration::from_millis(10)).await;
+    };
+    let (_, url) = line.split_once(said).expect("a URL");
+    check(url.to_owned()).await;
+    stop.cancel();
+    ended.await.expect("no panic").expect("no failure");
+}
+
+fn options(address: &str) -> Options {
+    let mut options = Options::default().without_http();
+    options.dashboard = Some(address.to_owned());
+    options
+}
+
+/// Asks for the summary without a token. Returns all that is answered.
+async fn ask(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<String> {
+    let request = "GET /api/summary HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    Ok(answer)
+}
+
+/// A certificate for `localhost`, in this folder.
+fn issue(folder: &std::path::Path) -> CertificateDer<'static> {
+    let CertifiedKey { cert, signing_key } =
+        rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    std::fs::write(folder.join("tls.crt"), cert.pem()).expect("written");
+    std::fs::write(folder.join("tls.key"), signing_key.serialize_pem()).expect("written");
+    cert.der().clone()
+}
+
+fn connector(trusted: CertificateDer<'static>) -> TlsConnector {
+    let mut roots = RootCertStore::empty();
+    roots.add(trusted).expect("a certificate");
+    let provider = tokio_rustls::rustls::crypto::ring::default_provider();
+    let config = ClientConfig::builder_with_provider(provider.into())
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    TlsConnector::from(Arc::new(config))
+}
+
+#[tokio::test]
+async fn loopback_has_plain_http_and_a_token() {
+    with_dashboard(options("127.0.0.1:0"), async |url| {
+        let (address, token) = url.split_once("/#token=").expect("a token");
+        assert!(!token.is_empty());
+        let address = address.strip_prefix("http://").expect("plain HTTP");
+        let stream = TcpStream::connect(address).await.expect("a connection");
+        let answer = ask(stream).await.expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn other_addresses_have_tls_and_no_token() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let certificate = issue(folder.path());
+    let mut options = options("0.0.0.0:0");
+    options.metrics_cert_path = Some(folder.path().to_owned());
+    with_dashboard(options, async |url| {
+        assert!(!url.contains("token"), "{url}");
+        let address = url.strip_prefix("https://").expect("TLS").trim_end_matches('/').to_owned();
+        let stream = TcpStream::connect(&address).await.expect("a connection");
+        let plain = ask(stream).await.unwrap_or_default();
+        assert!(!plain.contains("HTTP/1.1 "), "{plain}");
+
+        let stream = TcpStream::connect(&address).await.expect("a connection");
+        let name = ServerName::try_from("localhost").expect("a name");
+        let stream = connector(certificate).connect(name, stream).await.expect("TLS");
+        let answer = ask(stream).await.expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+    })
+    .await;
+}
