@@ -89,7 +89,9 @@ fn definition(path: &str, old: &Value, new: &Value, findings: &mut Findings) {
         let shown = |of: &Value| of["conversion"]["strategy"].as_str().unwrap_or("None").to_owned();
         let (old, new) = (shown(old), shown(new));
         if old != new {
-            findings.fine(path, format!("the conversion strategy was {old}, and is {new}"));
+            let what = format!("the conversion strategy was {old}, and is {new}");
+            // Without a webhook, fields that only another version has are lost.
+            findings.add(path, what, old != "None");
         }
     }
     let find = |versions: &Value, name: &Value| {
@@ -124,6 +126,11 @@ fn version(path: &str, old: &Value, new: &Value, findings: &mut Findings) {
         let (old, new) = (&old["subresources"][name], &new["subresources"][name]);
         match (old.is_null(), new.is_null()) {
             (false, true) => findings.breaking(path, format!("the subresource {name} is gone")),
+            (true, false) if name == "status" => findings.breaking(
+                path,
+                "the subresource status is new: who writes the object does not write its status any \
+                 more",
+            ),
             (true, false) => findings.fine(path, format!("the subresource {name} is new")),
             _ if old != new => findings.breaking(path, format!("the subresource {name} differs")),
             _ => {}
@@ -234,5 +241,30 @@ mod tests {
         );
         let status = found(|new| new["spec"]["versions"][0]["subresources"] = json!({}));
         assert_eq!(status, ["incompatible: shops.example.com v1: the subresource status is gone"]);
+    }
+
+    #[test]
+    fn new_status_subresource_and_lost_conversion_break() {
+        let found = |change: fn(&mut Value)| {
+            let mut other = shop();
+            change(&mut other["spec"]);
+            let shown = |old, new| {
+                let findings = compare(&[old], &[new]);
+                findings.iter().map(Finding::to_string).collect::<Vec<_>>()
+            };
+            (shown(shop(), other.clone()), shown(other, shop()))
+        };
+        let (_, is_new) = found(|spec| spec["versions"][0]["subresources"] = json!({}));
+        assert_eq!(is_new.len(), 1, "{is_new:?}");
+        assert!(
+            is_new[0].starts_with("incompatible: shops.example.com v1: the subresource status")
+        );
+        let (scale, _) =
+            found(|spec| spec["versions"][0]["subresources"] = json!({"status": {}, "scale": {}}));
+        assert_eq!(scale, ["compatible: shops.example.com v1: the subresource scale is new"]);
+        let (webhook, none) = found(|spec| spec["conversion"] = json!({"strategy": "Webhook"}));
+        let path = "shops.example.com: the conversion strategy was";
+        assert_eq!(webhook, [format!("compatible: {path} None, and is Webhook")]);
+        assert_eq!(none, [format!("incompatible: {path} Webhook, and is None")]);
     }
 }

@@ -1,6 +1,8 @@
 //! Whether what one schema accepts is accepted by another.
 
-use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
 
 use super::{Findings, is_true, missing};
 
@@ -34,22 +36,32 @@ impl Place<'_> {
 const LOWER: [&str; 4] = ["minimum", "minLength", "minItems", "minProperties"];
 const UPPER: [&str; 4] = ["maximum", "maxLength", "maxItems", "maxProperties"];
 
-/// What accepts less if it is there or differs.
+/// Keywords that may reject more once they are added or changed.
 const EXACT: [&str; 7] = ["pattern", "format", "multipleOf", "not", "allOf", "anyOf", "oneOf"];
 
 /// What decides how lists and maps are merged. Any difference matters.
 const MERGE: [&str; 3] =
     ["x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type"];
 
+/// Unknown fields are stored, whatever they contain.
+const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
+
 /// What accepts less if it was `true`, and is not.
-const FREEDOMS: [&str; 3] =
-    ["nullable", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"];
+const FREEDOMS: [&str; 2] = ["nullable", PRESERVE];
+
+/// Whether it is a whole object of Kubernetes: then its metadata is checked, otherwise it may be
+/// dropped. Any difference matters.
+const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 
 /// What accepts less if it is `true`, and was not.
 const LIMITS: [&str; 3] = ["exclusiveMinimum", "exclusiveMaximum", "uniqueItems"];
 
 /// Compares two schemas and everything below them.
 pub(super) fn compare(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) {
+    // Also the end of the recursion: what may be anything contains what may be anything.
+    if old == new {
+        return;
+    }
     types(place, old, new, findings);
     values(place, old, new, findings);
     bounds(place, old, new, findings);
@@ -57,20 +69,36 @@ pub(super) fn compare(place: &Place<'_>, old: &Value, new: &Value, findings: &mu
     rules(place, old, new, findings);
     fields(place, old, new, findings);
     for (part, sign) in [("items", "[]"), ("additionalProperties", "{}")] {
-        let (old, new) = (&old[part], &new[part]);
         let place = place.elements(sign);
-        match (old, new) {
-            (Value::Object(_), Value::Object(_)) => compare(&place, old, new, findings),
-            (Value::Null, _) => {}
-            (_, Value::Null | Value::Bool(false)) => {
+        match (elements(old, part), elements(new, part)) {
+            (Some(old), Some(new)) => compare(&place, &old, &new, findings),
+            (Some(_), None) if !old[part].is_null() => {
                 findings.breaking(&place.text(), "its schema is gone");
             }
+            // Elements that the old schema does not allow were not stored, and of those that it
+            // only preserves the flag or the type tells.
             _ => {}
         }
     }
 }
 
-/// The type. An integer is a number, too, and a value that may be either is of no type.
+/// The schema of the elements of a list or of the values of a map; `None` if it may have none.
+fn elements(schema: &Value, part: &str) -> Option<Value> {
+    let is_open_list = part == "items" && schema["type"] == "array";
+    match &schema[part] {
+        Value::Null if is_open_list || is_true(&schema[PRESERVE]) => Some(anything()),
+        Value::Null | Value::Bool(false) => None,
+        Value::Bool(true) => Some(anything()),
+        elements => Some(elements.clone()),
+    }
+}
+
+/// A schema that accepts everything.
+fn anything() -> Value {
+    json!({PRESERVE: true})
+}
+
+/// `integer` to `number` is wider. A schema with `x-kubernetes-int-or-string` has no `type`.
 fn types(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) {
     let int_or_string = "x-kubernetes-int-or-string";
     let shown = |of: &Value| match &of["type"] {
@@ -146,6 +174,8 @@ fn flags(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) {
         let (was, is) = (before.into(), after.into());
         report(place, name, before != after, before == is_freedom, &was, &is, findings);
     }
+    let (before, after) = (is_true(&old[EMBEDDED]), is_true(&new[EMBEDDED]));
+    report(place, EMBEDDED, before != after, true, &before.into(), &after.into(), findings);
 }
 
 fn report(
@@ -184,9 +214,6 @@ fn fields(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) 
     let none = Map::new();
     let of = |schema: &'_ Value| schema["properties"].as_object().cloned().unwrap_or(none.clone());
     let (old_fields, new_fields) = (of(old), of(new));
-    let is_required = |schema: &Value, name: &str| {
-        schema["required"].as_array().is_some_and(|names| names.iter().any(|it| it == name))
-    };
     for (name, old_field) in &old_fields {
         let place = place.child(name);
         match new_fields.get(name) {
@@ -194,19 +221,42 @@ fn fields(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) 
             None => findings.breaking(&place.text(), "the field is gone"),
         }
     }
-    for (name, field) in &new_fields {
-        let place = place.child(name);
-        let (was, is) = (is_required(old, name), is_required(new, name));
+    // The values that fields may have had that the old schema does not name.
+    let old_others = elements(old, "additionalProperties");
+    for (name, new_field) in &new_fields {
+        if let (None, Some(old_field)) = (old_fields.get(name), &old_others) {
+            compare(&place.child(name), old_field, new_field, findings);
+        }
+    }
+    // Those of a map may be required without being named in `properties`.
+    let required = |schema: &Value| -> BTreeSet<String> {
+        let names = schema["required"].as_array().into_iter().flatten();
+        names.filter_map(|name| name.as_str().map(str::to_owned)).collect()
+    };
+    let (old_required, new_required) = (required(old), required(new));
+    let names: BTreeSet<&String> =
+        new_fields.keys().chain(&old_required).chain(&new_required).collect();
+    for name in names {
+        let (was, is) = (old_required.contains(name), new_required.contains(name));
         // The server sets the default before it checks.
-        let must_be_given = is && !was && field["default"].is_null();
-        match (old_fields.contains_key(name), must_be_given) {
-            (false, true) => findings.breaking(&place.text(), "the field is new, and required"),
-            (false, false) => findings.fine(&place.text(), "the field is new"),
-            (true, true) => findings.breaking(&place.text(), "the field is required now"),
-            (true, false) if was && !is => {
-                findings.fine(&place.text(), "the field is not required any more");
+        let has_default = |fields: &Map<String, Value>| {
+            fields.get(name).is_some_and(|field| !field["default"].is_null())
+        };
+        let had_to_be_given = was && !has_default(&old_fields);
+        let must_be_given = is && !has_default(&new_fields) && !had_to_be_given;
+        let is_new = new_fields.contains_key(name) && !old_fields.contains_key(name);
+        let place = place.child(name).text();
+        match (is_new, must_be_given) {
+            (true, true) => findings.breaking(&place, "the field is new, and required"),
+            (true, false) => findings.fine(&place, "the field is new"),
+            (false, true) if was => {
+                findings.breaking(&place, "the field is required, and has no default any more");
             }
-            (true, false) => {}
+            (false, true) => findings.breaking(&place, "the field is required now"),
+            (false, false) if was && !is => {
+                findings.fine(&place, "the field is not required any more");
+            }
+            (false, false) => {}
         }
     }
 }
@@ -320,6 +370,103 @@ mod tests {
             found(map("number"), map("integer")),
             ["incompatible spec.a{}: the type was number, and is integer"]
         );
+    }
+
+    #[test]
+    fn schema_for_values_that_could_be_anything_breaks() {
+        let map = |of: Value| with_field(&json!({"type": "object", "additionalProperties": of}));
+        let string = json!({"type": "string"});
+        let narrower = "incompatible spec.a{}: the type was anything, and is string";
+        assert_eq!(found(map(json!(true)), map(string.clone()))[0], narrower);
+        assert_eq!(found(map(json!(true)), map(json!(true))), [""; 0]);
+        assert_eq!(
+            found(map(json!(true)), with_field(&json!({"type": "object"}))),
+            ["incompatible spec.a{}: its schema is gone"]
+        );
+        let wider = found(map(string.clone()), map(json!(true)));
+        assert_eq!(wider[0], "compatible spec.a{}: the type was string, and is anything");
+        assert!(wider.iter().all(|it| it.starts_with("compatible")), "{wider:?}");
+        // Values of unknown keys were not stored.
+        assert_eq!(found(with_field(&json!({"type": "object"})), map(string.clone())), [""; 0]);
+
+        let free = |more: Value| {
+            let mut schema = json!({"type": "object", PRESERVE: true});
+            schema
+                .as_object_mut()
+                .expect("an object")
+                .extend(more.as_object().expect("one").clone());
+            with_field(&schema)
+        };
+        assert_eq!(
+            found(free(json!({})), free(json!({"additionalProperties": string})))[0],
+            narrower
+        );
+        let small = json!({"properties": {"b": {"type": "integer", "maximum": 3}}});
+        assert_eq!(
+            found(free(json!({})), free(small)),
+            [
+                "incompatible spec.a.b: the type was anything, and is integer",
+                "incompatible spec.a.b: maximum was nothing, and is 3",
+                "incompatible spec.a.b: x-kubernetes-preserve-unknown-fields was true, and is false",
+                "compatible spec.a.b: the field is new",
+            ]
+        );
+        let list = |of: Value| {
+            let mut schema = json!({"type": "array"});
+            schema["items"] = of;
+            with_field(&schema)
+        };
+        assert_eq!(
+            found(list(Value::Null), list(json!({"type": "string"})))[0],
+            "incompatible spec.a[]: the type was anything, and is string"
+        );
+    }
+
+    #[test]
+    fn key_that_a_map_must_have_breaks() {
+        let map = |required: Value| {
+            let values = json!({"type": "string"});
+            let map =
+                json!({"type": "object", "additionalProperties": values, "required": required});
+            with_field(&map)
+        };
+        let none = map(json!([]));
+        let one = map(json!(["k"]));
+        assert_eq!(
+            found(none.clone(), one.clone()),
+            ["incompatible spec.a.k: the field is required now"]
+        );
+        assert_eq!(found(one, none), ["compatible spec.a.k: the field is not required any more"]);
+    }
+
+    #[test]
+    fn required_field_that_loses_its_default_breaks() {
+        let required =
+            |field: Value| json!({"type": "object", "properties": {"a": field}, "required": ["a"]});
+        let with = required(json!({"type": "string", "default": "x"}));
+        let without = required(json!({"type": "string"}));
+        assert_eq!(
+            found(with.clone(), without.clone()),
+            [
+                "compatible spec.a: the default was \"x\", and is none",
+                "incompatible spec.a: the field is required, and has no default any more",
+            ]
+        );
+        assert_eq!(found(without, with), ["compatible spec.a: the default was none, and is \"x\""]);
+    }
+
+    #[test]
+    fn becoming_an_embedded_resource_or_ceasing_to_be_one_breaks() {
+        let plain = with_field(&json!({"type": "object"}));
+        let embedded = with_field(&json!({"type": "object", EMBEDDED: true}));
+        for (old, new) in [(&plain, &embedded), (&embedded, &plain)] {
+            let found = found(old.clone(), new.clone());
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert!(
+                found[0].starts_with("incompatible spec.a: x-kubernetes-embedded"),
+                "{found:?}"
+            );
+        }
     }
 
     #[test]
