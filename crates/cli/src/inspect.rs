@@ -14,10 +14,21 @@ use endpoint::Endpoint;
 use story::Story;
 use tables::Report;
 
+/// What `runs`, `queue`, `informers` and `leader` read.
+const REPORT: &str = "/debug/windlass";
+
+/// What `why` reads.
+const STORY: &str = "/debug/windlass/story";
+
+/// All paths that are read, for which an account needs `get`.
+#[cfg(test)]
+pub(crate) const PATHS: [&str; 2] = [REPORT, STORY];
+
 /// A question about a running operator.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Inspect {
-    /// Why an object was reconciled: its runs, what woke them, what they wrote, and whom that woke
+    /// Why an object was reconciled: its runs, what woke them, what they wrote, and which runs
+    /// that started
     Why {
         /// The kind or the plural, as in Website or websites
         kind: String,
@@ -33,31 +44,31 @@ pub(crate) enum Inspect {
         #[arg(long, default_value_t = 30)]
         limit: usize,
         #[command(flatten)]
-        asked: Asked,
+        options: QueryOptions,
     },
     /// The last runs of all controllers, or of one
     Runs {
         #[command(flatten)]
         of: OfController,
         #[command(flatten)]
-        asked: Asked,
+        options: QueryOptions,
     },
     /// The keys that run, wait for a worker, or wait for their time
     Queue {
         #[command(flatten)]
         of: OfController,
         #[command(flatten)]
-        asked: Asked,
+        options: QueryOptions,
     },
     /// The caches: how far they are, how old, how large
     Informers {
         #[command(flatten)]
-        asked: Asked,
+        options: QueryOptions,
     },
-    /// Who leads
+    /// The leader, and its Lease
     Leader {
         #[command(flatten)]
-        asked: Asked,
+        options: QueryOptions,
     },
 }
 
@@ -72,9 +83,9 @@ pub(crate) struct OfController {
     limit: usize,
 }
 
-/// Whom to ask, and how to print the answer.
+/// The endpoint, and the output format.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Asked {
+pub(crate) struct QueryOptions {
     #[command(flatten)]
     endpoint: Endpoint,
     /// How the answer is printed
@@ -97,48 +108,59 @@ impl Inspect {
     /// If nobody answers, or not to this question. The error says what to do.
     pub(crate) fn answer(&self) -> Result<String> {
         match self {
-            Self::Why { kind, name, namespace, cluster_scoped, limit, asked } => {
+            Self::Why { kind, name, namespace, cluster_scoped, limit, options } => {
                 let namespace = namespace.as_deref().unwrap_or("default");
                 let key =
                     if *cluster_scoped { name.clone() } else { format!("{namespace}/{name}") };
                 let limit = limit.to_string();
                 let query = [("kind", kind.as_str()), ("key", &key), ("limit", &limit)];
-                let json = asked.endpoint.get("/debug/windlass/story", &query);
-                let standby = asked.standby();
+                let json = options.endpoint.get(STORY, &query);
+                let standby = options.standby();
                 match (json, standby) {
                     (Ok(json), standby) => {
                         // Not in the answer, which another program may read.
                         if let Some(note) = standby {
                             eprintln!("note: {note}");
                         }
-                        asked.print(json, |story: Story| story.to_string())
+                        options.print(json, |story: Story| story.to_string())
                     }
                     (Err(error), Some(note)) => Err(anyhow!("{error:#}\n{note}")),
                     (Err(error), None) => Err(error),
                 }
             }
-            Self::Runs { of, asked } => asked.report(Some(of), Report::runs),
-            Self::Queue { of, asked } => asked.report(Some(of), Report::queue),
-            Self::Informers { asked } => asked.report(None, Report::informers),
-            Self::Leader { asked } => asked.report(None, Report::leader),
+            Self::Runs { of, options } => options.report(Some(of), Report::runs),
+            Self::Queue { of, options } => options.report(Some(of), Report::queue),
+            Self::Informers { options } => options.report(None, Report::informers),
+            Self::Leader { options } => options.report(None, Report::leader),
         }
     }
 }
 
-impl Asked {
+impl QueryOptions {
     fn report(&self, of: Option<&OfController>, text: fn(&Report) -> String) -> Result<String> {
         let limit = of.map_or(0, |of| of.limit).to_string();
         let mut query = vec![("limit", limit.as_str())];
         query.extend(of.and_then(|of| of.controller.as_deref()).map(|name| ("controller", name)));
-        let json = self.endpoint.get("/debug/windlass", &query)?;
+        let json = self.endpoint.get(REPORT, &query)?;
+        // A standby has no runs and no keys, which may surprise.
+        if of.is_some()
+            && let Some(note) = self.standby_note(&json)
+        {
+            eprintln!("note: {note}");
+        }
         self.print(json, |report: Report| text(&report))
     }
 
     /// Whom to ask instead, if the replica does not lead. `None` also if it does not say.
     fn standby(&self) -> Option<String> {
-        let json = self.endpoint.get("/debug/windlass", &[("limit", "0")]).ok()?;
-        let report: Report = serde_json::from_str(&json).ok()?;
-        report.standby()
+        let json = self.endpoint.get(REPORT, &[("limit", "0")]).ok()?;
+        self.standby_note(&json)
+    }
+
+    /// The same, from a report.
+    fn standby_note(&self, report: &str) -> Option<String> {
+        let report: Report = serde_json::from_str(report).ok()?;
+        report.standby(self.endpoint.port())
     }
 
     fn print<T: serde::de::DeserializeOwned>(

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::thread;
 
 /// Answers one request with this body, and returns its URL and what will be its first line.
@@ -98,21 +98,62 @@ const STANDBY: &str = r#"{
   "controllers": [], "informers": []
 }"#;
 
+/// What is told of [`STANDBY`], which was asked at this URL.
+fn hint(url: &str) -> String {
+    let (_, port) = url.rsplit_once(':').expect("a port");
+    format!(
+        "op-a_1 is a standby, so its controllers do not run. op-b_2 leads: ask it, in a cluster by \
+         kubectl port-forward -n shop pod/op-b {port}\n"
+    )
+}
+
 #[test]
 fn why_of_a_standby_says_who_leads() {
-    let hint = "op-a_1 is a standby, so its controllers do not run. op-b_2 leads: ask it, in a \
-                cluster by kubectl port-forward -n shop pod/op-b 8080\n";
     let (url, _asked) = answers_all(&[("404 Not Found", "no run of it\n"), ("200 OK", STANDBY)]);
     let shown = windlass(&url, &["why", "website", "web"]);
     assert_eq!(shown.status.code(), Some(1));
-    assert_eq!(text(&shown.stderr), format!("error: no run of it\n{hint}"));
+    assert_eq!(text(&shown.stderr), format!("error: no run of it\n{}", hint(&url)));
 
     let (url, _asked) = answers_all(&[("200 OK", STORY), ("200 OK", STANDBY)]);
     let shown = windlass(&url, &["why", "website", "web", "-o", "json"]);
     assert_eq!(
         (text(&shown.stdout), text(&shown.stderr)),
-        (STORY.to_owned(), format!("note: {hint}"))
+        (STORY.to_owned(), format!("note: {}", hint(&url)))
     );
+}
+
+#[test]
+fn runs_and_queue_of_a_standby_say_who_leads() {
+    for (command, expected) in
+        [("runs", "no run has ended yet\n"), ("queue", "no key runs or waits\n")]
+    {
+        let (url, _asked) = answers("200 OK", STANDBY);
+        let shown = windlass(&url, &[command]);
+        let shown = (text(&shown.stdout), text(&shown.stderr));
+        assert_eq!(shown, (expected.to_owned(), format!("note: {}", hint(&url))));
+    }
+}
+
+#[test]
+fn answer_without_a_text_is_an_error_with_its_status() {
+    let (url, _asked) = answers("502 Bad Gateway", "");
+    let shown = windlass(&url, &["leader"]);
+    assert_eq!(shown.status.code(), Some(1));
+    let told = text(&shown.stderr);
+    assert_eq!(told, format!("error: {url}/debug/windlass answers 502 Bad Gateway\n"));
+}
+
+#[test]
+fn reader_that_goes_away_is_no_failure() {
+    // More than a pipe holds, so it is still being written when the reader goes.
+    let body = "x".repeat(1 << 20);
+    let (url, _asked) = answers("200 OK", &body);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+    command.args(["runs", "-o", "json", "--url", &url]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    drop(child.stdout.take());
+    let shown = child.wait_with_output().expect("it ends");
+    assert_eq!((shown.status.code(), text(&shown.stderr)), (Some(0), String::new()));
 }
 
 #[test]

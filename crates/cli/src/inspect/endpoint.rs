@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
+use ureq::http::Uri;
+use ureq::http::uri::Scheme;
 use ureq::tls::TlsConfig;
 
 /// Longer than a report of many keys takes.
@@ -13,13 +15,16 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// Where a manager serves its metrics by default, and where `kubectl port-forward` brings it.
 const URL: &str = "http://127.0.0.1:8080";
 
+/// The port of [`URL`].
+const PORT: u16 = 8080;
+
 /// The address of the metrics of a manager.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Endpoint {
     /// Where the operator serves its metrics [default: port 8080 of this machine]
     #[arg(long, env = "WINDLASS_URL")]
     url: Option<String>,
-    /// The token of an account that may get /debug/windlass, for an operator with --metrics-secure
+    /// The token of an account that may get /debug/windlass and /debug/windlass/story, for an operator with --metrics-secure
     #[arg(long, env = "WINDLASS_TOKEN", hide_env_values = true)]
     token: Option<String>,
     /// Accept any certificate, such as the one that an operator makes for itself
@@ -55,8 +60,18 @@ impl Endpoint {
             404 if text.trim().is_empty() => bail!(
                 "{base} has no {path}: it is served on a loopback address, or with --metrics-secure"
             ),
+            _ if text.trim().is_empty() => bail!("{url} answers {}", answer.status()),
             _ => bail!("{}", text.trim()),
         }
+    }
+
+    /// The port that is asked.
+    pub(super) fn port(&self) -> u16 {
+        let Some(uri) = self.url.as_deref().and_then(|url| url.parse::<Uri>().ok()) else {
+            return PORT;
+        };
+        let of_scheme = if uri.scheme() == Some(&Scheme::HTTPS) { 443 } else { 80 };
+        uri.port_u16().unwrap_or(of_scheme)
     }
 
     fn unreachable(&self, error: ureq::Error) -> anyhow::Error {
@@ -74,11 +89,14 @@ impl Endpoint {
             ),
             None => anyhow!(
                 "no operator answers at {URL}\n\
-                 If it runs in a cluster, forward its port, and ask again:\n    \
+                 If it runs in a cluster with --metrics-secure, forward its port, and ask again \
+                 with these flags:\n    \
+                 kubectl port-forward -n NAMESPACE deployment/NAME 8443\n    \
+                 --url https://127.0.0.1:8443 --insecure-skip-tls-verify --token \"$(kubectl \
+                 create token -n NAMESPACE ACCOUNT)\"\n\
+                 Without --metrics-secure, the port is enough:\n    \
                  kubectl port-forward -n NAMESPACE deployment/NAME 8080\n\
-                 If it serves its metrics elsewhere, say where: --url http://127.0.0.1:PORT, or \
-                 with --metrics-secure --url https://127.0.0.1:PORT --insecure-skip-tls-verify \
-                 --token TOKEN"
+                 If it serves its metrics elsewhere, say where: --url http://127.0.0.1:PORT"
             ),
         }
     }
@@ -96,12 +114,38 @@ mod tests {
             let refused = std::io::Error::from(ErrorKind::ConnectionRefused);
             endpoint.unreachable(ureq::Error::Io(refused)).to_string()
         };
-        let line = "\n    kubectl port-forward -n NAMESPACE deployment/NAME 8080\n";
-        assert!(told(None).contains(line), "{}", told(None));
+        let told_first = told(None);
+        let lines: Vec<&str> = told_first.lines().collect();
+        assert_eq!(lines[2], "    kubectl port-forward -n NAMESPACE deployment/NAME 8443");
+        assert!(
+            lines[3].starts_with("    --url https://127.0.0.1:8443 --insecure"),
+            "{told_first}"
+        );
+        assert_eq!(lines[5], "    kubectl port-forward -n NAMESPACE deployment/NAME 8080");
         assert_eq!(
             told(Some("http://127.0.0.1:1")),
             "no operator answers at http://127.0.0.1:1: is it running, and if a `kubectl \
              port-forward` leads there, is that?"
         );
+    }
+
+    #[test]
+    fn port_is_that_of_the_url() {
+        for (url, port) in [
+            (None, 8080),
+            (Some("https://127.0.0.1:8443"), 8443),
+            (Some("http://127.0.0.1:9000/"), 9000),
+            (Some("https://metrics.example.com"), 443),
+            (Some("http://metrics.example.com"), 80),
+        ] {
+            let url = url.map(str::to_owned);
+            let endpoint = Endpoint { url, token: None, insecure_skip_tls_verify: false };
+            assert_eq!(endpoint.port(), port, "{endpoint:?}");
+        }
+    }
+
+    #[test]
+    fn port_is_that_of_the_default() {
+        assert!(URL.ends_with(&format!(":{PORT}")));
     }
 }

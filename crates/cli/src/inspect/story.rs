@@ -27,8 +27,7 @@ struct Run {
     omitted_causes: u64,
     outcome: String,
     message: Option<String>,
-    #[serde(rename = "nextRun")]
-    again_at: Option<String>,
+    next_run: Option<String>,
     writes: Vec<String>,
     omitted_writes: u64,
     events: Vec<String>,
@@ -79,7 +78,7 @@ impl Display for Story {
             for line in run.message.iter().flat_map(|message| message.lines()) {
                 writeln!(f, "    {:8}{line}", "error")?;
             }
-            if let Some(next) = &run.again_at {
+            if let Some(next) = &run.next_run {
                 writeln!(f, "    {:8}at {}", "again", time(next))?;
             }
         }

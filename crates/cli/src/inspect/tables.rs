@@ -158,8 +158,8 @@ impl Report {
 }
 
 impl Report {
-    /// Who leads and how to ask it, if this replica does not lead.
-    pub(super) fn standby(&self) -> Option<String> {
+    /// Who leads and how to ask it at this port, if this replica does not lead.
+    pub(super) fn standby(&self, port: u16) -> Option<String> {
         let Leadership { lease, identity, state, leader } = self.leadership.as_ref()?;
         if state != "standby" {
             return None;
@@ -175,7 +175,7 @@ impl Report {
         let namespace = lease.split('/').next().unwrap_or_default();
         Some(format!(
             "{identity} is a standby, so its controllers do not run. {leader} leads: ask it, in a \
-             cluster by kubectl port-forward -n {namespace} pod/{pod} 8080"
+             cluster by kubectl port-forward -n {namespace} pod/{pod} {port}"
         ))
     }
 }
