@@ -5,6 +5,10 @@ use std::fmt;
 /// How many lines of a hunk are shown. Of a longer one, the first are.
 const SHOWN_MAX: usize = 6;
 
+/// How large the table may be that finds common lines: 32 MB. Texts that differ in more than 2,000
+/// lines are shown as one hunk.
+const CELLS_MAX: usize = 4_000_000;
+
 /// Lines that stand in one place: those that were there, and those that are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hunk {
@@ -22,6 +26,10 @@ pub(crate) fn hunks(old: &str, new: &str) -> Vec<Hunk> {
     let ends = old[start..].iter().rev().zip(new[start..].iter().rev());
     let end = ends.take_while(|(old, new)| old == new).count();
     let (old, new) = (&old[start..old.len() - end], &new[start..new.len() - end]);
+    if old.len().saturating_mul(new.len()) > CELLS_MAX {
+        let owned = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect();
+        return vec![Hunk { line: start + 1, removed: owned(old), added: owned(new) }];
+    }
 
     let common = common_lengths(old, new);
     let (mut hunks, mut from, mut to): (Vec<Hunk>, usize, usize) = (Vec::new(), 0, 0);
@@ -94,6 +102,21 @@ mod tests {
         assert_eq!(
             shown("a\nb\nc\nd\n", "a\nx\nb\nC\nd\ne\n"),
             "     2 + x\n       - c\n     4 + C\n     6 + e\n"
+        );
+    }
+
+    #[test]
+    fn texts_that_differ_in_too_many_lines_are_one_hunk() {
+        let text = |sign: char| {
+            let lines = (0..2_500).map(|line| format!("{sign}{line}\nsame\n"));
+            lines.collect::<String>()
+        };
+        let hunks = hunks(&text('a'), &text('b'));
+        assert_eq!(hunks.len(), 1);
+        // The last line is the same in both.
+        assert_eq!(
+            (hunks[0].line, hunks[0].removed.len(), hunks[0].added.len()),
+            (1, 4_999, 4_999)
         );
     }
 
