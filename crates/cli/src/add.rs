@@ -3,8 +3,8 @@
 //! A change is new files, and few lines in files that are there. All of it is worked out in memory
 //! first: [`operator`] reads the operator, [`kind`], [`webhook`] and [`version`] plan, and
 //! [`changes`] writes everything or nothing, and says what was made and which lines were added
-//! where. The place of a line is found by a line of the template that reads well by itself; if
-//! somebody has removed it, the error says what to do.
+//! where. Each insertion point is a comment of the template, such as `// More kinds come here`. If
+//! it is gone, the error names it.
 
 mod changes;
 mod kind;
@@ -22,9 +22,9 @@ use operator::Operator;
 /// What to add to the operator in this folder.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Add {
-    /// A kind, with its type, its controller, its tests, its definition and its rights
+    /// A kind, with its type, its controller, its tests, its CRD and its RBAC rules
     Kind(KindOptions),
-    /// Webhooks of a kind, with their tests, their Service and their rights
+    /// Webhooks of a kind, with their tests, their Service and their RBAC rules
     Webhook(WebhookOptions),
     /// A version of a kind, with the conversion from and to the others. The new version begins with
     /// the fields of the newest one, and the operator works with it

@@ -4,14 +4,12 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::Args;
 
 use crate::compatibility::compare;
-use crate::definitions::{from_yaml, in_files, of_operator};
+use crate::definitions::{Printed, in_files, of_operator};
 use crate::new::say;
-
-pub(crate) use crate::definitions::cargo;
 
 /// What to do with the definitions.
 #[derive(Args, Clone, Debug)]
@@ -29,12 +27,11 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     // Before anything is compiled.
     let released = options.check.as_deref().map(in_files).transpose()?;
-    let text = of_operator()?;
+    let Printed { text, definitions: now } = of_operator()?;
     let Some(released) = released else {
         say(&text);
         return Ok(ExitCode::SUCCESS);
     };
-    let now = from_yaml(&text).context("`cargo run -- crds` printed no YAML")?;
     let findings = compare(&released, &now);
     let (breaking, fine): (Vec<_>, Vec<_>) = findings.iter().partition(|it| it.is_breaking);
     for finding in fine.iter().chain(&breaking) {
@@ -44,8 +41,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         say("The definitions are compatible with those of the last release.\n");
         return Ok(ExitCode::SUCCESS);
     }
+    let changes = if breaking.len() == 1 { "change" } else { "changes" };
     say(&format!(
-        "{} incompatible changes: keep what people and stored objects use, or make the change in a \
+        "{} incompatible {changes}: keep what people and stored objects use, or make the change in a \
          new version (`cargo windlass add version`).\n",
         breaking.len()
     ));

@@ -1,7 +1,5 @@
 //! Custom resource definitions as data: those of the operator in this folder, and those in files.
 
-use std::env;
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,11 +7,21 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-/// The definitions of the operator in the current folder, as YAML: what `cargo run -- crds` prints.
+use crate::package::cargo;
+
+/// What `cargo run -- crds` prints.
+pub(crate) struct Printed {
+    /// As it is printed, in YAML.
+    pub(crate) text: String,
+    /// At least one.
+    pub(crate) definitions: Vec<Value>,
+}
+
+/// The definitions of the operator in the current folder.
 ///
 /// # Errors
-/// If it does not build, or has no such command.
-pub(crate) fn of_operator() -> Result<String> {
+/// Returns an error if it does not build, has no such command, or prints something else.
+pub(crate) fn of_operator() -> Result<Printed> {
     let output = Command::new(cargo())
         .args(["run", "--quiet", "--", "crds"])
         .stderr(Stdio::inherit())
@@ -21,14 +29,18 @@ pub(crate) fn of_operator() -> Result<String> {
         .context("cargo could not be started: is it in PATH?")?;
     ensure!(
         output.status.success(),
-        "`cargo run -- crds` failed: is this the folder of an operator that `cargo windlass new` made?"
+        "`cargo run -- crds` failed: is this the folder of an operator that `cargo windlass new` \
+         made?"
     );
-    String::from_utf8(output.stdout).context("`cargo run -- crds` printed no text")
-}
-
-/// The cargo that called this program, or the one in `PATH`.
-pub(crate) fn cargo() -> OsString {
-    env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+    let text = String::from_utf8(output.stdout).context("`cargo run -- crds` printed no text")?;
+    // Any program may ignore the argument, and print what it likes.
+    let definitions = from_yaml(&text).unwrap_or_default();
+    ensure!(
+        !definitions.is_empty() && definitions.iter().all(is_definition),
+        "`cargo run -- crds` printed something else than CustomResourceDefinitions: is this the \
+         folder of an operator that `cargo windlass new` made?"
+    );
+    Ok(Printed { text, definitions })
 }
 
 /// The definitions in a file, or in the YAML and JSON files of a folder. Other objects are left
@@ -42,7 +54,7 @@ pub(crate) fn in_files(path: &Path) -> Result<Vec<Value>> {
         let text = fs::read_to_string(&file);
         let text = text.with_context(|| format!("cannot read {}", file.display()))?;
         let documents =
-            from_yaml(&text).with_context(|| format!("{} is no YAML", file.display()))?;
+            from_yaml(&text).with_context(|| format!("{} is not valid YAML", file.display()))?;
         definitions.extend(documents.into_iter().filter(is_definition));
     }
     ensure!(
@@ -77,7 +89,7 @@ fn is_definition(object: &Value) -> bool {
 /// The documents of a YAML file.
 ///
 /// # Errors
-/// If it is no YAML.
+/// Returns an error if it is not valid YAML.
 pub(crate) fn from_yaml(text: &str) -> Result<Vec<Value>> {
     Ok(serde_saphyr::from_multiple(text)?)
 }
@@ -85,7 +97,7 @@ pub(crate) fn from_yaml(text: &str) -> Result<Vec<Value>> {
 /// Documents as a YAML file, as `cargo run -- crds` prints them.
 ///
 /// # Errors
-/// Never, as far as is known.
+/// Returns an error if a value cannot be written as YAML.
 pub(crate) fn to_yaml(documents: &[Value]) -> Result<String> {
     let texts = documents.iter().map(serde_saphyr::to_string);
     Ok(texts.collect::<Result<Vec<_>, _>>()?.join("---\n"))

@@ -8,7 +8,8 @@
 //!   `new/render` turn the files of `template/` into those of the operator;
 //! - `add`: `cargo windlass add`, which changes an operator;
 //! - `crds` and `manifests`: the definitions of the operator in this folder. `definitions` reads
-//!   them, `compatibility` compares two releases, `diff` compares texts;
+//!   them, `compatibility` compares two releases, `diff` compares texts. `package` is the package
+//!   in a folder, and the cargo that builds it;
 //! - `rbac`: `cargo windlass rbac`, the Roles of an operator from what its tests do;
 //! - `inspect`: `windlass why` and the like, which ask a running operator.
 //!
@@ -28,6 +29,7 @@ mod diff;
 mod inspect;
 mod manifests;
 mod new;
+mod package;
 mod program;
 mod rbac;
 

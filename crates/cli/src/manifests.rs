@@ -1,5 +1,6 @@
 //! `cargo windlass manifests`: writes what is derived from the code into `deploy/`.
 
+use std::env;
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
@@ -8,8 +9,8 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 
 use crate::definitions::of_operator;
-use crate::diff;
 use crate::new::say;
+use crate::{diff, package};
 
 /// The definitions, which are all that is derived so far.
 const DEFINITIONS: &str = "deploy/crd.yaml";
@@ -25,9 +26,12 @@ pub(crate) struct Options {
 /// Writes the manifests, and says what changed.
 ///
 /// # Errors
-/// If the operator does not build, or a file cannot be written.
+/// Returns an error if the current folder is not that of an operator, if the operator does not build
+/// or prints no definitions, or if a file cannot be written.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    let new = of_operator()?;
+    // cargo also finds the package of a folder above, but the paths are those of this one.
+    package::name_in(&env::current_dir().context("the current folder is not known")?)?;
+    let new = of_operator()?.text;
     let is_there = Path::new(DEFINITIONS).exists();
     let old = if is_there {
         fs::read_to_string(DEFINITIONS).with_context(|| format!("cannot read {DEFINITIONS}"))?

@@ -9,6 +9,7 @@ pub(crate) mod owned;
 pub(crate) mod render;
 pub(crate) mod template;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, BufRead as _, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result, ensure};
 use clap::Args;
 
-use crate::crds::cargo;
+use crate::package::cargo;
 use answers::{Answers, Input};
 use render::Names;
 use template::Part;
@@ -84,7 +85,7 @@ fn clone_of(given: Option<&Path>) -> Result<PathBuf> {
     };
     ensure!(
         clone.join("crates/windlass/Cargo.toml").is_file(),
-        "{} is no clone of Windlass (any more): name one with --windlass FOLDER",
+        "{} is not a clone of Windlass: name one with --windlass FOLDER",
         clone.display()
     );
     Ok(clone)
@@ -108,12 +109,26 @@ fn write(folder: &Path, answers: &Answers, clone: &Path, clone_text: &str) -> Re
         fs::create_dir_all(path.parent().unwrap_or(folder))?;
         fs::write(path, text)
     };
-    for (path, text) in render::render(&[Part::Operator, Part::Kind], owns, &names) {
+    let files = render::render(&[Part::Operator, Part::Kind], owns, &names);
+    check_distinct(&files)?;
+    for (path, text) in files {
         write(&path, &text).with_context(|| format!("cannot write {path}"))?;
     }
     // The versions that Windlass is tested with. cargo removes what the operator does not use.
     if let Ok(lock) = fs::read_to_string(clone.join("Cargo.lock")) {
         write("Cargo.lock", &lock).context("cannot write Cargo.lock")?;
+    }
+    Ok(())
+}
+
+/// Checks that no file of the kind has the path of another file.
+///
+/// # Errors
+/// Returns an error that names a path that two files have.
+fn check_distinct(files: &[(String, String)]) -> Result<()> {
+    let mut paths = BTreeSet::new();
+    for (path, _) in files {
+        ensure!(paths.insert(path), "two files would be {path}: choose another kind");
     }
     Ok(())
 }
@@ -129,4 +144,20 @@ pub(crate) fn format(folder: &Path) -> bool {
 /// Nobody may be listening, as behind `| head -1`; that is no reason to fail.
 pub(crate) fn say(text: &str) {
     drop(write!(io::stdout(), "{text}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_file_is_written_over_another() {
+        let files = |kind: &str| {
+            let names = Names::new("shop-operator", "example.com", kind);
+            render::render(&[Part::Operator, Part::Kind], &["services"], &names)
+        };
+        check_distinct(&files("Shop")).expect("all paths differ");
+        let error = check_distinct(&files("Lib")).expect_err("src/lib.rs is there").to_string();
+        assert_eq!(error, "two files would be src/lib.rs: choose another kind");
+    }
 }

@@ -29,7 +29,7 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 
-use crate::crds::cargo;
+use crate::package::cargo;
 use difference::Difference;
 use manifests::Manifests;
 

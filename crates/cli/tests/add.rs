@@ -120,7 +120,8 @@ fn added_lines_are_shown_with_their_places() {
     let said = add(&operator, &["kind", "Customer", "--owns", "cm"]);
     for expected in [
         "Made:\n  deploy/example-customer.yaml\n  src/customer.rs\n",
-        "Changed src/lib.rs:\n     8 + pub mod customer;\n    23 +         customer::definition(),\n",
+        "Changed src/lib.rs:\n     8 + pub mod customer;\n    23 +         \
+         customer::definition(),\n",
         "Next: `cargo test`.",
     ] {
         assert!(said.contains(expected), "no {expected:?} in {said}");
@@ -139,7 +140,9 @@ fn what_is_there_or_invalid_is_refused() {
         (&["webhook", "Shop"], "--validate"),
         (
             &["webhook", "Shop", "--validate"],
-            "src/shop/admission.rs exists already: implement Validate there",
+            "src/shop/admission.rs exists already: implement Validate there, add it to \
+             src/webhooks.rs, and let `cargo windlass rbac --write` add its RBAC rules to \
+             deploy/rbac.yaml",
         ),
         (&["webhook", "Shop", "--convert"], "`cargo windlass add version Shop v2` adds another"),
         (&["version", "Shop", "2"], "use one such as v1alpha2, v1beta1 or v2"),
@@ -163,6 +166,81 @@ fn missing_place_is_named_and_nothing_is_half_written() {
          `common::customer::play(&cluster).await;` belongs: write one where it should be, and try \
          again\n"
     );
+}
+
+/// Changes a file of an operator.
+fn edit(operator: &Path, path: &str, from: &str, to: &str) {
+    let path = operator.join(path);
+    let text = fs::read_to_string(&path).expect("a file");
+    assert!(text.contains(from), "no {from:?} in {text}");
+    fs::write(&path, text.replace(from, to)).expect("written");
+}
+
+#[test]
+fn version_is_added_to_code_that_somebody_has_changed() {
+    let (_folder, operator) = shop();
+    let read = |path: &str| fs::read_to_string(operator.join(path)).expect("a file");
+    let file = "src/shop.rs";
+    let merge = "merge_crds(versions, \"v1alpha1\").expect(\"versions of one kind must merge\")";
+    let long = "merge_crds(\n        versions,\n        \"v1alpha1\",\n    )\n    .expect(\"one\")";
+    edit(&operator, file, merge, long);
+    add(&operator, &["version", "Shop", "v1beta1"]);
+    assert!(read(file).contains("\n    convert::by_webhook(definition)\n}\n"), "{}", read(file));
+
+    // A block keeps its comment, and the new one finds the function that it calls.
+    let convert = "src/shop/convert.rs";
+    let block = "/// With a note.\nimpl Convert<v1alpha1::Shop> for Shop {";
+    edit(&operator, convert, "impl Convert<v1alpha1::Shop> for Shop {", block);
+    edit(&operator, convert, "fn same<", "fn alike<");
+    edit(&operator, convert, "same(&", "alike(&");
+    add(&operator, &["version", "Shop", "v2"]);
+    let text = read(convert);
+    assert!(text.contains(block), "{text}");
+    assert_eq!(text.matches("\nfn same<").count(), 1, "{text}");
+    let (before, after) = text.split_once("\nfn alike<").expect("a function");
+    assert!(!before.contains("v1beta1::Shop for"), "{text}");
+    assert!(after.contains("\nimpl Convert<super::v1beta1::Shop> for Shop {"), "{text}");
+    // The one after that calls the one that is there.
+    add(&operator, &["version", "Shop", "v3"]);
+    assert_eq!(read(convert).matches("\nfn same<").count(), 1);
+}
+
+#[test]
+fn version_names_the_line_that_it_needs() {
+    let (_folder, operator) = shop();
+    edit(&operator, "src/shop.rs", "    definition\n", "    definition.clone()\n");
+    let error = refused(&operator, &["version", "Shop", "v2"]);
+    assert_eq!(
+        error,
+        "error: src/shop.rs has no line `definition`, which would become \
+         `convert::by_webhook(definition)`: write one where it should be, and try again\n"
+    );
+}
+
+#[test]
+fn plural_and_package_are_those_that_the_operator_says() {
+    let (_folder, operator) = shop();
+    let manifest = "[[bin]]\nname = \"tool\"\npath = \"src/main.rs\"\n\n[package]";
+    edit(&operator, "Cargo.toml", "[package]", manifest);
+    edit(&operator, "src/shop/v1alpha1.rs", "plural = \"shops\"", "plural = \"shoppen\"");
+    add(&operator, &["version", "Shop", "v2"]);
+    let rules = fs::read_to_string(operator.join("deploy/rbac.yaml")).expect("a file");
+    assert!(rules.contains("resourceNames: [shoppen.example.com]"), "{rules}");
+    assert!(rules.contains("name: shop-operator-shop-conversion"), "{rules}");
+}
+
+#[test]
+fn missing_rustfmt_is_named() {
+    let (_folder, operator) = shop();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-windlass"));
+    command.args(["windlass", "add", "kind", "Customer"]).current_dir(&operator);
+    let output = command.env("CARGO", "false").output().expect("the program must start");
+    let said = text(&output.stdout);
+    assert!(said.contains("\nrustfmt is missing, so the code is not formatted: "), "{output:?}");
+
+    fs::write(operator.join("src/customer.rs"), "fn  f () {}").expect("written");
+    let said = add(&operator, &["webhook", "Shop", "--default"]);
+    assert!(said.contains("The code was not formatted before, so it is not now"), "{said}");
 }
 
 #[test]

@@ -16,6 +16,7 @@ fn operator(now: &str) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name);
     fs::create_dir(path("deploy")).expect("a folder");
+    fs::write(path("Cargo.toml"), "[package]\nname = \"shop-operator\"\n").expect("written");
     fs::write(path("deploy/crd.yaml"), DEFINITION).expect("written");
     fs::write(path("deploy/namespace.yaml"), "kind: Namespace\n").expect("written");
     fs::write(path("now.yaml"), now).expect("written");
@@ -88,6 +89,14 @@ fn incompatible_definitions_fail_the_check_with_the_path_of_each() {
 }
 
 #[test]
+fn one_incompatible_change_is_one() {
+    let folder = operator(&DEFINITION.replacen("maxLength: 100", "maxLength: 50", 1));
+    let output = windlass(folder.path(), &["crds", "--check", "deploy"]);
+    let shown = text(&output.stdout);
+    assert!(shown.contains("\n1 incompatible change: keep "), "{shown}");
+}
+
+#[test]
 fn release_without_definitions_is_refused_before_anything_is_compiled() {
     let folder = operator(DEFINITION);
     fs::remove_file(folder.path().join("cargo")).expect("removed");
@@ -116,6 +125,39 @@ fn manifests_are_written_once_and_the_check_says_what_differs() {
         assert_eq!(text(&output.stdout), "deploy/crd.yaml is up to date.\n");
         assert!(output.status.success());
     }
+}
+
+#[test]
+fn what_is_no_definition_is_neither_written_nor_printed() {
+    for printed in ["Hello, world!\n", "", "kind: Namespace\n", "a: [\n", "null\n"] {
+        let folder = operator(printed);
+        for arguments in [&["manifests"][..], &["crds"], &["crds", "--check", "deploy"]] {
+            let output = windlass(folder.path(), arguments);
+            assert_eq!(output.status.code(), Some(1), "{printed:?}: {output:?}");
+            assert_eq!(text(&output.stdout), "");
+            let error = text(&output.stderr);
+            assert!(error.contains("something else than CustomResourceDefinitions"), "{error}");
+        }
+        let is = fs::read_to_string(folder.path().join("deploy/crd.yaml")).expect("a file");
+        assert_eq!(is, DEFINITION);
+    }
+}
+
+#[test]
+fn manifests_are_written_in_the_folder_of_the_package_only() {
+    let folder = operator(DEFINITION);
+    let below = folder.path().join("src");
+    fs::create_dir(&below).expect("a folder");
+    let output = Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .arg("manifests")
+        .current_dir(&below)
+        .env("CARGO", folder.path().join("cargo"))
+        .output()
+        .expect("it runs");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let error = text(&output.stderr);
+    assert!(error.starts_with("error: there is no operator in "), "{error}");
+    assert_eq!(fs::read_dir(&below).expect("a folder").count(), 0);
 }
 
 #[test]

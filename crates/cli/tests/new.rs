@@ -19,8 +19,16 @@ fn text(bytes: &[u8]) -> String {
 
 /// What it says when it refuses. Nothing may be written then.
 fn refused(folder: &Path, arguments: &[&str]) -> String {
+    let entries = || {
+        let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("one"));
+        let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
+        paths.sort();
+        paths
+    };
+    let before = entries();
     let output = windlass(folder, arguments);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(entries(), before, "{arguments:?} has written something");
     text(&output.stderr)
 }
 
@@ -102,9 +110,11 @@ fn invalid_answers_are_refused_before_anything_is_written() {
     for (arguments, expected) in [
         (&["new", "Shop"][..], "such as shop-operator"),
         (&["new", "shop-operator", "--kind", "shop"], "is not in CamelCase"),
+        (&["new", "shop-operator", "--kind", "Lib"], "such as CustomLib"),
+        (&["new", "2nd"], "Begin with a letter"),
         (&["new", "shop-operator", "--group", "shop"], "is not a DNS name"),
         (&["new", "shop-operator", "--owns", "pods"], "There are configmaps, deployments, "),
-        (&["new", "shop-operator", "--windlass", "nowhere"], "is no clone of Windlass"),
+        (&["new", "shop-operator", "--windlass", "nowhere"], "is not a clone of Windlass"),
     ] {
         let error = refused(folder.path(), arguments);
         assert!(error.starts_with("error: ") && error.contains(expected), "{error}");

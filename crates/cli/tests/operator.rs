@@ -1,5 +1,6 @@
 //! Operators that `cargo windlass new` and `add` make, built and run as their README says. They
-//! compile all that they use anew, for many minutes, so `cargo xtask nightly --only new-operator` runs this.
+//! compile all that they use anew, for many minutes, so `cargo xtask nightly --only new-operator`
+//! runs this.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -77,4 +78,8 @@ fn new_and_changed_operators_pass_their_own_ci_and_run() {
         let operator = new(folder.path(), &[&[name], &flags[..]].concat());
         run(&operator, "bash", &["ci.sh"]);
     }
+
+    // The module of the kind has the name of the crate. Compiling is enough.
+    let cache = new(folder.path(), &["cache", "--owns", "configmaps"]);
+    run(&cache, "cargo", &["test", "--no-run"]);
 }

@@ -10,9 +10,9 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result, bail, ensure};
 
 use super::operator::Operator;
-use crate::crds::cargo;
 use crate::diff::{self, Hunk};
 use crate::new::format;
+use crate::package::cargo;
 
 /// New and changed files, by their paths.
 pub(super) struct Changes<'a> {
@@ -31,7 +31,8 @@ struct File {
 pub(super) struct Written {
     made: Vec<String>,
     changed: Vec<(String, Vec<Hunk>)>,
-    is_formatted: bool,
+    /// Why the code is not formatted; `None` if it is.
+    unformatted: Option<&'static str>,
 }
 
 impl<'a> Changes<'a> {
@@ -84,7 +85,7 @@ impl<'a> Changes<'a> {
     /// # Errors
     /// If there is no such place.
     pub(super) fn before(&mut self, path: &str, place: &str, line: &str) -> Result<()> {
-        self.at(path, place, line, |found| format!("{line}\n{found}"))
+        self.edit_line(path, place, line, |found| format!("{line}\n{found}"))
     }
 
     /// Adds a line after the first one that begins with `place`, indented as that one.
@@ -92,20 +93,35 @@ impl<'a> Changes<'a> {
     /// # Errors
     /// If there is no such place.
     pub(super) fn after(&mut self, path: &str, place: &str, line: &str) -> Result<()> {
-        self.at(path, place, line, |found| format!("{found}\n{line}"))
+        self.edit_line(path, place, line, |found| format!("{found}\n{line}"))
     }
 
-    /// Replaces the first line that begins with `place`. `change` gets it without its indentation.
+    /// Replaces `old` by `new` in the first line that begins with `old`.
     ///
     /// # Errors
-    /// If there is no such place.
-    pub(super) fn replace(
-        &mut self,
-        path: &str,
-        place: &str,
-        change: impl FnOnce(&str) -> String,
-    ) -> Result<()> {
-        self.at(path, place, "a changed line", change)
+    /// Returns an error if there is no such line.
+    pub(super) fn replace(&mut self, path: &str, old: &str, new: &str) -> Result<()> {
+        self.edit_line(path, old, new, |found| found.replacen(old, new, 1))
+    }
+
+    /// Replaces the last line that is `old`, whatever its indentation.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such line.
+    pub(super) fn replace_last(&mut self, path: &str, old: &str, new: &str) -> Result<()> {
+        let text = self.text(path)?;
+        let Some(found) = text.lines().rev().position(|line| line.trim() == old) else {
+            bail!(
+                "{path} has no line `{old}`, which would become `{new}`: write one where it should \
+                 be, and try again"
+            );
+        };
+        let found = text.lines().count() - 1 - found;
+        let lines = text.lines().enumerate().map(|(index, line)| {
+            if index == found { line.replacen(old, new, 1) } else { line.to_owned() }
+        });
+        *text = lines.collect::<Vec<_>>().join("\n") + "\n";
+        Ok(())
     }
 
     /// Declares a module behind the last one that is declared.
@@ -127,7 +143,13 @@ impl<'a> Changes<'a> {
         self.after(path, &last, line)
     }
 
-    fn at(
+    /// Replaces the first line that begins with `place` by what `change` makes of it. `change` gets
+    /// the line without its indentation, which all lines that it returns have afterwards. `what`
+    /// is named in the error.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such line.
+    fn edit_line(
         &mut self,
         path: &str,
         place: &str,
@@ -172,8 +194,17 @@ impl<'a> Changes<'a> {
             }
             written.push(path);
         }
-        let is_formatted = was_formatted && format(folder);
-        let mut report = Written { made: Vec::new(), changed: Vec::new(), is_formatted };
+        let unformatted = if was_formatted {
+            (!format(folder)).then_some("`cargo fmt` fails, so the code is not formatted")
+        } else if has_rustfmt(folder) {
+            Some("The code was not formatted before, so it is not now: cargo fmt")
+        } else {
+            Some(
+                "rustfmt is missing, so the code is not formatted: rustup component add rustfmt && \
+                 cargo fmt",
+            )
+        };
+        let mut report = Written { made: Vec::new(), changed: Vec::new(), unformatted };
         for (path, file) in self.files {
             match file.old {
                 None => report.made.push(path),
@@ -204,9 +235,16 @@ fn write(folder: &Path, path: &str, text: &str) -> io::Result<()> {
 
 /// Whether the code is as rustfmt would write it. `false` if there is no rustfmt.
 fn is_formatted(folder: &Path) -> bool {
+    cargo_succeeds(folder, &["fmt", "--check"])
+}
+
+fn has_rustfmt(folder: &Path) -> bool {
+    cargo_succeeds(folder, &["fmt", "--version"])
+}
+
+fn cargo_succeeds(folder: &Path, arguments: &[&str]) -> bool {
     let mut command = Command::new(cargo());
-    command.args(["fmt", "--check"]).current_dir(folder);
-    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.args(arguments).current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
 
@@ -224,8 +262,8 @@ impl fmt::Display for Written {
                 write!(f, "{hunk}")?;
             }
         }
-        if !self.is_formatted {
-            writeln!(f, "The code was not formatted, so it is not now: cargo fmt")?;
+        if let Some(note) = self.unformatted {
+            writeln!(f, "{note}")?;
         }
         Ok(())
     }
@@ -251,10 +289,11 @@ mod tests {
         changes.module("a.rs", "mod b;").expect("a module");
         changes.before("a.rs", "// Here", "before();").expect("a place");
         changes.after("a.rs", "// Here", "after();").expect("a place");
-        changes.replace("a.rs", "fn f", |line| format!("pub {line}")).expect("a place");
+        changes.replace("a.rs", "fn f", "pub fn f").expect("a place");
+        changes.replace_last("a.rs", "before();", "first();").expect("a place");
         assert_eq!(
             changes.text("a.rs").expect("a file"),
-            "mod a;\nmod b;\n\npub fn f() {\n    before();\n    // Here.\n    after();\n}\n"
+            "mod a;\nmod b;\n\npub fn f() {\n    first();\n    // Here.\n    after();\n}\n"
         );
     }
 
@@ -268,6 +307,10 @@ mod tests {
             "a.rs has no line that begins with `// Here`, where `b();` belongs: write one where it \
              should be, and try again"
         );
+        let error = changes.replace("a.rs", "fn g", "fn h").expect_err("no place").to_string();
+        assert!(error.contains("begins with `fn g`, where `fn h` belongs"), "{error}");
+        let error = changes.replace_last("a.rs", "fn f()", "g").expect_err("it is longer");
+        assert!(error.to_string().starts_with("a.rs has no line `fn f()`, which would become `g`"));
         let error = changes.module("a.rs", "mod b;").expect_err("no place").to_string();
         assert!(error.contains("no place for `mod b;`"), "{error}");
         let error = changes.create("a.rs", String::new()).expect_err("it exists").to_string();

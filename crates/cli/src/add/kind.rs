@@ -10,10 +10,10 @@ use crate::new::owned;
 use crate::new::render::{Names, render, render_path};
 use crate::new::template::Part;
 
-/// Where more kinds are listed, in `src/lib.rs` and in `tests/deployed.rs`.
+/// The comment in `src/lib.rs` and in `tests/deployed.rs` before which kinds are added.
 const KINDS_PLACE: &str = "// More kinds come here";
 
-/// Where the manager gets more, in `src/lib.rs`.
+/// The comment in `src/lib.rs` before which controllers and webhooks are added.
 pub(super) const MANAGER_PLACE: &str = "// More controllers and webhooks come here";
 
 /// Plans a new kind, and returns what to do next.
@@ -71,7 +71,7 @@ fn rights(owns: &[&str], names: &Names) -> String {
         .expect("the template must have the rule for events last");
     let (_, role) = render_path("add/rbac-kind.yaml", owns, names);
     let lines = role.split_inclusive('\n').map(|line| {
-        if line.trim_start().starts_with("# The rules of deploy/rbac.yaml") { rules } else { line }
+        if line.trim_start().starts_with("# Replaced by add/kind.rs") { rules } else { line }
     });
     lines.collect()
 }

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
 
+use crate::new::names::plural;
 use crate::new::render::Names;
+use crate::package;
 
 /// An operator that `cargo windlass new` made.
 #[derive(Debug)]
@@ -19,6 +21,8 @@ pub(super) struct Operator {
 pub(super) struct Kind {
     pub(super) name: String,
     pub(super) group: String,
+    /// As in the name of its definition and in Roles.
+    pub(super) plural: String,
     /// The name of its module: `src/MODULE.rs` and the folder beside it.
     pub(super) module: String,
     /// All versions, by name.
@@ -37,15 +41,10 @@ impl Operator {
     }
 
     fn of(folder: PathBuf) -> Result<Self> {
-        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
-        let package = attribute(&manifest, "name").unwrap_or_default().to_owned();
+        let package = package::name_in(&folder)?;
         let is_there = |path: &&str| folder.join(path).is_file();
         let needed = ["src/lib.rs", "deploy/crd.yaml", "deploy/rbac.yaml"];
-        ensure!(
-            !package.is_empty() && needed.iter().all(is_there),
-            "there is no operator in {}: go to the folder that `cargo windlass new` has made",
-            folder.display()
-        );
+        ensure!(needed.iter().all(is_there), package::no_operator(&folder));
         Ok(Self { folder, package })
     }
 
@@ -84,6 +83,8 @@ impl Operator {
                 let new = || Kind {
                     name: name.to_owned(),
                     group: group.to_owned(),
+                    plural: attribute(&text, "plural")
+                        .map_or_else(|| plural(&name.to_ascii_lowercase()), str::to_owned),
                     module: module.clone(),
                     versions: Vec::new(),
                     hub: version.to_owned(),
@@ -136,7 +137,7 @@ impl Operator {
 impl Kind {
     /// Its names for the template.
     pub(super) fn names(&self, operator: &Operator) -> Names {
-        Names::new(&operator.package, &self.group, &self.name)
+        Names::new(&operator.package, &self.group, &self.name).plural(&self.plural)
     }
 }
 
@@ -153,14 +154,18 @@ pub(super) fn is_version(text: &str) -> bool {
     }
 }
 
-/// The value of the first `name = "value"`, as attributes and manifests have it.
-fn attribute<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+/// The value of the first `name = "value"` in `#[kube(…)]`. Comments are left out.
+fn attribute<'a>(code: &'a str, name: &str) -> Option<&'a str> {
+    let lines = code.lines().map(str::trim_start).skip_while(|line| !line.starts_with("#[kube("));
+    let mut lines = lines.filter(|line| !line.starts_with("//"));
     let pattern = format!("{name} = \"");
-    let (at, _) = text.match_indices(&pattern).find(|(at, _)| {
-        let before = text[..*at].chars().next_back();
-        before.is_none_or(|before| before.is_whitespace() || before == '(')
-    })?;
-    text[at + pattern.len()..].split('"').next()
+    lines.find_map(|line| {
+        let (at, _) = line.match_indices(&pattern).find(|(at, _)| {
+            let before = line[..*at].chars().next_back();
+            before.is_none_or(|before| before.is_whitespace() || before == '(')
+        })?;
+        line[at + pattern.len()..].split('"').next()
+    })
 }
 
 #[cfg(test)]
@@ -180,10 +185,12 @@ mod tests {
 
     #[test]
     fn attributes_are_read_from_the_code() {
-        let code =
-            "#[kube(group = \"a.b\", version = \"v1\",\n    kind = \"Shop\",\n subkind = \"X\"";
+        let code = "/// Not kind = \"Other\".\n#[derive(Clone)]\n#[kube(group = \"a.b\", version = \
+                    \"v1\",\n    // plural = \"xs\",\n    subkind = \"X\", kind = \"Shop\",\n";
         assert_eq!(attribute(code, "group"), Some("a.b"));
         assert_eq!(attribute(code, "kind"), Some("Shop"));
-        assert_eq!(attribute("subkind = \"X\"", "kind"), None);
+        assert_eq!(attribute(code, "plural"), None);
+        assert_eq!(attribute("#[kube(subkind = \"X\")]", "kind"), None);
+        assert_eq!(attribute("kind = \"X\"", "kind"), None);
     }
 }

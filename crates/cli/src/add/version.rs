@@ -7,12 +7,12 @@ use super::VersionOptions;
 use super::changes::Changes;
 use super::kind::MANAGER_PLACE;
 use super::operator::{Kind, Operator, is_version};
-use super::webhook::{WEBHOOKS, WEBHOOKS_PLACE, prepare};
+use super::webhook::{WEBHOOKS_FILE, WEBHOOKS_PLACE, prepare};
 use crate::definitions::{from_yaml, to_yaml};
 use crate::new::render::{Names, render, render_path};
 use crate::new::template::Part;
 
-/// Where more versions are listed, in the file of a kind.
+/// The comment in the file of a kind after which versions are added.
 const VERSIONS_PLACE: &str = "// More versions come here";
 
 /// Plans a new version of a kind, and returns what to do next. Objects stay stored in the version
@@ -23,10 +23,10 @@ pub(super) fn plan(
     changes: &mut Changes<'_>,
 ) -> Result<String> {
     let (kind, version) = (operator.kind(&options.kind)?, &options.version);
-    let Kind { name, module, hub, group, versions } = &kind;
+    let Kind { name, module, hub, group, versions, .. } = &kind;
     ensure!(
         is_version(version),
-        "{version:?} is no version: use one such as v1alpha2, v1beta1 or v2"
+        "{version:?} is not a version: use one such as v1alpha2, v1beta1 or v2"
     );
     ensure!(
         !versions.contains(version),
@@ -38,8 +38,7 @@ pub(super) fn plan(
     let file = format!("src/{module}.rs");
     changes.module(&file, &format!("pub mod {version};"))?;
     let hub_line = |version: &str| format!("pub use {version}::");
-    changes
-        .replace(&file, &hub_line(hub), |line| line.replace(&hub_line(hub), &hub_line(version)))?;
+    changes.replace(&file, &hub_line(hub), &hub_line(version))?;
     changes.after(&file, VERSIONS_PLACE, &format!("{version}::{name}::crd(),"))?;
     definition(changes, &kind, |spec| {
         let versions = spec["versions"].as_array_mut()?;
@@ -53,7 +52,7 @@ pub(super) fn plan(
     let example = format!("deploy/example-{}.yaml", name.to_ascii_lowercase());
     let line = format!("apiVersion: {group}/{hub}");
     if operator.has(&example) && operator.read(&example)?.contains(&line) {
-        changes.replace(&example, &line, |_| format!("apiVersion: {group}/{version}"))?;
+        changes.replace(&example, &line, &format!("apiVersion: {group}/{version}"))?;
     }
 
     let names = kind.names(operator);
@@ -99,9 +98,9 @@ pub(super) fn convert(
     }
     let file = format!("src/{module}.rs");
     changes.module(&file, "pub mod convert;")?;
-    changes.replace(&file, "merge_crds(", |line| format!("convert::by_webhook({line})"))?;
+    changes.replace_last(&file, "definition", "convert::by_webhook(definition)")?;
     let line = format!(".convert(crate::{module}::convert::conversion())");
-    changes.before(WEBHOOKS, WEBHOOKS_PLACE, &line)?;
+    changes.before(WEBHOOKS_FILE, WEBHOOKS_PLACE, &line)?;
     // The conversion is written into the definition when the operator starts.
     let line = format!(".install({module}::definition())");
     changes.before("src/lib.rs", MANAGER_PLACE, &line)?;
@@ -126,11 +125,28 @@ fn spoke(kind: &Kind, version: &str, names: &Names, changes: &mut Changes<'_>) -
     changes.before(&file, ".spoke::<", &line)?;
     let names = names.clone().version(&format!("super::{version}"));
     let (_, code) = render_path("src/gadget/convert.rs", &[], &names);
-    let (_, conversion) =
-        code.split_once("\nimpl Convert<").expect("the template must have a conversion");
-    let (conversion, _) = conversion.split_once("\n}\n").expect("a block must end");
-    let conversion = format!("impl Convert<{conversion}\n}}\n");
-    changes.before(&file, "impl Convert<", &conversion)
+    let block = |start: &str| {
+        let (_, rest) = code.split_once(start).expect("the template must have this block");
+        let (block, _) = rest.split_once("\n}\n").expect("a block must end");
+        format!("{start}{block}\n}}\n")
+    };
+    // At the end: what stands before a block that is there, such as its comment, stays with it.
+    changes.append(&file, &block("\nimpl Convert<"))?;
+    if !has_function(changes.text(&file)?, "same") {
+        changes.append(&file, &block("\n/// The same fields in another version.\nfn same"))?;
+    }
+    Ok(())
+}
+
+/// Whether code has a function of this name.
+fn has_function(code: &str, name: &str) -> bool {
+    let start = format!("fn {name}");
+    let mut functions = code.lines().filter_map(|line| {
+        let line = line.trim_start();
+        let (before, rest) = line.split_once(&start)?;
+        (!before.contains("//")).then_some(rest)
+    });
+    functions.any(|rest| rest.starts_with(['<', '(']))
 }
 
 /// Changes `spec` of the definition of a kind in `deploy/crd.yaml`.
@@ -141,7 +157,7 @@ fn definition(
 ) -> Result<()> {
     let path = "deploy/crd.yaml";
     let text = changes.text(path)?;
-    let mut documents = from_yaml(text).with_context(|| format!("{path} is no YAML"))?;
+    let mut documents = from_yaml(text).with_context(|| format!("{path} is not valid YAML"))?;
     let is_it = |it: &&mut Value| {
         it["spec"]["names"]["kind"] == *kind.name && it["spec"]["group"] == *kind.group
     };
@@ -168,5 +184,14 @@ mod tests {
             in_version(code, "v1", "v2"),
             "//! `v2`.\nuse meta::v1::Condition;\n#[kube(version = \"v2\")]\n"
         );
+    }
+
+    #[test]
+    fn function_is_known_by_its_name() {
+        assert!(has_function("pub(super) fn same<T>(t: T) {}", "same"));
+        assert!(has_function("fn x() {}\n    fn same(t: T) {}", "same"));
+        for other in ["fn same_title() {}", "// fn same()", "same(1)", "fn a() {}"] {
+            assert!(!has_function(other, "same"), "{other}");
+        }
     }
 }

@@ -12,11 +12,11 @@ use super::version::convert;
 use crate::new::render::{Names, render, render_path};
 use crate::new::template::Part;
 
-/// Where more webhooks are listed, in `src/webhooks.rs`.
+/// The comment in `src/webhooks.rs` before which webhooks are added.
 pub(super) const WEBHOOKS_PLACE: &str = "// More webhooks come here";
 
 /// The file with all webhooks.
-pub(super) const WEBHOOKS: &str = "src/webhooks.rs";
+pub(super) const WEBHOOKS_FILE: &str = "src/webhooks.rs";
 
 /// Plans webhooks of a kind, and returns what to do next.
 pub(super) fn plan(
@@ -50,7 +50,7 @@ pub(super) fn plan(
 
 /// What the first webhook of an operator needs.
 pub(super) fn prepare(operator: &Operator, names: &Names, changes: &mut Changes<'_>) -> Result<()> {
-    if operator.has(WEBHOOKS) {
+    if operator.has(WEBHOOKS_FILE) {
         return Ok(());
     }
     for (path, text) in render(&[Part::Webhooks], &[], names) {
@@ -79,7 +79,8 @@ fn admission(
     let file = format!("src/{module}/admission.rs");
     ensure!(
         !operator.has(&file),
-        "{file} exists already: implement {} there, and add it to {WEBHOOKS}",
+        "{file} exists already: implement {} there, add it to {WEBHOOKS_FILE}, and let `cargo \
+         windlass rbac --write` add its RBAC rules to deploy/rbac.yaml",
         wanted.join(" and ").replace("default", "Defaulter").replace("validate", "Validate")
     );
     for (path, text) in render(&[Part::Admission], wanted, names) {
@@ -89,7 +90,7 @@ fn admission(
     for verb in wanted {
         let handler = format!("crate::{module}::admission::{name}Admission");
         let line = format!(".{verb}::<crate::{module}::{name}>({handler})");
-        changes.before(WEBHOOKS, WEBHOOKS_PLACE, &line)?;
+        changes.before(WEBHOOKS_FILE, WEBHOOKS_PLACE, &line)?;
     }
     changes.append("deploy/rbac.yaml", &render_path("add/rbac-admission.yaml", wanted, names).1)
 }

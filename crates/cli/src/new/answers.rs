@@ -83,7 +83,7 @@ impl Answers {
         let mut take = |given: Option<String>, flag: &str, default: String| {
             given.unwrap_or_else(|| {
                 // Nobody may be listening.
-                drop(writeln!(output, "--{flag} {default}   (the default: nobody can be asked)"));
+                drop(writeln!(output, "--{flag} {default}   (default: stdin is not a terminal)"));
                 default
             })
         };
@@ -110,7 +110,8 @@ impl Answers {
             text,
             "Next:\n  \
              cd {}\n  \
-             cargo test    # its tests, on a cluster in their own process; the first build takes minutes\n  \
+             cargo test    # its tests, on a cluster in their own process; the first build takes \
+             minutes\n  \
              cargo run     # the operator on such a cluster; Ctrl-C ends it\n\n\
              README.md says what to change first, and how it gets to a cluster.\n",
             folder.display()
@@ -171,7 +172,7 @@ mod tests {
         let answers = Answers::with_defaults("shop-operator", input, &mut output);
         assert_eq!(answers.expect("answers").group, "example.com");
         let shown = String::from_utf8(output).expect("text");
-        assert!(shown.starts_with("--group example.com   (the default"), "{shown}");
+        assert!(shown.starts_with("--group example.com   (default: stdin"), "{shown}");
         assert_eq!(shown.lines().count(), 2, "{shown}");
     }
 }

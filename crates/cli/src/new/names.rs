@@ -7,8 +7,7 @@ use super::template;
 /// As long as Kubernetes allows a label to be, less what the manifests append (`-metrics`).
 const PACKAGE_MAX: usize = 63 - "-metrics".len();
 
-/// How long a kind may be: its plural is a DNS label, and so is the name of its example and of the
-/// pods of that.
+/// Leaves room in a DNS label (63) for the plural and for `hello-KIND`.
 const KIND_MAX: usize = 50;
 
 /// How long a group may be: with the plural of the kind it is the name of the definition.
@@ -26,6 +25,9 @@ const KEYWORDS: [&str; 52] = [
 /// Crates that come with Rust.
 const STANDARD: [&str; 5] = ["alloc", "core", "proc_macro", "std", "test"];
 
+/// Files and folders of `src/` to which cargo gives a meaning.
+const SOURCES: [&str; 3] = ["bin", "lib", "main"];
+
 /// Checks the name of the operator: of its package, its namespace and its image.
 ///
 /// # Errors
@@ -37,7 +39,8 @@ pub(crate) fn check_package(name: &str) -> Result<()> {
     ensure!(
         is_label && name.len() <= PACKAGE_MAX,
         "{name:?} cannot be the name of an operator: it names a package, a namespace and an image. \
-         Use at most {PACKAGE_MAX} lower-case letters, digits and '-', such as shop-operator"
+         Begin with a letter, and use at most {PACKAGE_MAX} lower-case letters, digits and '-', \
+         such as shop-operator"
     );
     let crate_name = crate_name(name);
     let is_dependency = template::dependencies().any(|used| crate_name == used.replace('-', "_"));
@@ -57,8 +60,7 @@ pub(crate) fn check_package(name: &str) -> Result<()> {
 /// If it is not in `CamelCase`, or if the name is taken.
 pub(crate) fn check_kind(kind: &str) -> Result<()> {
     let is_camel = kind.starts_with(|first: char| first.is_ascii_uppercase())
-        && kind.chars().all(|one| one.is_ascii_alphanumeric())
-        && (kind.len() == 1 || kind.contains(|one: char| one.is_ascii_lowercase()));
+        && kind.chars().all(|one| one.is_ascii_alphanumeric());
     if !is_camel {
         let suggestion = camel(kind);
         let hint = if suggestion.is_empty() { "Shop".to_owned() } else { suggestion };
@@ -73,12 +75,13 @@ pub(crate) fn check_kind(kind: &str) -> Result<()> {
     let spec = [format!("{kind}Spec"), format!("{kind}Status"), format!("{kind}Reconciler")];
     ensure!(
         !KEYWORDS.contains(&snake.as_str())
+            && !SOURCES.contains(&snake.as_str())
             && !is_taken(kind)
             && !is_taken(&snake)
             && !is_taken(&plural)
             && !spec.iter().any(|name| is_taken(name)),
-        "the kind {kind:?} would clash with another name in the generated code: choose another one, \
-         such as Custom{kind}"
+        "the kind {kind:?} would clash with another name in the generated code: choose another \
+         one, such as Custom{kind}"
     );
     Ok(())
 }
@@ -217,7 +220,7 @@ mod tests {
 
     #[test]
     fn kind_that_is_not_in_camel_case_is_refused_with_a_suggestion() {
-        for fine in ["Shop", "BlogPost", "S3Bucket", "HTTPRoute", "Website", "Database"] {
+        for fine in ["Shop", "BlogPost", "S3Bucket", "HTTPRoute", "Website", "Database", "VPC"] {
             check_kind(fine).expect(fine);
         }
         for (wrong, suggestion) in [
@@ -231,12 +234,26 @@ mod tests {
             let error = check_kind(wrong).expect_err(wrong).to_string();
             assert!(error.contains(&format!("such as {suggestion}")), "{error}");
         }
-        check_kind("SHOP").expect_err("it has no lower-case letter");
     }
 
     #[test]
     fn kind_that_the_generated_code_uses_already_is_refused() {
-        for taken in ["Type", "Action", "Error", "Deployment", "Cluster", "Options", "Children"] {
+        for taken in [
+            "Type",
+            "Action",
+            "Error",
+            "Deployment",
+            "Cluster",
+            "Options",
+            "Children",
+            "Lib",
+            "Bin",
+            "Main",
+            "Mod",
+            "Common",
+            "Webhooks",
+            "Demo",
+        ] {
             let error = check_kind(taken).expect_err(taken).to_string();
             assert!(error.contains(&format!("such as Custom{taken}")), "{error}");
         }

@@ -6,7 +6,7 @@ use super::owned::KINDS;
 use super::template::{FILES, File, Part};
 
 /// The webhooks that the `if` lines of the template know besides the kinds.
-pub(crate) const WEBHOOKS: [&str; 2] = ["default", "validate"];
+const MARKER_WEBHOOKS: [&str; 2] = ["default", "validate"];
 
 /// What each name of the template becomes. Of two names that begin at the same place, the first in
 /// the list counts.
@@ -15,6 +15,8 @@ pub(crate) struct Names {
     pairs: Vec<(String, String)>,
     /// What `gadget` becomes in code, and elsewhere.
     singular: [String; 2],
+    /// What `gadgets` becomes in code, and elsewhere.
+    plural: [String; 2],
 }
 
 impl Names {
@@ -32,14 +34,21 @@ impl Names {
             ("example-gadget", format!("example-{lower}")),
             ("\"gadget\"", format!("\"{lower}\"")),
             ("Gadgets", plural(kind)),
-            ("gadgets", plural(&lower)),
             ("Gadget", kind.to_owned()),
             ("group.example", group.to_owned()),
             // The folder from which tests of the template run is another one.
             ("../template/", String::new()),
         ];
         let pairs = pairs.map(|(from, to)| (from.to_owned(), to)).to_vec();
-        Self { pairs, singular: [snake, lower] }
+        let plural = plural(&lower);
+        Self { pairs, singular: [snake, lower], plural: [plural.clone(), plural] }
+    }
+
+    /// The plural in manifests, if it is not the one that the kind suggests. Code keeps that one:
+    /// variables have it as their name.
+    pub(crate) fn plural(mut self, plural: &str) -> Self {
+        plural.clone_into(&mut self.plural[1]);
+        self
     }
 
     /// What the kind owns, where the template lists all kinds.
@@ -64,10 +73,11 @@ impl Names {
 
     /// Replaces all names at once, so that no replacement is replaced again.
     pub(crate) fn replace(&self, text: &str, is_code: bool) -> String {
-        let singular = &self.singular[usize::from(!is_code)];
-        let last = ("gadget", singular.as_str());
+        let place = usize::from(!is_code);
+        let last =
+            [("gadgets", self.plural[place].as_str()), ("gadget", self.singular[place].as_str())];
         let pairs = self.pairs.iter().map(|(from, to)| (from.as_str(), to.as_str()));
-        let pairs: Vec<(&str, &str)> = pairs.chain([last]).collect();
+        let pairs: Vec<(&str, &str)> = pairs.chain(last).collect();
         let (mut replaced, mut rest) = (String::new(), text);
         while let Some(next) = rest.chars().next() {
             if let Some((from, to)) = pairs.iter().find(|(from, _)| rest.starts_with(from)) {
@@ -135,8 +145,9 @@ fn marker(line: &str) -> Option<Marker<'_>> {
         return Some(Marker::End);
     }
     let words: Vec<&str> = comment.strip_prefix("if ")?.split(' ').collect();
-    let is_known =
-        |name: &&str| WEBHOOKS.contains(name) || KINDS.iter().any(|kind| kind.plural == *name);
+    let is_known = |name: &&str| {
+        MARKER_WEBHOOKS.contains(name) || KINDS.iter().any(|kind| kind.plural == *name)
+    };
     words.iter().all(is_known).then_some(Marker::If(words))
 }
 
@@ -189,6 +200,41 @@ mod tests {
         }
         let all = KINDS.map(|kind| kind.plural).join(",");
         assert_eq!(names.replace(&all, true), "services,statefulsets");
+    }
+
+    #[test]
+    fn plural_of_the_operator_is_that_of_its_manifests() {
+        let names = names("Fox").plural("foxen");
+        assert_eq!(names.replace("gadgets.group.example", false), "foxen.blog.example.com");
+        assert_eq!(names.replace("let gadgets: Api<Gadget>", true), "let foxes: Api<Fox>");
+    }
+
+    /// `use cache::…` would be the module of the kind, where there is one.
+    #[test]
+    fn tests_name_the_crate_as_one_also_if_a_kind_has_its_name() {
+        let names = Names::new("cache", "example.com", "Cache").owns(&["services"]);
+        let parts = [Part::Operator, Part::Kind, Part::Webhooks, Part::Admission, Part::Conversion];
+        let files = render(&parts, &["services", "validate"], &names);
+        let tests: Vec<_> = files.iter().filter(|(path, _)| path.starts_with("tests/")).collect();
+        assert!(
+            tests.iter().any(|(_, text)| text.contains("\nuse ::cache::{definitions, manager};"))
+        );
+        for (path, text) in tests {
+            assert!(!text.contains("use cache::"), "{path}");
+        }
+    }
+
+    /// `windlass why` reads one of them.
+    #[test]
+    fn readers_of_the_metrics_may_read_what_inspect_asks_for() {
+        let (_, rules) = render_path("deploy/rbac.yaml", &[], &names("Shop"));
+        for path in crate::inspect::PATHS {
+            let is_granted = |line: &str| {
+                let urls = line.trim().strip_prefix("- nonResourceURLs: [")?;
+                urls.strip_suffix(']').map(|urls| urls.split(", ").any(|url| url == path))
+            };
+            assert!(rules.lines().filter_map(is_granted).any(|it| it), "{path}");
+        }
     }
 
     #[test]

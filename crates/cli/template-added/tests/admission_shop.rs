@@ -2,11 +2,11 @@
 
 mod common;
 
+use ::shop_operator::shop::Shop;
+use ::shop_operator::shop::admission::CONTACT;
 use common::shop::example;
 use common::{at_work, stop};
 use kube::api::{Api, PostParams};
-use shop_operator::shop::Shop;
-use shop_operator::shop::admission::CONTACT;
 
 fn with_contact(contact: &str) -> Shop {
     let mut shop = example();

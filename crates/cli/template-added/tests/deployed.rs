@@ -6,8 +6,8 @@
 
 mod common;
 
+use ::shop_operator::{OPERATOR, definitions};
 use serde_json::Value;
-use shop_operator::{OPERATOR, definitions};
 use windlass_testing::Cluster;
 use windlass_testing::testkit::cluster::{REAL_TIER, real_tier_is_on};
 use windlass_testing::testkit::{

@@ -2,10 +2,10 @@
 
 mod common;
 
+use ::shop_operator::customer::Customer;
 use common::customer::{HELLO, delete_made, example, is_ready, made};
 use common::{at_work, stop};
 use serde_json::json;
-use shop_operator::customer::Customer;
 
 #[tokio::test(start_paused = true)]
 async fn objects_are_made_and_the_status_says_ready() {

@@ -2,11 +2,11 @@
 
 mod common;
 
+use ::shop_operator::shop::Shop;
 use common::shop::{HELLO, delete_made, example, is_ready, made};
 use common::{at_work, stop};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
-use shop_operator::shop::Shop;
 
 #[tokio::test(start_paused = true)]
 async fn objects_are_made_and_the_status_says_ready() {

@@ -26,5 +26,7 @@ pub fn definition() -> CustomResourceDefinition {
         // More versions come here: see `cargo windlass add version`.
         v1alpha1::Gadget::crd(),
     ];
-    merge_crds(versions, "v1alpha1").expect("versions of one kind must merge")
+    let definition = merge_crds(versions, "v1alpha1").expect("versions of one kind must merge");
+    // Who converts between versions comes here: see `cargo windlass add version`.
+    definition
 }

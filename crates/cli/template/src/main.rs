@@ -1,5 +1,7 @@
 //! The program: the operator on a cluster, its definitions, or a demo without a cluster.
 
+use std::io::Write as _;
+
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use windlass::prelude::Options;
@@ -16,7 +18,7 @@ struct Program {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run the operator on a cluster: --help says on which
+    /// Run the operator on the cluster of the kubeconfig
     Run(Box<Options>),
     /// Print the definitions of its kinds, for `kubectl apply -f -`
     Crds,
@@ -32,8 +34,9 @@ async fn main() -> Result<()> {
         Some(Command::Crds) => {
             let definitions = gadget_operator::definitions();
             let documents = definitions.iter().map(serde_saphyr::to_string);
-            print!("{}", documents.collect::<Result<Vec<_>, _>>()?.join("---\n"));
-            Ok(())
+            let text = documents.collect::<Result<Vec<_>, _>>()?.join("---\n");
+            // An error, not a panic, if nobody reads on, as behind `| head`.
+            Ok(std::io::stdout().write_all(text.as_bytes())?)
         }
         #[cfg(feature = "demo")]
         Some(Command::Demo(flags)) => gadget_operator::demo::run(flags).await,

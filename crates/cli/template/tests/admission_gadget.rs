@@ -2,10 +2,10 @@
 
 mod common;
 
+use ::gadget_operator::gadget::Gadget;
+use ::gadget_operator::gadget::admission::CONTACT;
 use common::gadget::example;
 use common::{at_work, stop};
-use gadget_operator::gadget::Gadget;
-use gadget_operator::gadget::admission::CONTACT;
 // if validate
 use kube::api::{Api, PostParams};
 // end

@@ -6,7 +6,7 @@
 
 mod common;
 
-use gadget_operator::{OPERATOR, definitions};
+use ::gadget_operator::{OPERATOR, definitions};
 use serde_json::Value;
 use windlass_testing::Cluster;
 use windlass_testing::testkit::cluster::{REAL_TIER, real_tier_is_on};

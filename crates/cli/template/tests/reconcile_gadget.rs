@@ -2,9 +2,9 @@
 
 mod common;
 
+use ::gadget_operator::gadget::Gadget;
 use common::gadget::{HELLO, delete_made, example, is_ready, made};
 use common::{at_work, stop};
-use gadget_operator::gadget::Gadget;
 // if configmaps
 use k8s_openapi::api::core::v1::ConfigMap;
 // end

@@ -6,8 +6,6 @@
 //! Shops, too, so every field should have a default (`#[serde(default)]`).
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use windlass::webhook::{ClientTarget, Conversion, Convert, ConvertError};
 
 use super::{Shop, v1alpha1};
@@ -32,18 +30,6 @@ pub(super) fn by_webhook(mut definition: CustomResourceDefinition) -> CustomReso
     definition
 }
 
-impl Convert<super::v1beta1::Shop> for Shop {
-    fn from_spoke(spoke: super::v1beta1::Shop) -> Result<Self, ConvertError> {
-        let super::v1beta1::Shop { metadata, spec, status } = spoke;
-        Ok(Self { metadata, spec: same(&spec)?, status: same(&status)? })
-    }
-
-    fn into_spoke(self) -> Result<super::v1beta1::Shop, ConvertError> {
-        let Self { metadata, spec, status } = self;
-        Ok(super::v1beta1::Shop { metadata, spec: same(&spec)?, status: same(&status)? })
-    }
-}
-
 impl Convert<v1alpha1::Shop> for Shop {
     fn from_spoke(spoke: v1alpha1::Shop) -> Result<Self, ConvertError> {
         let v1alpha1::Shop { metadata, spec, status } = spoke;
@@ -57,8 +43,24 @@ impl Convert<v1alpha1::Shop> for Shop {
 }
 
 /// The same fields in another version.
-fn same<F: Serialize, T: DeserializeOwned>(fields: &F) -> Result<T, ConvertError> {
+fn same<F, T>(fields: &F) -> Result<T, ConvertError>
+where
+    F: serde::Serialize,
+    T: serde::de::DeserializeOwned,
+{
     let same = serde_json::to_value(fields).and_then(serde_json::from_value);
     // The error would show what the object contains.
     same.map_err(|_| "a field does not fit the other version".into())
+}
+
+impl Convert<super::v1beta1::Shop> for Shop {
+    fn from_spoke(spoke: super::v1beta1::Shop) -> Result<Self, ConvertError> {
+        let super::v1beta1::Shop { metadata, spec, status } = spoke;
+        Ok(Self { metadata, spec: same(&spec)?, status: same(&status)? })
+    }
+
+    fn into_spoke(self) -> Result<super::v1beta1::Shop, ConvertError> {
+        let Self { metadata, spec, status } = self;
+        Ok(super::v1beta1::Shop { metadata, spec: same(&spec)?, status: same(&status)? })
+    }
 }

@@ -1,9 +1,9 @@
 //! A Customer, and a look at what was made for it.
 
+use ::shop_operator::customer::Customer;
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::{Api, ObjectMeta, PostParams};
 use serde_json::json;
-use shop_operator::customer::Customer;
 use windlass::reconciler::ConditionType;
 use windlass_testing::Cluster;
 

@@ -5,8 +5,8 @@ pub mod customer;
 pub mod shop;
 mod webhooks;
 
+use ::shop_operator::{definitions, manager};
 use kube::api::ObjectMeta;
-use shop_operator::{definitions, manager};
 use windlass::prelude::Options;
 use windlass_testing::{Cluster, Running, TestObject};
 

@@ -1,10 +1,10 @@
 //! A Shop, and a look at what was made for it.
 
+use ::shop_operator::shop::Shop;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::core::v1::Service;
 use kube::api::{Api, ObjectMeta, PostParams};
 use serde_json::json;
-use shop_operator::shop::Shop;
 use windlass::reconciler::ConditionType;
 use windlass_testing::Cluster;
 

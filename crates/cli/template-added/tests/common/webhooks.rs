@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use shop_operator::OPERATOR;
-use shop_operator::webhooks::webhooks;
+use ::shop_operator::OPERATOR;
+use ::shop_operator::webhooks::webhooks;
 use windlass::prelude::Options;
 use windlass_testing::Cluster;
 use windlass_testing::testkit::TestCluster;

@@ -6,8 +6,6 @@
 //! Gadgets, too, so every field should have a default (`#[serde(default)]`).
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use windlass::webhook::{ClientTarget, Conversion, Convert, ConvertError};
 
 use super::{Gadget, v1alpha1};
@@ -44,7 +42,11 @@ impl Convert<v1alpha1::Gadget> for Gadget {
 }
 
 /// The same fields in another version.
-fn same<F: Serialize, T: DeserializeOwned>(fields: &F) -> Result<T, ConvertError> {
+fn same<F, T>(fields: &F) -> Result<T, ConvertError>
+where
+    F: serde::Serialize,
+    T: serde::de::DeserializeOwned,
+{
     let same = serde_json::to_value(fields).and_then(serde_json::from_value);
     // The error would show what the object contains.
     same.map_err(|_| "a field does not fit the other version".into())

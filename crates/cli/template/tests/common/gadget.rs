@@ -1,6 +1,6 @@
 //! A Gadget, and a look at what was made for it.
 
-use gadget_operator::gadget::Gadget;
+use ::gadget_operator::gadget::Gadget;
 // if deployments
 use k8s_openapi::api::apps::v1::Deployment;
 // end

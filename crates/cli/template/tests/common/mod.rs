@@ -3,7 +3,7 @@
 
 pub mod gadget;
 
-use gadget_operator::{definitions, manager};
+use ::gadget_operator::{definitions, manager};
 use kube::api::ObjectMeta;
 use windlass::prelude::Options;
 use windlass_testing::{Cluster, Running, TestObject};

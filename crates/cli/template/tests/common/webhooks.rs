@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use gadget_operator::OPERATOR;
-use gadget_operator::webhooks::webhooks;
+use ::gadget_operator::OPERATOR;
+use ::gadget_operator::webhooks::webhooks;
 use windlass::prelude::Options;
 use windlass_testing::Cluster;
 use windlass_testing::testkit::TestCluster;
