@@ -128,8 +128,7 @@ fn version(path: &str, old: &Value, new: &Value, findings: &mut Findings) {
             (false, true) => findings.breaking(path, format!("the subresource {name} is gone")),
             (true, false) if name == "status" => findings.breaking(
                 path,
-                "the subresource status is new: who writes the object does not write its status any \
-                 more",
+                "the subresource status is new: writes of the object ignore its status from now on",
             ),
             (true, false) => findings.fine(path, format!("the subresource {name} is new")),
             _ if old != new => findings.breaking(path, format!("the subresource {name} differs")),

@@ -14,7 +14,7 @@ use crate::new::say;
 /// What to do with the definitions.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
-    /// Compare them with the definitions of the last release in this file or folder, and fail if
+    /// Compare them with the CRDs of the last release in this file or folder, and fail if
     /// something that worked with those does not work with these
     #[arg(long, value_name = "FILE|FOLDER")]
     check: Option<PathBuf>,
@@ -38,13 +38,13 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         say(&format!("{finding}\n"));
     }
     if breaking.is_empty() {
-        say("The definitions are compatible with those of the last release.\n");
+        say("The CRDs are compatible with those of the last release.\n");
         return Ok(ExitCode::SUCCESS);
     }
     let changes = if breaking.len() == 1 { "change" } else { "changes" };
     say(&format!(
-        "{} incompatible {changes}: keep what people and stored objects use, or make the change in a \
-         new version (`cargo windlass add version`).\n",
+        "{} incompatible {changes}: keep what people and stored objects use, or make the change \
+         in a new version (`cargo windlass add version`).\n",
         breaking.len()
     ));
     Ok(ExitCode::FAILURE)

@@ -26,8 +26,8 @@ pub(crate) struct Options {
 /// Writes the manifests, and says what changed.
 ///
 /// # Errors
-/// Returns an error if the current folder is not that of an operator, if the operator does not build
-/// or prints no definitions, or if a file cannot be written.
+/// Returns an error if the current folder is not that of an operator, if the operator does not
+/// build or prints no definitions, or if a file cannot be written.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     // cargo also finds the package of a folder above, but the paths are those of this one.
     package::name_in(&env::current_dir().context("the current folder is not known")?)?;

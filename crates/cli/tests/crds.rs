@@ -56,7 +56,7 @@ fn compatible_definitions_pass_the_check_and_their_changes_are_listed() {
         assert_eq!(
             text(&output.stdout),
             "compatible: shops.example.com v1alpha1 spec.title: maxLength was 100, and is 200\n\
-             The definitions are compatible with those of the last release.\n",
+             The CRDs are compatible with those of the last release.\n",
             "{output:?}"
         );
         assert!(output.status.success());

@@ -407,7 +407,7 @@ mod tests {
             [
                 "incompatible spec.a.b: the type was anything, and is integer",
                 "incompatible spec.a.b: maximum was nothing, and is 3",
-                "incompatible spec.a.b: x-kubernetes-preserve-unknown-fields was true, and is false",
+                &format!("incompatible spec.a.b: {PRESERVE} was true, and is false"),
                 "compatible spec.a.b: the field is new",
             ]
         );

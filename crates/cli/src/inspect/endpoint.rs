@@ -24,7 +24,8 @@ pub(super) struct Endpoint {
     /// Where the operator serves its metrics [default: port 8080 of this machine]
     #[arg(long, env = "WINDLASS_URL")]
     url: Option<String>,
-    /// The token of an account that may get /debug/windlass and /debug/windlass/story, for an operator with --metrics-secure
+    /// The token of an account that may get /debug/windlass and /debug/windlass/story, for an
+    /// operator with --metrics-secure
     #[arg(long, env = "WINDLASS_TOKEN", hide_env_values = true)]
     token: Option<String>,
     /// Accept any certificate, such as the one that an operator makes for itself
