@@ -31,8 +31,8 @@ enum Command {
     /// Change the operator in this folder: add a kind, webhooks or a version
     #[command(subcommand)]
     Add(Add),
-    /// Print the CustomResourceDefinitions of the operator in this folder, or check that they are
-    /// compatible with the last release
+    /// Print the CRDs of the operator in this folder, or check that they are compatible with the
+    /// last release
     Crds(crds::Options),
     /// Write deploy/crd.yaml of the operator in this folder again, or check that it is up to date
     Manifests(manifests::Options),

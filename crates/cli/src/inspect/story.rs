@@ -16,6 +16,7 @@ pub(super) struct Story {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_field_names, reason = "the fields are named as in the answer")]
 struct Run {
     id: String,
     controller: String,
