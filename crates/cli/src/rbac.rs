@@ -29,6 +29,7 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 
+use crate::new::say;
 use crate::package::cargo;
 use difference::Difference;
 use manifests::Manifests;
@@ -81,25 +82,29 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
          needs: write a test that runs it with `windlass_testing::Cluster::run_manager`"
     );
     let difference = Difference::between(&needs, &manifests.grants);
-    print!("{difference}");
+    say(&difference.to_string());
     for role in &manifests.unknown_roles {
-        println!("? {role} is bound to the operator, but {file} does not say what it grants");
+        say(&format!(
+            "? {role} is bound to the operator, but {file} does not say what it grants\n"
+        ));
     }
     if !have_passed {
         eprintln!("warning: tests have failed, so what they would have shown may be missing");
     }
     if difference.is_empty() && manifests.unknown_roles.is_empty() {
-        println!("{file} grants what the operator needs: {} rights", needs.len());
+        say(&format!("{file} grants what the operator needs: {} rights\n", needs.len()));
         return Ok(if have_passed { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
     if options.write {
         fs::write(&options.file, rewrite::rewrite(&options.file, &text, &needs, have_passed)?)
             .with_context(|| format!("cannot write {file}"))?;
         if have_passed {
-            println!("{file} is written");
+            say(&format!("{file} is written\n"));
             return Ok(ExitCode::SUCCESS);
         }
-        println!("{file} is written, and nothing is removed: do this again when the tests pass");
+        say(&format!(
+            "{file} is written, and nothing is removed: do this again when the tests pass\n"
+        ));
         return Ok(ExitCode::FAILURE);
     }
     if options.check {

@@ -88,7 +88,7 @@ fn needs_of(noted: &[Noted], operator: &Operator) -> Needs {
         if let Some(test) = &one.test
             && reason.contains('`')
         {
-            reason.push_str(&format!(" (in test {test})"));
+            reason = format!("{reason} (in test {test})");
         }
         // A list of all namespaces does not say that its kind has namespaces; other requests do.
         let is_watched =

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::access::{Access, Scope, Verb};
 
-/// The ClusterRole that every cluster has for what secure metrics ask.
+/// The `ClusterRole` that every cluster has for what secure metrics ask.
 const AUTH_DELEGATOR: &str = "system:auth-delegator";
 
 /// The options of a manager that decide what it needs, and their variables.
@@ -247,10 +247,14 @@ pub(super) fn granted(rules: &Value, scope: &Scope) -> Vec<Access> {
         };
         for group in list("apiGroups") {
             for resource in list("resources") {
-                names.iter().for_each(|name| grant(&group, &resource, name));
+                for name in &names {
+                    grant(&group, &resource, name);
+                }
             }
         }
-        list("nonResourceURLs").iter().for_each(|url| grant("", url, &None));
+        for url in list("nonResourceURLs") {
+            grant("", &url, &None);
+        }
     }
     grants
 }

@@ -164,11 +164,14 @@ fn new_role(operator: &Operator, scope: &Scope, missing: &[Access]) -> [String; 
 
 /// Rules that grant this, as lines. Resources of a group with the same verbs share one.
 fn rendered(grants: &[Access]) -> Vec<String> {
+    /// The group, the name if it is limited to one, the resources and the verbs.
+    type Rule<'a> = (&'a str, &'a Option<String>, Vec<&'a str>, Vec<&'a Verb>);
+
     let mut verbs: BTreeMap<(&str, &Option<String>, &str), Vec<&Verb>> = BTreeMap::new();
     for Access { group, resource, name, verb, .. } in grants {
         verbs.entry((group, name, resource)).or_default().push(verb);
     }
-    let mut rules: Vec<(&str, &Option<String>, Vec<&str>, Vec<&Verb>)> = Vec::new();
+    let mut rules: Vec<Rule<'_>> = Vec::new();
     for ((group, name, resource), mut verbs) in verbs {
         verbs.sort();
         verbs.dedup();
