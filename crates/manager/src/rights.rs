@@ -91,7 +91,7 @@ impl Rights {
             let namespace = rights.options.leader_election_namespace.clone();
             let namespace = namespace.filter(|namespace| !namespace.is_empty());
             rights.add(&["get", "create", "update"], &leases, &reason, &When::LeaderElect);
-            rights.set_namespace(&leases, namespace);
+            rights.set_namespace(&leases, namespace.as_deref());
         }
         for definition in &manager.definitions {
             let name = definition.metadata.name.clone().unwrap_or_default();
@@ -168,7 +168,7 @@ impl Rights {
         self.add(&["create"], &secrets, &reason, &When::OwnCertificates);
         self.add(&["get", "update"], &secret, &reason, &When::OwnCertificates);
         let namespace = self.options.webhook_namespace.clone();
-        self.set_namespace(&secrets, namespace);
+        self.set_namespace(&secrets, namespace.as_deref());
     }
 
     /// Adds what controllers watch.
@@ -223,9 +223,9 @@ impl Rights {
         })
     }
 
-    fn set_namespace(&mut self, resource: &Right, namespace: Option<String>) {
+    fn set_namespace(&mut self, resource: &Right, namespace: Option<&str>) {
         for declared in self.of(resource) {
-            declared.namespaces = vec![namespace.clone()];
+            declared.namespaces = vec![namespace.map(str::to_owned)];
         }
     }
 }

@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(line["verb"], "patch");
         assert_eq!(line["plural"], "deployments");
         assert_eq!(line["place"], "watched");
-        let test = line["test"].as_str().expect("a test");
-        assert!(test.ends_with("entry_is_written_once_with_its_test"), "{test}");
+        let name = line["test"].as_str().expect("a test");
+        assert!(name.ends_with("entry_is_written_once_with_its_test"), "{name}");
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use windlass_indexer::ObjectKey;
+use windlass_informer::InformerCache;
 use windlass_reconciler::{
     Cause, Counts, InactiveKey, InactiveReason, Outcome, RecorderStatus, Run,
 };
@@ -282,7 +283,7 @@ impl ControllerReport {
             workers: status.workers,
             running: status.running,
             all_busy_since: status.all_busy_for.map(|busy| clock.ago(busy)),
-            sources: texts(caches.iter().map(|cache| cache.resource())),
+            sources: texts(caches.iter().map(InformerCache::resource)),
             counts: RunCounts::of(&status.counts),
             events: EventCounts::of(&status.events),
             queue: QueueReport::of(controller, selection, clock),
