@@ -19,18 +19,20 @@ use crate::options::Options;
 use crate::webhooks::{self, NamedWebhooks};
 
 /// Which rights an operator needs.
+#[derive(Clone)]
 pub(crate) struct Rights {
     options: Options,
     declared: Vec<Declared>,
 }
 
 /// A right that is known before anything runs.
+#[derive(Clone)]
 struct Declared {
     right: Right,
     reason: String,
     when: When,
-    /// Where the manager that runs needs it; `None` is the whole cluster. [`Place::Own`] is the
-    /// default namespace if there is none here.
+    /// The namespaces that the review asks about. `None` means all namespaces; for [`Place::Own`],
+    /// it means the default namespace of the client.
     namespaces: Vec<Option<String>>,
 }
 
@@ -47,7 +49,8 @@ enum When {
     OpenDashboard,
     /// Unless there is `--webhook-cert-path`.
     OwnCertificates,
-    /// Unless the definition of this name is installed otherwise, before the operator starts.
+    /// If the manifests do not contain the definition of this name, so that the operator has to
+    /// create it.
     NotInstalled(String),
 }
 
@@ -74,7 +77,8 @@ impl When {
             }
             Self::OpenDashboard => options.dashboard.as_deref().is_some_and(is_open),
             Self::OwnCertificates => options.webhook_cert_path.is_none(),
-            // It is installed when the question is asked.
+            // Definitions are installed before anything is asked; if that was refused, the error
+            // has said so.
             Self::NotInstalled(_) => false,
         }
     }
@@ -201,7 +205,7 @@ impl Rights {
     pub(crate) fn note(&self, evidence: &Evidence) {
         for Declared { right, reason, when, .. } in &self.declared {
             let (right, reason) = (right.clone(), reason.clone());
-            evidence.note(&Need { right, reason, when: when.text() });
+            evidence.note(&Need { right, reason, when: when.text(), observed: false });
         }
     }
 

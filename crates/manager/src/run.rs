@@ -12,8 +12,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
+use windlass_reconciler::InstallError;
 
 use crate::connect::{self, MakeClient, NoCluster};
 use crate::dashboard;
@@ -21,9 +22,12 @@ use crate::error::ManagerError;
 use crate::group::Group;
 use crate::http::{Endpoints, listen};
 use crate::manager::Manager;
-use crate::rights::Rights;
+use crate::rights::{Review, Rights};
 use crate::service::Service;
 use crate::state::Phase;
+
+/// How long a manager that could not be started asks for missing rights before it ends.
+const REVIEW_MAX: Duration = Duration::from_secs(5);
 
 /// Runs a manager until `stop` is cancelled, or something fails.
 pub(crate) async fn run(mut manager: Manager, stop: CancellationToken) -> Result<(), ManagerError> {
@@ -65,6 +69,7 @@ pub(crate) async fn run(mut manager: Manager, stop: CancellationToken) -> Result
     let http_grace = webhooks.as_ref().map(|_| listen::WEBHOOKS.drain).unwrap_or_default();
     // Also cancelled if something fails, and the manager stops by itself.
     let stopping = stop.child_token();
+    let review = Review::new(client.clone(), rights.clone());
     let built = Box::pin(async {
         if let Some(webhooks) = webhooks {
             webhooks.start(&mut manager, &client, &metrics, &mut http, &stopping).await?;
@@ -74,7 +79,13 @@ pub(crate) async fn run(mut manager: Manager, stop: CancellationToken) -> Result
     let mut errors = match stop.run_until_cancelled(built).await {
         // Stopped before anything had started.
         None => Vec::new(),
-        Some(Err(error)) => vec![error],
+        Some(Err(error)) => {
+            if matches!(&error, ManagerError::Install(InstallError::Forbidden { .. })) {
+                // The error names one verb. Other verbs that are missing would end the next start.
+                let _ = timeout(REVIEW_MAX, review.run()).await;
+            }
+            vec![error]
+        }
         Some(Ok(mut service)) => {
             let failure = tokio::select! {
                 () = stop.cancelled() => None,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -25,6 +26,24 @@ impl Reconcile<ConfigMap> for Nothing {
     async fn reconcile(&self, _: Arc<ConfigMap>, _: &RunContext) -> Result<Action, Error> {
         Ok(Action::Done)
     }
+}
+
+fn definition() -> CustomResourceDefinition {
+    serde_json::from_value(json!({
+        "metadata": {"name": "widgets.rights.example.com"},
+        "spec": {
+            "group": "rights.example.com",
+            "names": {"kind": "Widget", "plural": "widgets", "singular": "widget"},
+            "scope": "Namespaced",
+            "versions": [{
+                "name": "v1",
+                "served": true,
+                "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object"}},
+            }],
+        },
+    }))
+    .expect("a definition")
 }
 
 /// A manager of `ConfigMaps` in this namespace, where its Lease is, too.
@@ -113,6 +132,26 @@ async fn account_with_all_rights_is_not_told_anything() {
         let manager = manager.connect(move |stack| Ok(connect(&connected, stack, &token)));
         run_until_logged(manager, &log, "the account has all rights").await.expect("it ends well");
         assert_eq!(log.lines_with(LACKS), [""; 0]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn manager_that_cannot_start_names_everything_that_is_missing() {
+    on_each_cluster_with_roles(async |cluster| {
+        let namespace = cluster.namespace("rights").await.expect("a namespace");
+        let account = cluster.account(&namespace, "operator").await.expect("an account");
+        let log = Log::start();
+        let (connected, token) = (cluster.clone(), account.token().to_owned());
+        let manager = manager(&namespace).install(definition());
+        let manager = manager.connect(move |stack| Ok(connect(&connected, stack, &token)));
+        let error = manager.run_until(CancellationToken::new()).await.expect_err("no right");
+        assert!(error.to_string().contains("customresourcedefinitions"), "{error}");
+        let lines = log.lines_with(LACKS);
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        for missing in ["leases.coordination.k8s.io", "events.events.k8s.io", "get, patch custom"] {
+            assert!(lines[0].contains(missing), "{lines:?}");
+        }
     })
     .await;
 }

@@ -130,7 +130,7 @@ impl RunContext {
     pub(crate) fn note_event(&self, occurrence: &Occurrence) {
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         if events.len() < EVENTS_PER_RUN {
-            events.push(occurrence.clone());
+            events.push(occurrence.without_annotations());
         }
     }
 

@@ -38,16 +38,21 @@ fn also_needed(
     if target.subresource.is_some() || request.method() == http::Method::POST {
         return Vec::new();
     }
-    let mut also = vec![(Right::of_target("get", target), "and reads it again after a conflict")];
     // Server-side apply may send YAML; Windlass sends JSON.
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
     let metadata = &body["metadata"];
-    if metadata["labels"][CONTROLLER_LABEL].is_string() {
+    let is_child = metadata["labels"][CONTROLLER_LABEL].is_string();
+    let preconditions = [&metadata["uid"], &metadata["resourceVersion"], &body["preconditions"]];
+    let mut also = Vec::new();
+    if is_child || preconditions.iter().any(|one| !one.is_null()) {
+        also.push((Right::of_target("get", target), "and reads it again after a conflict"));
+    }
+    if is_child {
         for (verb, why) in [
             ("create", "and creates it if it is gone"),
             ("delete", "and deletes such children when they are not wanted any more"),
         ] {
-            also.push((Right::of_target(verb, target), why));
+            also.push((Right { name: None, ..Right::of_target(verb, target) }, why));
         }
     }
     let owners = metadata["ownerReferences"].as_array();

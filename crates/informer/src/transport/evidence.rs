@@ -33,8 +33,7 @@ pub struct Right {
     pub subresource: Option<String>,
     /// Where it is needed.
     pub place: Place,
-    /// The only object that it is needed for; `None` for all, and for verbs that RBAC cannot limit
-    /// to a name.
+    /// The object; `None` for all, and for verbs that RBAC cannot limit to a name.
     pub name: Option<String>,
 }
 
@@ -61,6 +60,9 @@ pub struct Need {
     /// The condition under which it is needed, as `cargo windlass rbac` knows it; `None` if it
     /// always is.
     pub when: Option<String>,
+    /// Whether a test was seen to use it. Then the name in the right is an example: other objects
+    /// may need it as well. Otherwise it is needed for that object alone.
+    pub observed: bool,
 }
 
 /// Who sends a request, and which rights go with it: an extension of a request. Set it only if
@@ -142,10 +144,10 @@ impl Evidence {
         let reason = format!("{who} {did} `{info}`");
         for (right, why) in sent_by.iter().flat_map(|sent_by| &sent_by.also) {
             let reason = format!("{reason}, {why}");
-            self.note(&Need { right: right.clone(), reason, when: None });
+            self.note(&Need { right: right.clone(), reason, when: None, observed: true });
         }
         let right = Right::of_target(info.verb, target);
-        let need = Need { right, reason, when: None };
+        let need = Need { right, reason, when: None, observed: true };
         self.note(&need);
         Noted((info.verb == "patch").then(|| (self.clone(), need)))
     }
@@ -156,6 +158,7 @@ impl Noted {
     pub(crate) fn note_answer(self, status: StatusCode) {
         if let (StatusCode::CREATED, Some((evidence, mut need))) = (status, self.0) {
             need.right.verb = "create";
+            need.right.name = None;
             need.reason.push_str(", which created the object");
             evidence.note(&need);
         }
@@ -175,15 +178,17 @@ impl Right {
         }
     }
 
-    /// A verb on the resource of a request.
+    /// A verb on the object of a request, or on all objects if it has none, or if RBAC cannot limit
+    /// the verb to a name.
     pub fn of_target(verb: &'static str, target: &RequestTarget) -> Self {
+        let has_name = matches!(verb, "get" | "update" | "patch" | "delete");
         Self {
             verb,
             group: target.group.clone(),
             plural: target.plural.clone(),
             subresource: target.subresource.clone(),
             place: if target.namespace.is_some() { Place::Watched } else { Place::Cluster },
-            name: None,
+            name: target.name.clone().filter(|_| has_name),
         }
     }
 }
@@ -263,10 +268,12 @@ mod tests {
         let mut notes = Notes::open(folder.path()).expect("a file");
         let evidence = Evidence { test: test_name().map(Into::into) };
         let target = RequestTarget::of("/apis/apps/v1/namespaces/a/deployments/web").expect("one");
-        for object in ["a/web", "a/shop"] {
+        for namespace in ["a", "b"] {
             let right = Right::of_target("patch", &target);
-            let reason = format!("controller website wrote `patch deployments.apps {object}`");
-            notes.write(&Need { right, reason, when: None }, &evidence).expect("written");
+            let reason =
+                format!("controller website wrote `patch deployments.apps {namespace}/web`");
+            let need = Need { right, reason, when: None, observed: true };
+            notes.write(&need, &evidence).expect("written");
         }
         let files: Vec<_> = fs::read_dir(folder.path()).expect("a folder").collect();
         let path = files[0].as_ref().expect("a file").path();
@@ -275,7 +282,8 @@ mod tests {
         let line: serde_json::Value = serde_json::from_str(&text).expect("JSON");
         assert_eq!(line["verb"], "patch");
         assert_eq!(line["plural"], "deployments");
-        assert_eq!(line["place"], "watched");
+        assert_eq!((&line["place"], &line["name"]), (&"watched".into(), &"web".into()));
+        assert_eq!(line["observed"], true);
         let name = line["test"].as_str().expect("a test");
         assert!(name.ends_with("entry_is_written_once_with_its_test"), "{name}");
     }

@@ -15,6 +15,9 @@ use windlass_informer::{Place, safe_message};
 
 use super::Rights;
 
+/// How many questions are asked. With many namespaces there would be thousands.
+const QUESTIONS_MAX: usize = 200;
+
 /// Asks for all rights of an operator.
 pub(crate) struct Review {
     client: Client,
@@ -27,36 +30,42 @@ impl Review {
     }
 
     /// Asks one question after the other, so that other requests of this client do not queue up
-    /// behind them. Logs what is missing, if it is known.
+    /// behind them. Logs what is missing, as far as it is known.
     ///
     /// # Cancel safety
     /// If it is dropped, nothing is logged.
     pub(crate) async fn run(self) {
-        match self.missing().await {
-            Ok(missing) if missing.is_empty() => {
-                tracing::debug!("the account has all rights that the operator declares");
-            }
-            Ok(missing) => tracing::warn!(
-                "this account lacks rights that the operator needs: {}; add them to its Role \
+        let (missing, unanswered) = self.missing().await;
+        if !missing.is_empty() {
+            let more = match unanswered {
+                0 => String::new(),
+                count => format!(" (and {count} questions were not answered)"),
+            };
+            tracing::warn!(
+                "this account lacks rights that the operator needs: {}{more}; add them to its Role \
                  (`cargo windlass rbac --write` in the folder of the operator does that) and apply \
                  it",
                 missing.join("; ")
-            ),
-            Err(error) => {
-                let error = safe_message(&error);
-                tracing::debug!("whether rights are missing could not be asked: {error}");
-            }
+            );
+        } else if unanswered == 0 {
+            tracing::debug!("the account has all rights that the operator declares");
         }
     }
 
-    /// What is missing, as in `list, watch deployments.apps`, by resource and place.
-    async fn missing(&self) -> Result<Vec<String>, kube::Error> {
+    /// What is missing, as in `list, watch deployments.apps`, by resource and place, and how many
+    /// questions were not answered.
+    async fn missing(&self) -> (Vec<String>, usize) {
         let reviews: Api<SelfSubjectAccessReview> = Api::all(self.client.clone());
         let mut asked = BTreeSet::new();
         let mut missing: BTreeMap<String, Vec<&'static str>> = BTreeMap::new();
+        let (mut unanswered, mut last_error) = (0, None);
         for attributes in self.questions() {
             let question = format!("{attributes:?}");
             if !asked.insert(question) {
+                continue;
+            }
+            if asked.len() > QUESTIONS_MAX {
+                unanswered += 1;
                 continue;
             }
             let (resource, verb) = (describe(&attributes.0), attributes.1);
@@ -65,14 +74,23 @@ impl Review {
                 non_resource_attributes: None,
             };
             let review = SelfSubjectAccessReview { spec, ..Default::default() };
-            let answer = reviews.create(&PostParams::default(), &review).await?;
-            if answer.status.is_some_and(|status| !status.allowed) {
-                missing.entry(resource).or_default().push(verb);
+            match reviews.create(&PostParams::default(), &review).await {
+                Ok(answer) if answer.status.as_ref().is_some_and(|status| !status.allowed) => {
+                    missing.entry(resource).or_default().push(verb);
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    unanswered += 1;
+                    last_error = Some(safe_message(&error));
+                }
             }
+        }
+        if let Some(error) = last_error {
+            tracing::debug!("whether rights are missing could not be asked: {error}");
         }
         let described =
             |(resource, verbs): (String, Vec<&str>)| format!("{} {resource}", verbs.join(", "));
-        Ok(missing.into_iter().map(described).collect())
+        (missing.into_iter().map(described).collect(), unanswered)
     }
 
     fn questions(&self) -> impl Iterator<Item = (ResourceAttributes, &'static str)> {

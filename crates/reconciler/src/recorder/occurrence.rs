@@ -85,6 +85,11 @@ impl Occurrence {
         self
     }
 
+    /// A copy whose size is bounded.
+    pub(crate) fn without_annotations(&self) -> Self {
+        Self { annotations: BTreeMap::new(), ..self.clone() }
+    }
+
     /// Whether it is an event of type `Warning`.
     pub fn is_warning(&self) -> bool {
         self.type_ == "Warning"

@@ -12,11 +12,11 @@
 //! reported. Fights are searched for in the last runs that wrote something, and only what happened
 //! in the last ten minutes is reported.
 //!
-//! The answer to a write often does not tell whether the write made the version in it
-//! ([`Write::has_changed`](windlass_reconciler::Write::has_changed)): not after an apply to an
-//! object that somebody else changed in the same second, which is just what happens in a fight.
-//! Then the version counts as made by the only known run that got it as an answer, if it is newer than
-//! what woke that run.
+//! The answer to a write has a version, but not who made it: an apply that changes nothing returns
+//! the version of somebody else, which is common in a fight (see
+//! [`Write::has_changed`](windlass_reconciler::Write::has_changed)). If only one known run got a
+//! version as an answer, and it is newer than the version that woke that run, the run counts as its
+//! author.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
