@@ -11,14 +11,17 @@
 //! tasks read and write is seen in the tests. And a write stands for what the same helper of
 //! Windlass does in other cases, such as reading the object again after a conflict.
 //!
-//! Reading order: `access` (a right), `evidence` (what is needed), `manifests` (what is granted),
-//! `difference`, `rewrite` (the file with the difference made up).
+//! Reading order: `access` (a right), `evidence` (what is needed), `operator` (how it is deployed),
+//! `manifests` (what is granted), `difference`, `rules` (the rules of a role as text), `rewrite`
+//! (the file, changed so that it grants exactly what is needed).
 
 mod access;
 mod difference;
 mod evidence;
 mod manifests;
+mod operator;
 mod rewrite;
+mod rules;
 
 use std::ffi::OsString;
 use std::fs;
@@ -30,8 +33,9 @@ use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 
 use crate::new::say;
-use crate::package::cargo;
+use crate::package::{self, cargo};
 use difference::Difference;
+use evidence::Needs;
 use manifests::Manifests;
 
 /// The variable by which the tests are told where to note what they see: `Evidence::VARIABLE` of
@@ -42,7 +46,7 @@ const VARIABLE: &str = "WINDLASS_RBAC_EVIDENCE";
 #[derive(Args, Debug)]
 pub(crate) struct Options {
     /// The file of the Roles. The other manifests of the operator are in the same folder: the
-    /// Deployment, whose arguments decide what is needed, and the definitions
+    /// Deployment, whose arguments decide what is needed, the definitions, and perhaps bindings
     #[arg(long, value_name = "FILE", default_value = "deploy/rbac.yaml")]
     file: PathBuf,
     /// Fail if the file grants too much or too little
@@ -64,7 +68,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let file = options.file.display();
     let here = std::env::current_dir().context("the current folder is gone")?;
-    ensure!(here.join("Cargo.toml").is_file(), "no Cargo.toml here: go to the operator's folder");
+    ensure_package(&here)?;
     let text = match fs::read_to_string(&options.file) {
         Ok(text) => text,
         Err(error) if options.write && error.kind() == io::ErrorKind::NotFound => {
@@ -81,40 +85,89 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         "the tests ran no manager and no controller of this package, so it is not known what it \
          needs: write a test that runs it with `windlass_testing::Cluster::run_manager`"
     );
-    let difference = Difference::between(&needs, &manifests.grants);
+    let is_right = settle(options, &text, &manifests, &needs, have_passed)?;
+    Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// # Errors
+/// If the folder is not that of a package: what tests note is told apart by their package.
+fn ensure_package(folder: &Path) -> Result<()> {
+    let has_manifest = folder.join("Cargo.toml").is_file();
+    ensure!(has_manifest, "no Cargo.toml here: go to the operator's folder");
+    ensure!(
+        package::name_in(folder).is_ok(),
+        "the Cargo.toml here is that of a workspace: go to the folder of the operator's package"
+    );
+    Ok(())
+}
+
+/// Shows the difference, and checks it or writes the file. Returns whether all is well: with
+/// `--check` and `--write`, that means that the file now grants what is needed.
+fn settle(
+    options: &Options,
+    text: &str,
+    manifests: &Manifests,
+    needs: &Needs,
+    have_passed: bool,
+) -> Result<bool> {
+    let file = options.file.display();
+    let difference = Difference::between(needs, &manifests.grants);
     say(&difference.to_string());
     for role in &manifests.unknown_roles {
         say(&format!(
-            "? {role} is bound to the operator, but {file} does not say what it grants\n"
+            "? {role} is bound to the operator, but the manifests do not say what it grants\n"
         ));
     }
     if !have_passed {
         eprintln!("warning: tests have failed, so what they would have shown may be missing");
     }
-    if difference.is_empty() && manifests.unknown_roles.is_empty() {
+    let is_known = manifests.unknown_roles.is_empty();
+    if difference.is_empty() && is_known {
         say(&format!("{file} grants what the operator needs: {} rights\n", needs.len()));
-        return Ok(if have_passed { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        return Ok(have_passed);
+    }
+    if difference.is_empty() && (options.check || options.write) {
+        eprintln!(
+            "error: it is not known what the operator is granted (see above): bind roles whose rules \
+             are in the manifests"
+        );
+        return Ok(false);
     }
     if options.write {
-        fs::write(&options.file, rewrite::rewrite(&options.file, &text, &needs, have_passed)?)
-            .with_context(|| format!("cannot write {file}"))?;
-        if have_passed {
-            say(&format!("{file} is written\n"));
-            return Ok(ExitCode::SUCCESS);
-        }
-        say(&format!(
-            "{file} is written, and nothing is removed: do this again when the tests pass\n"
-        ));
-        return Ok(ExitCode::FAILURE);
+        return Ok(write(options, text, needs, have_passed)? && have_passed && is_known);
     }
     if options.check {
         eprintln!(
-            "error: {file} does not grant what the operator needs, no more and no less: `cargo \
-             windlass rbac --write` changes it"
+            "error: {file} grants too much or too little (see above); `cargo windlass rbac --write` \
+             corrects it"
         );
-        return Ok(ExitCode::FAILURE);
+        return Ok(false);
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(true)
+}
+
+/// Writes the file. Returns whether that was all: roles may be in other files.
+fn write(options: &Options, text: &str, needs: &Needs, have_passed: bool) -> Result<bool> {
+    let file = options.file.display();
+    let written = rewrite::rewrite(&options.file, text, needs, have_passed)?;
+    if written.text != text {
+        fs::write(&options.file, written.text).with_context(|| format!("cannot write {file}"))?;
+        say(&if have_passed {
+            format!("{file} is written\n")
+        } else {
+            format!(
+                "{file} is written, and nothing is removed: do this again when the tests pass\n"
+            )
+        });
+    }
+    for (role, other) in &written.elsewhere {
+        let other = other.display();
+        eprintln!(
+            "error: {role} in {other} must change: `cargo windlass rbac --write --file {other}` \
+             corrects it"
+        );
+    }
+    Ok(written.elsewhere.is_empty())
 }
 
 /// Runs the tests; what they print goes to the standard error. Returns whether all have passed: a
@@ -128,4 +181,83 @@ fn test(arguments: &[OsString], evidence: &Path) -> Result<bool> {
         .status()
         .context("cargo could not be started: is it in PATH?")?;
     Ok(status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::access::{Access, Scope, Verb};
+    use super::evidence::Need;
+    use super::*;
+
+    const ACCOUNT: &str = "kind: ServiceAccount\nmetadata: {name: shop, namespace: shop}\n";
+    const BINDING: &str = "kind: ClusterRoleBinding\nroleRef: {kind: ClusterRole, name: shop}\n\
+        subjects: [{kind: ServiceAccount, name: shop, namespace: shop}]\n";
+    const ROLE: &str = "kind: ClusterRole\nmetadata: {name: shop}\nrules:\n- apiGroups: ['']\n  \
+        resources: [pods]\n  verbs: [get, list]\n";
+
+    /// What `--check` or `--write` returns for a folder in which `get pods` is needed, and the first
+    /// file afterwards.
+    fn settled(files: &[(&str, &str)], write: bool) -> (bool, String) {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, text) in files {
+            fs::write(folder.path().join(name), text).expect("written");
+        }
+        let (name, text) = files[0];
+        let file = folder.path().join(name);
+        let manifests = Manifests::read(&file, text).expect("manifests");
+        let get = Access {
+            scope: Scope::Cluster,
+            group: String::new(),
+            resource: "pods".to_owned(),
+            name: None,
+            verb: Verb("get".to_owned()),
+        };
+        let needs = Needs::from([(get, Need::default())]);
+        let options = Options { file, check: !write, write, tests: Vec::new() };
+        let is_right = settle(&options, text, &manifests, &needs, true).expect("no error");
+        (is_right, fs::read_to_string(&options.file).expect("the file"))
+    }
+
+    #[test]
+    fn check_fails_until_the_file_is_written() {
+        let file = format!("{ACCOUNT}---\n{BINDING}---\n{ROLE}");
+        assert!(!settled(&[("rbac.yaml", &file)], false).0);
+        let (is_right, written) = settled(&[("rbac.yaml", &file)], true);
+        assert!(is_right && written.ends_with("verbs: [get]\n"), "{written}");
+        assert!(settled(&[("rbac.yaml", &written)], false).0);
+    }
+
+    #[test]
+    fn unknown_role_cannot_be_corrected_by_writing() {
+        let needed = ROLE.replace(", list", "");
+        let other = BINDING.replace("name: shop}\n", "name: other}\n");
+        let file = format!("{ACCOUNT}---\n{BINDING}---\n{needed}---\n{other}");
+        for is_write in [false, true] {
+            assert_eq!(settled(&[("rbac.yaml", &file)], is_write), (false, file.clone()));
+        }
+        // What can be corrected is, and the rest still fails.
+        let file = file.replace("verbs: [get]", "verbs: [get, list]");
+        let (is_right, written) = settled(&[("rbac.yaml", &file)], true);
+        assert!(!is_right && written.contains("verbs: [get]\n"), "{written}");
+    }
+
+    #[test]
+    fn role_in_another_file_is_not_written() {
+        let file = format!("{ACCOUNT}---\n{BINDING}");
+        let (is_right, written) = settled(&[("binding.yaml", &file), ("role.yaml", ROLE)], true);
+        assert_eq!((is_right, written), (false, file.clone()));
+        let (is_right, written) = settled(&[("role.yaml", ROLE), ("binding.yaml", &file)], true);
+        assert!(is_right && written.ends_with("verbs: [get]\n"), "{written}");
+    }
+
+    #[test]
+    fn workspace_without_a_package_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let manifest = folder.path().join("Cargo.toml");
+        fs::write(&manifest, "[workspace]\nmembers = [\"shop\"]\n").expect("written");
+        let error = ensure_package(folder.path()).expect_err("no package").to_string();
+        assert!(error.ends_with("go to the folder of the operator's package"), "{error}");
+        fs::write(&manifest, "[package]\nname = \"shop\"\n").expect("written");
+        ensure_package(folder.path()).expect("a package");
+    }
 }

@@ -7,7 +7,7 @@ const VERBS: [&str; 8] =
     ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
 
 /// What stands for everything in a rule.
-pub(super) const ANY: &str = "*";
+const ANY: &str = "*";
 
 /// A right. They are ordered by place, resource, name and verb.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,19 +36,23 @@ pub(super) struct Verb(pub(super) String);
 impl Access {
     /// Whether whoever has this has `other`, too.
     pub(super) fn covers(&self, other: &Self) -> bool {
-        let is_in = |ours: &str, theirs: &str| ours == ANY || ours == theirs;
         (self.scope == Scope::Cluster || self.scope == other.scope)
-            && is_in(&self.group, &other.group)
-            && is_in(&self.resource, &other.resource)
-            && is_in(&self.verb.0, &other.verb.0)
+            && self.is_about(other)
             && (self.name.is_none() || self.name == other.name)
     }
 
-    /// Whether it is for `other` and nothing else. A rule may name no object although only one is
-    /// needed, as rules about Leases usually do.
-    pub(super) fn is_for(&self, other: &Self) -> bool {
-        let is_broad = [&self.group, &self.resource, &self.verb.0].into_iter().any(|it| it == ANY);
-        self.covers(other) && self.scope == other.scope && !is_broad
+    /// Whether it is for the object that `other` names, and where `other` holds.
+    pub(super) fn is_within(&self, other: &Self) -> bool {
+        other.name.is_some() && self.name == other.name && self.scope == other.scope
+    }
+
+    /// Whether it is a right to the verb of `other` on its resource, wherever it holds and
+    /// whichever object it names.
+    pub(super) fn is_about(&self, other: &Self) -> bool {
+        let is_in = |ours: &str, theirs: &str| ours == ANY || ours == theirs;
+        is_in(&self.group, &other.group)
+            && is_in(&self.resource, &other.resource)
+            && is_in(&self.verb.0, &other.verb.0)
     }
 }
 

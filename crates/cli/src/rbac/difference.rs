@@ -3,44 +3,44 @@
 use std::fmt;
 
 use super::access::Access;
-use super::evidence::Needs;
+use super::evidence::{Need, Needs};
+use super::manifests::Grant;
 
 /// The difference between what is needed and what is granted.
 #[derive(Debug)]
 pub(super) struct Difference {
     /// What is needed and not granted, and what needs it.
     pub(super) missing: Vec<(Access, String)>,
-    /// What is granted and not needed, or not to this extent, and why.
-    pub(super) excess: Vec<(Access, String)>,
+    /// What is granted and not needed, or not to this extent.
+    pub(super) excess: Vec<Excess>,
+}
+
+/// A right that is too much.
+#[derive(Debug)]
+pub(super) struct Excess {
+    pub(super) grant: Grant,
+    /// What is needed of it.
+    pub(super) used: Vec<Access>,
 }
 
 impl Difference {
-    pub(super) fn between(needs: &Needs, grants: &[Access]) -> Self {
+    pub(super) fn between(needs: &Needs, grants: &[Grant]) -> Self {
         let missing = needs
             .iter()
-            .filter(|(need, _)| !grants.iter().any(|grant| grant.covers(need)))
-            .map(|(need, reason)| (need.clone(), reason.clone()))
+            .filter(|(access, need)| !is_granted(access, need, grants))
+            .map(|(access, need)| (access.clone(), need.reason.clone()))
             .collect();
         let mut excess = Vec::new();
-        for grant in grants {
-            if needs.keys().any(|need| grant.is_for(need)) {
-                continue;
-            }
-            let used: Vec<String> = needs
-                .keys()
-                .filter(|need| grant.covers(need))
-                .map(|need| format!("`{need}`"))
+        for grant in grants.iter().filter(|grant| !grant.is_kept) {
+            let used: Vec<Access> = needs
+                .iter()
+                .filter_map(|(access, need)| used(&grant.access, access, need))
                 .collect();
-            excess.push((
-                grant.clone(),
-                match used.as_slice() {
-                    [] => "nothing needs it".to_owned(),
-                    used => format!("all that is needed of it is {}", used.join(", ")),
-                },
-            ));
+            if !used.contains(&grant.access) {
+                excess.push(Excess { grant: grant.clone(), used });
+            }
         }
-        excess.sort();
-        excess.dedup();
+        excess.sort_by(|one, other| one.grant.access.cmp(&other.grant.access));
         Self { missing, excess }
     }
 
@@ -49,14 +49,120 @@ impl Difference {
     }
 }
 
+/// Rules with names are enough if they name every object of the requests that were seen. In which
+/// namespaces does not matter: those of the tests are not those of the deployment.
+fn is_granted(access: &Access, need: &Need, grants: &[Grant]) -> bool {
+    let is_named = |name: &String| {
+        grants
+            .iter()
+            .map(|grant| &grant.access)
+            .any(|grant| grant.name.as_ref() == Some(name) && grant.is_about(access))
+    };
+    grants.iter().any(|grant| grant.access.covers(access))
+        || need.names.as_ref().is_some_and(|names| names.iter().all(is_named))
+}
+
+/// What a need uses of a grant. It is the grant itself if nothing of it is too much.
+fn used(grant: &Access, access: &Access, need: &Need) -> Option<Access> {
+    if grant.covers(access) {
+        return Some(access.clone());
+    }
+    let name = grant.name.as_ref()?;
+    let is_seen = need.names.as_ref().is_some_and(|names| names.contains(name));
+    let (scope, name) = (grant.scope.clone(), grant.name.clone());
+    (is_seen && grant.is_about(access)).then(|| Access { scope, name, ..access.clone() })
+}
+
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (access, reason) in &self.missing {
             writeln!(f, "+ {access} is missing: {reason}")?;
         }
-        for (access, reason) in &self.excess {
-            writeln!(f, "- {access} is too much: {reason}")?;
+        let mut lines: Vec<String> = self.excess.iter().map(ToString::to_string).collect();
+        // Several rules may grant the same.
+        lines.dedup();
+        lines.iter().try_for_each(|line| writeln!(f, "{line}"))
+    }
+}
+
+impl fmt::Display for Excess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let used: Vec<String> = self.used.iter().map(|access| format!("`{access}`")).collect();
+        write!(f, "- {} is too much: ", self.grant.access)?;
+        match used.as_slice() {
+            [] => write!(f, "nothing needs it"),
+            [one] => write!(f, "only {one} is needed"),
+            several => write!(f, "only {} are needed", several.join(", ")),
         }
-        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::super::access::{Scope, Verb};
+    use super::*;
+
+    fn get_secrets(scope: Scope, name: Option<&str>) -> Access {
+        Access {
+            scope,
+            group: String::new(),
+            resource: "secrets".to_owned(),
+            name: name.map(str::to_owned),
+            verb: Verb("get".to_owned()),
+        }
+    }
+
+    fn in_shop(name: Option<&str>) -> Access {
+        get_secrets(Scope::Namespace("shop".to_owned()), name)
+    }
+
+    fn shown(access: Access, names: Option<&[&str]>, grants: &[Access]) -> String {
+        let names = names.map(|all| all.iter().map(ToString::to_string).collect::<BTreeSet<_>>());
+        let needs = Needs::from([(access, Need { reason: "a run".to_owned(), names })]);
+        let grants: Vec<_> = grants.iter().cloned().map(Grant::from).collect();
+        Difference::between(&needs, &grants).to_string()
+    }
+
+    #[test]
+    fn rules_that_name_every_object_that_was_seen_are_enough() {
+        let seen = get_secrets(Scope::Cluster, None);
+        let (db, cache) = (in_shop(Some("db")), get_secrets(Scope::Cluster, Some("cache")));
+        assert_eq!(shown(seen.clone(), Some(&["db"]), &[db.clone()]), "");
+        let both = [db.clone(), cache.clone()];
+        assert_eq!(shown(seen.clone(), Some(&["cache", "db"]), &both), "");
+        assert_eq!(
+            shown(seen.clone(), Some(&["cache", "db"]), &[db.clone()]),
+            "+ get secrets is missing: a run\n"
+        );
+        assert_eq!(
+            shown(seen.clone(), Some(&["db"]), &both),
+            "- get secrets cache is too much: nothing needs it\n"
+        );
+        assert_eq!(shown(seen.clone(), Some(&["db"]), &[seen.clone()]), "");
+        // One request was for all objects.
+        assert_eq!(
+            shown(seen, None, &[db]),
+            "+ get secrets is missing: a run\n\
+             - get secrets db in shop is too much: nothing needs it\n"
+        );
+    }
+
+    #[test]
+    fn rule_without_a_name_is_too_much_for_a_right_that_is_declared_with_one() {
+        assert_eq!(
+            shown(in_shop(Some("db")), None, &[in_shop(None)]),
+            "- get secrets in shop is too much: only `get secrets db in shop` is needed\n"
+        );
+        assert_eq!(shown(in_shop(Some("db")), None, &[in_shop(Some("db"))]), "");
+    }
+
+    #[test]
+    fn rule_that_is_kept_is_not_too_much() {
+        let mut grant = Grant::from(in_shop(None));
+        assert!(!Difference::between(&Needs::new(), &[grant.clone()]).is_empty());
+        grant.is_kept = true;
+        assert!(Difference::between(&Needs::new(), &[grant]).is_empty());
     }
 }

@@ -8,10 +8,20 @@ use anyhow::{Context as _, Result};
 use serde::Deserialize;
 
 use super::access::{Access, Scope, Verb};
-use super::manifests::Operator;
+use super::operator::Operator;
 
-/// Each right that is needed, and what needs it.
-pub(super) type Needs = BTreeMap<Access, String>;
+/// Each right that is needed.
+pub(super) type Needs = BTreeMap<Access, Need>;
+
+/// Why and for what a right is needed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Need {
+    /// What needs it.
+    pub(super) reason: String,
+    /// The objects of the requests that were seen. `None` if one of them was for no single object,
+    /// or if the right is declared.
+    pub(super) names: Option<BTreeSet<String>>,
+}
 
 /// A line of a file; `Need` in `windlass-informer` writes it.
 #[derive(Clone, Debug, Deserialize)]
@@ -21,7 +31,11 @@ struct Noted {
     plural: String,
     subresource: Option<String>,
     place: Place,
+    /// The object of a request that was seen; otherwise the only object that it is needed for.
     name: Option<String>,
+    /// Whether it is a request that was seen, instead of a right that is declared.
+    #[serde(default)]
+    observed: bool,
     reason: String,
     when: Option<String>,
     test: Option<String>,
@@ -94,7 +108,7 @@ fn needs_of(noted: &[Noted], operator: &Operator) -> Needs {
         let is_watched =
             one.place == Place::Watched || namespaced.contains(&(&*one.group, &*one.plural));
         let scopes = match one.place {
-            Place::Own => vec![Scope::Namespace(operator.namespace.clone())],
+            Place::Own => vec![Scope::Namespace(operator.namespace_of_own(&one.plural))],
             _ if is_watched => operator.watched(),
             _ => vec![Scope::Cluster],
         };
@@ -107,27 +121,50 @@ fn needs_of(noted: &[Noted], operator: &Operator) -> Needs {
                 scope,
                 group: one.group.clone(),
                 resource: resource.clone(),
-                name: one.name.clone(),
+                name: one.name.clone().filter(|_| !one.observed),
                 verb: Verb(one.verb.clone()),
             };
             if let Some(verb) = goes_with(one) {
                 let other = Access { verb: Verb(verb.to_owned()), ..access.clone() };
-                needs.entry(other).or_insert_with(|| reason.clone());
+                add(&mut needs, other, &reason, None);
             }
-            needs.entry(access).or_insert_with(|| reason.clone());
+            add(&mut needs, access, &reason, one.object());
         }
     }
     // Where all objects are needed, a single one need not be named.
-    let unnamed = |access: &Access| Access { name: None, ..access.clone() };
+    let is_for_all = |access: &Access| {
+        let unnamed = Access { name: None, ..access.clone() };
+        needs.get(&unnamed).is_some_and(|need| need.names.is_none())
+    };
     let narrower: Vec<_> = needs
         .keys()
-        .filter(|access| access.name.is_some() && needs.contains_key(&unnamed(access)))
+        .filter(|access| access.name.is_some() && is_for_all(access))
         .cloned()
         .collect();
     for access in narrower {
         needs.remove(&access);
     }
     needs
+}
+
+/// Adds a right. `object` is that of a request that was seen.
+fn add(needs: &mut Needs, access: Access, reason: &str, object: Option<&str>) {
+    let first = || Need { reason: reason.to_owned(), names: Some(BTreeSet::new()) };
+    let need = needs.entry(access).or_insert_with(first);
+    match object {
+        Some(object) => need.names.iter_mut().for_each(|names| {
+            names.insert(object.to_owned());
+        }),
+        None => need.names = None,
+    }
+}
+
+impl Noted {
+    /// The object of a request that was seen. Rules cannot limit other verbs to names.
+    fn object(&self) -> Option<&str> {
+        let has_name = matches!(&*self.verb, "get" | "update" | "patch" | "delete");
+        self.name.as_deref().filter(|_| self.observed && has_name)
+    }
 }
 
 /// The verb that Windlass uses in other cases than the one that was seen.
@@ -155,7 +192,9 @@ mod tests {
 
     fn operator(arguments: &[&str]) -> Operator {
         let arguments = arguments.iter().map(|one| (*one).to_owned()).collect();
-        Operator { namespace: "shop".to_owned(), arguments, ..Operator::default() }
+        let mut operator = Operator::default();
+        (operator.namespace, operator.arguments) = ("shop".to_owned(), arguments);
+        operator
     }
 
     const LEASE: &str = r#"{"verb":"get","group":"coordination.k8s.io","plural":"leases",
@@ -212,6 +251,63 @@ mod tests {
                 "watch deployments.apps in a",
                 "patch deployments.apps/status in a"
             ]
+        );
+    }
+
+    const READ: &str = r#"{"verb":"get","group":"","plural":"secrets","place":"watched",
+        "name":"db","observed":true,"reason":"the operator read `get secrets a/db`"}"#;
+
+    fn names(noted: &[Noted]) -> Vec<(String, Option<Vec<String>>)> {
+        let needs = needs_of(noted, &operator(&[])).into_iter();
+        needs
+            .map(|(access, need)| {
+                (access.to_string(), need.names.map(|names| names.into_iter().collect()))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn requests_for_single_objects_are_one_need_that_remembers_them() {
+        let other = READ.replace("db", "cache");
+        let both = Some(vec!["cache".to_owned(), "db".to_owned()]);
+        let seen = [noted(READ), noted(&other), noted(READ)];
+        assert_eq!(names(&seen), [("get secrets".to_owned(), both)]);
+        // Lines without `observed`, and without a name, are for all objects.
+        let all = noted(&READ.replace(r#""name":"db","observed":true,"#, ""));
+        let for_all = [("get secrets".to_owned(), None)];
+        assert_eq!(names(&[noted(READ), all.clone()]), for_all);
+        assert_eq!(names(&[all, noted(READ)]), for_all);
+    }
+
+    #[test]
+    fn declared_name_restricts_and_stays_beside_requests_for_other_objects() {
+        let declared = READ.replace(r#""observed":true,"#, "").replace("db", "tls");
+        let seen = Some(vec!["db".to_owned()]);
+        assert_eq!(
+            names(&[noted(&declared), noted(READ)]),
+            [("get secrets".to_owned(), seen), ("get secrets tls".to_owned(), None)]
+        );
+    }
+
+    #[test]
+    fn creating_cannot_be_limited_to_a_name() {
+        let create = noted(&READ.replace("get", "create"));
+        assert_eq!(names(&[create]), [("create secrets".to_owned(), None)]);
+    }
+
+    #[test]
+    fn lease_and_secret_are_where_the_arguments_say() {
+        let secret = LEASE.replace("coordination.k8s.io", "").replace("leases", "secrets");
+        let all = [noted(LEASE), noted(&secret)];
+        let elsewhere = ["--leader-election-namespace=locks", "--webhook-namespace", "hooks"];
+        assert_eq!(
+            shown(&all, &operator(&elsewhere)),
+            ["get secrets in hooks", "get leases.coordination.k8s.io in locks"]
+        );
+        let empty = ["--leader-election-namespace=", "--webhook-namespace="];
+        assert_eq!(
+            shown(&all, &operator(&empty)),
+            ["get secrets in shop", "get leases.coordination.k8s.io in shop"]
         );
     }
 }

@@ -1,54 +1,54 @@
-//! The manifests of an operator: who it is, how it is started, and what it is granted.
+//! The manifests of an operator, and what they grant to it.
+//!
+//! All files of a folder count: roles, bindings and the Deployment may each have one of their own.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
 use super::access::{Access, Scope, Verb};
+use super::operator::{Bound, Operator};
+use super::rules;
 
 /// The `ClusterRole` that every cluster has for what secure metrics ask.
 const AUTH_DELEGATOR: &str = "system:auth-delegator";
 
-/// The options of a manager that decide what it needs, and their variables.
-const VARIABLES: [(&str, &str); 6] = [
-    ("DASHBOARD", "dashboard"),
-    ("LEADER_ELECT", "leader-elect"),
-    ("METRICS_BIND_ADDRESS", "metrics-bind-address"),
-    ("METRICS_SECURE", "metrics-secure"),
-    ("WATCH_NAMESPACE", "namespace"),
-    ("WEBHOOK_CERT_PATH", "webhook-cert-path"),
-];
+/// How Kustomize names its file.
+const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
 /// What the manifests say.
 #[derive(Debug)]
 pub(super) struct Manifests {
     pub(super) operator: Operator,
+    /// Those of the file of the Roles come first.
+    pub(super) documents: Vec<Document>,
     /// What the account of the operator is granted, in the order of the rules.
-    pub(super) grants: Vec<Access>,
-    /// Roles that are bound to the account and are not in the file.
+    pub(super) grants: Vec<Grant>,
+    /// Roles that are bound to the account, of which the manifests do not say what they grant.
     pub(super) unknown_roles: Vec<String>,
 }
 
-/// The operator as it is deployed.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Operator {
-    /// The name of its `ServiceAccount`.
-    pub(super) account: String,
-    pub(super) namespace: String,
-    /// The arguments of its containers, and variables as if they were arguments.
-    pub(super) arguments: Vec<String>,
-    /// The definitions that are applied with it.
-    pub(super) definitions: Vec<String>,
+/// A document of a file.
+#[derive(Clone, Debug)]
+pub(super) struct Document {
+    pub(super) file: PathBuf,
+    /// With the line that separates it from the one before.
+    pub(super) text: String,
+    pub(super) value: Value,
 }
 
-/// A role that is bound to the operator.
+/// A right that the operator is granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Bound {
-    pub(super) kind: String,
-    pub(super) name: String,
-    pub(super) scope: Scope,
+pub(super) struct Grant {
+    pub(super) access: Access,
+    /// Whether a comment says that the rule stays, whatever is needed.
+    pub(super) is_kept: bool,
+    /// The role that grants it, as in `ClusterRole shop`.
+    pub(super) role: String,
+    /// Where that role is; `None` if it is a part of Kubernetes.
+    pub(super) file: Option<PathBuf>,
 }
 
 /// A file of Roles for an operator that has none: its account.
@@ -68,8 +68,7 @@ impl Manifests {
     /// # Errors
     /// If a file cannot be read, or is not YAML, or there is no account.
     pub(super) fn read(file: &Path, text: &str) -> Result<Self> {
-        let of_file = documents(text).with_context(|| format!("in {}", file.display()))?;
-        let mut all = of_file.clone();
+        let mut all = documents(file, text)?;
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
         let mut paths = Vec::new();
@@ -77,216 +76,242 @@ impl Manifests {
             paths.push(entry?.path());
         }
         paths.sort();
-        let is_yaml = |path: &Path| {
-            path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml")
-        };
-        for path in
-            paths.iter().filter(|path| is_yaml(path) && path.file_name() != file.file_name())
-        {
-            let read = fs::read_to_string(path).map_err(Into::into).and_then(|it| documents(&it));
-            all.extend(read.with_context(|| format!("in {}", path.display()))?);
+        for path in paths.iter().filter(|path| is_manifest(path)) {
+            if path.file_name() != file.file_name() {
+                let text = fs::read_to_string(path);
+                let text = text.with_context(|| format!("in {}", path.display()))?;
+                all.extend(documents(path, &text)?);
+            }
         }
         let operator = Operator::of(&all).with_context(|| {
             format!("no ServiceAccount and no Deployment in {}", folder.display())
         })?;
         let (mut grants, mut unknown_roles) = (Vec::new(), Vec::new());
-        for bound in operator.bound(&of_file) {
-            match of_file.iter().find(|document| bound.is(document, &operator)) {
-                Some(role) => grants.extend(granted(&role["rules"], &bound.scope)),
-                None if bound.name == AUTH_DELEGATOR => grants.extend(delegated(&bound.scope)),
-                None => unknown_roles.push(format!("{} {}", bound.kind, bound.name)),
+        for bound in operator.bound(&all) {
+            match all.iter().find(|document| bound.is(&document.value, &operator)) {
+                Some(role) if !role.is_aggregated() => grants.extend(role.grants(&bound)),
+                None if bound.name == AUTH_DELEGATOR => grants.extend(delegated(&bound)),
+                _ => unknown_roles.push(bound.to_string()),
             }
         }
-        Ok(Self { operator, grants, unknown_roles })
+        Ok(Self { operator, documents: all, grants, unknown_roles })
     }
 }
 
-impl Operator {
-    fn of(all: &[Value]) -> Option<Self> {
-        let of_kind = |kind: &'static str| all.iter().filter(move |one| one["kind"] == kind);
-        let pod = |workload: &Value| workload["spec"]["template"]["spec"].clone();
-        let workload = ["Deployment", "StatefulSet", "DaemonSet"]
-            .into_iter()
-            .flat_map(of_kind)
-            .find(|workload| pod(workload)["serviceAccountName"].is_string());
-        let account = match workload {
-            Some(workload) => text(&pod(workload)["serviceAccountName"]),
-            None => text(&of_kind("ServiceAccount").next()?["metadata"]["name"]),
-        };
-        let accounts = of_kind("ServiceAccount").filter(|it| it["metadata"]["name"] == account);
-        let namespaces = workload.into_iter().chain(accounts);
-        let namespace = namespaces.map(|one| text(&one["metadata"]["namespace"]));
-        let of_all = of_kind("Kustomization").map(|one| text(&one["namespace"]));
-        let namespace = of_all.chain(namespace).find(|namespace| !namespace.is_empty());
-        let containers = workload.map(|workload| pod(workload)["containers"].clone());
-        let containers = containers.as_ref().and_then(Value::as_array);
-        Some(Self {
-            account,
-            namespace: namespace.unwrap_or_else(|| "default".to_owned()),
-            arguments: containers.into_iter().flatten().flat_map(arguments).collect(),
-            definitions: of_kind("CustomResourceDefinition")
-                .map(|definition| text(&definition["metadata"]["name"]))
-                .collect(),
-        })
+impl Document {
+    pub(super) fn is_kustomization(&self) -> bool {
+        let kind = &self.value["kind"];
+        kind == "Kustomization" || (kind.is_null() && is_named_kustomization(&self.file))
     }
 
-    /// Whether a condition holds; see `When` in `windlass-manager`.
-    pub(super) fn has(&self, condition: Option<&str>) -> bool {
-        let is_true = |flag: &str| self.values(flag).last().map(|value| value != "false");
-        match condition {
-            Some("leader-elect") => is_true("leader-elect") != Some(false),
-            Some("metrics-secure") => {
-                is_true("metrics-secure") == Some(true)
-                    && self.values("metrics-bind-address").last().map(String::as_str) != Some("0")
-            }
-            Some("open-dashboard") => self.values("dashboard").last().is_some_and(|address| {
-                let is_local = ["127.", "localhost:", "[::1]:"];
-                !is_local.iter().any(|host| address.starts_with(host)) && address != "0"
-            }),
-            Some("own-certificates") => self.values("webhook-cert-path").is_empty(),
-            Some(other) => match other.strip_prefix("not-installed ") {
-                Some(definition) => !self.definitions.iter().any(|one| one == definition),
-                None => true,
-            },
-            None => true,
+    /// Whether Kubernetes fills in its rules, from those of other roles.
+    pub(super) fn is_aggregated(&self) -> bool {
+        !self.value["aggregationRule"].is_null()
+    }
+
+    fn grants(&self, bound: &Bound) -> Vec<Grant> {
+        let kept = rules::kept(&self.text);
+        let mut grants = Vec::new();
+        let rules = self.value["rules"].as_array().into_iter().flatten();
+        for (index, rule) in rules.enumerate() {
+            let is_kept = kept.get(index).copied().unwrap_or_default();
+            grants.extend(granted(rule, &bound.scope).into_iter().map(|access| Grant {
+                access,
+                is_kept,
+                role: bound.to_string(),
+                file: Some(self.file.clone()),
+            }));
         }
-    }
-
-    /// Where it watches.
-    pub(super) fn watched(&self) -> Vec<Scope> {
-        let values = self.values("namespace").join(",");
-        let names = values.split(',').filter(|name| !name.is_empty());
-        let scopes: Vec<_> = names.map(|name| Scope::Namespace(name.to_owned())).collect();
-        if scopes.is_empty() { vec![Scope::Cluster] } else { scopes }
-    }
-
-    /// The values of a flag, each time that it is given.
-    fn values(&self, flag: &str) -> Vec<String> {
-        let mut values = Vec::new();
-        let mut arguments = self.arguments.iter().peekable();
-        while let Some(argument) = arguments.next() {
-            let Some(rest) = argument.strip_prefix("--").and_then(|it| it.strip_prefix(flag))
-            else {
-                continue;
-            };
-            if let Some(value) = rest.strip_prefix('=') {
-                values.push(value.to_owned());
-            } else if rest.is_empty() {
-                let next = arguments.next_if(|next| !next.starts_with('-'));
-                values.push(next.cloned().unwrap_or_else(|| "true".to_owned()));
-            }
-        }
-        values
-    }
-
-    /// The roles that are bound to its account.
-    pub(super) fn bound(&self, documents: &[Value]) -> Vec<Bound> {
-        let is_us = |subject: &Value| {
-            let namespace = &subject["namespace"];
-            subject["kind"] == "ServiceAccount"
-                && subject["name"] == self.account
-                && (namespace.is_null() || *namespace == self.namespace)
-        };
-        let mut roles = Vec::new();
-        for binding in documents {
-            let scope = match binding["kind"].as_str() {
-                Some("ClusterRoleBinding") => Scope::Cluster,
-                Some("RoleBinding") => Scope::Namespace(self.namespace_of(binding)),
-                _ => continue,
-            };
-            if binding["subjects"].as_array().is_some_and(|all| all.iter().any(is_us)) {
-                let role = &binding["roleRef"];
-                let (kind, name) = (text(&role["kind"]), text(&role["name"]));
-                roles.push(Bound { kind, name, scope });
-            }
-        }
-        roles
-    }
-
-    fn namespace_of(&self, document: &Value) -> String {
-        let namespace = text(&document["metadata"]["namespace"]);
-        if namespace.is_empty() { self.namespace.clone() } else { namespace }
+        grants
     }
 }
 
-impl Bound {
-    /// Whether a document is this role.
-    pub(super) fn is(&self, document: &Value, operator: &Operator) -> bool {
-        document["kind"] == self.kind
-            && document["metadata"]["name"] == self.name
-            && (self.kind == "ClusterRole"
-                || self.scope == Scope::Namespace(operator.namespace_of(document)))
-    }
+fn is_manifest(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml")
+        || is_named_kustomization(path)
+}
+
+fn is_named_kustomization(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| KUSTOMIZATIONS.iter().any(|one| name == *one))
 }
 
 /// The documents of a file.
-pub(super) fn documents(text: &str) -> Result<Vec<Value>> {
-    Ok(serde_saphyr::from_multiple::<Value>(text)?)
+///
+/// # Errors
+/// If it is not YAML.
+pub(super) fn documents(file: &Path, text: &str) -> Result<Vec<Document>> {
+    let mut documents = Vec::new();
+    for text in rules::split(text) {
+        let is_empty = |line: &str| {
+            let line = line.strip_prefix("---").unwrap_or(line).trim();
+            line.is_empty() || line.starts_with(['#', '%'])
+        };
+        let value = if text.lines().all(is_empty) {
+            Value::Null
+        } else {
+            serde_saphyr::from_str(&text).with_context(|| format!("in {}", file.display()))?
+        };
+        documents.push(Document { file: file.to_owned(), text, value });
+    }
+    Ok(documents)
 }
 
-/// What rules grant, one right for each verb on each resource.
-pub(super) fn granted(rules: &Value, scope: &Scope) -> Vec<Access> {
+/// What a rule grants, one right for each verb on each resource.
+pub(super) fn granted(rule: &Value, scope: &Scope) -> Vec<Access> {
+    let list = |field: &str| -> Vec<String> {
+        rule[field].as_array().into_iter().flatten().map(text).collect()
+    };
+    let names = list("resourceNames");
+    let names = if names.is_empty() { vec![None] } else { names.into_iter().map(Some).collect() };
     let mut grants = Vec::new();
-    for rule in rules.as_array().into_iter().flatten() {
-        let list = |field: &str| -> Vec<String> {
-            rule[field].as_array().into_iter().flatten().map(text).collect()
-        };
-        let names = list("resourceNames");
-        let names =
-            if names.is_empty() { vec![None] } else { names.into_iter().map(Some).collect() };
-        let mut grant = |group: &str, resource: &str, name: &Option<String>| {
-            for verb in list("verbs") {
-                grants.push(Access {
-                    scope: scope.clone(),
-                    group: group.to_owned(),
-                    resource: resource.to_owned(),
-                    name: name.clone(),
-                    verb: Verb(verb),
-                });
-            }
-        };
-        for group in list("apiGroups") {
-            for resource in list("resources") {
-                for name in &names {
-                    grant(&group, &resource, name);
-                }
+    let mut grant = |group: &str, resource: &str, name: &Option<String>| {
+        for verb in list("verbs") {
+            grants.push(Access {
+                scope: scope.clone(),
+                group: group.to_owned(),
+                resource: resource.to_owned(),
+                name: name.clone(),
+                verb: Verb(verb),
+            });
+        }
+    };
+    for group in list("apiGroups") {
+        for resource in list("resources") {
+            for name in &names {
+                grant(&group, &resource, name);
             }
         }
-        for url in list("nonResourceURLs") {
-            grant("", &url, &None);
-        }
+    }
+    for url in list("nonResourceURLs") {
+        grant("", &url, &None);
     }
     grants
 }
 
 /// What [`AUTH_DELEGATOR`] grants.
-fn delegated(scope: &Scope) -> Vec<Access> {
+fn delegated(bound: &Bound) -> Vec<Grant> {
     let reviews = [
         ("authentication.k8s.io", "tokenreviews"),
         ("authorization.k8s.io", "subjectaccessreviews"),
     ];
-    let grant = |(group, resource): (&str, &str)| Access {
-        scope: scope.clone(),
-        group: group.to_owned(),
-        resource: resource.to_owned(),
-        name: None,
-        verb: Verb("create".to_owned()),
+    let grant = |(group, resource): (&str, &str)| Grant {
+        access: Access {
+            scope: bound.scope.clone(),
+            group: group.to_owned(),
+            resource: resource.to_owned(),
+            name: None,
+            verb: Verb("create".to_owned()),
+        },
+        is_kept: false,
+        role: bound.to_string(),
+        file: None,
     };
     reviews.into_iter().map(grant).collect()
 }
 
-/// The arguments of a container, and its variables that stand for some.
-fn arguments(container: &Value) -> Vec<String> {
-    let list = |field: &str| container[field].as_array().cloned().unwrap_or_default();
-    let variables = list("env").into_iter().filter_map(|variable| {
-        let (_, flag) = VARIABLES.iter().find(|(name, _)| variable["name"] == *name)?;
-        Some(format!("--{flag}={}", variable["value"].as_str()?))
-    });
-    let given = list("command").into_iter().chain(list("args"));
-    // The command line wins, so it comes last.
-    variables.chain(given.map(|one| text(&one))).collect()
+/// A text, or nothing.
+pub(super) fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
 }
 
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
+#[cfg(test)]
+impl From<Access> for Grant {
+    fn from(access: Access) -> Self {
+        Self { access, is_kept: false, role: String::new(), file: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROLE: &str = "kind: ClusterRole\nmetadata: {name: manager-role}\nrules:\n\
+        - {apiGroups: [''], resources: [pods], verbs: [get]}\n";
+    const ACCOUNT: &str = "kind: ServiceAccount\nmetadata: {name: manager, namespace: system}\n";
+
+    fn binding(kind: &str, role: &str, subject: &str) -> String {
+        format!(
+            "kind: {kind}Binding\nmetadata: {{name: b, namespace: system}}\n\
+             roleRef: {{kind: {kind}, name: {role}}}\nsubjects: [{subject}]\n"
+        )
+    }
+
+    /// The rights and the unknown roles in a folder with these files. Roles are in the first.
+    fn read(files: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, text) in files {
+            fs::write(folder.path().join(name), text).expect("written");
+        }
+        let (name, text) = files[0];
+        let read = Manifests::read(&folder.path().join(name), text).expect("manifests");
+        let grants = read.grants.iter().map(|grant| grant.access.to_string());
+        (grants.collect(), read.unknown_roles)
+    }
+
+    fn granted(files: &[(&str, &str)]) -> Vec<String> {
+        read(files).0
+    }
+
+    #[test]
+    fn roles_bindings_and_accounts_may_be_in_different_files() {
+        let subject = "{kind: ServiceAccount, name: manager, namespace: system}";
+        let binding = binding("ClusterRole", "manager-role", subject);
+        let account = ("service_account.yaml", ACCOUNT);
+        let (role, binding) = (("role.yaml", ROLE), ("role_binding.yaml", &*binding));
+        assert_eq!(granted(&[role, binding, account]), ["get pods"]);
+        assert_eq!(granted(&[binding, role, account]), ["get pods"]);
+    }
+
+    #[test]
+    fn account_may_be_bound_as_a_user_or_by_its_groups() {
+        for (kind, name, is_bound) in [
+            ("User", "system:serviceaccount:system:manager", true),
+            ("User", "system:serviceaccount:other:manager", false),
+            ("Group", "system:serviceaccounts", true),
+            ("Group", "system:serviceaccounts:system", true),
+            ("Group", "system:serviceaccounts:other", false),
+        ] {
+            let subject = format!("{{kind: {kind}, name: '{name}'}}");
+            let binding = binding("ClusterRole", "manager-role", &subject);
+            let file = format!("{ACCOUNT}---\n{ROLE}---\n{binding}");
+            assert_eq!(granted(&[("rbac.yaml", &file)]).len(), usize::from(is_bound), "{name}");
+        }
+    }
+
+    #[test]
+    fn namespace_of_a_kustomization_is_that_of_all_objects() {
+        let role = ROLE.replace("ClusterRole", "Role").replace("name: ", "namespace: a, name: ");
+        let subject = "{kind: ServiceAccount, name: manager, namespace: system}";
+        let binding = binding("Role", "manager-role", subject);
+        let file = format!("{ACCOUNT}---\n{role}---\n{binding}");
+        let file = ("rbac.yaml", &*file);
+        assert_eq!(granted(&[file]), [""; 0], "the role is in another namespace");
+        for kind in ["", "kind: Kustomization\n"] {
+            for name in KUSTOMIZATIONS {
+                let text = format!("{kind}namespace: shop\nresources: [rbac.yaml]\n");
+                assert_eq!(granted(&[file, (name, &text)]), ["get pods in shop"], "{name}");
+            }
+        }
+        assert_eq!(granted(&[file, ("values.yaml", "namespace: shop\n")]), [""; 0]);
+    }
+
+    #[test]
+    fn role_that_is_not_there_or_is_aggregated_is_unknown() {
+        let subject = "{kind: ServiceAccount, name: manager}";
+        let binding = binding("ClusterRole", "manager-role", subject);
+        let unknown = (Vec::new(), vec!["ClusterRole manager-role".to_owned()]);
+        assert_eq!(read(&[("rbac.yaml", &format!("{ACCOUNT}---\n{binding}"))]), unknown);
+        let aggregated = format!("{ROLE}aggregationRule: {{clusterRoleSelectors: []}}\n");
+        let file = format!("{ACCOUNT}---\n{aggregated}---\n{binding}");
+        assert_eq!(read(&[("rbac.yaml", &file)]), unknown);
+    }
+
+    #[test]
+    fn comments_and_directives_are_no_documents() {
+        let text = "%YAML 1.2\n---\n# Nothing.\n--- # More.\na: b\n---\n";
+        let documents = documents(Path::new("a.yaml"), text).expect("documents");
+        let is_there = documents.iter().filter(|document| !document.value.is_null());
+        assert_eq!(is_there.count(), 1);
+        assert_eq!(documents.iter().map(|one| one.text.as_str()).collect::<String>(), text);
+    }
 }

@@ -1,218 +1,145 @@
-//! The file of the Roles with the difference made up.
+//! The file of the Roles, changed so that it grants exactly what is needed.
 //!
-//! It is changed as text, rule by rule: what needs no change stays as it is, with its comments. A
-//! rule of which something is too much is written anew under its comments, or left out if nothing
-//! is left of it. What is missing becomes new rules at the end of a role.
+//! It is changed as text, rule by rule; see `rules`. A rule of which something is too much is
+//! written anew under its comments, or left out if nothing is left of it. What is missing becomes
+//! new rules at the end of a role. Other files of the folder are only read.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
-use anyhow::{Result, ensure};
-use serde_json::Value;
+use anyhow::{Context as _, Result, ensure};
 
-use super::access::{Access, Scope, Verb};
+use super::access::{Access, Scope};
 use super::difference::Difference;
 use super::evidence::Needs;
-use super::manifests::{Manifests, Operator, documents, granted};
+use super::manifests::{Document, Manifests};
+use super::operator::Operator;
+use super::rules::{self, DEFAULT_INDENTATION};
+
+/// The result.
+#[derive(Debug)]
+pub(super) struct Written {
+    /// The text of the file.
+    pub(super) text: String,
+    /// Roles that must change and are in other files, as in `ClusterRole shop`, and the files.
+    pub(super) elsewhere: BTreeSet<(String, PathBuf)>,
+}
 
 /// Changes the text of `file` so that it grants what is needed, and nothing else if `removes`.
 ///
 /// # Errors
 /// If the file cannot be read, or is written in a way that this cannot change.
-pub(super) fn rewrite(file: &Path, text: &str, needs: &Needs, removes: bool) -> Result<String> {
+pub(super) fn rewrite(file: &Path, text: &str, needs: &Needs, removes: bool) -> Result<Written> {
+    let by_hand = || {
+        let file = file.display();
+        format!(
+            "{file} is written in a way that this cannot change: change it by hand, as shown above"
+        )
+    };
     let before = Manifests::read(file, text)?;
-    let excess = Difference::between(needs, &before.grants).excess;
-    let excess: Vec<Access> =
-        excess.into_iter().map(|(access, _)| access).filter(|_| removes).collect();
-    let of_file = documents(text)?;
-    let bound = before.operator.bound(&of_file);
-    let mut parts: Vec<String> = split(text);
-    // The role of each scope that gets what is missing.
-    let mut first: BTreeMap<Scope, usize> = BTreeMap::new();
+    let mut excess = Difference::between(needs, &before.grants).excess;
+    excess.retain(|_| removes);
+    let is_elsewhere = |path: &Option<PathBuf>| path.as_ref().is_some_and(|path| path != file);
+    let mut elsewhere: BTreeSet<(String, PathBuf)> = excess
+        .iter()
+        .filter(|excess| is_elsewhere(&excess.grant.file))
+        .filter_map(|excess| Some((excess.grant.role.clone(), excess.grant.file.clone()?)))
+        .collect();
+
+    let of_file = before.documents.iter().filter(|document| document.file == file);
+    let mut parts: Vec<String> = of_file.map(|document| document.text.clone()).collect();
+    // The documents of the file are the first, so an index of a part is one of a document.
+    let roles = roles(&before);
     for (index, part) in parts.iter_mut().enumerate() {
-        let Ok(document) = serde_saphyr::from_str::<Value>(part) else { continue };
-        let Some(role) = bound.iter().find(|role| role.is(&document, &before.operator)) else {
-            continue;
-        };
-        first.entry(role.scope.clone()).or_insert(index);
-        if granted(&document["rules"], &role.scope).iter().any(|grant| excess.contains(grant)) {
-            *part = without(part, &role.scope, &excess);
+        if let Some((scope, ..)) = roles.iter().find(|(_, role, _)| *role == index) {
+            *part = rules::without(part, scope, &excess);
         }
     }
-    let smaller = Manifests::read(file, &parts.join("---\n"))?;
+    let smaller = Manifests::read(file, &parts.concat()).with_context(by_hand)?;
     let missing = Difference::between(needs, &smaller.grants).missing;
-    let mut by_scope: BTreeMap<Scope, Vec<Access>> = BTreeMap::new();
-    for (access, _) in missing {
-        by_scope.entry(access.scope.clone()).or_default().push(access);
+    let mut by_scope: BTreeMap<&Scope, Vec<Access>> = BTreeMap::new();
+    for (access, _) in &missing {
+        if !missing.iter().any(|(other, _)| other != access && other.covers(access)) {
+            by_scope.entry(&access.scope).or_default().push(access.clone());
+        }
     }
+    let mut scopes_elsewhere = BTreeSet::new();
+    let own = parts.len();
     for (scope, missing) in by_scope {
-        match first.get(&scope) {
-            Some(index) => parts[*index] = with(&parts[*index], &missing),
-            None => parts.extend(new_role(&before.operator, &scope, &missing)),
+        // A role of this file, if there is one: it has the lowest index.
+        let role = roles.iter().filter(|(its, ..)| its == scope).min_by_key(|(_, index, _)| *index);
+        match role {
+            Some((_, index, _)) if *index < own => {
+                parts[*index] = rules::with(&parts[*index], &missing);
+            }
+            Some((_, index, name)) => {
+                elsewhere.insert((name.clone(), before.documents[*index].file.clone()));
+                scopes_elsewhere.insert(scope.clone());
+            }
+            None => parts.extend(new_role(&before, scope, &missing)),
         }
     }
-    let written = parts.join("---\n");
-    let after = Manifests::read(file, &written)?;
-    let left = Difference::between(needs, &after.grants);
-    ensure!(
-        left.missing.is_empty() && (left.excess.is_empty() || !removes),
-        "{} is written in a way that this cannot change: change it by hand, as shown above",
-        file.display()
-    );
-    Ok(written)
+    let written = parts.concat();
+    let after = Manifests::read(file, &written).with_context(by_hand)?;
+    let mut left = Difference::between(needs, &after.grants);
+    left.missing.retain(|(access, _)| !scopes_elsewhere.contains(&access.scope));
+    left.excess.retain(|excess| removes && !is_elsewhere(&excess.grant.file));
+    ensure!(left.is_empty(), by_hand());
+    let ending = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    Ok(Written { text: written.replace('\n', ending), elsewhere })
 }
 
-/// The documents of a file as text, without the lines between them.
-fn split(text: &str) -> Vec<String> {
-    let mut parts = vec![String::new()];
-    for line in text.lines() {
-        if line.trim_end() == "---" {
-            parts.push(String::new());
-        } else if let Some(part) = parts.last_mut() {
-            part.push_str(line);
-            part.push('\n');
+/// The roles that are bound to the operator and can be changed: where they hold, the index of the
+/// document, and what they are called.
+fn roles(manifests: &Manifests) -> Vec<(Scope, usize, String)> {
+    let Manifests { operator, documents, .. } = manifests;
+    let mut roles = Vec::new();
+    for bound in operator.bound(documents) {
+        let is_role = |one: &Document| bound.is(&one.value, operator) && !one.is_aggregated();
+        if let Some(index) = documents.iter().position(is_role) {
+            roles.push((bound.scope.clone(), index, bound.to_string()));
         }
     }
-    parts
-}
-
-/// A role in three parts: up to `rules:`, its rules, and what follows.
-fn around_rules(role: &str) -> Option<(Vec<&str>, Vec<&str>, Vec<&str>)> {
-    let lines: Vec<&str> = role.lines().collect();
-    let begin = lines.iter().position(|line| line.trim_end() == "rules:")? + 1;
-    let is_next = |line: &&str| !line.is_empty() && !line.starts_with([' ', '-', '#']);
-    let length = lines[begin..].iter().position(is_next).unwrap_or(lines.len() - begin);
-    let (head, rest) = lines.split_at(begin);
-    let (rules, tail) = rest.split_at(length);
-    Some((head.to_vec(), rules.to_vec(), tail.to_vec()))
-}
-
-/// The rules of a role, each with the comments before it.
-fn chunks(rules: &[&str]) -> Vec<(Vec<String>, Vec<String>)> {
-    let mut chunks: Vec<(Vec<String>, Vec<String>)> = Vec::new();
-    let mut comments = Vec::new();
-    for line in rules {
-        let trimmed = line.trim_start();
-        if trimmed.starts_with('#') || trimmed.is_empty() {
-            comments.push((*line).to_owned());
-        } else if trimmed.starts_with("- ") && line.contains(':') {
-            chunks.push((std::mem::take(&mut comments), vec![(*line).to_owned()]));
-        } else if let Some((_, body)) = chunks.last_mut() {
-            body.append(&mut comments);
-            body.push((*line).to_owned());
-        }
-    }
-    if !comments.is_empty() {
-        chunks.push((comments, Vec::new()));
-    }
-    chunks
-}
-
-/// A role without what is too much.
-fn without(role: &str, scope: &Scope, excess: &[Access]) -> String {
-    let Some((head, rules, tail)) = around_rules(role) else { return role.to_owned() };
-    let mut lines: Vec<String> = head.into_iter().map(str::to_owned).collect();
-    for (comments, body) in chunks(&rules) {
-        let parsed: Value = serde_saphyr::from_str(&body.join("\n")).unwrap_or_default();
-        let grants = granted(&parsed, scope);
-        let kept: Vec<Access> =
-            grants.iter().filter(|grant| !excess.contains(grant)).cloned().collect();
-        if kept.len() == grants.len() {
-            lines.extend(comments.into_iter().chain(body));
-        } else if !kept.is_empty() {
-            lines.extend(comments);
-            lines.extend(rendered(&kept));
-        }
-    }
-    lines.extend(tail.into_iter().map(str::to_owned));
-    lines.join("\n") + "\n"
-}
-
-/// A role with more rules.
-fn with(role: &str, missing: &[Access]) -> String {
-    let role = role.replace("rules: []\n", "rules:\n");
-    let Some((head, rules, tail)) = around_rules(&role) else { return role };
-    let mut lines: Vec<String> = head.into_iter().chain(rules).map(str::to_owned).collect();
-    lines.extend(rendered(missing));
-    lines.extend(tail.into_iter().map(str::to_owned));
-    lines.join("\n") + "\n"
+    roles
 }
 
 /// A role and its binding, for a scope that has none.
-fn new_role(operator: &Operator, scope: &Scope, missing: &[Access]) -> [String; 2] {
-    let account = &operator.account;
+fn new_role(manifests: &Manifests, scope: &Scope, missing: &[Access]) -> [String; 2] {
+    let Operator { account, namespace, .. } = &manifests.operator;
     let (kind, binding, place) = match scope {
         Scope::Cluster => ("ClusterRole", "ClusterRoleBinding", String::new()),
         Scope::Namespace(name) => ("Role", "RoleBinding", format!("  namespace: {name}\n")),
     };
+    let is_used = |name: &String| {
+        manifests.documents.iter().map(|document| &document.value).any(|value| {
+            (value["kind"] == kind || value["kind"] == binding)
+                && value["metadata"]["name"] == *name
+        })
+    };
+    let mut name = account.clone();
+    while is_used(&name) {
+        name.push_str("-rights");
+    }
     let api = "rbac.authorization.k8s.io";
     let begin = |kind: &str| {
-        format!("apiVersion: {api}/v1\nkind: {kind}\nmetadata:\n  name: {account}\n{place}")
+        format!("---\napiVersion: {api}/v1\nkind: {kind}\nmetadata:\n  name: {name}\n{place}")
     };
-    let rules = rendered(missing).join("\n");
-    let subject = format!("name: {account}\n    namespace: {}", operator.namespace);
+    let rules = rules::rendered(missing, DEFAULT_INDENTATION).join("\n");
+    let subject = format!("name: {account}\n    namespace: {namespace}");
     [
         format!("{}rules:\n{rules}\n", begin(kind)),
         format!(
-            "{}roleRef:\n  apiGroup: {api}\n  kind: {kind}\n  name: {account}\nsubjects:\n  - kind: \
+            "{}roleRef:\n  apiGroup: {api}\n  kind: {kind}\n  name: {name}\nsubjects:\n  - kind: \
              ServiceAccount\n    {subject}\n",
             begin(binding)
         ),
     ]
 }
 
-/// Rules that grant this, as lines. Resources of a group with the same verbs share one.
-fn rendered(grants: &[Access]) -> Vec<String> {
-    /// The group, the name if it is limited to one, the resources and the verbs.
-    type Rule<'a> = (&'a str, &'a Option<String>, Vec<&'a str>, Vec<&'a Verb>);
-
-    let mut verbs: BTreeMap<(&str, &Option<String>, &str), Vec<&Verb>> = BTreeMap::new();
-    for Access { group, resource, name, verb, .. } in grants {
-        verbs.entry((group, name, resource)).or_default().push(verb);
-    }
-    let mut rules: Vec<Rule<'_>> = Vec::new();
-    for ((group, name, resource), mut verbs) in verbs {
-        verbs.sort();
-        verbs.dedup();
-        let same =
-            rules.iter_mut().find(|rule| (rule.0, rule.1) == (group, name) && rule.3 == verbs);
-        match same {
-            Some(rule) => rule.2.push(resource),
-            None => rules.push((group, name, vec![resource], verbs)),
-        }
-    }
-    let mut lines = Vec::new();
-    for (group, name, resources, verbs) in rules {
-        lines.push(format!("  - apiGroups: {}", list(&[group])));
-        lines.push(format!("    resources: {}", list(&resources)));
-        if let Some(name) = name {
-            lines.push(format!("    resourceNames: {}", list(&[name])));
-        }
-        let verbs: Vec<&str> = verbs.iter().map(|verb| verb.0.as_str()).collect();
-        lines.push(format!("    verbs: {}", list(&verbs)));
-    }
-    lines
-}
-
-/// A list in one line.
-fn list(items: &[&str]) -> String {
-    let is_plain = |item: &str| {
-        item.starts_with(|first: char| first.is_ascii_alphabetic())
-            && item.chars().all(|one| one.is_ascii_alphanumeric() || "-./".contains(one))
-    };
-    let mut text = String::from("[");
-    for (index, item) in items.iter().enumerate() {
-        let sign = if index == 0 { "" } else { ", " };
-        // A string of JSON is one of YAML.
-        let item = if is_plain(item) { (*item).to_owned() } else { format!("{item:?}") };
-        let _ = write!(text, "{sign}{item}");
-    }
-    text + "]"
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::access::Verb;
+    use super::super::evidence::Need;
     use super::*;
 
     const FILE: &str = "\
@@ -261,12 +188,16 @@ subjects:
         }
     }
 
+    fn need(reason: &str) -> Need {
+        Need { reason: reason.to_owned(), names: None }
+    }
+
     fn needs(wanted: &[(&str, &str, &[&str])]) -> Needs {
         let mut needs = Needs::new();
         for (group, resource, verbs) in wanted {
             for verb in *verbs {
                 let reason = format!("controller shop wrote `{verb} {resource} a/b` in test t");
-                needs.insert(access(&Scope::Cluster, group, resource, verb), reason);
+                needs.insert(access(&Scope::Cluster, group, resource, verb), need(&reason));
             }
         }
         needs
@@ -284,8 +215,13 @@ subjects:
         Manifests::read(Path::new("nowhere/rbac.yaml"), text).expect("manifests")
     }
 
+    fn rewrite_of(text: &str, needs: &Needs, removes: bool) -> String {
+        let written = rewrite(Path::new("nowhere/rbac.yaml"), text, needs, removes);
+        written.expect("a file").text
+    }
+
     fn rewritten(needs: &Needs) -> String {
-        rewrite(Path::new("nowhere/rbac.yaml"), FILE, needs, true).expect("a file")
+        rewrite_of(FILE, needs, true)
     }
 
     #[test]
@@ -320,11 +256,10 @@ subjects:
         let shown = Difference::between(&as_granted(), &read(&text).grants).to_string();
         assert_eq!(
             shown,
-            "- * deployments.apps is too much: all that is needed of it is `get deployments.apps`, \
-             `list deployments.apps`, `watch deployments.apps`\n"
+            "- * deployments.apps is too much: only `get deployments.apps`, `list \
+             deployments.apps`, `watch deployments.apps` are needed\n"
         );
-        let written =
-            rewrite(Path::new("nowhere/rbac.yaml"), &text, &as_granted(), true).expect("a file");
+        let written = rewrite_of(&text, &as_granted(), true);
         assert!(written.contains("resources: [deployments]\n    verbs: [get, list, watch]\n"));
     }
 
@@ -332,7 +267,7 @@ subjects:
     fn only_the_rules_that_change_are_written_anew() {
         let mut needs = as_granted();
         needs.remove(&access(&Scope::Cluster, "", "services", "delete"));
-        needs.insert(access(&Scope::Cluster, "apps", "deployments", "patch"), String::new());
+        needs.insert(access(&Scope::Cluster, "apps", "deployments", "patch"), need(""));
         let written = rewritten(&needs);
         let rules = "\
 rules:
@@ -359,7 +294,7 @@ rules:
     #[test]
     fn nothing_is_removed_while_tests_fail() {
         let needs = needs(&[("", "secrets", &["get"])]);
-        let written = rewrite(Path::new("nowhere/rbac.yaml"), FILE, &needs, false).expect("a file");
+        let written = rewrite_of(FILE, &needs, false);
         let added = "  - apiGroups: [\"\"]\n    resources: [secrets]\n    verbs: [get]\n";
         assert_eq!(written.replace(added, ""), FILE);
         assert_ne!(written, FILE);
@@ -369,7 +304,7 @@ rules:
     fn right_in_one_namespace_gets_a_role_there() {
         let mut needs = as_granted();
         let own = Scope::Namespace("shop".to_owned());
-        needs.insert(access(&own, "coordination.k8s.io", "leases", "get"), String::new());
+        needs.insert(access(&own, "coordination.k8s.io", "leases", "get"), need(""));
         let written = rewritten(&needs);
         assert!(written.starts_with(FILE), "{written}");
         assert!(
@@ -377,12 +312,10 @@ rules:
         );
         // In the whole cluster it would be too much.
         let text = FILE.replace("[deployments]", "[deployments, x]");
-        needs.insert(access(&own, "apps", "x", "get"), String::new());
+        needs.insert(access(&own, "apps", "x", "get"), need(""));
         let shown = Difference::between(&needs, &read(&text).grants).to_string();
         assert!(
-            shown.contains(
-                "- get x.apps is too much: all that is needed of it is `get x.apps in shop`"
-            ),
+            shown.contains("- get x.apps is too much: only `get x.apps in shop` is needed"),
             "{shown}"
         );
     }
@@ -390,8 +323,83 @@ rules:
     #[test]
     fn operator_without_roles_gets_them() {
         let text = super::super::manifests::first("shop");
-        let written =
-            rewrite(Path::new("nowhere/rbac.yaml"), &text, &as_granted(), true).expect("a file");
+        let written = rewrite_of(&text, &as_granted(), true);
         assert!(Difference::between(&as_granted(), &read(&written).grants).is_empty());
+    }
+
+    #[test]
+    fn rules_are_indented_as_those_before_them() {
+        let text = FILE.replace("\n  - api", "\n- api").replace("\n    resources", "\n  resources");
+        let text = text.replace("\n    verbs", "\n  verbs");
+        let mut needs = as_granted();
+        needs.remove(&access(&Scope::Cluster, "", "services", "delete"));
+        needs.insert(access(&Scope::Cluster, "", "secrets", "get"), need(""));
+        let written = rewrite_of(&text, &needs, true);
+        let rule = "\n- apiGroups: [\"\"]\n  resources: [services]\n  verbs: [patch]\n- api";
+        assert!(written.contains(rule), "{written}");
+    }
+
+    #[test]
+    fn lines_end_as_before() {
+        let mut needs = as_granted();
+        needs.insert(access(&Scope::Cluster, "", "secrets", "get"), need(""));
+        let written = rewrite_of(&FILE.replace('\n', "\r\n"), &needs, true);
+        assert_eq!(written, rewrite_of(FILE, &needs, true).replace('\n', "\r\n"));
+    }
+
+    #[test]
+    fn file_that_cannot_be_changed_is_to_be_changed_by_hand() {
+        let mut needs = as_granted();
+        needs.insert(access(&Scope::Cluster, "", "secrets", "get"), need(""));
+        let (head, rest) = FILE.split_once("rules:").expect("rules");
+        let (_, tail) = rest.split_once("---").expect("a document");
+        let in_a_line = "rules: [{apiGroups: [''], resources: [secrets], verbs: [list]}]\n---";
+        let on_its_own = "rules:\n  [{apiGroups: [''], resources: [secrets], verbs: [list]}]\n---";
+        // Without the first rule, the second is no YAML.
+        let with_an_alias = "rules:\n- apiGroups: ['']\n  resources: [secrets]\n  verbs: &all \
+             [list]\n- apiGroups: [apps]\n  resources: [deployments]\n  verbs: *all\n---";
+        for rules in [in_a_line, on_its_own, with_an_alias] {
+            let text = format!("{head}{rules}{tail}");
+            let error = rewrite(Path::new("nowhere/rbac.yaml"), &text, &needs, true);
+            let error = error.expect_err("it cannot be changed").to_string();
+            assert!(error.ends_with("change it by hand, as shown above"), "{error}");
+        }
+    }
+
+    #[test]
+    fn rule_that_names_an_object_is_not_replaced_by_one_for_all() {
+        let rule = "  - apiGroups: [\"\"]\n    resources: [secrets]\n    resourceNames: [db]\n";
+        let text = FILE.replace("rules:\n", &format!("rules:\n{rule}    verbs: [get]\n"));
+        let mut needs = as_granted();
+        let names = Some(BTreeSet::from(["db".to_owned()]));
+        let seen = Need { reason: String::new(), names };
+        needs.insert(access(&Scope::Cluster, "", "secrets", "get"), seen);
+        assert_eq!(rewrite_of(&text, &needs, true), text);
+        // It is still narrowed to what is needed of it.
+        let broad = text.replace("verbs: [get]", "verbs: [\"*\"]");
+        assert_eq!(rewrite_of(&broad, &needs, true), text);
+    }
+
+    #[test]
+    fn rule_with_a_comment_that_says_so_stays() {
+        let rule = "  # windlass: keep, creates RoleBindings\n  - apiGroups: \
+                    [rbac.authorization.k8s.io]\n    resources: [roles]\n    verbs: [bind]\n";
+        let text = FILE.replace("rules:\n", &format!("rules:\n{rule}"));
+        let mut needs = as_granted();
+        assert!(Difference::between(&needs, &read(&text).grants).is_empty());
+        needs.remove(&access(&Scope::Cluster, "", "services", "delete"));
+        let written = rewrite_of(&text, &needs, true);
+        assert!(written.contains(rule), "{written}");
+        let other = text.replace("windlass: keep", "please keep");
+        assert!(!Difference::between(&needs, &read(&other).grants).is_empty());
+    }
+
+    #[test]
+    fn aggregated_role_gets_no_rules() {
+        let text =
+            FILE.replace("rules:\n", "aggregationRule: {clusterRoleSelectors: []}\nrules:\n");
+        let written = rewrite_of(&text, &as_granted(), true);
+        assert!(written.starts_with(&text), "{written}");
+        assert!(written.len() > text.len(), "{written}");
     }
 }
