@@ -12,13 +12,14 @@
 //! Windlass does in other cases, such as reading the object again after a conflict.
 //!
 //! Reading order: `access` (a right), `evidence` (what is needed), `operator` (how it is deployed),
-//! `manifests` (what is granted), `difference`, `rules` (the rules of a role as text), `rewrite`
-//! (the file, changed so that it grants exactly what is needed).
+//! `manifests` (what is granted), `difference`, `rules` (the rules of a role as text), `new_role`,
+//! `rewrite` (the file, changed so that it grants exactly what is needed).
 
 mod access;
 mod difference;
 mod evidence;
 mod manifests;
+mod new_role;
 mod operator;
 mod rewrite;
 mod rules;

@@ -118,10 +118,10 @@ mod tests {
         get_secrets(Scope::Namespace("shop".to_owned()), name)
     }
 
-    fn shown(access: Access, names: Option<&[&str]>, grants: &[Access]) -> String {
+    fn shown(access: Access, names: Option<&[&str]>, grants: &[&Access]) -> String {
         let names = names.map(|all| all.iter().map(ToString::to_string).collect::<BTreeSet<_>>());
         let needs = Needs::from([(access, Need { reason: "a run".to_owned(), names })]);
-        let grants: Vec<_> = grants.iter().cloned().map(Grant::from).collect();
+        let grants: Vec<_> = grants.iter().map(|&grant| Grant::from(grant.clone())).collect();
         Difference::between(&needs, &grants).to_string()
     }
 
@@ -129,21 +129,21 @@ mod tests {
     fn rules_that_name_every_object_that_was_seen_are_enough() {
         let seen = get_secrets(Scope::Cluster, None);
         let (db, cache) = (in_shop(Some("db")), get_secrets(Scope::Cluster, Some("cache")));
-        assert_eq!(shown(seen.clone(), Some(&["db"]), &[db.clone()]), "");
-        let both = [db.clone(), cache.clone()];
+        assert_eq!(shown(seen.clone(), Some(&["db"]), &[&db]), "");
+        let both = [&db, &cache];
         assert_eq!(shown(seen.clone(), Some(&["cache", "db"]), &both), "");
         assert_eq!(
-            shown(seen.clone(), Some(&["cache", "db"]), &[db.clone()]),
+            shown(seen.clone(), Some(&["cache", "db"]), &[&db]),
             "+ get secrets is missing: a run\n"
         );
         assert_eq!(
             shown(seen.clone(), Some(&["db"]), &both),
             "- get secrets cache is too much: nothing needs it\n"
         );
-        assert_eq!(shown(seen.clone(), Some(&["db"]), &[seen.clone()]), "");
+        assert_eq!(shown(seen.clone(), Some(&["db"]), &[&seen]), "");
         // One request was for all objects.
         assert_eq!(
-            shown(seen, None, &[db]),
+            shown(seen, None, &[&db]),
             "+ get secrets is missing: a run\n\
              - get secrets db in shop is too much: nothing needs it\n"
         );
@@ -152,10 +152,10 @@ mod tests {
     #[test]
     fn rule_without_a_name_is_too_much_for_a_right_that_is_declared_with_one() {
         assert_eq!(
-            shown(in_shop(Some("db")), None, &[in_shop(None)]),
+            shown(in_shop(Some("db")), None, &[&in_shop(None)]),
             "- get secrets in shop is too much: only `get secrets db in shop` is needed\n"
         );
-        assert_eq!(shown(in_shop(Some("db")), None, &[in_shop(Some("db"))]), "");
+        assert_eq!(shown(in_shop(Some("db")), None, &[&in_shop(Some("db"))]), "");
     }
 
     #[test]

@@ -13,8 +13,8 @@ use super::access::{Access, Scope};
 use super::difference::Difference;
 use super::evidence::Needs;
 use super::manifests::{Document, Manifests};
-use super::operator::Operator;
-use super::rules::{self, DEFAULT_INDENTATION};
+use super::new_role::new_role;
+use super::rules;
 
 /// The result.
 #[derive(Debug)]
@@ -101,39 +101,6 @@ fn roles(manifests: &Manifests) -> Vec<(Scope, usize, String)> {
         }
     }
     roles
-}
-
-/// A role and its binding, for a scope that has none.
-fn new_role(manifests: &Manifests, scope: &Scope, missing: &[Access]) -> [String; 2] {
-    let Operator { account, namespace, .. } = &manifests.operator;
-    let (kind, binding, place) = match scope {
-        Scope::Cluster => ("ClusterRole", "ClusterRoleBinding", String::new()),
-        Scope::Namespace(name) => ("Role", "RoleBinding", format!("  namespace: {name}\n")),
-    };
-    let is_used = |name: &String| {
-        manifests.documents.iter().map(|document| &document.value).any(|value| {
-            (value["kind"] == kind || value["kind"] == binding)
-                && value["metadata"]["name"] == *name
-        })
-    };
-    let mut name = account.clone();
-    while is_used(&name) {
-        name.push_str("-rights");
-    }
-    let api = "rbac.authorization.k8s.io";
-    let begin = |kind: &str| {
-        format!("---\napiVersion: {api}/v1\nkind: {kind}\nmetadata:\n  name: {name}\n{place}")
-    };
-    let rules = rules::rendered(missing, DEFAULT_INDENTATION).join("\n");
-    let subject = format!("name: {account}\n    namespace: {namespace}");
-    [
-        format!("{}rules:\n{rules}\n", begin(kind)),
-        format!(
-            "{}roleRef:\n  apiGroup: {api}\n  kind: {kind}\n  name: {name}\nsubjects:\n  - kind: \
-             ServiceAccount\n    {subject}\n",
-            begin(binding)
-        ),
-    ]
 }
 
 #[cfg(test)]
@@ -401,5 +368,18 @@ rules:
         let written = rewrite_of(&text, &as_granted(), true);
         assert!(written.starts_with(&text), "{written}");
         assert!(written.len() > text.len(), "{written}");
+    }
+
+    #[test]
+    fn manifests_of_this_repository_can_be_read_and_stay_as_they_are() {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        for folder in ["../../examples/website-operator", "template", "template-added"] {
+            let file = here.join(folder).join("deploy/rbac.yaml");
+            let text = std::fs::read_to_string(&file).expect("a file");
+            let read = Manifests::read(&file, &text).expect("manifests");
+            assert_eq!(read.unknown_roles, [""; 0]);
+            let needs = read.grants.into_iter().map(|grant| (grant.access, need(""))).collect();
+            assert_eq!(rewrite(&file, &text, &needs, true).expect("a file").text, text);
+        }
     }
 }

@@ -247,9 +247,9 @@ metadata:
         let role = Role::of(GENERATED).expect("a role");
         assert_eq!((role.rules.len(), role.indentation), (2, 0));
         assert_eq!(role.tail, ["metadata:", "  name: shop"]);
-        let rule = role.rules[0].grants(&Scope::Cluster);
-        assert_eq!(rule[0].to_string(), "get pods system:a");
-        let written = with(GENERATED, &rule);
+        let grants = role.rules[0].grants(&Scope::Cluster);
+        assert_eq!(grants[0].to_string(), "get pods system:a");
+        let written = with(GENERATED, &grants);
         let added = "- apiGroups: [\"\"]\n  resources: [pods]\n  resourceNames: [\"system:a\"]\n  \
                      verbs: [get]\nmetadata:";
         assert_eq!(written, GENERATED.replace("metadata:", added));
