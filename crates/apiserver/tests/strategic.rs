@@ -14,13 +14,14 @@ const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
 /// What the real server, too, calls an internal error; and the one that brings its handler down.
-const REFUSALS: [&str; 12] = [
+const REFUSALS: [&str; 13] = [
     "does not contain declared merge key",
     "unknown patch type",
     "merging lists cannot yet be specified",
     "doesn't match $setElementOrder list",
     "but received a",
     "list element types are not identical",
+    "no elements in any of the given slices",
     "data type is not struct",
     "unable to find api field",
     "expected slice or array type",
