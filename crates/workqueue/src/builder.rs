@@ -103,7 +103,7 @@ where
         self
     }
 
-    /// Reports every step of every key, for metrics. Default: no observer.
+    /// Calls `observer` at every step of every key, for metrics. Default: no observer.
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observer = Some(observer);
         self

@@ -28,8 +28,8 @@ impl<K: Eq + Hash + Clone> Charges<K> {
         Self { queue, limiter: Lock::new(limiter), failures: Lock::new(Failures::new()) }
     }
 
-    /// Counts a failure of a key. Returns how long the key waits. The limiter is called only if the
-    /// key does not wait already.
+    /// Counts a failure of a key. Returns how long the key waits. If a window of the limiter is
+    /// open, that is the rest of it; nothing is counted and the limiter is not called.
     pub(crate) fn charge(&self, key: &K) -> Duration {
         let now = Instant::now();
         let mut limiter = self.limiter.lock();

@@ -97,7 +97,7 @@ fn no_key_is_lost_and_none_runs_twice_at_once() {
             })
             .collect();
         join_threads(producers);
-        // Watching wakes nobody, so a wake-up that was lost stays lost.
+        // `wait_idle` wakes no worker, so a lost wake-up leads to a deadlock here.
         block_on(queue.wait_idle());
         queue.shut_down();
         join_tasks(workers);
@@ -218,7 +218,7 @@ fn the_full_queue_loses_nothing_either() {
             .into_iter()
             .collect();
         join_threads(producers);
-        // Watching wakes nobody, so a wake-up that was lost stays lost.
+        // `wait_idle` wakes no worker, so a lost wake-up leads to a deadlock here.
         block_on(queue.wait_idle());
         queue.shut_down();
         let causes: usize = join_tasks(workers).into_iter().sum();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Records below which a sweep is not worth its time.
+/// With fewer records there is no sweep.
 const SWEEP_FROM: usize = 1_024;
 
 /// How long a record outlives its window. So a queue with a long backlog, or a run that takes long,
@@ -72,8 +72,8 @@ impl<K: Eq + Hash + Clone> Failures<K> {
         }
     }
 
-    /// Notes failure number `failures` of a key, whose window lasts for `delay`. Returns keys that
-    /// were forgotten, for the caller to drop.
+    /// Records the failures of a key, with a window of `delay` from now. Returns keys that were
+    /// forgotten, for the caller to drop.
     #[must_use = "keys are dropped without a lock"]
     pub(crate) fn record(
         &mut self,

@@ -1,12 +1,15 @@
 //! The queue's state machine: the state of every key, and its transitions.
 //!
 //! ```text
-//!            add                      take                    done
-//!   (gone) ───────▶ ready (in line) ───────▶ running ─────────────────▶ (gone)
-//!      │              ▲        ▲                │  │ add while running:
-//!      │ add_after    │ due    └────────────────┘  ▼ also in line, but passed over
-//!      └────────▶ waiting                      running + ready      until the run is done
+//!              add                take                 done
+//!   (gone) ──────────▶ ready ────────────▶ running ──────────▶ (gone)
+//!      │                ▲ ▲                   │
+//!      │ add_after  due │ │ done          add │
+//!      └─────▶ waiting ─┘ └─ running + ready ◀┘
 //! ```
+//!
+//! A key that is running and ready is in line, but is passed over until its run is done. A running
+//! key may also wait for its next run.
 //!
 //! It is pure and synchronous: no lock, no clock and no task. It calls user code only to compare
 //! and clone keys. Time comes in as an argument; events for the observer and values to drop are
@@ -204,9 +207,9 @@ impl<K, C> Ledger<K, C> {
         let slot = &mut self.slots[id];
         let was_waiting = slot.pending == Pending::Waiting;
         match slot.pending {
-            Pending::None => (slot.priority, slot.asked) = (priority, priority),
+            Pending::None => (slot.priority, slot.requested) = (priority, priority),
             Pending::InLine | Pending::PassedOver => {
-                slot.asked = slot.asked.max(priority);
+                slot.requested = slot.requested.max(priority);
                 if priority > slot.priority {
                     self.raise(id, priority, now);
                 }
@@ -214,7 +217,7 @@ impl<K, C> Ledger<K, C> {
             }
             Pending::Waiting => {
                 slot.priority = slot.priority.max(priority);
-                slot.asked = slot.priority;
+                slot.requested = slot.priority;
                 if due.is_some_and(|due| due >= slot.at) {
                     return;
                 }
@@ -403,7 +406,7 @@ impl<K: Eq + Clone, C> Ledger<K, C> {
         slot.pending = Pending::None;
         slot.ticket = NO_TICKET;
         slot.is_running = true;
-        let (priority, queued) = (slot.asked, now.saturating_duration_since(slot.since));
+        let (priority, queued) = (slot.requested, now.saturating_duration_since(slot.since));
         let causes = slot.why.take().map(|why| Arc::new(why.causes));
         let run = Run { slot: id, started: now, causes: causes.clone() };
         let run = self.runs.insert(run);

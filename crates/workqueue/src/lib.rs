@@ -51,9 +51,9 @@
 //! this run?" has an answer.
 //!
 //! A **limiter** decides how long a key that failed waits; see [`RateLimiter`] for a table of
-//! limiters. An **observer** gets every step; with the feature `prometheus`, `QueueMetrics` is
-//! an observer with client-go's metric names. A [`Snapshot`] shows what every key is doing, and
-//! since when.
+//! limiters. An **observer** is called at every step of a key; with the feature `prometheus`,
+//! `QueueMetrics` is an observer with client-go's metric names. A [`Snapshot`] shows what every key
+//! is doing, and since when.
 //!
 //! # Guarantees
 //!
@@ -73,8 +73,8 @@
 //! - **Done on drop.** A lease ends when it is dropped: at the end of a scope, by a panic, or
 //!   because its task is cancelled.
 //! - **Bounded.** A key has at most one next run, and a run has at most eight causes. Keys that
-//!   are done are dropped at once. The queue forgets failures an hour after the last backoff, and
-//!   keeps the memory of its peak until it is dropped.
+//!   are done are dropped at once. Failures are forgotten an hour after the last backoff ended.
+//!   Memory that was allocated for many keys is kept until the queue is dropped.
 //! - **Refused, not lost.** After [`shut_down`](WorkQueue::shut_down) every add returns an error
 //!   that contains the key. Ready keys are still handed out, and waiting keys are returned.
 //! - **Your code runs unlocked.** Limiters, group functions and observers are called, and keys and
@@ -109,7 +109,7 @@
 //! let queue = WorkQueue::new();
 //! queue.add_after("report", Duration::from_secs(3600))?;
 //! let started = tokio::time::Instant::now();
-//! assert_eq!(queue.get().await.as_deref(), Some(&"report")); // an hour later, at once
+//! assert_eq!(queue.get().await.as_deref(), Some(&"report")); // the paused clock skips the hour
 //! assert_eq!(started.elapsed(), Duration::from_secs(3600));
 //! # Ok::<(), Box<dyn std::error::Error>>(()) })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())

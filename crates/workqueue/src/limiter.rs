@@ -23,9 +23,9 @@ pub use max_wait::MaxWait;
 /// The queue counts the failures of each key, at most one for each backoff window: the time from a
 /// failure to the retry that follows it. For each new window it asks the limiter once, so a limiter
 /// that all keys share, such as [`TokenBucket`], books one slot for each window, however often
-/// events run the key early and it fails again. A failure that brings its own delay
+/// events run the key early and it fails again. A failure that has its own delay
 /// ([`Lease::retry_after`](crate::Lease::retry_after)) is counted and opens a window, too, but the
-/// limiter is not called, and books nothing.
+/// limiter is not called.
 ///
 /// | limiter | delay |
 /// |---|---|
@@ -33,7 +33,7 @@ pub use max_wait::MaxWait;
 /// | [`FastSlow`] | short for the first failures of the key, then long |
 /// | [`TokenBucket`] | spaces all keys together to a rate, with a burst |
 /// | [`MaxOf`] | the longest of several limiters' |
-/// | [`MaxWait`] | another limiter's, cut at a maximum |
+/// | [`MaxWait`] | another limiter's, capped at a maximum |
 /// | [`Jitter`] | another limiter's, plus a random share of it |
 ///
 /// [Retries](crate::Lease::retry) and [rate-limited adds](crate::WorkQueue::add_rate_limited) are

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use crate::priority::{Group, Priority};
 use crate::slots::{Place, SlotId, Slots};
 
-/// Stale places that are not worth a sweep.
+/// So many stale places are tolerated before a sweep.
 const STALE_TOLERATED: usize = 64;
 
 /// What happens to the turn of a group when its first key is taken out.
@@ -51,8 +51,8 @@ struct Fifo {
     live: usize,
 }
 
-/// Groups that take turns. A group is known while it has a live place, so a group that comes back
-/// starts at the end of the ring, or at the front if it comes back with a key that was passed over.
+/// Groups that take turns. A group without a live place is dropped. If it gets a key again, it
+/// starts at the end of the ring, or at the front if that key was passed over.
 #[derive(Debug, Default)]
 struct Fair {
     /// The groups in the order of their turns.

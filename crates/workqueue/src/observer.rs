@@ -31,7 +31,7 @@ pub trait Observer: Send + Sync + 'static {
     /// A key that failed was added again, with the limiter's delay or its own.
     fn retried(&self) {}
 
-    /// The queue was built. Keep the probe to ask about unfinished work.
+    /// The queue was built. Keep the probe to read its load later.
     fn attached(&self, probe: Probe) {}
 }
 
@@ -53,7 +53,7 @@ pub struct Load {
     pub ready_by_priority: [usize; Priority::ALL.len()],
     /// Keys whose time has not come.
     pub waiting: usize,
-    /// Leases that are out.
+    /// Leases that workers hold.
     pub running: usize,
     /// How long the runs under way have taken so far, added up.
     pub unfinished: Duration,

@@ -3,8 +3,7 @@
 //!
 //! The queue pushes counters and histograms through [`Observer`]. A scrape reads the gauges from
 //! the queue through [`Probe`], because they change without a call to the queue: unfinished work
-//! grows with time, and the depth changes when a delay ends. So there is no task, and a gauge is as
-//! old as its scrape.
+//! grows with time, and the depth changes when a delay ends. So no task has to update them.
 //!
 //! A scrape holds no lock of this module while it reads a queue: if the last owner of a queue goes
 //! away during a scrape, the scrape drops the queue.
@@ -27,7 +26,8 @@ use crate::priority::Priority;
 
 /// Upper bounds of the histograms' buckets, in seconds. They are controller-runtime's, which
 /// include those of Kubernetes' own components, so dashboards made for either keep working. Two of
-/// them have Go's rounding error, because a sum over programs in Go and in Rust is by equal bounds.
+/// them have Go's rounding error: histograms of Go and Rust programs can be summed only if their
+/// bounds are equal.
 const BUCKETS: [f64; 12] = [
     1e-8,
     1e-7,
@@ -51,8 +51,8 @@ const BUCKETS: [f64; 12] = [
 /// | `workqueue_depth` | gauge | keys that are ready, also by `priority` |
 /// | `workqueue_adds_total` | counter | runs that became ready |
 /// | `workqueue_queue_duration_seconds` | histogram | how long keys were ready |
-/// | `workqueue_work_duration_seconds` | histogram | how long leases were out |
-/// | `workqueue_unfinished_work_seconds` | gauge | ages of all leases that are out, added up |
+/// | `workqueue_work_duration_seconds` | histogram | how long leases were held |
+/// | `workqueue_unfinished_work_seconds` | gauge | ages of all leases that are held, added up |
 /// | `workqueue_longest_running_processor_seconds` | gauge | age of the oldest lease |
 /// | `workqueue_retries_total` | counter | adds through the rate limiter |
 /// | `workqueue_retry_debt_seconds` | gauge | how far ahead a shared limiter is booked |
@@ -94,7 +94,7 @@ pub struct QueueMetrics {
     queues: Arc<Queues>,
 }
 
-/// What is shown, by the value of the label `name`. Ordered, so that scrapes are.
+/// What is shown, by the value of the label `name`. Ordered, so that the output of a scrape is.
 ///
 /// An entry lives as long as its observer, which the queue holds.
 #[derive(Debug, Default)]

@@ -56,7 +56,7 @@ pub(crate) struct Shared<K, C> {
 pub(crate) struct Core<K, C> {
     pub(crate) ledger: Ledger<K, C>,
     pub(crate) shut_down: bool,
-    /// Workers that sleep or are about to.
+    /// How many workers sleep or are about to sleep.
     sleepers: usize,
     /// The earliest time at which a sleeping worker wakes up by itself. `None` after that worker
     /// has woken up, even if others have later alarms.

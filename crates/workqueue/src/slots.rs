@@ -44,8 +44,8 @@ pub(crate) struct Slot<K, C> {
     pub(crate) pending: Pending,
     /// The level of the next run. Aging may have raised it.
     pub(crate) priority: Priority,
-    /// The requested priority.
-    pub(crate) asked: Priority,
+    /// The highest priority that was requested. Aging does not change it.
+    pub(crate) requested: Priority,
     /// The group of the next run, if groups take turns.
     pub(crate) group: Option<Group>,
     /// Since when the next run is ready or, while it waits, since when it waits.
@@ -74,9 +74,10 @@ pub(crate) enum Pending {
 /// Why the next run is wanted.
 #[derive(Debug)]
 pub(crate) struct Why<C> {
-    /// What has happened.
+    /// The causes that have already happened.
     pub(crate) causes: Causes<C>,
-    /// What will have happened when the waiting key is due.
+    /// The causes of delayed adds. They join `causes` when the key is due, and are dropped if the
+    /// key runs earlier.
     pub(crate) timers: Causes<C>,
 }
 
@@ -100,7 +101,7 @@ impl<K, C> Slots<K, C> {
         slot
     }
 
-    /// Whether a key still stands at `place`.
+    /// Whether `place` is the current place of its key.
     pub(crate) fn is_live(&self, place: Place) -> bool {
         self.slots.get(place.id as usize).is_some_and(|slot| slot.ticket == place.ticket)
     }
@@ -142,7 +143,7 @@ impl<K: Eq, C> Slots<K, C> {
                     is_running: false,
                     pending: Pending::None,
                     priority: Priority::default(),
-                    asked: Priority::default(),
+                    requested: Priority::default(),
                     group: None,
                     since: now,
                     at: now,

@@ -42,7 +42,7 @@ pub struct KeyStatus<K, C = ()> {
     pub running: Option<Run<C>>,
     /// The next run.
     pub ahead: Option<Ahead<C>>,
-    /// The failures that the key is charged with.
+    /// How often the key has failed since it last succeeded.
     pub failures: u32,
 }
 

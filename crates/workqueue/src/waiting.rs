@@ -2,7 +2,7 @@
 //!
 //! A key that is cancelled, or becomes ready before its time, leaves a stale entry behind. The
 //! first entry is never stale, so the next due time is exact. When more than half of the entries
-//! are stale, they are all removed.
+//! are stale, and more than 64, all stale ones are removed.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::slots::{Place, SlotId, Slots};
 
-/// Stale entries that are not worth a sweep.
+/// So many stale entries are tolerated before a sweep.
 const STALE_TOLERATED: usize = 64;
 
 #[derive(Debug, Default)]

@@ -22,7 +22,8 @@ const RATE_MAX: f64 = 1e9;
 /// keys fail, a key waits for its slot no longer than a key that keeps failing waits anyway.
 const WAIT_MAX_DEFAULT: Duration = exponential::MAX_DEFAULT;
 
-/// A slow bucket books at least as many slots ahead by default: one that books none has no rate.
+/// By default, a slow bucket books at least this many slots ahead. Without any booked slots, its
+/// delays would all be the maximum, and not spaced.
 const SLOTS_MIN: u32 = 100;
 
 /// Spaces the retries of all keys together to `rate` a second, after a `burst` that goes through at

@@ -45,7 +45,7 @@ impl Default for Exponential {
 
 impl<K> RateLimiter<K> for Exponential {
     fn next_delay(&mut self, _key: &K, failures: u32, _now: Instant) -> Duration {
-        // Sixty-four doublings of a nanosecond pass any maximum, so cutting there changes nothing.
+        // After 64 doublings, even a base of one nanosecond is above any maximum.
         let factor = 1_u128 << failures.saturating_sub(1).min(64);
         let nanos = self.base.as_nanos().saturating_mul(factor).min(self.max.as_nanos());
         Duration::from_nanos_u128(nanos)

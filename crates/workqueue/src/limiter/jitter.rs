@@ -18,8 +18,8 @@ pub struct Jitter<L> {
 }
 
 impl<L> Jitter<L> {
-    /// Adds up to `factor` × the delay of `inner`. The `seed` decides the sequence; take one from
-    /// the operating system in production and a fixed one in a test.
+    /// Adds up to `factor` × the delay of `inner`. The `seed` determines the sequence: use a random
+    /// one in production and a fixed one in a test.
     ///
     /// # Errors
     /// If `factor` does not lie between 0 and 1.
@@ -34,7 +34,7 @@ impl<L> Jitter<L> {
 impl<K, L: RateLimiter<K>> RateLimiter<K> for Jitter<L> {
     fn next_delay(&mut self, key: &K, failures: u32, now: Instant) -> Duration {
         let delay = self.inner.next_delay(key, failures, now);
-        // A delay that is cut there is refused or cut by the queue anyway.
+        // Capped, because `mul_f64` panics if it overflows. The queue accepts no longer delay.
         let share = delay.min(MAX_DELAY).mul_f64(self.factor * self.random.f64());
         delay.saturating_add(share)
     }

@@ -1,4 +1,4 @@
-//! A limiter whose delays are cut.
+//! Caps the delays of another limiter.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::RateLimiter;
 
 /// Another limiter's delay, but never more than `max`.
 ///
-/// A bucket goes on to book slots beyond `max`, so the delays that are cut no longer keep its rate.
+/// A bucket still books slots beyond `max`, so delays that are capped no longer keep its rate.
 /// To bound how far ahead a bucket books, use
 /// [`TokenBucket::wait_max`](super::TokenBucket::wait_max).
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub struct MaxWait<L> {
 }
 
 impl<L> MaxWait<L> {
-    /// Cuts the delays of `inner` at `max`.
+    /// Caps the delays of `inner` at `max`.
     #[must_use]
     pub fn new(inner: L, max: Duration) -> Self {
         Self { inner, max }
