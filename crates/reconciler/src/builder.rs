@@ -35,7 +35,7 @@ use crate::plan::InPlan;
 use crate::reconcile::Reconcile;
 use crate::recorder::{Recorder, instance_from_environment};
 use crate::run_id::RunIds;
-use crate::running::{LONG, Running};
+use crate::running::{Running, WARN_AFTER};
 use crate::source::{Source, Sources};
 use crate::span::SpanShape;
 use crate::tools::{Tools, WriteObserver};
@@ -93,10 +93,10 @@ pub struct ControllerBuilder<K> {
     metrics: Option<ControllerMetrics>,
 }
 
-/// Makes a source when the controller is built.
+/// Creates a source when the controller is built.
 pub(crate) type Attach = Box<dyn FnOnce(&Wiring) -> Result<Source, InformerError> + Send>;
 
-/// Decides which keys take turns.
+/// Returns the group in which a key takes turns.
 type GroupOf = Box<dyn Fn(&ObjectKey) -> Group + Send + Sync>;
 
 /// A controller cannot be built.
@@ -180,7 +180,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// How many keys run at once. Default: 1.
     ///
     /// As everywhere in tokio, a run must not block its thread, or other keys may have to wait for
-    /// it. Blocking work belongs into [`spawn_blocking`](tokio::task::spawn_blocking).
+    /// it. Do blocking work in [`spawn_blocking`](tokio::task::spawn_blocking).
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = Some(workers);
         self
@@ -213,13 +213,13 @@ impl<K: ObjectType> ControllerBuilder<K> {
     }
 
     /// What the controller does in [plan mode](Controller::plan). Default: it refuses, because a
-    /// reconciler may change something elsewhere, which no dry run keeps it from.
+    /// reconciler may change something outside of the cluster, where there are no dry runs.
     pub fn in_plan(mut self, in_plan: InPlan) -> Self {
         self.in_plan = Some(in_plan);
         self
     }
 
-    /// What the runs read and write with. Default: the client of the factory.
+    /// The client with which the runs read and write. Default: the client of the factory.
     pub fn client(mut self, client: Client) -> Self {
         self.client = Some(client);
         self
@@ -238,10 +238,10 @@ impl<K: ObjectType> ControllerBuilder<K> {
         self.name.clone().unwrap_or_else(kind)
     }
 
-    /// The span of a run, in which everything that the reconciler logs is. Default: a span
+    /// The span of a run, which all log lines of the reconciler have. Default: a span
     /// `reconcile` with the controller, the key, the [id of the run](crate::RunContext::run_id),
-    /// the attempt and the last cause. It is called only if there is a subscriber. If it panics,
-    /// that is logged, and the run has the default span.
+    /// the attempt and the last cause. `shape` is called only if there is a subscriber. If it
+    /// panics, that is logged, and the run has the default span.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::ConfigMap;
@@ -254,7 +254,8 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// # }
     /// ```
     ///
-    /// A filter removes a span from all lines if its level is too low. So this one has the highest.
+    /// A filter that disables the level of a span removes the span from all lines. So this one has
+    /// the level `ERROR`.
     pub fn span(mut self, shape: impl Fn(&RunContext) -> Span + Send + Sync + 'static) -> Self {
         self.span = Some(Arc::new(shape));
         self
@@ -319,7 +320,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
         };
         let sources = Sources::default();
         let objects = primary.lister().clone();
-        // First: runs find their object in the first source.
+        // Must be the first source: runs find their object there.
         let attached = wiring.reconciles(primary, predicate, self.pause.clone());
         sources.add(attached.map_err(informer_error)?);
         for attach in self.sources {
@@ -354,7 +355,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
             pause: self.pause,
             inactive,
             readers: Arc::clone(&self.handle.readers),
-            running: Running::new(LONG),
+            running: Running::new(WARN_AFTER),
             journal: Journal::new(),
             ids,
             span: self.span,

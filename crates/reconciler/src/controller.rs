@@ -36,19 +36,19 @@ const TROUBLE_EVERY: Duration = Duration::from_secs(10);
 /// How long a controller that stops waits for its events to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Longer sync timeouts are cut to this: a time that far ahead cannot be represented everywhere.
+/// Longer sync timeouts are capped at this, because adding them to an `Instant` may overflow.
 const SYNC_TIMEOUT_MAX: Duration = Duration::from_hours(24 * 365);
 
 /// How long the runs under way may go on if the controller cannot continue.
 const BROKEN_GRACE: Duration = Duration::from_secs(30);
 
-/// How long cancelled runs may take to notice it.
+/// How long to wait for cancelled runs to end. A run ends when it next awaits something.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A controller, ready to run. Built by [`Controller::of`](crate::ControllerBuilder).
 pub struct Controller<K> {
     pub(crate) work: Arc<Work<K>>,
-    /// Shared with the handles, which do not keep it.
+    /// Shared with the handles, which hold it weakly.
     pub(crate) late: Arc<LateSources>,
     pub(crate) handle: ControllerHandle,
     /// Whether all caches were complete once.
@@ -89,8 +89,8 @@ impl<K: ObjectType> Controller<K> {
     /// It starts its informers, and waits until all of their caches and handlers are synced before
     /// the first run. `shutdown` may be a `CancellationToken`.
     ///
-    /// A controller can run again after it has ended. Meanwhile its queue collects keys. The
-    /// factory's informers go on in any case: shut it down where nobody needs them any more.
+    /// A controller can run again after it has ended. Meanwhile its queue collects keys, because
+    /// the informers go on. To stop them, shut down their factory.
     ///
     /// # Errors
     /// Returns an error if a cache does not sync in time, if an informer or a stream breaks, or if
@@ -157,7 +157,7 @@ impl<K: ObjectType> Controller<K> {
                     Ok(stream) => open_streams.extend(stream),
                     Err(_) => break Err(RunError::StreamPanicked),
                 },
-                // Without a bug: the user has shut the queue down.
+                // A worker that did not panic ends only if the user has shut the queue down.
                 Some(ended) = workers.join_next() => {
                     bug = ended.err();
                     break Ok(());
@@ -172,7 +172,7 @@ impl<K: ObjectType> Controller<K> {
         while let Some(stream) = streams.join_next().await {
             open_streams.extend(stream.ok().flatten());
         }
-        // The watchdog goes on until the last run has ended.
+        // The watchdog goes on meanwhile.
         let last_run = async {
             while let Some(ended) = workers.join_next().await {
                 bug = bug.take().or(ended.err());
@@ -250,18 +250,19 @@ impl<K: ObjectType> Controller<K> {
             Some(InPlan::Skip) => return Ok(Plan::skipped(self.name())),
             Some(InPlan::Run) => {}
         }
-        // It never ends, so nothing else begins: the queue is shut down below.
+        // There is no matching `end`, so `run` is refused from now on: the queue is shut down
+        // below.
         if !self.handle.streams.begin() {
             return Err(RunError::AlreadyRuns);
         }
         let book = self.work.plan.get_or_init(PlanBook::default);
         self.wait_for_sync().await?;
-        // The handlers have enqueued what the caches have. Nothing waits for a delay in a plan.
+        // The handlers have enqueued what the caches have. In a plan, delayed keys run at once.
         for status in self.queue().snapshot().keys {
             let add = Add::now();
             self.work.enqueuer.add(status.key, add, Cause::Timer);
         }
-        // The workers end when all of it has run.
+        // The workers end when all keys have run.
         self.queue().shut_down();
         let mut workers = JoinSet::new();
         for _ in 0..self.workers {
@@ -278,7 +279,7 @@ impl<K: ObjectType> Controller<K> {
         Ok(book.finish(self.name()))
     }
 
-    /// Polls the streams that nobody polls yet.
+    /// Starts a task for each stream that has none yet.
     fn start_streams(&self, tasks: &mut JoinSet<Option<KeyStream>>, stop: &CancellationToken) {
         for stream in self.handle.streams.take_waiting() {
             let objects = self.lister().reader().clone();
@@ -328,7 +329,7 @@ impl<K: ObjectType> Controller<K> {
         self.work.tools.on_write.set(Box::new(observer))
     }
 
-    /// Tells of each of its caches whether it is as new as something that was written.
+    /// Its caches. Each can tell whether it shows something that was written.
     pub fn caches(&self) -> Vec<InformerCache> {
         let sources = self.work.tools.sources.all();
         sources.iter().map(|source| source.cache().clone()).collect()
@@ -366,8 +367,8 @@ impl<K: ObjectType> Controller<K> {
         }
     }
 
-    /// The state of its informers, the reconciled kind first. Its memory is counted anew, which
-    /// takes longer the more objects there are.
+    /// The state of its informers, the reconciled kind first. Each call computes how much memory
+    /// they use, which takes longer the more objects there are.
     pub fn informers(&self) -> Vec<InformerStatus> {
         self.work.tools.sources.all().iter().map(|source| source.status()).collect()
     }
@@ -450,7 +451,7 @@ impl<K: ObjectType> Controller<K> {
             };
             match timeout_at(deadline, synced).await {
                 Ok(true) => {}
-                // It was removed meanwhile, so nobody waits for it.
+                // The source was removed meanwhile.
                 Ok(false) if source.is_removed() => {}
                 Ok(false) => {
                     return Err(RunError::Stopped { resource: source.resource().clone() });
@@ -481,8 +482,8 @@ impl<K: ObjectType> Controller<K> {
 }
 
 impl<K> Drop for Controller<K> {
-    /// Empties the queue, which would warn of keys that are left. They are not lost: whoever starts
-    /// next sees every object.
+    /// Empties the queue, which would warn of keys that are left. No work is lost: a controller
+    /// that starts later enqueues every object.
     fn drop(&mut self) {
         let queue = &self.work.enqueuer.queue;
         queue.shut_down();

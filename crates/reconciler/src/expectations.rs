@@ -1,7 +1,7 @@
 //! Writes that caches may not show yet, by the key whose runs made them.
 //!
-//! They are forgotten when the caches show them: when the key runs again, which waits for them, or
-//! when there are many keys, or many writes of one key.
+//! Whether the caches show them is checked when the key is about to run again, and when there are
+//! many keys, or many writes of one key. Those that the caches show are forgotten.
 //!
 //! Their number is bounded by what the caches do not show yet: as many writes as a controller makes
 //! within the delay of its watches, and mostly the last one of each object. There is no other
@@ -18,10 +18,10 @@ use windlass_indexer::ObjectKey;
 
 use crate::write::{Recorded, Write};
 
-/// From this many writes of a key on, those are dropped that need not be waited for.
+/// From this many writes of a key on, those that need not be waited for are dropped.
 const WRITES_MIN: usize = 64;
 
-/// From this many keys on, those are dropped whose writes have been seen.
+/// From this many keys on, those whose writes have all been seen are dropped.
 const SWEEP_MIN: usize = 1_024;
 
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl Expectations {
         Self { state: Mutex::new(state) }
     }
 
-    /// Adds what a run of `key` has written. `is_seen` says whether nobody has to wait for a write.
+    /// Adds what a run of `key` has written. `is_seen` says whether a write need not be waited for.
     pub(crate) fn put(
         &self,
         key: &ObjectKey,
@@ -102,7 +102,7 @@ impl Expectations {
 }
 
 impl Pending {
-    /// Notes a write; `None` for one that may have been made.
+    /// Notes a write; `None` for a write whose result is unknown.
     pub(crate) fn note(&mut self, recorded: Option<Recorded>, is_seen: impl Fn(&Recorded) -> bool) {
         let Some(recorded) = recorded else {
             self.has_unknown = true;

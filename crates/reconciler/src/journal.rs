@@ -56,9 +56,8 @@ pub struct Run {
     pub causes_omitted: u64,
     /// How it ended.
     pub outcome: Outcome,
-    /// After which time a failed run is retried. `None` if it is not: because it succeeded, because
-    /// the error is terminal, because the key was given up, or because the controller is shutting
-    /// down.
+    /// After which time a failed run is retried. `None` if there is no retry: the run succeeded,
+    /// the error is terminal, the key was given up, or the controller is shutting down.
     pub retry_in: Option<Duration>,
     /// Whether it was the last of the [attempts](crate::ControllerBuilder::max_attempts) that a key
     /// has. It runs again when something changes.
@@ -171,7 +170,7 @@ impl Journal {
         runs.map(|run| Run::clone(run)).collect()
     }
 
-    /// How often a key has run since it is known here.
+    /// How often a key has run since its page began.
     pub(crate) fn run_count(&self, key: &ObjectKey) -> u64 {
         self.lock().pages.peek(key).map_or(0, |page| page.count)
     }
@@ -180,8 +179,8 @@ impl Journal {
     pub(crate) fn recent_runs(&self, limit: usize) -> RecentRuns {
         let state = self.lock();
         let known: usize = state.pages.iter().map(|(_, page)| page.runs.len()).sum();
-        // The pages are in the order of their last runs. So a page that comes after `limit` others
-        // has no run among the last ones.
+        // The pages are in the order of their last runs. So only the last `limit` pages can have
+        // one of the last `limit` runs.
         let pages = state.pages.iter().rev().take(limit);
         let mut runs: Vec<_> = pages
             .flat_map(|(key, page)| page.runs.iter().rev().map(move |run| (key, run)))

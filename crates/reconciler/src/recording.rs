@@ -3,8 +3,8 @@
 //! It wraps another client. Requests and answers pass unchanged. It reads the metadata in the
 //! answer to a write, and the version that the request names. So it notes everything that a
 //! reconciler writes, whichever API it uses, and costs nothing for reads. If the answer to a write
-//! was lost, or the request was cancelled, nobody knows whether it was made: it is noted as
-//! unknown.
+//! is lost, or the request is cancelled, nobody knows whether the server stored the write: it is
+//! noted as unknown.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -76,7 +76,7 @@ impl WriteLog {
         Self { key, origin, entries: Arc::default(), tools: Arc::downgrade(tools) }
     }
 
-    /// Notes a write and the answer to it; `None` for one that may have been made.
+    /// Notes a write and the answer to it; `None` for a write whose result is unknown.
     fn note(&self, answered: Option<(Recorded, Bytes)>) {
         let (recorded, answer) = answered.unzip();
         if let Some(recorded) = &recorded {
@@ -111,7 +111,7 @@ impl WriteLog {
         self.lock().pending.writes.iter().any(is_open)
     }
 
-    /// Logs what the server warns of.
+    /// Logs the warnings of the server.
     fn note_warnings(&self, request: &RequestInfo, headers: &HeaderMap) {
         if let Some(tools) = self.tools.upgrade() {
             tools.writing.warnings.note(&tools.controller, request, headers);
@@ -127,13 +127,13 @@ impl WriteLog {
         (std::mem::take(&mut entries.kept), std::mem::take(&mut entries.pending))
     }
 
-    /// The answers to writes after a number, to be laid over the caches that the run reads, and the
-    /// last number.
+    /// The answers to writes since the answer with this number, to be laid over the caches that the
+    /// run reads, and the number of the last one.
     pub(crate) fn answers_after(&self, number: u64) -> (Vec<Arc<Answered>>, u64) {
         self.lock().overlay.after(number)
     }
 
-    /// Adds to a request what has to be known of it to note its rights.
+    /// Adds to a request what is needed to record which rights it requires.
     fn name_sender(&self, request: &mut Request<Body>, write: Option<(&RequestTarget, &[u8])>) {
         if let Some(tools) = self.tools.upgrade() {
             rights::name_sender(&tools, request, write);
@@ -150,7 +150,7 @@ impl WriteLog {
     }
 }
 
-/// A write that was sent. If it ends without an answer, nobody knows whether it was made.
+/// A write that was sent. If this is dropped without an answer, the write is noted as unknown.
 struct OpenWrite<'a> {
     log: &'a WriteLog,
     /// Whether the result is known: the write was answered, or never sent.
@@ -219,7 +219,7 @@ async fn send(
     })?;
     let status = answer.status();
     if !status.is_success() {
-        // After a 5xx nobody knows whether the write was made.
+        // After a 5xx nobody knows whether the server stored the write.
         open_write.is_settled = !status.is_server_error();
         return Ok(answer);
     }
@@ -232,7 +232,7 @@ async fn send(
     Ok(Response::from_parts(parts, Body::from(bytes)))
 }
 
-/// Whether the options of a deletion, which are the body of its request, are those of a dry run.
+/// Whether the body of a deletion, which has its options, asks for a dry run.
 fn has_dry_option(options: &[u8]) -> bool {
     let options: Option<Value> = serde_json::from_slice(options).ok();
     options.is_some_and(|options| options["dryRun"].as_array().is_some_and(|dry| !dry.is_empty()))

@@ -1,7 +1,7 @@
 //! The runs that are under way, and a watchdog that warns of those that take long.
 //!
 //! The watchdog is a separate task, so that it also sees a run that never awaits anything: one that
-//! blocks its thread, or computes. It wakes up when a run could be due, which is once a minute
+//! blocks its thread, or computes. It wakes up when a warning may be due, which is once a minute
 //! while all runs are short.
 //!
 //! On a multi-thread runtime, the blocked thread may be the one that drives tokio's timers. The
@@ -24,8 +24,8 @@ use windlass_indexer::ObjectKey;
 
 use crate::run_id::RunId;
 
-/// A run that takes longer is logged, then again after twice the time, and so on.
-pub(crate) const LONG: Duration = Duration::from_mins(1);
+/// A run that takes longer is logged, and again each time its duration has doubled.
+pub(crate) const WARN_AFTER: Duration = Duration::from_mins(1);
 
 /// The runs of a controller that are under way.
 #[derive(Debug)]
@@ -108,7 +108,7 @@ impl Running {
     /// The runs to warn of now, and when the next warning may be due.
     fn take_due(&self, now: Instant) -> (Vec<LongRun>, Instant) {
         let mut due = Vec::new();
-        // A run that begins later is not due before then.
+        // A run that begins after `now` is not due earlier.
         let mut next = now + self.warn_after;
         for (key, run) in self.lock().iter_mut() {
             let took = now.saturating_duration_since(run.started);
@@ -133,7 +133,7 @@ impl Running {
                 wake.notify_one();
             }
         };
-        // If there can be no thread, the watchdog depends on the timers.
+        // Without the thread, the watchdog depends on tokio's timers alone.
         thread::Builder::new().name("windlass-watchdog".to_owned()).spawn(wake_regularly).ok()?;
         Some(sender)
     }
@@ -177,7 +177,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn run_is_mentioned_after_a_minute_and_each_time_its_duration_doubles() {
-        let running = Arc::new(Running::new(LONG));
+        let running = Arc::new(Running::new(WARN_AFTER));
         let (_watchdog, warned) = watch(&running);
         // It has looked when the run begins.
         tokio::time::sleep(Duration::from_secs(7)).await;
@@ -195,13 +195,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn short_runs_wake_the_watchdog_once_a_minute_at_most() {
-        let running = Running::new(LONG);
+        let running = Running::new(WARN_AFTER);
         let (key, now) = (key(), Instant::now());
         let under_way = running.enter(&key, id(), 1, now);
         let soon = now + Duration::from_secs(1);
-        assert_eq!(running.take_due(soon), (Vec::new(), now + LONG), "the run may take long");
+        assert_eq!(running.take_due(soon), (Vec::new(), now + WARN_AFTER), "the run may take long");
         drop(under_way);
-        assert_eq!(running.take_due(now + LONG), (Vec::new(), now + 2 * LONG));
+        assert_eq!(running.take_due(now + WARN_AFTER), (Vec::new(), now + 2 * WARN_AFTER));
     }
 
     /// The run is all that the runtime has to do, and blocks the thread that looks after the

@@ -70,9 +70,9 @@ pub(crate) struct Work<K> {
     pub(crate) journal: Journal,
     pub(crate) ids: RunIds,
     pub(crate) span: Option<SpanShape>,
-    /// Set if the runs are only planned.
+    /// Set in [plan mode](crate::Controller::plan): collects what the runs would write.
     pub(crate) plan: OnceLock<PlanBook>,
-    /// How many workers there are, and where durations go.
+    /// How many workers there are, and the series that records durations.
     #[cfg(feature = "prometheus")]
     pub(crate) metrics: Option<(usize, Arc<Series>)>,
 }
@@ -95,23 +95,24 @@ struct Ended {
     outcome: Outcome,
     /// What the reconciler returned.
     error: Option<Error>,
-    /// The delay that the error asks for.
+    /// The delay that the error requests.
     delay: Option<Delay>,
-    /// The priority that the run asks for.
+    /// The priority that the run requests for the next one.
     priority: Option<Priority>,
 }
 
 /// What follows a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// Nothing before something changes, or the time has come that the run asked for.
+    /// No retry. The key runs again if something changes, or after the delay of `RequeueAfter`.
     Nothing,
     Retry(Duration),
-    /// It would be retried, but was the last attempt.
+    /// The key would be retried, but this was its last attempt.
     GiveUp,
 }
 
-/// A run under way. If it is cancelled, what it has written is noted: nobody else does it then.
+/// A run under way. If it is cancelled, its writes are noted when this is dropped. After a normal
+/// end, [`Work::run`] notes them.
 struct UnfinishedRun<'r>(&'r RunContext);
 
 impl Drop for UnfinishedRun<'_> {
@@ -187,7 +188,7 @@ impl<K: ObjectType> Work<K> {
                 Some((taken, is_behind)) if !stop.is_cancelled() => {
                     self.run(taken, is_behind, shutdown).await;
                 }
-                // For the next run, if there is one.
+                // The controller stops before this run. `cache_behind` is set for the next one.
                 Some((taken, true)) => self.tools.expect_unknown_write(taken.key()),
                 Some((_, false)) | None => {}
             }
@@ -261,13 +262,13 @@ impl<K: ObjectType> Work<K> {
 
     async fn run(&self, taken: TakenKey<'_>, is_behind: bool, shutdown: &Shutdown) {
         let (started, key) = (Instant::now(), taken.key());
-        // First of all, so that the object and the caches are of one moment.
+        // The object is read from the snapshots too, so both are of the same moment.
         let caches = FrozenCaches::of(self.tools.sources.all());
         let object = caches.primary(key).map(|object| self.objects.handle(object));
         let is_paused = object.as_ref().is_some_and(|of| self.pause.is_paused(of.object()));
         if is_paused && self.inactive.is_paused(key) {
             if is_behind {
-                // For the next run.
+                // This run is skipped. `cache_behind` is set for the next one.
                 self.tools.expect_unknown_write(key);
             }
             return taken.into_lease().finish();
@@ -288,7 +289,7 @@ impl<K: ObjectType> Work<K> {
             } else {
                 called.instrument(span.clone()).await
             };
-            // It has ended: what it has written is noted below.
+            // The run has ended, and its writes are noted below.
             std::mem::forget(unfinished);
             ended
         };
@@ -346,7 +347,7 @@ impl<K: ObjectType> Work<K> {
         }
     }
 
-    /// Calls the hook for errors, and sends the run to those who read finished runs.
+    /// Calls the hook for errors, and sends the run to the readers of finished runs.
     fn notify_users(&self, key: &ObjectKey, run: &Arc<Run>, error: Option<Error>) {
         if let Some(hook) = self.on_error.as_ref().filter(|_| run.outcome.is_failure()) {
             let controller = &*self.tools.controller;
@@ -358,7 +359,7 @@ impl<K: ObjectType> Work<K> {
     }
 
     /// Ends a lease whose key does not run until something changes. Its failures are forgotten, so
-    /// that it has all of its attempts then.
+    /// that the key has all of its attempts again.
     fn deactivate(&self, lease: KeyLease<'_>, why: InactiveReason) {
         self.inactive.insert(lease.key(), why);
         lease.finish();
@@ -399,7 +400,7 @@ impl<K: ObjectType> Work<K> {
     /// formatting its error.
     async fn call(&self, cx: &RunContext, object: Option<Cached<K>>, is_paused: bool) -> Ended {
         let called = async {
-            // Bypasses the hot set: most objects change before they run again.
+            // The decoded object is not cached: most objects change before they run again.
             let returned = match object.map(|object| object.get()) {
                 Some(Ok(object)) if is_paused => {
                     let paused = self.reconciler.paused(object, cx).await;
@@ -452,8 +453,8 @@ impl<K: ObjectType> Work<K> {
                 }
                 Next::Nothing
             }
-            // The key is not to blame, so it is not charged with a failure. Scheduling fails only
-            // after shut-down, when the key does not run again; so it does below.
+            // The key is not to blame, so it is not charged with a failure. Here and below,
+            // scheduling fails only after shut-down, when the key does not run again.
             (Outcome::Failed { class: Class::NotLeader, .. }, Some(delay)) => {
                 lease.schedule_defer(delay).map_or(Next::Nothing, |()| Next::Retry(delay))
             }

@@ -66,7 +66,7 @@ impl<K: ObjectType> ControllerBuilder<K> {
 
     /// Runs a key only when nothing has happened to it for `quiet`, but at the latest `at_most`
     /// after the first event. For objects that change many times in a row. Objects that existed
-    /// before and resyncs do not wait. Default: keys run at once.
+    /// when the controller started, and resyncs, do not wait. Default: keys run at once.
     pub fn debounce(mut self, quiet: Duration, at_most: Duration) -> Self {
         self.debounce = Some(Debounce::new(quiet, at_most));
         self
@@ -76,8 +76,8 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// before something changes, and has all of its attempts again when something does. Default:
     /// it is retried for ever, with growing delays.
     ///
-    /// A key that was given up is logged, is in [`Controller::inactive`], in the debug report and
-    /// in a metric. Errors of the class [`NotLeader`](crate::Class::NotLeader) do not count.
+    /// A key that was given up is logged, and shown by [`Controller::inactive`], the debug report
+    /// and a metric. Errors of the class [`NotLeader`](crate::Class::NotLeader) do not count.
     ///
     /// [`Controller::inactive`]: crate::Controller::inactive
     pub fn max_attempts(mut self, attempts: u32) -> Self {
@@ -85,9 +85,9 @@ impl<K: ObjectType> ControllerBuilder<K> {
         self
     }
 
-    /// Is called with every run that failed, panicked or took too long, after it was decided when
-    /// the key is retried. For a tracker of errors, or a counter of your own; what follows is
-    /// decided by the [error](crate::Error) itself. It must not block. If it panics, that is
+    /// Calls `hook` with every run that failed, panicked or took too long, after the retry was
+    /// scheduled. For an error tracker, or a counter of your own. It does not decide about the
+    /// retry: the [error](crate::Error) itself does. It must not block. If it panics, that is
     /// logged.
     ///
     /// ```
@@ -110,14 +110,14 @@ impl<K: ObjectType> ControllerBuilder<K> {
     /// With `None`, nothing pauses an object.
     ///
     /// As in Cluster API, everything stops, also the clean-up before a deletion: an object with a
-    /// finalizer stays until it is no longer paused. What was deleted altogether is
-    /// [absent](crate::Reconcile::absent), and runs. When the annotation goes, the object runs,
-    /// whatever its predicates say.
+    /// finalizer stays until it is no longer paused. An object that is deleted completely is no
+    /// longer paused: [`absent`](crate::Reconcile::absent) runs. When the annotation is removed,
+    /// the object runs, even if a predicate ignores the change.
     ///
-    /// A paused object is logged once, is in [`Controller::inactive`], in the debug report and in a
-    /// metric; [`Reconcile::paused`](crate::Reconcile::paused) can write a condition. The
+    /// A paused object is logged once, and shown by [`Controller::inactive`], the debug report and
+    /// a metric; [`Reconcile::paused`](crate::Reconcile::paused) can write a condition. The
     /// annotation is read from the cached bytes. A [resident] cache does not have them, so its
-    /// objects cannot be paused, and the controller is not built before `.paused_by(None)` says so.
+    /// objects cannot be paused, and the controller can be built only with `.paused_by(None)`.
     ///
     /// [`Controller::inactive`]: crate::Controller::inactive
     /// [resident]: windlass_informer::InformerOptions::resident

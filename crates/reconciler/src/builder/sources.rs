@@ -25,8 +25,8 @@ impl<K: ObjectType> ControllerBuilder<K> {
     }
 
     /// Runs the objects whose keys `keys` returns when an object of another kind changes. For an
-    /// update, it is called with the old and the new version. It must not wait: see
-    /// [`watches_changes`](Self::watches_changes).
+    /// update, it is called with the old and the new version. It must not wait; for a mapper that
+    /// does, see [`watches_changes`](Self::watches_changes).
     pub fn watches<T: ObjectType, I: IntoIterator<Item = ObjectKey>>(
         mut self,
         watch: Watch<T>,
@@ -59,9 +59,9 @@ impl<K: ObjectType> ControllerBuilder<K> {
     ///
     /// One event is mapped at a time, while the controller runs; runs do not wait for it. Changes
     /// of one object may merge meanwhile, as for a slow handler. If the mapper fails, it is called
-    /// again, up to six times within half a minute. Then that is logged, and the event leads to
-    /// nothing; so it does at once if the error is [terminal](Error::terminal), or the mapper
-    /// panics. The closure is cloned for every call.
+    /// again, up to six times within half a minute. Then the failure is logged, and the event is
+    /// dropped. If the error is [terminal](Error::terminal), or the mapper panics, this happens at
+    /// once. The closure is cloned for every call.
     pub fn watches_changes<T, F, R, I>(mut self, watch: Watch<T>, map: F) -> Self
     where
         T: ObjectType,
@@ -74,8 +74,9 @@ impl<K: ObjectType> ControllerBuilder<K> {
     }
 
     /// Declares a kind of [children](crate::RunContext::children) that an earlier version of this
-    /// controller made, and this one does not. What is left of it is found and deleted, also if the
-    /// note at the owner is lost. The account has to keep the rights to list and delete the kind.
+    /// controller created, and this one does not. What is left of it is found and deleted, even if
+    /// the annotation of the owner that lists its kinds is lost. The account must keep the rights
+    /// to list and delete the kind.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -120,9 +121,10 @@ impl<K: ObjectType> ControllerBuilder<K> {
         self
     }
 
-    /// Ignores events of all sources that do not pass. It sees their metadata. The predicate of a
-    /// single source is [`Watch::when`]; an event has to pass both. After several calls, an event
-    /// must pass all of the predicates. Streams are not asked.
+    /// Ignores events, of all sources, for which `passes` returns `false`. It sees the metadata of
+    /// the objects. The predicate of a single source is [`Watch::when`]; an event has to pass both.
+    /// After several calls, an event must pass all of the predicates. Keys of streams are not
+    /// filtered.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::ConfigMap;
