@@ -41,9 +41,12 @@ pub(crate) struct Feed {
     /// The list that is under way, over all of its pages.
     listing: Option<Listing>,
     list_began: Instant,
+    /// How much of the list has arrived.
     list: Progress,
+    /// Whether a list has been completed.
     has_listed: bool,
-    arrived: Gathered,
+    /// Objects that are not in the cache yet.
+    gathered: Gathered,
     /// How many changes the current watch has delivered.
     events: u64,
 }
@@ -56,7 +59,7 @@ enum End {
     Dropped,
 }
 
-/// Stands for no deadline.
+/// Used as a deadline where there is none.
 const NEVER: Duration = Duration::from_hours(24 * 365);
 
 impl Feed {
@@ -81,12 +84,12 @@ impl Feed {
             list_began: Instant::now(),
             list: Progress::default(),
             has_listed: false,
-            arrived: Gathered::new(options.resident_type().is_none()),
+            gathered: Gathered::new(options.resident_type().is_none()),
             events: 0,
         }
     }
 
-    /// Runs until it is stopped. Gathered objects of a first list are dropped then.
+    /// Runs until it is stopped. Objects that were gathered, but not applied, are then dropped.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
         if stop.run_until_cancelled(self.list_and_watch()).await.is_none() {
             self.telemetry.report(&Observation::Stopped);
@@ -229,7 +232,7 @@ impl Feed {
         let taken = self.frames(frames, now);
         // Objects before an error are valid. Only objects of a first list may wait for more.
         let is_first_list = self.listing.is_some() && !self.has_listed;
-        if taken.is_err() || !is_first_list || !self.arrived.can_wait(now) {
+        if taken.is_err() || !is_first_list || !self.gathered.can_wait(now) {
             self.flush();
         }
         self.telemetry.report(&Observation::Advanced(self.reflector.position()));
@@ -275,7 +278,7 @@ impl Feed {
             Ok(object) => {
                 self.reflector.changed(Change::Added, Some(object.head().resource_version()), now);
                 self.cache.quarantine.release(object.head().key());
-                self.arrived.push(Arrived::Item(object));
+                self.gathered.push(Arrived::Item(object));
             }
             Err(error) => self.quarantine(error),
         }
@@ -291,7 +294,7 @@ impl Feed {
                     // The deleted object cannot be read, but its key can: delete the cached one.
                     Some(key) if change == Change::Deleted => {
                         self.cache.quarantine.release(key);
-                        self.arrived.push(Arrived::Gone(key.clone()));
+                        self.gathered.push(Arrived::Gone(key.clone()));
                     }
                     _ => self.quarantine(error),
                 }
@@ -307,10 +310,10 @@ impl Feed {
         match (arrival, change) {
             (Arrival::Initial, Change::Added | Change::Modified) => {
                 self.list.objects += 1;
-                self.arrived.push(Arrived::Item(object));
+                self.gathered.push(Arrived::Item(object));
             }
             (Arrival::Initial, Change::Deleted) | (Arrival::Live, _) => {
-                self.arrived.push(Arrived::Change(change, object));
+                self.gathered.push(Arrived::Change(change, object));
             }
             (Arrival::Stale, _) => self.telemetry.report(&Observation::Stale(1)),
         }
@@ -365,15 +368,15 @@ impl Feed {
         ControlFlow::Break(())
     }
 
-    /// Passes what has arrived to the cache.
+    /// Passes the gathered objects to the cache.
     fn flush(&mut self) {
-        if self.arrived.is_empty() {
+        if self.gathered.is_empty() {
             return;
         }
         let is_initial = !self.has_listed;
         // The old bytes are dropped together when the cache has the new ones.
-        let _old = if is_initial { self.arrived.move_bytes() } else { Vec::new() };
-        let stale = self.cache.apply(self.arrived.drain(), self.listing.as_mut(), is_initial);
+        let _old = if is_initial { self.gathered.move_bytes() } else { Vec::new() };
+        let stale = self.cache.apply(self.gathered.drain(), self.listing.as_mut(), is_initial);
         if stale > 0 {
             self.telemetry.report(&Observation::Stale(stale));
         }
@@ -381,7 +384,7 @@ impl Feed {
 
     /// When the request times out, or gathered objects have to go to the cache.
     fn deadline(&self) -> Instant {
-        let deadlines = self.reflector.deadline().into_iter().chain(self.arrived.due());
+        let deadlines = self.reflector.deadline().into_iter().chain(self.gathered.due());
         deadlines.min().unwrap_or_else(|| Instant::now() + NEVER)
     }
 

@@ -1,11 +1,12 @@
 //! Objects on their way from a feed to the cache.
 //!
-//! The cache gets the objects of a chunk as soon as the chunk is read. Only objects of a first list
-//! may wait for more, because no reader relies on that list before it is complete. Then their bytes
-//! are copied together, against fragmentation of the heap: bytes from the network are allocated
-//! between buffers of TLS and HTTP, which are soon freed and leave holes.
+//! The cache gets the objects of a chunk as soon as the chunk is read. Only the objects of a first
+//! list may be gathered over several chunks, because no reader relies on that list before it is
+//! complete. Their bytes are then copied next to each other, against fragmentation of the heap:
+//! bytes from the network are allocated between buffers of TLS and HTTP, which are soon freed and
+//! leave holes.
 //!
-//! Invariant: no object waits for longer than [`WAIT_MAX`], or once there are [`BYTES_MAX`].
+//! Invariant: objects go to the cache after [`WAIT_MAX`], or earlier if they have [`BYTES_MAX`].
 
 use std::time::Duration;
 use std::vec::Drain;
@@ -14,10 +15,10 @@ use tokio::time::Instant;
 
 use crate::share::cache::Arrived;
 
-/// How many bytes are copied at once: about forty pods.
+/// When this many bytes are gathered, about forty pods, they go to the cache.
 const BYTES_MAX: usize = 1 << 18;
 
-/// How long an object may wait. Too short to be noticed in a slow list.
+/// How long an object may wait. Too short to be noticed, even if the list arrives slowly.
 const WAIT_MAX: Duration = Duration::from_millis(100);
 
 /// Objects that are not in the cache yet.

@@ -100,18 +100,19 @@ pub(crate) struct Reflector {
     failures_at_position: u32,
     /// How many watches in a row the server refused because it has not reached the position.
     behind_count: u32,
-    /// Set if the server had an outage and the position has not moved since.
+    /// Set if the server had an outage and the position has not moved since then.
     outage: Option<Outage>,
     paged: Paged,
+    /// When the next audit is due; see [`ReflectorConfig::audit`].
     audit_at: Option<Instant>,
-    /// When a list that had no version may be repeated.
+    /// If the last list had no version: the next list is not sent before this time.
     unversioned_until: Option<Instant>,
 }
 
 /// See the diagram in the module documentation.
 #[derive(Debug)]
 enum State {
-    /// Nothing is under way. `plan` comes next, and not before `until`.
+    /// No request is under way. The next one is `plan`, not before `until`.
     Resting { plan: Plan, until: Option<Instant> },
     /// A page of a list is being read.
     Paging { exchange: Exchange, page: Page },
@@ -121,7 +122,7 @@ enum State {
     Watching(Exchange),
 }
 
-/// What comes next.
+/// What a resting reflector will request.
 #[derive(Debug)]
 enum Plan {
     /// A list from its start, streamed if the server can do that.
@@ -182,7 +183,7 @@ impl Reflector {
         }
     }
 
-    /// What to do next. A request that is still under way is given up.
+    /// What to do next. A request that is still under way counts as failed.
     pub(crate) fn next(&mut self, now: Instant) -> NextStep {
         self.abandon(now);
         let State::Resting { plan, until } = &mut self.state else {

@@ -3,11 +3,11 @@
 //! The cache pushes a notice for every change, and the handler's task pops them at its own pace.
 //! The cache never waits for the handler, so the backlog is bounded by merging. Up to
 //! [`MERGE_ABOVE`] notices are delivered one by one, in order. Above that, a new notice merges with
-//! the pending one of its key. So there are at most two more for each key, which bounds memory:
+//! the last pending one of its key, so that each key adds at most two notices to that number:
 //!
 //! ```text
 //! pending   then      becomes
-//! added     updated   added, with the new object; it stays one of the initial list
+//! added     updated   added, with the new object; `initial` stays as it was
 //! added     deleted   nothing
 //! updated   updated   updated, from the first old to the last new object
 //! updated   deleted   deleted
@@ -39,10 +39,10 @@ pub(crate) enum Notice {
     /// An object is new.
     Added {
         object: Arc<Object>,
-        /// Whether it existed when the handler joined, or is of the first list.
+        /// Whether it was cached when the handler joined, or is part of the first list.
         initial: bool,
     },
-    /// An object has changed. For a resync, both are the same.
+    /// An object has changed. In a resync, `old` and `new` are the same.
     Updated { old: Arc<Object>, new: Arc<Object> },
     /// An object is gone.
     Deleted { object: Arc<Object>, state: FinalState },
@@ -97,7 +97,7 @@ impl Backlog {
     /// Removes the notice that has waited longest.
     pub(crate) fn pop(&mut self) -> Option<Notice> {
         let (number, notice) = self.notices.pop_first()?;
-        // Not at the bound, or one notice more or less would build the index again and again.
+        // Not at the bound itself: there, the index would be built and dropped again and again.
         if self.len() <= self.merge_above / 2 {
             self.last = None;
         }
@@ -143,7 +143,8 @@ impl Backlog {
                 None
             }
             Merged::Nothing => {
-                // If more is pending of the key, it ends with a delete, and nothing merges with it.
+                // If more notices of the key are pending, the last is a delete, and nothing merges
+                // with it.
                 last.remove(key);
                 self.merged += 2;
                 None
@@ -181,7 +182,7 @@ impl Notice {
             (deleted @ Self::Deleted { .. }, added @ Self::Added { .. }) => {
                 Merged::Both(deleted, added)
             }
-            // No history has these. They are delivered as they came.
+            // These do not occur in a history. They are delivered as they came.
             (earlier, next) => Merged::Both(earlier, next),
         }
     }

@@ -34,7 +34,7 @@ pub(crate) struct Cache {
     state: Mutex<State>,
     pub(crate) reader: Reader,
     pub(crate) quarantine: Quarantine,
-    /// Notified after every chunk, for readers that wait for a version.
+    /// Notified after every chunk, for callers that wait until the cache shows a version.
     pub(crate) progress: Notify,
 }
 
@@ -45,6 +45,7 @@ struct State {
     store: Store,
     reader: Reader,
     fifo: DeltaFifo,
+    /// The handlers and subscriptions.
     members: Vec<Member>,
     /// How many feeds have not completed their first list.
     feeds_not_listed: usize,
@@ -53,11 +54,12 @@ struct State {
     pending_notices: Vec<PendingNotice>,
 }
 
+/// A handler or subscription.
 struct Member {
     listener: Arc<Listener>,
     /// When its next resync is due.
     due: Option<Instant>,
-    /// Its task, until the task is started.
+    /// The task of a handler, until it is started.
     task: Option<Task>,
 }
 
@@ -117,7 +119,7 @@ pub(crate) enum Ended {
 const NOTICES_KEPT: usize = 1_024;
 
 impl Cache {
-    /// The cache is synced when each of `feeds` feeds has completed a list.
+    /// `feeds` is the number of feeds. The cache is synced when each has completed a list.
     pub(crate) fn new(store: Store, feeds: usize) -> Self {
         let reader = store.reader();
         let state = State {
@@ -178,10 +180,11 @@ impl Cache {
         dropped
     }
 
-    /// Ends a list that is complete. If a new epoch begins with it, it overrides the cache.
+    /// Ends a list that is complete. With `is_new_epoch`, the list replaces the cache even where
+    /// the cache has higher versions.
     ///
-    /// An object whose version went back within a consistent list is also a sign of a restored
-    /// cluster, even if the version of the list is higher than the old one by now.
+    /// If the version of an object went back, the cluster was restored as well, although the
+    /// version of the list is no longer lower than before.
     pub(crate) fn end_list(&self, listing: Listing, is_new_epoch: bool, is_initial: bool) -> Ended {
         let Some(mut state) = self.lock_if_usable() else {
             return Ended::Applied { swept: 0, repaired: 0, is_restored: false };
@@ -328,7 +331,7 @@ impl State {
                 self.judge_item(object, listing);
                 false
             }
-            // No list is under way any more, so there is nothing to mark.
+            // There is no list in which to mark it.
             (Arrived::Item(object), None) => self.judge_change(Change::Modified, object),
             (Arrived::Change(change, object), listing) => {
                 if let Some(listing) = listing {
@@ -423,7 +426,8 @@ impl State {
             }
             Delta::Deleted { object, state } => {
                 let Some(removed) = self.store.delete(object.head().key()) else { return };
-                // The stored object has another uid: the changes in between were not reported.
+                // If the stored object has another uid, the handlers know only that one. Its
+                // deletion was missed.
                 let is_held = removed.head().uid() == object.head().uid();
                 let (object, state) =
                     if is_held { (object, state) } else { (removed, FinalState::LastKnown) };

@@ -1,4 +1,4 @@
-//! An informer without types: its feeds, its cache, its handlers, and how it starts and stops.
+//! The untyped core of an informer: its feeds, cache and handlers, and how it starts and stops.
 //!
 //! Tasks: one for each feed, one for each handler, and the one that calls [`Engine::run`], which
 //! does the resyncs and supervises the others. A feed that panics fails the whole informer.
@@ -32,7 +32,7 @@ use crate::transport::source::{KubeListWatch, ListWatch, SelectionError};
 
 /// Where an informer gets its objects from.
 pub(crate) enum Origin {
-    /// A server, with what all informers of it know about it.
+    /// A server, and what all of its informers have learned about it.
     Server(kube::Client, ServerTraits),
     /// A source of the user.
     Source(Arc<dyn ListWatch>),
@@ -49,7 +49,7 @@ pub(crate) struct Engine {
     feeds: Vec<Arc<FeedTelemetry>>,
     /// Where the tasks of handlers run, once the informer runs.
     tasks: OnceLock<(TaskTracker, Handle)>,
-    /// A handler has joined, which may have the next resync.
+    /// Notified when a handler has joined: its resync may be the next one that is due.
     joined: Notify,
 }
 
@@ -113,7 +113,7 @@ impl Engine {
         *self.life.borrow() == Life::New
     }
 
-    /// Stops it. If it does not run yet, it never will.
+    /// Stops the informer. If it does not run yet, it never will.
     pub(crate) fn stop(&self) {
         self.stop.cancel();
         if Life::change(&self.life, &Life::New, Life::Stopped) {
@@ -131,13 +131,13 @@ impl Engine {
                 Ok(Life::Synced) => Ok(()),
                 _ => Err(Stopped),
             },
-            // If it never ran, its life does not change.
+            // The life of an informer that never ran does not change.
             () = self.stop.cancelled() => Err(Stopped),
         }
     }
 
-    /// Makes an informer of metadata only cache whole objects, if it does not run yet. Returns
-    /// whether it does.
+    /// Makes an informer that caches only metadata cache whole objects, if it does not run yet.
+    /// Returns whether this was possible.
     pub(crate) fn want_whole_objects(&self) -> bool {
         let is_new = self.is_new();
         if is_new {
@@ -218,13 +218,14 @@ impl Engine {
         }
     }
 
-    /// Makes objects from JSON as the cache holds them.
+    /// Converts JSON to objects in the form in which they are cached.
     pub(crate) fn ingest(&self) -> Ingest {
         let transform = lock(&self.options).transform.clone();
         Ingest::new(self.cache.reader.head_parser(), &self.resource, transform)
     }
 
-    /// What the cache holds of an object: whether its managedFields, and whether metadata only.
+    /// What the cache holds of an object: how it treats managedFields, and whether it has only
+    /// metadata.
     pub(crate) fn extent(&self) -> (ManagedFields, bool) {
         let options = lock(&self.options);
         (options.managed_fields, options.metadata_only)
@@ -247,12 +248,12 @@ impl Engine {
             .find(|feed| feed.namespace().is_none_or(|watched| Some(watched) == namespace))
     }
 
-    /// Runs it until it is stopped, or breaks. It runs once.
+    /// Runs the informer until it is stopped or breaks. It runs once.
     pub(crate) async fn run(self: &Arc<Self>) -> Result<(), Stopped> {
         if !Life::change(&self.life, &Life::New, Life::Listing) {
             return Err(Stopped);
         }
-        let running = Running(self);
+        let stop_on_drop = StopOnDrop(self);
         let tracker = TaskTracker::new();
         let _ = self.tasks.set((tracker.clone(), Handle::current()));
         self.start_handlers();
@@ -263,8 +264,8 @@ impl Engine {
             tracing::error!(resource = %self.resource, failure, "an informer broke");
             self.life.send_replace(Life::Failed(failure));
         }
-        // Handlers finish their current event.
-        drop(running);
+        // Closes the listeners. Handlers finish their current event.
+        drop(stop_on_drop);
         tracker.close();
         tracker.wait().await;
         Ok(())
@@ -297,7 +298,8 @@ impl Engine {
         feeds
     }
 
-    /// Waits for the end, and does the resyncs meanwhile. Returns what broke, if anything.
+    /// Does the resyncs until the informer is stopped or a feed ends. Returns what broke, if
+    /// anything.
     async fn supervise(&self, feeds: &mut JoinSet<()>) -> Option<String> {
         loop {
             let next = self.cache.resync(Instant::now());
@@ -358,10 +360,10 @@ impl Origin {
     }
 }
 
-/// Ends everything, however `run` ends.
-struct Running<'a>(&'a Engine);
+/// Stops the informer when `run` ends, also if it is cancelled.
+struct StopOnDrop<'a>(&'a Engine);
 
-impl Drop for Running<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.stop.cancel();
         self.0.cache.close();
@@ -373,7 +375,7 @@ impl Drop for Running<'_> {
 }
 
 impl Drop for Engine {
-    /// If it never ran, its handlers are still open, and callers may wait for them.
+    /// If the informer never ran, its listeners are still open, and callers may wait for them.
     fn drop(&mut self) {
         self.cache.close();
     }

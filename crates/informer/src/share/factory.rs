@@ -27,7 +27,7 @@ use crate::share::options::{Identity, InformerOptions};
 use crate::telemetry::observer::HasStatus as _;
 use crate::telemetry::status::{InformerStatus, Life};
 
-/// Makes informers, shares them, starts and stops them. Cheap to clone.
+/// Creates, shares, starts and stops informers. Cheap to clone.
 ///
 /// ```
 /// # async fn example(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -71,7 +71,8 @@ struct Shared {
     tasks: TaskTracker,
     informers: Mutex<BTreeMap<Identity, Entry>>,
     failed: watch::Sender<Option<InformerFailure>>,
-    /// The resources of kinds that discovery has found. As many as the program has asked for.
+    /// The resources of kinds that discovery has found. Bounded by the kinds that the program asks
+    /// for.
     discovered: Mutex<Discovered>,
 }
 
@@ -80,6 +81,7 @@ pub(crate) type Discovered = HashMap<GroupVersionKind, Resource, RandomState>;
 
 struct Entry {
     engine: Arc<Engine>,
+    /// Shared by all users of the informer. It stops when the last of them is dropped.
     user: Weak<DropGuard>,
     is_started: bool,
 }
@@ -121,7 +123,7 @@ impl FactoryBuilder {
         self
     }
 
-    /// The factory.
+    /// Builds the factory.
     pub fn build(self) -> SharedInformerFactory {
         SharedInformerFactory { shared: Arc::new(self.shared) }
     }
@@ -240,7 +242,7 @@ impl SharedInformerFactory {
         self.get_or_create(resource, change, true)
     }
 
-    /// Starts every informer that does not run yet. Call it again when there are more.
+    /// Starts every informer that does not run yet. Call it again after more were requested.
     ///
     /// # Panics
     /// Panics if it is not called within a tokio runtime.
@@ -388,8 +390,8 @@ impl SharedInformerFactory {
     }
 }
 
-/// An informer that fits. One of metadata only that does not run yet is changed to whole objects if
-/// these are wanted.
+/// Finds an informer that has what is wanted. One that caches only metadata is changed to cache
+/// whole objects if these are wanted and it does not run yet.
 fn find(
     informers: &mut BTreeMap<Identity, Entry>,
     wanted: &Identity,
@@ -418,7 +420,7 @@ impl Entry {
         self.user.strong_count() > 0 && *self.engine.life().borrow() != Life::Stopped
     }
 
-    /// Its parts for another user, unless it stops.
+    /// What another user needs; `None` if the informer stops.
     fn use_again(&self) -> Option<(Arc<Engine>, User)> {
         let user = self.user.upgrade()?;
         (!self.engine.stop.is_cancelled()).then(|| (Arc::clone(&self.engine), user))
@@ -429,7 +431,7 @@ impl Shared {
     /// Runs an informer, and removes it when it has ended.
     async fn run(&self, engine: &Arc<Engine>) {
         if engine.run().await.is_err() {
-            // Its user runs it.
+            // The user runs it, by `SharedInformer::run`, or it was stopped before.
             return;
         }
         if let Life::Failed(message) = &*engine.life().borrow() {

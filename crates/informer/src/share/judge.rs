@@ -1,4 +1,4 @@
-//! Decides whether an object is news, by comparing versions of the same uid.
+//! Decides whether an object that arrived is newer than the cached one, by uid and version.
 //!
 //! Invariants: within an epoch, the cached version of a uid never goes back, and an object never
 //! replaces a newer one of another uid. Versions that are not decimal have no order and count as
@@ -13,7 +13,7 @@ use crate::decode::frames::Change;
 /// What to do with an object that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It is news.
+    /// It is newer.
     Apply,
     /// It equals the cached one.
     Same,
@@ -36,7 +36,7 @@ pub(crate) fn item(
             Some(Ordering::Less) => Verdict::Contradiction,
             Some(Ordering::Greater) | None => Verdict::Apply,
         },
-        // An object that is not in the cache must be newer than what is.
+        // An object that the cache does not have must be newer than everything that it has.
         Some(_) | None
             if complete.is_some_and(|complete| arrived.resource_version() <= complete) =>
         {
@@ -61,12 +61,14 @@ pub(crate) fn change(change: Change, held: Option<&Head>, arrived: &Head) -> Ver
     }
 }
 
-/// Whether the version of an object went back, as only in a restored cluster.
+/// Whether the version of an object went back. This happens only in a restored cluster, or if the
+/// server is stale.
 pub(crate) fn goes_back(held: &Head, arrived: &Head) -> bool {
     held.uid() == arrived.uid() && order(held, arrived) == Some(Ordering::Less)
 }
 
-/// Compares the version that arrived with the held one. No version cannot be compared.
+/// Compares the version that arrived with the held one. `None` if it has no version, or they have
+/// no order.
 fn order(held: &Head, arrived: &Head) -> Option<Ordering> {
     let (held, arrived) = (held.resource_version(), arrived.resource_version());
     if arrived.is_empty() { None } else { arrived.partial_cmp(held) }

@@ -1,4 +1,4 @@
-//! One handler's end of an informer: what waits for it, whether it is synced, and its task.
+//! The informer's side of one handler: its pending events, whether it is synced, and its task.
 //!
 //! The cache pushes and the handler's task pops. Between them is a [`Backlog`], so that neither
 //! waits for the other. A listener knows no types; [`typed`] and [`drive`] add them.
@@ -26,20 +26,20 @@ pub struct HandlerOptions {
     pub(crate) resync: Option<Duration>,
 }
 
-/// The shortest time between two resyncs, as in client-go: each walks over the whole cache.
+/// The shortest time between two resyncs, as in client-go. Each resync reads the whole cache.
 const RESYNC_MIN: Duration = Duration::from_secs(1);
 
 /// The untyped part of a handler.
 pub(crate) struct Listener {
     pub(crate) name: Box<str>,
-    /// Whether a task of its own takes the events, and not a subscriber.
+    /// Whether it is a handler with its own task, and not a subscription.
     pub(crate) is_driven: bool,
     resync: Option<Duration>,
     backlog: Mutex<Backlog>,
     wake: Notify,
     closed: AtomicBool,
-    /// Whether an event was taken, and the next one not asked for yet. Changed under the lock of
-    /// the backlog, so there is no moment at which an event is neither pending nor taken.
+    /// Whether an event was taken and is still being handled. Changed under the lock of the
+    /// backlog, so an event is always either pending, or taken with `busy` set.
     busy: AtomicBool,
     synced: watch::Sender<bool>,
     delivered: AtomicU64,
@@ -79,8 +79,8 @@ impl HandlerOptions {
         self
     }
 
-    /// Shows everything again after each `period`, from the cache: no request is sent. Zero means
-    /// never. Default: [the informer's](crate::InformerOptions::resync).
+    /// Redelivers every cached object once per `period`. No request is sent. Zero means never.
+    /// Default: [the informer's](crate::InformerOptions::resync).
     pub fn resync(mut self, period: Duration) -> Self {
         self.resync = Some(period);
         self
@@ -115,7 +115,7 @@ impl Listener {
         for notice in notices {
             backlog.push(notice);
         }
-        self.pass_mark(&mut backlog);
+        self.take_synced_mark(&mut backlog);
         let has_news = was_empty && !backlog.is_empty();
         drop(backlog);
         // A handler that still has notices is awake.
@@ -134,7 +134,7 @@ impl Listener {
             let notice = {
                 let mut backlog = lock(&self.backlog);
                 let notice = backlog.pop();
-                self.pass_mark(&mut backlog);
+                self.take_synced_mark(&mut backlog);
                 self.busy.store(notice.is_some(), Ordering::Relaxed);
                 notice
             };
@@ -149,9 +149,10 @@ impl Listener {
         }
     }
 
-    /// A subscriber has seen the initial list when it has taken the last object of it. A handler
-    /// has when it comes back for the next event.
-    fn pass_mark(&self, backlog: &mut Backlog) {
+    /// Takes the end of the initial list, if that is next and this is a subscription: a subscriber
+    /// is synced when it has taken the last object of the list. A handler is synced later, when it
+    /// has handled that object and asks for the next event.
+    fn take_synced_mark(&self, backlog: &mut Backlog) {
         if !self.is_driven && backlog.pop_synced() {
             self.synced.send_replace(true);
         }
@@ -165,10 +166,10 @@ impl Listener {
         settled.is_ok_and(|synced| *synced)
     }
 
-    /// Ends it. Pending events are dropped.
+    /// Closes the listener. Pending events are not delivered.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        // The permit stays for a handler that is busy now.
+        // If the handler is busy, it sees this when it next waits: `Notify` keeps the permit.
         self.wake.notify_one();
         self.synced.send_modify(|_| {});
     }
@@ -195,7 +196,7 @@ impl Listener {
     }
 }
 
-/// Gives `handler` its events until the listener is closed.
+/// Calls `handler` with its events until the listener is closed.
 pub(crate) async fn drive<K, H>(listener: Arc<Listener>, lister: Lister<K>, mut handler: H)
 where
     K: DeserializeOwned + Send + Sync + 'static,
@@ -215,7 +216,7 @@ where
     }
 }
 
-/// Makes an event of a notice; `None` if it is none.
+/// Converts a notice to an event; `None` for [`Notice::Synced`].
 pub(crate) fn typed<K>(notice: Notice, lister: &Lister<K>) -> Option<Event<K>>
 where
     K: DeserializeOwned + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! The end of a body.
+//! Reads the end of a body.
 
 use std::time::Duration;
 

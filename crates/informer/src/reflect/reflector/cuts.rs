@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::exchange::later;
 
-/// A cut after a shorter silence has another reason.
+/// Watches that are cut after a shorter silence are not cut because they are idle.
 const SILENCE_MIN: Duration = Duration::from_secs(10);
 
 /// How long after the last cut more cuts are expected.
@@ -60,7 +60,7 @@ impl Cuts {
         self.known.map(|(silence, _)| silence)
     }
 
-    /// The longest timeout with which a watch is not cut; `None` if there is no limit.
+    /// The longest timeout that ends a watch before it is cut; `None` if there is no limit.
     pub(super) fn timeout_max(&self, now: Instant) -> Option<Duration> {
         let (silence, _) = self.known.filter(|&(_, until)| now < until)?;
         Some(silence / 10 * 9)

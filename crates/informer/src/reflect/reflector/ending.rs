@@ -13,7 +13,7 @@ use crate::transport::source::SourceError;
 /// A watch that ends sooner, without a new version, counts as failed. As in client-go.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
 
-/// A watch that failed after a longer time did not fail because of its position.
+/// If a watch was open for longer before it failed, its position is not the reason.
 const STUCK_WITHIN: Duration = Duration::from_secs(30);
 
 /// After how many failures at the same position everything is listed.
@@ -64,7 +64,7 @@ impl Reflector {
             self.cuts.note_cut(exchange.silence(now), now);
         }
         if !exchange.has_advanced && exchange.lasted(now) < SHORT_WATCH {
-            // A server that reloads from etcd also ends watches like this: treat it as an outage.
+            // A server that reloads its watch cache ends watches like this: treat it as an outage.
             self.outage = Some(Outage::Ongoing);
             let (plan, reaction) = self.watch_broke(exchange, Failure::Other, now);
             self.back_off(plan, None, now);

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::decode::frames::Change;
 
-/// Added to a time instead of a duration that would overflow it.
+/// Replaces a duration that is too long to be added to a time.
 const FAR: Duration = Duration::from_hours(24 * 365 * 30);
 
 /// A watch may be silent for this many times the largest gap between bookmarks.
@@ -27,7 +27,7 @@ pub(super) struct Exchange {
     pub(super) timeout: Duration,
     /// Whether the position has moved.
     pub(super) has_advanced: bool,
-    /// Since when only changes arrive, and no items. Only for streamed lists.
+    /// Since when only modifications and deletions arrive, and no items. Only for streamed lists.
     pub(super) live_since: Option<Instant>,
 }
 
@@ -85,7 +85,7 @@ impl BookmarkInterval {
         }
     }
 
-    /// Ignores the gap to the next bookmark, because the watch failed.
+    /// The watch failed, so the gap between the last bookmark and the next one is not measured.
     pub(super) fn interrupt(&mut self) {
         self.last = None;
     }

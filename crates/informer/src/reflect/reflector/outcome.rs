@@ -9,9 +9,9 @@ use crate::transport::source::Request;
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NextStep {
-    /// Nothing before this time.
+    /// Wait until this time.
     Wait(Instant),
-    /// Send this.
+    /// Send this request.
     Request(Request),
 }
 

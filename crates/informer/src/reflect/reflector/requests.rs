@@ -21,7 +21,7 @@ impl Reflector {
         self.state = State::Resting { plan, until: Some(until) };
     }
 
-    /// Gives up the request that is under way, if any.
+    /// Treats the request that is under way, if any, as failed.
     pub(super) fn abandon(&mut self, now: Instant) {
         match self.state {
             State::Resting { .. } => {}
@@ -33,7 +33,7 @@ impl Reflector {
         }
     }
 
-    /// A list, streamed or in pages.
+    /// Starts a list, streamed or in pages.
     pub(super) fn list(&mut self, now: Instant) -> Request {
         let is_paged = self.paged != Paged::None || self.server.streams_lists() == Some(false);
         if self.paged == Paged::Next {
@@ -90,7 +90,7 @@ impl Reflector {
         [audit, silence].into_iter().flatten().min_by_key(|&(due, _)| due)
     }
 
-    /// Why a list has to be next, if it has.
+    /// Why the next request has to be a list, if it has to.
     pub(super) fn list_reason(&self, now: Instant) -> Option<Relist> {
         self.list_due().filter(|&(due, _)| due <= now).map(|(_, reason)| reason)
     }

@@ -1,4 +1,4 @@
-//! A list on its way into the cache: what it had so far, and what waits for its end.
+//! A list that is being applied to the cache: what it had so far, and what is decided at its end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub(crate) struct Listing {
     /// Everything up to this version is in the cache.
     pub(super) complete: Option<ResourceVersion>,
     /// The list before this one was refused, because it contradicted the cache. So the cluster may
-    /// have been restored, and then the same version may be of another object.
+    /// have been restored, and the same version may have other content.
     pub(super) is_after_refused: bool,
     /// The version of an object went back, so this list will be refused.
     pub(super) went_back: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
-    /// The list has an object of this key, but it cannot be read: the cached one stays.
+    /// The list has an object with this key that cannot be read: the cached one is not deleted.
     pub(crate) fn keep_unreadable(&mut self, key: &ObjectKey) {
         self.list.mark(key);
         self.unreadable.insert(key.clone());
