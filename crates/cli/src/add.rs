@@ -76,8 +76,8 @@ pub(crate) struct VersionOptions {
 /// Changes the operator in the current folder, and says what has changed.
 ///
 /// # Errors
-/// If the folder has no such operator, a name is invalid, a file exists already, or the place of a
-/// line is not found. The error says what to do, and nothing is written.
+/// If the folder has no such operator, a name is invalid, a file exists already, or an insertion
+/// point is not found. The error says what to do, and nothing is written.
 pub(crate) fn run(add: &Add) -> Result<()> {
     let operator = Operator::here()?;
     let mut changes = Changes::new(&operator);

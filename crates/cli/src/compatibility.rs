@@ -1,8 +1,8 @@
-//! Whether objects and clients that work with some definitions work with others.
+//! Whether objects and clients that work with the CRDs of one release work with those of the next.
 //!
 //! A change is incompatible if an object that was valid is refused, if a field that was stored is
-//! dropped, or if a request that was answered is not. What is only described differently is not
-//! mentioned. In doubt, a change counts as incompatible.
+//! dropped, or if a request that was answered is not. Changed descriptions are not reported. In
+//! doubt, a change counts as incompatible.
 
 mod schema;
 
@@ -72,7 +72,7 @@ fn definition(path: &str, old: &Value, new: &Value, findings: &mut Findings) {
     let (old_names, new_names) = (&old["names"], &new["names"]);
     for field in ["kind", "listKind", "plural", "singular"] {
         let (old, new) = (&old_names[field], &new_names[field]);
-        // The server fills in what is not there.
+        // The API server sets names that are absent to their defaults.
         if !old.is_null() && !new.is_null() && old != new {
             findings.breaking(path, format!("names.{field} was {old}, and is {new}"));
         }
@@ -90,7 +90,7 @@ fn definition(path: &str, old: &Value, new: &Value, findings: &mut Findings) {
         let (old, new) = (shown(old), shown(new));
         if old != new {
             let what = format!("the conversion strategy was {old}, and is {new}");
-            // Without a webhook, fields that only another version has are lost.
+            // Without the webhook, fields that only another version has are lost.
             findings.add(path, what, old != "None");
         }
     }
@@ -151,7 +151,7 @@ fn is_true(value: &Value) -> bool {
     value.as_bool().unwrap_or_default()
 }
 
-/// The elements of a list that another list does not have.
+/// The elements of the list `of` that the list `from` does not have.
 fn missing<'a>(of: &'a Value, from: &'a Value) -> impl Iterator<Item = &'a Value> {
     let others = from.as_array().map(Vec::as_slice).unwrap_or_default();
     of.as_array().into_iter().flatten().filter(|one| !others.contains(one))

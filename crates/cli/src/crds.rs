@@ -1,4 +1,4 @@
-//! `cargo windlass crds`: the operator knows its definitions, so it is run to print them; `--check`
+//! `cargo windlass crds`: runs the command `crds` of the operator, which prints its CRDs. `--check`
 //! compares them with those of the last release.
 
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub(crate) struct Options {
 /// # Errors
 /// If the operator does not build, or the files cannot be read.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    // Before anything is compiled.
+    // First, so that a wrong path fails before anything is compiled.
     let released = options.check.as_deref().map(in_files).transpose()?;
     let Printed { text, definitions: now } = of_operator()?;
     let Some(released) = released else {

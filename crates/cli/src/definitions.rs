@@ -1,4 +1,5 @@
-//! Custom resource definitions as data: those of the operator in this folder, and those in files.
+//! Custom resource definitions (CRDs), here called definitions, as JSON values: those that the
+//! operator in the current folder prints, and those in files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,16 +12,16 @@ use crate::package::cargo;
 
 /// What `cargo run -- crds` prints.
 pub(crate) struct Printed {
-    /// As it is printed, in YAML.
+    /// The YAML, as it was printed.
     pub(crate) text: String,
-    /// At least one.
+    /// The documents of `text`. There is at least one.
     pub(crate) definitions: Vec<Value>,
 }
 
 /// The definitions of the operator in the current folder.
 ///
 /// # Errors
-/// Returns an error if it does not build, has no such command, or prints something else.
+/// Returns an error if it does not build, has no command `crds`, or prints anything but CRDs.
 pub(crate) fn of_operator() -> Result<Printed> {
     let output = Command::new(cargo())
         .args(["run", "--quiet", "--", "crds"])
@@ -33,7 +34,7 @@ pub(crate) fn of_operator() -> Result<Printed> {
          made?"
     );
     let text = String::from_utf8(output.stdout).context("`cargo run -- crds` printed no text")?;
-    // Any program may ignore the argument, and print what it likes.
+    // A program that ignores the argument may print anything, also text that is not YAML.
     let definitions = from_yaml(&text).unwrap_or_default();
     ensure!(
         !definitions.is_empty() && definitions.iter().all(is_definition),
@@ -43,8 +44,8 @@ pub(crate) fn of_operator() -> Result<Printed> {
     Ok(Printed { text, definitions })
 }
 
-/// The definitions in a file, or in the YAML and JSON files of a folder. Other objects are left
-/// out.
+/// The definitions in a file, or in the YAML and JSON files of a folder. Objects of other kinds are
+/// ignored.
 ///
 /// # Errors
 /// If something cannot be read, or there is no definition.

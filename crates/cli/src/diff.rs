@@ -1,15 +1,16 @@
-//! The lines that two texts do not share.
+//! A line diff of two texts, by their longest common subsequence of lines.
 
 use std::fmt;
 
-/// How many lines of a hunk are shown. Of a longer one, the first are.
+/// How many removed and how many added lines of a hunk are shown at most. Of more, the first are
+/// shown, and a count.
 const SHOWN_MAX: usize = 6;
 
-/// How large the table may be that finds common lines: 32 MB. Texts that differ in more than 2,000
-/// lines are shown as one hunk.
+/// How many cells the table of [`common_lengths`] may have: 32 MB. Larger differences, about 2,000
+/// lines on both sides, are shown as one hunk.
 const CELLS_MAX: usize = 4_000_000;
 
-/// Lines that stand in one place: those that were there, and those that are.
+/// Consecutive lines that differ: those that were removed, and those that replace them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hunk {
     /// The number of the first line in the new text, from 1.
@@ -21,7 +22,7 @@ pub(crate) struct Hunk {
 /// The differences between two texts, from top to bottom.
 pub(crate) fn hunks(old: &str, new: &str) -> Vec<Hunk> {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
-    // Most of both is the same at both ends, so that the table below stays small.
+    // Lines that are equal at both ends are skipped, which keeps the table below small.
     let start = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
     let ends = old[start..].iter().rev().zip(new[start..].iter().rev());
     let end = ends.take_while(|(old, new)| old == new).count();
@@ -55,7 +56,7 @@ pub(crate) fn hunks(old: &str, new: &str) -> Vec<Hunk> {
     hunks
 }
 
-/// How many lines the rest of both texts has in common, for each line of one and of the other.
+/// `[from][to]` is the length of the longest common subsequence of `old[from..]` and `new[to..]`.
 fn common_lengths(old: &[&str], new: &[&str]) -> Vec<Vec<usize>> {
     let mut common = vec![vec![0; new.len() + 1]; old.len() + 1];
     for from in (0..old.len()).rev() {

@@ -105,7 +105,7 @@ impl Inspect {
     /// Asks, and returns what to print.
     ///
     /// # Errors
-    /// If nobody answers, or not to this question. The error says what to do.
+    /// If the operator cannot be reached, or refuses the request. The error says what to do.
     pub(crate) fn answer(&self) -> Result<String> {
         match self {
             Self::Why { kind, name, namespace, cluster_scoped, limit, options } => {
@@ -118,7 +118,7 @@ impl Inspect {
                 let standby = options.standby();
                 match (json, standby) {
                     (Ok(json), standby) => {
-                        // Not in the answer, which another program may read.
+                        // Not on the standard output, which another program may read.
                         if let Some(note) = standby {
                             eprintln!("note: {note}");
                         }
@@ -142,7 +142,7 @@ impl QueryOptions {
         let mut query = vec![("limit", limit.as_str())];
         query.extend(of.and_then(|of| of.controller.as_deref()).map(|name| ("controller", name)));
         let json = self.endpoint.get(REPORT, &query)?;
-        // A standby has no runs and no keys, which may surprise.
+        // A standby has no runs and no keys, so the note says why the table is empty.
         if of.is_some()
             && let Some(note) = self.standby_note(&json)
         {
@@ -151,7 +151,7 @@ impl QueryOptions {
         self.print(json, |report: Report| text(&report))
     }
 
-    /// Whom to ask instead, if the replica does not lead. `None` also if it does not say.
+    /// Which replica to ask instead, if this one does not lead. `None` also if there is no answer.
     fn standby(&self) -> Option<String> {
         let json = self.endpoint.get(REPORT, &[("limit", "0")]).ok()?;
         self.standby_note(&json)

@@ -3,17 +3,18 @@
 //! Reading order of the source:
 //!
 //! - `program`: the command line;
-//! - `new`: `cargo windlass new`. `new/answers` is what was asked for, `new/names` checks and
-//!   derives names, `new/owned` has the kinds that an operator can own, `new/template` and
-//!   `new/render` turn the files of `template/` into those of the operator;
+//! - `new`: `cargo windlass new`. `new/answers` asks the user, `new/names` checks and derives
+//!   names, `new/owned` has the kinds that an operator can own, `new/template` and `new/render`
+//!   turn the files of `template/` into those of the operator;
 //! - `add`: `cargo windlass add`, which changes an operator;
-//! - `crds` and `manifests`: the definitions of the operator in this folder. `definitions` reads
-//!   them, `compatibility` compares two releases, `diff` compares texts. `package` is the package
-//!   in a folder, and the cargo that builds it;
-//! - `rbac`: `cargo windlass rbac`, the Roles of an operator from what its tests do;
-//! - `inspect`: `windlass why` and the like, which ask a running operator.
+//! - `crds` and `manifests`: the CRDs of the operator in the current folder. `definitions` reads
+//!   them, `compatibility` compares two releases, `diff` compares texts. `package` finds the
+//!   package in a folder, and the cargo that builds it;
+//! - `rbac`: `cargo windlass rbac`, which derives the Roles of an operator from the requests that
+//!   it sends in its tests;
+//! - `inspect`: `windlass why` and the like, which query a running operator.
 //!
-//! `template/` is an operator for the kind `Gadget` that owns every kind there is to choose from.
+//! `template/` is an operator for the kind `Gadget` that owns every kind that `--owns` offers.
 //! `template-check/` makes it a crate of the workspace, so that it is compiled and tested. A line
 //! `// if deployments services` begins a part that stays if the new operator owns one of these
 //! kinds, up to the line `// end`. `template-added/` is what `new` and then `add` write, as a test

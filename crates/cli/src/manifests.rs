@@ -12,7 +12,7 @@ use crate::definitions::of_operator;
 use crate::new::say;
 use crate::{diff, package};
 
-/// The definitions, which are all that is derived so far.
+/// The CRDs: the only manifest that is derived from the code so far.
 const DEFINITIONS: &str = "deploy/crd.yaml";
 
 /// How the manifests are written.
@@ -29,7 +29,7 @@ pub(crate) struct Options {
 /// Returns an error if the current folder is not that of an operator, if the operator does not
 /// build or prints no definitions, or if a file cannot be written.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    // cargo also finds the package of a folder above, but the paths are those of this one.
+    // cargo would also find a package in a parent folder, but `deploy/` is relative to this one.
     package::name_in(&env::current_dir().context("the current folder is not known")?)?;
     let new = of_operator()?.text;
     let is_there = Path::new(DEFINITIONS).exists();

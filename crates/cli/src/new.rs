@@ -91,7 +91,7 @@ fn clone_of(given: Option<&Path>) -> Result<PathBuf> {
     Ok(clone)
 }
 
-/// The path of the clone as it stands in files, between double quotes.
+/// The path of the clone as it is written into files, where it is between double quotes.
 fn clone_text(clone: &Path) -> Result<String> {
     let text = clone.to_str().map(|text| text.replace('\\', "/"));
     let text = text.filter(|text| !text.contains(['"', '\n', '$', '`']));
@@ -133,15 +133,15 @@ fn check_distinct(files: &[(String, String)]) -> Result<()> {
     Ok(())
 }
 
-/// Formats the code: with other names, some lines break elsewhere. Returns whether there is a
-/// rustfmt.
+/// Formats the code: with other names, some lines break elsewhere. Returns whether `cargo fmt`
+/// succeeded.
 pub(crate) fn format(folder: &Path) -> bool {
     let mut command = Command::new(cargo());
     command.arg("fmt").current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Nobody may be listening, as behind `| head -1`; that is no reason to fail.
+/// Prints to the standard output. Errors are ignored: behind `| head -1` nobody may read it.
 pub(crate) fn say(text: &str) {
     drop(write!(io::stdout(), "{text}"));
 }

@@ -22,7 +22,7 @@ pub(crate) fn name_in(folder: &Path) -> Result<String> {
     name.with_context(|| no_operator(folder))
 }
 
-/// What to do if a folder has no operator.
+/// The error message for a folder without an operator.
 pub(crate) fn no_operator(folder: &Path) -> String {
     format!(
         "there is no operator in {}: go to the folder that `cargo windlass new` has made",
@@ -31,6 +31,8 @@ pub(crate) fn no_operator(folder: &Path) -> String {
 }
 
 /// The name in the section `[package]`. Other sections, such as `[[bin]]`, have names, too.
+///
+/// Reads lines instead of TOML: the section is a line of its own, and the name is in double quotes.
 fn name_of(manifest: &str) -> Option<&str> {
     let lines = manifest.lines().map(str::trim).skip_while(|line| *line != "[package]").skip(1);
     let mut fields = lines.take_while(|line| !line.starts_with('[')).filter_map(|line| {

@@ -1,15 +1,19 @@
-//! `cargo windlass rbac`: which rights an operator needs, from what its tests were seen to do.
+//! `cargo windlass rbac`: which RBAC permissions, here called rights, an operator needs, from the
+//! requests that it sends in its tests.
 //!
 //! ```text
-//!  cargo test ─▶ evidence ─▶ needs ──┐
-//!                                    ├─▶ difference ─▶ shown, checked, or written
-//!  deploy/*.yaml ─▶ manifests ─▶ grants ┘
+//!  cargo test ────▶ evidence ──▶ needs ───┐
+//!                                         ├─▶ difference ─▶ shown, checked, or written
+//!  deploy/*.yaml ─▶ manifests ─▶ grants ──┘
 //! ```
 //!
-//! Three things make up what is needed. What controllers watch and what the manager does itself
-//! (its Lease, its webhooks, events) is declared, so it is known without a test. What runs and
-//! tasks read and write is seen in the tests. And a write stands for what the same helper of
-//! Windlass does in other cases, such as reading the object again after a conflict.
+//! Needs have three sources:
+//!
+//! - declared: what controllers watch, and what the manager does itself (its Lease, its webhooks,
+//!   events). The manager writes it down when it starts in a test;
+//! - observed: what runs and tasks read and write in the tests;
+//! - inferred: a write also stands for what the same helper of Windlass does in other cases, such
+//!   as reading the object again after a conflict.
 //!
 //! Reading order: `access` (a right), `evidence` (what is needed), `operator` (how it is deployed),
 //! `manifests` (what is granted), `difference`, `rules` (the rules of a role as text), `new_role`,
@@ -39,7 +43,7 @@ use difference::Difference;
 use evidence::Needs;
 use manifests::Manifests;
 
-/// The variable by which the tests are told where to note what they see: `Evidence::VARIABLE` of
+/// The environment variable that names the folder of the evidence: `Evidence::VARIABLE` of
 /// `windlass-informer`.
 const VARIABLE: &str = "WINDLASS_RBAC_EVIDENCE";
 
@@ -91,7 +95,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
 }
 
 /// # Errors
-/// If the folder is not that of a package: what tests note is told apart by their package.
+/// If the folder is not that of a package: of the evidence, only that of this package counts.
 fn ensure_package(folder: &Path) -> Result<()> {
     let has_manifest = folder.join("Cargo.toml").is_file();
     ensure!(has_manifest, "no Cargo.toml here: go to the operator's folder");
@@ -102,8 +106,8 @@ fn ensure_package(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Shows the difference, and checks it or writes the file. Returns whether all is well: with
-/// `--check` and `--write`, that means that the file now grants what is needed.
+/// Shows the difference, and checks it or writes the file. Returns whether the command succeeds:
+/// with `--check` and `--write`, whether the file now grants what is needed.
 fn settle(
     options: &Options,
     text: &str,
@@ -147,7 +151,7 @@ fn settle(
     Ok(true)
 }
 
-/// Writes the file. Returns whether that was all: roles may be in other files.
+/// Writes the file. Returns `false` if roles in other files must change, too.
 fn write(options: &Options, text: &str, needs: &Needs, have_passed: bool) -> Result<bool> {
     let file = options.file.display();
     let written = rewrite::rewrite(&options.file, text, needs, have_passed)?;
@@ -171,8 +175,9 @@ fn write(options: &Options, text: &str, needs: &Needs, have_passed: bool) -> Res
     Ok(written.elsewhere.is_empty())
 }
 
-/// Runs the tests; what they print goes to the standard error. Returns whether all have passed: a
-/// test that runs with the rights of the file fails if one is missing, and still shows which.
+/// Runs the tests; what they print goes to the standard error. Returns whether all have passed.
+/// Failures do not end the command: a test that runs with the Roles of the file fails if a right is
+/// missing, and its evidence still has the request.
 fn test(arguments: &[OsString], evidence: &Path) -> Result<bool> {
     let status = Command::new(cargo())
         .args(["test", "--no-fail-fast"])

@@ -3,7 +3,7 @@
 //!
 //! | request | answer |
 //! |---|---|
-//! | `GET /`, `/app.js`, `/style.css` | the page, which holds no data |
+//! | `GET /`, `/style.css`, `/app.js` and other scripts | the page, which holds no data |
 //! | `GET /api/summary` | the [report](crate::http::Report) without keys and runs |
 //! | `GET /api/stream` | the same once a second, as server-sent events |
 //! | `GET /api/keys?controller=…` | one page of the keys of a controller, filtered |
@@ -127,7 +127,7 @@ impl Shared {
         })
     }
 
-    /// The listing of a controller that exists.
+    /// The shared listing of a controller.
     fn listing(&self, controller: &ControllerState) -> Arc<Kept<Listing>> {
         let mut listings = self.listings.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(listings.entry(controller.controller.name().to_owned()).or_default())
@@ -182,8 +182,10 @@ async fn story(Extract(shared): Extract<Arc<Shared>>, Query(query): Query<StoryQ
     maker.make_compact(make).await
 }
 
-/// How many runs a story has, if it is not said, and at most.
+/// How many runs a story has by default.
 const STORY: usize = 100;
+
+/// How many runs a story has at most.
 const STORY_MAX: usize = 300;
 
 /// What `/api/story` answers.
@@ -218,8 +220,10 @@ fn paged<T>(items: impl Iterator<Item = T>, offset: usize, limit: usize) -> (Vec
     (shown, total)
 }
 
-/// How many items a page has, if it is not said, and at most.
+/// How many items a page has by default.
 const PAGE: usize = 100;
+
+/// How many items a page has at most.
 const PAGE_MAX: usize = 200;
 
 fn page_limit(asked: Option<usize>) -> usize {

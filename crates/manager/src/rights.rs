@@ -1,7 +1,7 @@
 //! What the account of an operator must be allowed to do, as far as the manager knows it: what it
 //! does itself, and what its controllers watch.
 //!
-//! `cargo windlass rbac` makes a Role of it, together with what runs and tasks were seen to do in
+//! `cargo windlass rbac` derives Roles from it, and from the requests that runs and tasks send in
 //! tests. [`Review`] asks at the start whether the account may do it.
 
 mod review;
@@ -25,7 +25,7 @@ pub(crate) struct Rights {
     declared: Vec<Declared>,
 }
 
-/// A right that is known before anything runs.
+/// A right that is known to be needed before anything runs.
 #[derive(Clone)]
 struct Declared {
     right: Right,
@@ -49,13 +49,12 @@ enum When {
     OpenDashboard,
     /// Unless there is `--webhook-cert-path`.
     OwnCertificates,
-    /// If the manifests do not contain the definition of this name, so that the operator has to
-    /// create it.
+    /// If the manifests do not contain the CRD of this name, so that the operator has to create it.
     NotInstalled(String),
 }
 
 impl When {
-    /// As `cargo windlass rbac` reads it.
+    /// The condition as `cargo windlass rbac` reads it; `None` for always.
     fn text(&self) -> Option<String> {
         match self {
             Self::Always => None,
@@ -77,8 +76,7 @@ impl When {
             }
             Self::OpenDashboard => options.dashboard.as_deref().is_some_and(is_open),
             Self::OwnCertificates => options.webhook_cert_path.is_none(),
-            // Definitions are installed before anything is asked; if that was refused, the error
-            // has said so.
+            // CRDs are installed before the review; if that was forbidden, its error has said so.
             Self::NotInstalled(_) => false,
         }
     }
@@ -142,7 +140,7 @@ impl Rights {
 
     fn add_webhooks(&mut self, named: &NamedWebhooks) {
         let NamedWebhooks { name, webhooks } = named;
-        // Which configurations there are does not depend on where the webhooks are.
+        // Which configurations there are does not depend on the target, so any URL will do.
         let target = ClientTarget::Url("https://localhost".to_owned());
         let Ok(configurations) = webhooks.configurations(name, &target) else { return };
         for (plural, is_there) in [
@@ -201,7 +199,7 @@ impl Rights {
         }
     }
 
-    /// Notes all of them for `cargo windlass rbac`.
+    /// Records all of them for `cargo windlass rbac`.
     pub(crate) fn note(&self, evidence: &Evidence) {
         for Declared { right, reason, when, .. } in &self.declared {
             let (right, reason) = (right.clone(), reason.clone());
@@ -220,7 +218,7 @@ impl Rights {
         }
     }
 
-    /// Those on a resource.
+    /// The declared rights on a resource.
     fn of(&mut self, resource: &Right) -> impl Iterator<Item = &mut Declared> {
         self.declared.iter_mut().filter(|declared| {
             declared.right.group == resource.group && declared.right.plural == resource.plural
@@ -234,7 +232,7 @@ impl Rights {
     }
 }
 
-/// Whether other machines reach an address that is served.
+/// Whether an address is served to other machines: it is neither off nor on loopback.
 fn is_open(address: &str) -> bool {
     let (host, _) = address.rsplit_once(':').unwrap_or((address, ""));
     let is_local = host == "localhost" || host == "[::1]" || host.starts_with("127.");

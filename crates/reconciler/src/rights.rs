@@ -1,5 +1,5 @@
-//! What a request of a run tells about the rights that its controller needs: for
-//! `cargo windlass rbac`, and only if that runs. See [`Evidence`](windlass_informer::Evidence).
+//! Which rights a controller needs for a request of a run. Only used while `cargo windlass rbac`
+//! runs the tests; see [`Evidence`](windlass_informer::Evidence).
 //!
 //! Tests seldom meet every case. So a write also stands for what the same helper may have to do in
 //! another case: read the object again after a conflict, or delete a child that is not wanted any
@@ -15,8 +15,8 @@ use windlass_informer::{RequestTarget, Right, SentBy};
 use crate::children::CONTROLLER_LABEL;
 use crate::tools::Tools;
 
-/// Adds the controller to a request, and which rights go with it. `write` is the target and the
-/// body of one that writes.
+/// Marks a request with its controller, and with the rights that the same code needs in other
+/// cases. `write` is the target and the body of a request that writes.
 pub(crate) fn name_sender(
     tools: &Tools,
     request: &mut Request<Body>,
@@ -38,7 +38,7 @@ fn also_needed(
     if target.subresource.is_some() || request.method() == http::Method::POST {
         return Vec::new();
     }
-    // Server-side apply may send YAML; Windlass sends JSON.
+    // An apply of the reconciler's own may be YAML, which tells nothing here. Windlass sends JSON.
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
     let metadata = &body["metadata"];
     let is_child = metadata["labels"][CONTROLLER_LABEL].is_string();

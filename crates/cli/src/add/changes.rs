@@ -26,7 +26,7 @@ struct File {
     new: String,
 }
 
-/// What was written, for people.
+/// What was written. It is printed.
 #[derive(Debug)]
 pub(super) struct Written {
     made: Vec<String>,
@@ -40,7 +40,7 @@ impl<'a> Changes<'a> {
         Self { operator, files: BTreeMap::new() }
     }
 
-    /// Makes a file.
+    /// Plans a new file.
     ///
     /// # Errors
     /// If there is such a file.
@@ -124,7 +124,7 @@ impl<'a> Changes<'a> {
         Ok(())
     }
 
-    /// Declares a module behind the last one that is declared.
+    /// Declares a module after the last one that is declared.
     ///
     /// # Errors
     /// If the file declares none.

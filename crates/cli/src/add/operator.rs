@@ -1,4 +1,4 @@
-//! The operator in a folder: what `add` has to know of it, read from its files.
+//! The operator in a folder: what `add` has to know about it, read from its files.
 
 use std::fs;
 use std::path::PathBuf;
@@ -27,7 +27,8 @@ pub(super) struct Kind {
     pub(super) module: String,
     /// All versions, by name.
     pub(super) versions: Vec<String>,
-    /// The version that the operator works with.
+    /// The version that the operator works with: `src/MODULE.rs` re-exports its type. Other
+    /// versions, the spokes, are converted to it and back.
     pub(super) hub: String,
 }
 

@@ -45,7 +45,8 @@ pub(super) fn plan(
         let mut copy = versions.iter().find(|it| it["name"] == **hub)?.clone();
         copy["name"] = json!(version);
         copy["storage"] = json!(false);
-        // `merge_crds` has the stored one first, and the others from the last of the list up.
+        // As `merge_crds` orders them: the stored version first, and the others from the end of its
+        // list. The new version is the first in that list.
         versions.push(copy);
         Some(())
     })?;
@@ -71,8 +72,8 @@ pub(super) fn plan(
     ))
 }
 
-/// The type of a version as that of another one. Other things in it may have the name of a version,
-/// such as `meta::v1::Condition`.
+/// The code of a version, changed to another version. Only the attribute and the docs are changed:
+/// paths such as `meta::v1::Condition` have the name of a version, too.
 fn in_version(code: &str, from: &str, to: &str) -> String {
     code.replace(&format!("version = \"{from}\""), &format!("version = \"{to}\""))
         .replace(&format!("`{from}`"), &format!("`{to}`"))
@@ -117,7 +118,7 @@ pub(super) fn convert(
     })
 }
 
-/// Adds a version that is converted to the hub and back to a conversion that is there.
+/// Plans a spoke, a version that is converted to the hub and back, in a conversion that exists.
 fn spoke(kind: &Kind, version: &str, names: &Names, changes: &mut Changes<'_>) -> Result<()> {
     let Kind { name, module, .. } = kind;
     let file = format!("src/{module}/convert.rs");
@@ -130,7 +131,7 @@ fn spoke(kind: &Kind, version: &str, names: &Names, changes: &mut Changes<'_>) -
         let (block, _) = rest.split_once("\n}\n").expect("a block must end");
         format!("{start}{block}\n}}\n")
     };
-    // At the end: what stands before a block that is there, such as its comment, stays with it.
+    // At the end: before an existing block, it would separate that block from its comment.
     changes.append(&file, &block("\nimpl Convert<"))?;
     if !has_function(changes.text(&file)?, "same") {
         changes.append(&file, &block("\n/// The same fields in another version.\nfn same"))?;

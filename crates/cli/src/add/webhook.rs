@@ -48,7 +48,7 @@ pub(super) fn plan(
     Ok(next + "\n")
 }
 
-/// What the first webhook of an operator needs.
+/// Plans what the first webhook of an operator needs, such as a Service. Does nothing if it exists.
 pub(super) fn prepare(operator: &Operator, names: &Names, changes: &mut Changes<'_>) -> Result<()> {
     if operator.has(WEBHOOKS_FILE) {
         return Ok(());
@@ -67,7 +67,7 @@ pub(super) fn prepare(operator: &Operator, names: &Names, changes: &mut Changes<
     changes.append("deploy/rbac.yaml", &render_path("add/rbac-certificates.yaml", &[], names).1)
 }
 
-/// The webhooks that check and correct.
+/// Plans the validating and defaulting webhooks of a kind.
 fn admission(
     operator: &Operator,
     kind: &Kind,

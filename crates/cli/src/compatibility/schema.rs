@@ -1,4 +1,4 @@
-//! Whether what one schema accepts is accepted by another.
+//! Whether a new schema accepts what the old one accepted.
 
 use std::collections::BTreeSet;
 
@@ -32,33 +32,35 @@ impl Place<'_> {
     }
 }
 
-/// Bounds that accept less if they grow, and those that accept less if they shrink.
+/// Bounds that accept less if they grow.
 const LOWER: [&str; 4] = ["minimum", "minLength", "minItems", "minProperties"];
+
+/// Bounds that accept less if they shrink.
 const UPPER: [&str; 4] = ["maximum", "maxLength", "maxItems", "maxProperties"];
 
 /// Keywords that may reject more once they are added or changed.
 const EXACT: [&str; 7] = ["pattern", "format", "multipleOf", "not", "allOf", "anyOf", "oneOf"];
 
-/// What decides how lists and maps are merged. Any difference matters.
+/// How server-side apply merges lists and maps. Any difference breaks.
 const MERGE: [&str; 3] =
     ["x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type"];
 
 /// Unknown fields are stored, whatever they contain.
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 
-/// What accepts less if it was `true`, and is not.
+/// Flags that let a schema accept more. It breaks if one becomes `false`.
 const FREEDOMS: [&str; 2] = ["nullable", PRESERVE];
 
 /// Whether it is a whole object of Kubernetes: then its metadata is checked, otherwise it may be
-/// dropped. Any difference matters.
+/// dropped. Any difference breaks.
 const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 
-/// What accepts less if it is `true`, and was not.
+/// Flags that let a schema accept less. It breaks if one becomes `true`.
 const LIMITS: [&str; 3] = ["exclusiveMinimum", "exclusiveMaximum", "uniqueItems"];
 
 /// Compares two schemas and everything below them.
 pub(super) fn compare(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) {
-    // Also the end of the recursion: what may be anything contains what may be anything.
+    // This also ends the recursion: the elements of `anything()` are `anything()` again.
     if old == new {
         return;
     }
@@ -75,14 +77,14 @@ pub(super) fn compare(place: &Place<'_>, old: &Value, new: &Value, findings: &mu
             (Some(_), None) if !old[part].is_null() => {
                 findings.breaking(&place.text(), "its schema is gone");
             }
-            // Elements that the old schema does not allow were not stored, and of those that it
-            // only preserves the flag or the type tells.
+            // If the old schema allows no elements, none were stored. If it only preserves unknown
+            // ones, `flags` or `types` reports the difference.
             _ => {}
         }
     }
 }
 
-/// The schema of the elements of a list or of the values of a map; `None` if it may have none.
+/// The schema of the elements of a list or of the values of a map; `None` if none are allowed.
 fn elements(schema: &Value, part: &str) -> Option<Value> {
     let is_open_list = part == "items" && schema["type"] == "array";
     match &schema[part] {
@@ -98,7 +100,8 @@ fn anything() -> Value {
     json!({PRESERVE: true})
 }
 
-/// `integer` to `number` is wider. A schema with `x-kubernetes-int-or-string` has no `type`.
+/// Compares the types. `integer` to `number` is wider. A schema with `x-kubernetes-int-or-string`
+/// has no `type`.
 fn types(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) {
     let int_or_string = "x-kubernetes-int-or-string";
     let shown = |of: &Value| match &of["type"] {
@@ -122,7 +125,7 @@ fn types(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) {
     }
 }
 
-/// The values that are allowed.
+/// Compares the allowed values and the defaults.
 fn values(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) {
     let path = place.text();
     match (old["enum"].is_null(), new["enum"].is_null()) {
@@ -195,7 +198,7 @@ fn report(
     findings.add(&place.text(), what, is_breaking);
 }
 
-/// Rules in CEL. Their messages may change.
+/// Compares the CEL rules. Their messages may change.
 fn rules(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) {
     let of = |schema: &Value| -> Vec<String> {
         let rules = schema["x-kubernetes-validations"].as_array().into_iter().flatten();
@@ -221,14 +224,14 @@ fn fields(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) 
             None => findings.breaking(&place.text(), "the field is gone"),
         }
     }
-    // The values that fields may have had that the old schema does not name.
+    // The schema of fields that the old schema allowed without naming them.
     let old_others = elements(old, "additionalProperties");
     for (name, new_field) in &new_fields {
         if let (None, Some(old_field)) = (old_fields.get(name), &old_others) {
             compare(&place.child(name), old_field, new_field, findings);
         }
     }
-    // Those of a map may be required without being named in `properties`.
+    // Keys of a map may be required without being named in `properties`.
     let required = |schema: &Value| -> BTreeSet<String> {
         let names = schema["required"].as_array().into_iter().flatten();
         names.filter_map(|name| name.as_str().map(str::to_owned)).collect()
@@ -238,7 +241,7 @@ fn fields(place: &Place<'_>, old: &Value, new: &Value, findings: &mut Findings) 
         new_fields.keys().chain(&old_required).chain(&new_required).collect();
     for name in names {
         let (was, is) = (old_required.contains(name), new_required.contains(name));
-        // The server sets the default before it checks.
+        // The server sets defaults before it validates.
         let has_default = |fields: &Map<String, Value>| {
             fields.get(name).is_some_and(|field| !field["default"].is_null())
         };

@@ -1,4 +1,4 @@
-//! Where a manager answers.
+//! The address at which a manager answers, and requests to it.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -9,10 +9,11 @@ use ureq::http::Uri;
 use ureq::http::uri::Scheme;
 use ureq::tls::TlsConfig;
 
-/// Longer than a report of many keys takes.
+/// The timeout of a request: longer than a report of many keys takes.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Where a manager serves its metrics by default, and where `kubectl port-forward` brings it.
+/// Where a manager serves its metrics by default, and where `kubectl port-forward` makes them
+/// available.
 const URL: &str = "http://127.0.0.1:8080";
 
 /// The port of [`URL`].
@@ -66,7 +67,7 @@ impl Endpoint {
         }
     }
 
-    /// The port that is asked.
+    /// The port of the URL.
     pub(super) fn port(&self) -> u16 {
         let Some(uri) = self.url.as_deref().and_then(|url| url.parse::<Uri>().ok()) else {
             return PORT;
@@ -75,6 +76,8 @@ impl Endpoint {
         uri.port_u16().unwrap_or(of_scheme)
     }
 
+    /// The error for a request without an answer. If the connection was refused, it says what to
+    /// try.
     fn unreachable(&self, error: ureq::Error) -> anyhow::Error {
         let is_refused = matches!(
             &error, ureq::Error::Io(cause) if cause.kind() == ErrorKind::ConnectionRefused

@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 
 use serde::Deserialize;
 
-/// What `/debug/windlass/story` answers, as far as it is shown.
+/// The fields that are shown of an answer of `/debug/windlass/story`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Story {
@@ -44,7 +44,7 @@ struct Link {
 }
 
 impl Story {
-    /// A run in short, by its id.
+    /// The short form of the run with this id; the id itself if the story does not have the run.
     fn name(&self, id: &str) -> String {
         let run = self.runs.iter().find(|run| run.id == id);
         run.map_or_else(|| id.to_owned(), Run::to_string)

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::story::{duration, time};
 
-/// What `/debug/windlass` answers, as far as it is shown.
+/// The fields that are shown of an answer of `/debug/windlass`.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Report {
     leadership: Option<Leadership>,
@@ -158,7 +158,7 @@ impl Report {
 }
 
 impl Report {
-    /// Who leads and how to ask it at this port, if this replica does not lead.
+    /// If this replica does not lead: who leads, and how to reach this port of the leader.
     pub(super) fn standby(&self, port: u16) -> Option<String> {
         let Leadership { lease, identity, state, leader } = self.leadership.as_ref()?;
         if state != "standby" {

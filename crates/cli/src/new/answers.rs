@@ -1,4 +1,4 @@
-//! What the operator should be: from flags, from a terminal, or by default.
+//! What the new operator should be: from flags, from a terminal, or by default.
 
 use std::fmt::Write as _;
 use std::io;
@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use super::names::{check_group, check_kind, kind_of_package};
 use super::owned;
 
-/// The group if nobody says otherwise. It belongs to nobody, so it must be changed one day.
+/// The default group. This domain is reserved for examples, so users must replace it one day.
 const GROUP: &str = "example.com";
 
 /// What the flags say.
@@ -20,7 +20,7 @@ pub(super) struct Input {
     pub(super) owns: Option<String>,
 }
 
-/// Everything that is known of the operator. It is valid.
+/// The answers, which are valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Answers {
     pub(super) package: String,
@@ -30,7 +30,7 @@ pub(super) struct Answers {
     pub(super) owns: Vec<&'static str>,
 }
 
-/// Says what is wrong with an answer.
+/// Returns an error that says what is wrong with an answer.
 type Check<'a> = &'a dyn Fn(&str) -> Result<()>;
 
 impl Answers {
@@ -82,7 +82,7 @@ impl Answers {
     ) -> Result<Self> {
         let mut take = |given: Option<String>, flag: &str, default: String| {
             given.unwrap_or_else(|| {
-                // Nobody may be listening.
+                // Nobody may read the output.
                 drop(writeln!(output, "--{flag} {default}   (default: stdin is not a terminal)"));
                 default
             })

@@ -10,7 +10,7 @@ const PACKAGE_MAX: usize = 63 - "-metrics".len();
 /// Leaves room in a DNS label (63) for the plural and for `hello-KIND`.
 const KIND_MAX: usize = 50;
 
-/// How long a group may be: with the plural of the kind it is the name of the definition.
+/// How long a group may be. `PLURAL.GROUP` is the name of the CRD, of 253 characters at most.
 const GROUP_MAX: usize = 253 - 64;
 
 /// Words that cannot be the name of a crate, a module or a variable.

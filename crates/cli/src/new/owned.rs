@@ -20,7 +20,7 @@ pub(crate) const KINDS: [Owned; 5] = [
     Owned { plural: "statefulsets", others: &["statefulset", "sts"] },
 ];
 
-/// What an operator owns if nobody says otherwise.
+/// The default of `--owns`.
 pub(crate) const DEFAULT: &str = "configmaps,deployments,services";
 
 /// The plural names of the kinds in a list that is separated by commas, in the order of [`KINDS`].

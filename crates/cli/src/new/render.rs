@@ -13,9 +13,9 @@ const MARKER_WEBHOOKS: [&str; 2] = ["default", "validate"];
 #[derive(Clone, Debug)]
 pub(crate) struct Names {
     pairs: Vec<(String, String)>,
-    /// What `gadget` becomes in code, and elsewhere.
+    /// What `gadget` becomes in Rust code, and in other files.
     singular: [String; 2],
-    /// What `gadgets` becomes in code, and elsewhere.
+    /// What `gadgets` becomes in Rust code, and in other files.
     plural: [String; 2],
 }
 
@@ -36,7 +36,7 @@ impl Names {
             ("Gadgets", plural(kind)),
             ("Gadget", kind.to_owned()),
             ("group.example", group.to_owned()),
-            // The folder from which tests of the template run is another one.
+            // Tests of the template run in `template-check/`, and reach its files by this path.
             ("../template/", String::new()),
         ];
         let pairs = pairs.map(|(from, to)| (from.to_owned(), to)).to_vec();
@@ -224,7 +224,6 @@ mod tests {
         }
     }
 
-    /// `windlass why` reads one of them.
     #[test]
     fn readers_of_the_metrics_may_read_what_inspect_asks_for() {
         let (_, rules) = render_path("deploy/rbac.yaml", &[], &names("Shop"));
@@ -260,7 +259,8 @@ mod tests {
             }
         }
     }
-    /// One text with all files, as it is before rustfmt has been over it.
+
+    /// All files in one text, as they are before rustfmt.
     #[test]
     fn blog_operator_is_as_recorded() {
         let owns = ["configmaps"];

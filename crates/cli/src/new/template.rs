@@ -1,4 +1,4 @@
-//! The files of the template, and what has to be known of them.
+//! The files of the template: when each is rendered, and which names they use.
 
 use std::path::Path;
 
@@ -8,20 +8,20 @@ pub(crate) struct File {
     pub(crate) part: Part,
     pub(crate) path: &'static str,
     pub(crate) text: &'static str,
-    /// The kinds that it is for; for all operators if it is empty.
+    /// It is rendered only if one of these kinds is owned; always if this is empty.
     pub(crate) needs: &'static [&'static str],
 }
 
 /// What a file belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// The operator: it has these once.
+    /// The operator, which has these files once.
     Operator,
     /// A kind of the operator.
     Kind,
-    /// The first webhook.
+    /// The first webhook of an operator.
     Webhooks,
-    /// The webhooks of a kind that check and correct.
+    /// The validating and defaulting webhooks of a kind.
     Admission,
     /// The conversion between the versions of a kind.
     Conversion,
@@ -108,8 +108,8 @@ pub(crate) fn has_identifier(name: &str) -> bool {
     let code = FILES.iter().filter(|file| file.is_code());
     let mut lines = code.flat_map(|file| file.text.lines());
     lines.any(|line| {
-        // Every other part of a line is between quotes. The template escapes few of them, and an
-        // identifier too many does no harm.
+        // Every other part of a line is between quotes. The template escapes few quotes, and a word
+        // of a string that counts as an identifier does no harm.
         let line = line.split("//").next().unwrap_or_default();
         let parts = line.split('"').step_by(2);
         let is_other = |one: char| !one.is_ascii_alphanumeric() && one != '_';

@@ -1,4 +1,4 @@
-//! A right: a verb on a resource, somewhere.
+//! A right: a verb on a resource, in the whole cluster or in a namespace.
 
 use std::fmt;
 
@@ -6,23 +6,23 @@ use std::fmt;
 const VERBS: [&str; 8] =
     ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
 
-/// What stands for everything in a rule.
+/// The wildcard of rules.
 const ANY: &str = "*";
 
-/// A right. They are ordered by place, resource, name and verb.
+/// A right. Ordered by scope, group, resource, name and verb.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Access {
     pub(super) scope: Scope,
-    /// Empty for the core group.
+    /// Empty for the core group, and for a non-resource URL.
     pub(super) group: String,
-    /// With its subresource, as in `deployments/status`.
+    /// With its subresource, as in `deployments/status`; or a non-resource URL.
     pub(super) resource: String,
     /// The object; `None` for all.
     pub(super) name: Option<String>,
     pub(super) verb: Verb,
 }
 
-/// Where it holds.
+/// Where a right holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Scope {
     Cluster,
@@ -34,20 +34,20 @@ pub(super) enum Scope {
 pub(super) struct Verb(pub(super) String);
 
 impl Access {
-    /// Whether whoever has this has `other`, too.
+    /// Whether this right includes `other`.
     pub(super) fn covers(&self, other: &Self) -> bool {
         (self.scope == Scope::Cluster || self.scope == other.scope)
             && self.is_about(other)
             && (self.name.is_none() || self.name == other.name)
     }
 
-    /// Whether it is for the object that `other` names, and where `other` holds.
+    /// Whether both name the same object, in the same scope.
     pub(super) fn is_within(&self, other: &Self) -> bool {
         other.name.is_some() && self.name == other.name && self.scope == other.scope
     }
 
-    /// Whether it is a right to the verb of `other` on its resource, wherever it holds and
-    /// whichever object it names.
+    /// Whether this includes the group, the resource and the verb of `other`. Scopes and names are
+    /// ignored.
     pub(super) fn is_about(&self, other: &Self) -> bool {
         let is_in = |ours: &str, theirs: &str| ours == ANY || ours == theirs;
         is_in(&self.group, &other.group)
@@ -57,9 +57,10 @@ impl Access {
 }
 
 impl Verb {
-    fn place(&self) -> (usize, &str) {
-        let place = VERBS.iter().position(|verb| *verb == self.0);
-        (place.unwrap_or(VERBS.len()), &self.0)
+    /// Verbs that are not in [`VERBS`] come last, by name.
+    fn rank(&self) -> (usize, &str) {
+        let rank = VERBS.iter().position(|verb| *verb == self.0);
+        (rank.unwrap_or(VERBS.len()), &self.0)
     }
 }
 
@@ -71,7 +72,7 @@ impl PartialOrd for Verb {
 
 impl Ord for Verb {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.place().cmp(&other.place())
+        self.rank().cmp(&other.rank())
     }
 }
 

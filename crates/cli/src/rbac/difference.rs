@@ -19,7 +19,7 @@ pub(super) struct Difference {
 #[derive(Debug)]
 pub(super) struct Excess {
     pub(super) grant: Grant,
-    /// What is needed of it.
+    /// The rights that are needed, and that the grant includes.
     pub(super) used: Vec<Access>,
 }
 
@@ -49,8 +49,8 @@ impl Difference {
     }
 }
 
-/// Rules with names are enough if they name every object of the requests that were seen. In which
-/// namespaces does not matter: those of the tests are not those of the deployment.
+/// Whether a need is granted. Rules with `resourceNames` are enough if they name every object of
+/// the observed requests. Their namespaces are ignored: tests use others than the deployment.
 fn is_granted(access: &Access, need: &Need, grants: &[Grant]) -> bool {
     let is_named = |name: &String| {
         grants
@@ -62,7 +62,8 @@ fn is_granted(access: &Access, need: &Need, grants: &[Grant]) -> bool {
         || need.names.as_ref().is_some_and(|names| names.iter().all(is_named))
 }
 
-/// What a need uses of a grant. It is the grant itself if nothing of it is too much.
+/// The part of a grant that a need uses, if any. It is equal to the grant if the need uses all of
+/// it.
 fn used(grant: &Access, access: &Access, need: &Need) -> Option<Access> {
     if grant.covers(access) {
         return Some(access.clone());

@@ -1,4 +1,4 @@
-//! What the tests noted, as the rights that the deployed operator needs.
+//! Reads the evidence of the tests, as the rights that the deployed operator needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,8 +18,8 @@ pub(super) type Needs = BTreeMap<Access, Need>;
 pub(super) struct Need {
     /// What needs it.
     pub(super) reason: String,
-    /// The objects of the requests that were seen. `None` if one of them was for no single object,
-    /// or if the right is declared.
+    /// The objects of the observed requests. `None` if one of them was for no single object, or if
+    /// the right is declared.
     pub(super) names: Option<BTreeSet<String>>,
 }
 
@@ -31,9 +31,10 @@ struct Noted {
     plural: String,
     subresource: Option<String>,
     place: Place,
-    /// The object of a request that was seen; otherwise the only object that it is needed for.
+    /// The object of an observed request. For a declared right, the only object that it is needed
+    /// for.
     name: Option<String>,
-    /// Whether it is a request that was seen, instead of a right that is declared.
+    /// Whether it is a request of a test. Otherwise the right is declared.
     #[serde(default)]
     observed: bool,
     reason: String,
@@ -42,6 +43,7 @@ struct Noted {
     package: Option<String>,
 }
 
+/// Where a right is needed: `Place` of `windlass-informer`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Place {
@@ -50,7 +52,7 @@ enum Place {
     Own,
 }
 
-/// Reads all files of a folder, and keeps what tests of the package in `here` noted.
+/// Reads all files of a folder. Lines of other packages than the one in `here` are left out.
 ///
 /// # Errors
 /// If a file cannot be read, or comes from another version of Windlass.
@@ -94,7 +96,7 @@ fn needs_of(noted: &[Noted], operator: &Operator) -> Needs {
     needed.sort_by_key(|noted| noted.reason.starts_with("the operator"));
     let mut needs = Needs::new();
     for one in needed {
-        // Everybody may ask for their own rights.
+        // Every account may ask for its own rights.
         if one.group == "authorization.k8s.io" && one.plural.starts_with("selfsubject") {
             continue;
         }
@@ -104,7 +106,8 @@ fn needs_of(noted: &[Noted], operator: &Operator) -> Needs {
         {
             reason = format!("{reason} (in test {test})");
         }
-        // A list of all namespaces does not say that its kind has namespaces; other requests do.
+        // The path of a list over all namespaces does not tell whether the kind has namespaces;
+        // other requests for the kind do.
         let is_watched =
             one.place == Place::Watched || namespaced.contains(&(&*one.group, &*one.plural));
         let scopes = match one.place {
@@ -131,7 +134,7 @@ fn needs_of(noted: &[Noted], operator: &Operator) -> Needs {
             add(&mut needs, access, &reason, one.object());
         }
     }
-    // Where all objects are needed, a single one need not be named.
+    // A right for one object is redundant if the same right is needed for all objects.
     let is_for_all = |access: &Access| {
         let unnamed = Access { name: None, ..access.clone() };
         needs.get(&unnamed).is_some_and(|need| need.names.is_none())
@@ -147,7 +150,7 @@ fn needs_of(noted: &[Noted], operator: &Operator) -> Needs {
     needs
 }
 
-/// Adds a right. `object` is that of a request that was seen.
+/// Adds a right. `object` is that of an observed request; `None` stands for all objects.
 fn add(needs: &mut Needs, access: Access, reason: &str, object: Option<&str>) {
     let first = || Need { reason: reason.to_owned(), names: Some(BTreeSet::new()) };
     let need = needs.entry(access).or_insert_with(first);
@@ -160,17 +163,17 @@ fn add(needs: &mut Needs, access: Access, reason: &str, object: Option<&str>) {
 }
 
 impl Noted {
-    /// The object of a request that was seen. Rules cannot limit other verbs to names.
+    /// The object of an observed request. Rules cannot limit other verbs to names.
     fn object(&self) -> Option<&str> {
         let has_name = matches!(&*self.verb, "get" | "update" | "patch" | "delete");
         self.name.as_deref().filter(|_| self.observed && has_name)
     }
 }
 
-/// The verb that Windlass uses in other cases than the one that was seen.
+/// Another verb that the same code of Windlass uses in other cases.
 fn goes_with(noted: &Noted) -> Option<&'static str> {
     match (&*noted.verb, &*noted.group, &*noted.plural) {
-        // A server that cannot stream the first list is asked for it.
+        // If the server cannot stream the initial list in the watch, it is asked for a list.
         ("watch", ..) => Some("list"),
         // An event that repeats is patched.
         ("create", "events.k8s.io", "events") => Some("patch"),

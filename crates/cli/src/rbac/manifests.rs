@@ -1,6 +1,7 @@
 //! The manifests of an operator, and what they grant to it.
 //!
-//! All files of a folder count: roles, bindings and the Deployment may each have one of their own.
+//! All YAML files of the folder are read: roles, bindings and the Deployment may be in different
+//! ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,17 +13,17 @@ use super::access::{Access, Scope, Verb};
 use super::operator::{Bound, Operator};
 use super::rules;
 
-/// The `ClusterRole` that every cluster has for what secure metrics ask.
+/// The `ClusterRole` of every cluster that grants the reviews that secure metrics need.
 const AUTH_DELEGATOR: &str = "system:auth-delegator";
 
-/// How Kustomize names its file.
+/// The file names of a kustomization.
 const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
 /// What the manifests say.
 #[derive(Debug)]
 pub(super) struct Manifests {
     pub(super) operator: Operator,
-    /// Those of the file of the Roles come first.
+    /// The documents of all files. Those of the file of the Roles come first.
     pub(super) documents: Vec<Document>,
     /// What the account of the operator is granted, in the order of the rules.
     pub(super) grants: Vec<Grant>,
@@ -30,11 +31,11 @@ pub(super) struct Manifests {
     pub(super) unknown_roles: Vec<String>,
 }
 
-/// A document of a file.
+/// A YAML document of a file.
 #[derive(Clone, Debug)]
 pub(super) struct Document {
     pub(super) file: PathBuf,
-    /// With the line that separates it from the one before.
+    /// Begins with the separator line, unless it is the first of the file.
     pub(super) text: String,
     pub(super) value: Value,
 }
@@ -51,7 +52,7 @@ pub(super) struct Grant {
     pub(super) file: Option<PathBuf>,
 }
 
-/// A file of Roles for an operator that has none: its account.
+/// The text of a new file of Roles: only the account of the operator.
 pub(super) fn first(operator: &str) -> String {
     format!(
         "# Who the operator is, and what it may do: what it does, and nothing more.\n\
@@ -156,7 +157,8 @@ pub(super) fn documents(file: &Path, text: &str) -> Result<Vec<Document>> {
     Ok(documents)
 }
 
-/// What a rule grants, one right for each verb on each resource.
+/// What a rule grants, one right for each verb on each resource. A non-resource URL is like a
+/// resource of the core group.
 pub(super) fn granted(rule: &Value, scope: &Scope) -> Vec<Access> {
     let list = |field: &str| -> Vec<String> {
         rule[field].as_array().into_iter().flatten().map(text).collect()
@@ -209,7 +211,7 @@ fn delegated(bound: &Bound) -> Vec<Grant> {
     reviews.into_iter().map(grant).collect()
 }
 
-/// A text, or nothing.
+/// A string, or an empty one if the value is something else.
 pub(super) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }

@@ -1,11 +1,11 @@
-//! A role for rights that no role of the operator can take.
+//! A new role, for rights in a scope in which the operator has no role that can be changed.
 
 use super::access::{Access, Scope};
 use super::manifests::Manifests;
 use super::operator::Operator;
 use super::rules::{self, DEFAULT_INDENTATION};
 
-/// A role and its binding, as documents, for a scope that has none.
+/// A role with these rights, and its binding, as YAML documents.
 pub(super) fn new_role(manifests: &Manifests, scope: &Scope, missing: &[Access]) -> [String; 2] {
     let Operator { account, namespace, .. } = &manifests.operator;
     let (kind, binding, place) = match scope {

@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::access::Scope;
 use super::manifests::{Document, text};
 
-/// The options of a manager that decide what it needs, and their variables.
+/// The environment variables of a manager that decide what it needs, and the flags of the same
+/// options.
 const VARIABLES: [(&str, &str); 8] = [
     ("DASHBOARD", "dashboard"),
     ("LEADER_ELECT", "leader-elect"),
@@ -19,8 +20,8 @@ const VARIABLES: [(&str, &str); 8] = [
     ("WEBHOOK_NAMESPACE", "webhook-namespace"),
 ];
 
-/// Other options that tell the container of a manager from others. Those that many programs have
-/// are not among them.
+/// Other flags by which the container of a manager is recognized. Flags that many programs have are
+/// left out.
 const OTHER_FLAGS: [&str; 7] = [
     "grace-period",
     "health-probe-bind-address",
@@ -45,7 +46,7 @@ pub(super) struct Operator {
     pub(super) arguments: Vec<String>,
     /// Flags that variables of its container stand for, and their values.
     variables: Vec<(&'static str, String)>,
-    /// The definitions that are applied with it.
+    /// The names of the CRDs in the manifests.
     pub(super) definitions: Vec<String>,
 }
 
@@ -108,7 +109,7 @@ impl Operator {
         })
     }
 
-    /// Whether a condition holds; see `When` in `windlass-manager`.
+    /// Whether a condition of a right holds; see `When` in `windlass-manager`.
     pub(super) fn has(&self, condition: Option<&str>) -> bool {
         let is_true = |flag: &str| self.value(flag).map(|value| value != "false");
         match condition {
@@ -130,7 +131,7 @@ impl Operator {
         }
     }
 
-    /// Where it watches.
+    /// The scopes that it watches.
     pub(super) fn watched(&self) -> Vec<Scope> {
         let values = self.values("namespace").join(",");
         let names = values.split(',').filter(|name| !name.is_empty());
@@ -195,7 +196,7 @@ impl Operator {
         roles
     }
 
-    /// Whether a subject of a binding is the account, or has it as a member.
+    /// Whether a subject of a binding is the account, or a group that contains it.
     fn is(&self, subject: &Value) -> bool {
         let Self { account, namespace, written_namespace, .. } = self;
         let name = text(&subject["name"]);
@@ -266,7 +267,7 @@ fn command_line(container: &Value) -> Vec<String> {
     list("command").iter().chain(&list("args")).map(text).collect()
 }
 
-/// The variables of a container whose values the manifest tells.
+/// The environment variables of a container whose values are in the manifest.
 fn environment(container: &Value, namespace: &str) -> Vec<(String, String)> {
     let mut known: Vec<(String, String)> = Vec::new();
     for variable in container["env"].as_array().into_iter().flatten() {
@@ -281,8 +282,8 @@ fn environment(container: &Value, namespace: &str) -> Vec<(String, String)> {
     known
 }
 
-/// A text in which `$(NAME)` stands for a variable and `$$` for `$`, as Kubernetes has it.
-/// References to variables that are not known stay.
+/// Replaces `$(NAME)` by the value of a variable and `$$` by `$`, as Kubernetes does. References to
+/// unknown variables stay.
 fn expanded(text: &str, variables: &[(String, String)]) -> String {
     let mut expanded = String::new();
     let mut rest = text;

@@ -1,8 +1,8 @@
-//! The file of the Roles, changed so that it grants exactly what is needed.
+//! Changes the file of the Roles so that it grants exactly what is needed.
 //!
 //! It is changed as text, rule by rule; see `rules`. A rule of which something is too much is
-//! written anew under its comments, or left out if nothing is left of it. What is missing becomes
-//! new rules at the end of a role. Other files of the folder are only read.
+//! written anew under its comments, or left out if nothing is left of it. What is then missing
+//! becomes new rules at the end of a role. Other files of the folder are only read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use super::manifests::{Document, Manifests};
 use super::new_role::new_role;
 use super::rules;
 
-/// The result.
+/// What [`rewrite`] returns.
 #[derive(Debug)]
 pub(super) struct Written {
     /// The text of the file.
@@ -48,7 +48,7 @@ pub(super) fn rewrite(file: &Path, text: &str, needs: &Needs, removes: bool) -> 
 
     let of_file = before.documents.iter().filter(|document| document.file == file);
     let mut parts: Vec<String> = of_file.map(|document| document.text.clone()).collect();
-    // The documents of the file are the first, so an index of a part is one of a document.
+    // The documents of the file come first, so an index of `parts` is one of `before.documents`.
     let roles = roles(&before);
     for (index, part) in parts.iter_mut().enumerate() {
         if let Some((scope, ..)) = roles.iter().find(|(_, role, _)| *role == index) {
@@ -79,6 +79,7 @@ pub(super) fn rewrite(file: &Path, text: &str, needs: &Needs, removes: bool) -> 
             None => parts.extend(new_role(&before, scope, &missing)),
         }
     }
+    // The result is read again: a change that does not have the intended effect is not written.
     let written = parts.concat();
     let after = Manifests::read(file, &written).with_context(by_hand)?;
     let mut left = Difference::between(needs, &after.grants);

@@ -12,15 +12,15 @@ use super::access::{Access, Scope, Verb};
 use super::difference::Excess;
 use super::manifests::granted;
 
-/// What a comment above a rule says so that the rule stays.
+/// A comment above a rule that contains this keeps the rule.
 const KEEP: &str = "windlass: keep";
 
-/// How far rules are indented where there is none yet.
+/// How far the first rule of a role is indented.
 pub(super) const DEFAULT_INDENTATION: usize = 2;
 
 /// A role in three parts.
 struct Role<'a> {
-    /// Up to `rules:`.
+    /// Up to the line `rules:`, with it.
     head: Vec<&'a str>,
     rules: Vec<Rule<'a>>,
     /// What follows the rules.
@@ -29,10 +29,10 @@ struct Role<'a> {
     indentation: usize,
 }
 
-/// A rule. Comments after the last rule are one without a body.
+/// A rule. Comments after the last rule are a `Rule` without a body.
 #[derive(Default)]
 struct Rule<'a> {
-    /// Above it.
+    /// The comments and empty lines above it.
     comments: Vec<&'a str>,
     body: Vec<&'a str>,
 }
@@ -59,7 +59,8 @@ pub(super) fn kept(role: &str) -> Vec<bool> {
     Role::of(role).map(|role| role.rules.iter().map(Rule::is_kept).collect()).unwrap_or_default()
 }
 
-/// A role without what is too much.
+/// The text of a role without the rights in `excess`. A rule that changes is written anew: comments
+/// above it stay, those inside of it are lost.
 pub(super) fn without(text: &str, scope: &Scope, excess: &[Excess]) -> String {
     let Some(role) = Role::of(text) else { return text.to_owned() };
     let mut lines = owned(&role.head);
@@ -71,7 +72,8 @@ pub(super) fn without(text: &str, scope: &Scope, excess: &[Excess]) -> String {
             match excess.iter().find(|excess| excess.grant.access == *grant) {
                 Some(excess) => {
                     is_changed = true;
-                    // A rule that names objects becomes no rule for all.
+                    // What is needed of a wildcard stays only in a rule that names the object. The
+                    // rest is missing afterwards, and becomes new rules.
                     left.extend(excess.used.iter().filter(|used| used.is_within(grant)).cloned());
                 }
                 None => left.push(grant.clone()),
@@ -89,7 +91,7 @@ pub(super) fn without(text: &str, scope: &Scope, excess: &[Excess]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// A role with more rules.
+/// The text of a role, with rules for what is missing at the end of its rules.
 pub(super) fn with(text: &str, missing: &[Access]) -> String {
     let text = text.replace("rules: []\n", "rules:\n");
     let Some(role) = Role::of(&text) else { return text };
@@ -104,7 +106,7 @@ pub(super) fn with(text: &str, missing: &[Access]) -> String {
 }
 
 impl<'a> Role<'a> {
-    /// `None` if the rules are not lines of their own.
+    /// `None` if there is no line `rules:` with the rules in the lines below it.
     fn of(text: &'a str) -> Option<Self> {
         let lines: Vec<&str> = text.lines().collect();
         let is_begin = |line: &&str| {
@@ -135,7 +137,8 @@ impl Rule<'_> {
     }
 }
 
-/// The rules in these lines, each with the comments before it. `None` if something else is there.
+/// The rules in these lines, each with the comments before it. `None` if they begin with something
+/// else than a rule.
 fn rules_of<'a>(lines: &[&'a str], indentation: usize) -> Option<Vec<Rule<'a>>> {
     let mut rules: Vec<Rule<'a>> = Vec::new();
     let mut comments = Vec::new();
@@ -199,7 +202,7 @@ pub(super) fn rendered(grants: &[Access], indentation: usize) -> Vec<String> {
     lines
 }
 
-/// A list in one line.
+/// A YAML list in one line.
 fn list(items: &[&str]) -> String {
     let is_plain = |item: &str| {
         item.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -208,7 +211,7 @@ fn list(items: &[&str]) -> String {
     let mut text = String::from("[");
     for (index, item) in items.iter().enumerate() {
         let sign = if index == 0 { "" } else { ", " };
-        // A string of JSON is one of YAML.
+        // A Rust string literal without control characters is also one of YAML.
         let item = if is_plain(item) { (*item).to_owned() } else { format!("{item:?}") };
         let _ = write!(text, "{sign}{item}");
     }

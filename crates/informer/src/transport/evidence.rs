@@ -1,12 +1,12 @@
-//! Which rights a program uses, noted in a folder: what `cargo windlass rbac` makes a Role of.
+//! Records which rights a program uses, in files from which `cargo windlass rbac` derives Roles.
 //!
-//! The variable [`Evidence::VARIABLE`] names the folder. Without it there is no [`Evidence`], and
-//! nothing here runs. A [`ClientStack`](super::client::ClientStack) that has one notes each request
-//! before it is sent, so a request that the server refuses is noted, too. A request may say more
-//! about itself by an extension, [`SentBy`].
+//! The variable [`Evidence::VARIABLE`] names their folder. Without it there is no [`Evidence`], and
+//! nothing here runs. A [`ClientStack`](super::client::ClientStack) that has one records each
+//! request before it is sent, so a request that the server refuses is recorded, too. A request may
+//! carry more information in an extension, [`SentBy`].
 //!
 //! Each process has a file of its own, with one JSON object in a line, and writes each distinct
-//! entry once. Clients without evidence, such as those that tests themselves use, note nothing.
+//! entry once. Clients without evidence, such as those that tests themselves use, record nothing.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -60,8 +60,9 @@ pub struct Need {
     /// The condition under which it is needed, as `cargo windlass rbac` knows it; `None` if it
     /// always is.
     pub when: Option<String>,
-    /// Whether a test was seen to use it. Then the name in the right is an example: other objects
-    /// may need it as well. Otherwise it is needed for that object alone.
+    /// Whether it comes from a request that was sent. Then the name in the right is an example:
+    /// other objects may need it as well. Otherwise it is declared, and needed for that object
+    /// alone.
     pub observed: bool,
 }
 
@@ -75,13 +76,13 @@ pub struct SentBy {
     pub also: Vec<(Right, &'static str)>,
 }
 
-/// Notes which rights a part of a program uses. See the [variable](Self::VARIABLE).
+/// Records which rights a part of a program uses. See the [variable](Self::VARIABLE).
 #[derive(Clone, Debug)]
 pub struct Evidence {
     test: Option<Arc<str>>,
 }
 
-/// A request that was noted. If it is a patch, its answer is of interest.
+/// A request that was recorded. It has a value if it is a patch, whose answer tells more.
 #[must_use]
 pub(crate) struct Noted(Option<(Evidence, Need)>);
 
@@ -99,6 +100,7 @@ struct Line<'a> {
 struct Notes {
     file: File,
     package: Option<String>,
+    /// The entries that were written: the right, and the reason up to the quoted request.
     seen: BTreeSet<(Right, String)>,
 }
 
@@ -108,7 +110,7 @@ impl Evidence {
     /// The environment variable that names the folder.
     pub const VARIABLE: &str = "WINDLASS_RBAC_EVIDENCE";
 
-    /// `None` if the variable is not set. Call it in the thread of the test, whose name is noted.
+    /// `None` if the variable is not set. Call it in the thread of the test: its name is recorded.
     pub fn from_environment() -> Option<Self> {
         Self::is_on().then(|| Self { test: test_name().map(Into::into) })
     }
@@ -118,7 +120,7 @@ impl Evidence {
         notes().is_some()
     }
 
-    /// Notes a right that the program is known to need.
+    /// Records a right that the program needs.
     pub fn note(&self, need: &Need) {
         if let Some(notes) = notes() {
             let written = notes.lock().unwrap_or_else(PoisonError::into_inner).write(need, self);
@@ -128,7 +130,7 @@ impl Evidence {
         }
     }
 
-    /// Notes the right that a request needs, and those that go with it.
+    /// Records the right that a request needs, and those that go with it.
     pub(crate) fn note_request<B>(&self, info: &RequestInfo, request: &Request<B>) -> Noted {
         let Some(target) = &info.target else { return Noted(None) };
         let sent_by = request.extensions().get::<SentBy>();
@@ -154,7 +156,7 @@ impl Evidence {
 }
 
 impl Noted {
-    /// Notes what the answer to the request tells: an apply that created the object needs `create`.
+    /// Records what the answer tells: an apply that created the object needs `create`.
     pub(crate) fn note_answer(self, status: StatusCode) {
         if let (StatusCode::CREATED, Some((evidence, mut need))) = (status, self.0) {
             need.right.verb = "create";
@@ -203,7 +205,7 @@ impl Notes {
     }
 
     fn write(&mut self, need: &Need, evidence: &Evidence) -> io::Result<()> {
-        // Of many similar requests the first is enough.
+        // Of requests that need the same right, the first of each sender is enough.
         let who = need.reason.split('`').next().unwrap_or_default().to_owned();
         if !self.seen.insert((need.right.clone(), who)) {
             return Ok(());

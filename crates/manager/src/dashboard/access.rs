@@ -1,13 +1,14 @@
 //! Who may use the dashboard.
 //!
 //! On a loopback address, every request of the API needs a token that is made when the manager
-//! starts. So other users of the machine cannot use the dashboard, nor can a web page that the
-//! browser shows: it does not have the token. Besides, a request must be for a loopback host, so
-//! that a name that an attacker points at 127.0.0.1 (DNS rebinding) leads nowhere.
+//! starts. So other users of the machine cannot use the dashboard, nor can other web pages in the
+//! same browser. Besides, the `Host` of a request must be a loopback address or `localhost`, so
+//! that a name that an attacker points at 127.0.0.1 (DNS rebinding) does not work.
 //!
 //! On any other address, the API server reviews each request, as for
-//! [`--metrics-secure`](crate::Options::metrics_secure). A rule has the non-resource URLs below
-//! `/dashboard`, as in `/dashboard/api/summary`: below `/api`, every user of a cluster may read.
+//! [`--metrics-secure`](crate::Options::metrics_secure). RBAC rules name non-resource URLs below
+//! `/dashboard`, as in `/dashboard/api/summary`. Without this prefix everybody could read them:
+//! every user of a cluster may get what is below `/api`.
 //!
 //! On both, a request that changes something must come from the page itself.
 
@@ -30,7 +31,7 @@ use ring::rand::{self, SystemRandom};
 use crate::http::Authorizer;
 use crate::http::auth::bearer_token;
 
-/// What comes before the path in a review.
+/// The prefix of the path in a review.
 const REVIEWED_BELOW: &str = "/dashboard";
 
 /// Who may use the [dashboard](crate::dashboard).
@@ -46,8 +47,9 @@ enum Mode {
 }
 
 impl Access {
-    /// Whoever has a token, which is random and new. For loopback addresses: it is sent without
-    /// encryption, and the host of a request must be `localhost` or a loopback address.
+    /// Whoever has the token, which is random and made here. For loopback addresses: the token is
+    /// sent without encryption, and the host of a request must be `localhost` or a loopback
+    /// address.
     ///
     /// # Panics
     /// Panics if the machine has no source of randomness.
@@ -57,16 +59,16 @@ impl Access {
         Self { mode: Mode::Local { token: URL_SAFE_NO_PAD.encode(random.expose()).into() } }
     }
 
-    /// Whoever may use the path by the rules of the cluster: `get`, or `post` for what changes
-    /// something, on the non-resource URLs below `/dashboard`. Serve it over TLS, because the
-    /// tokens of users are sent.
+    /// Whoever the RBAC rules of the cluster allow to use the path: `get`, or `post` for what
+    /// changes something, on the non-resource URLs below `/dashboard`. Serve it over TLS, because
+    /// the tokens of users are sent.
     pub fn reviewed(authorizer: Authorizer) -> Self {
         let authorizer = authorizer.with_post().reviewed_below(REVIEWED_BELOW);
         Self { mode: Mode::Reviewed(authorizer) }
     }
 
     /// The URL of the dashboard at this address. It contains the token of [`local`](Self::local),
-    /// in a part that browsers do not send.
+    /// in the fragment, which browsers do not send.
     pub fn url(&self, address: SocketAddr) -> String {
         match &self.mode {
             Mode::Local { token } => format!("http://{address}/#token={token}"),
@@ -83,7 +85,7 @@ impl Access {
         }
     }
 
-    /// Refuses requests for other hosts, where the hosts are known.
+    /// On loopback, refuses requests for other hosts.
     pub(super) fn check_host(&self, router: Router) -> Router {
         match &self.mode {
             Mode::Local { .. } => router.layer(from_fn(check_host)),

@@ -48,7 +48,7 @@ pub(super) struct PauseRequest {
     paused: bool,
 }
 
-/// Why an action is not done.
+/// Why an action was refused.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refused {
     #[error(transparent)]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::task::TaskTracker;
 
-/// How much longer than it took to make an answer is kept: 2 % of a core.
+/// An answer is kept this many times as long as it took to make. So making it takes 2 % of a core.
 const COST_SHARE: u32 = 50;
 
 /// How long an answer is kept at least. A little less than a second, so that someone who asks each
@@ -39,7 +39,8 @@ impl<T> Default for Kept<T> {
 }
 
 impl<T: Send + Sync + 'static> Kept<T> {
-    /// The kept answer, or a new one, and how long it took to make. Others wait meanwhile.
+    /// The kept answer, or a new one, and how long it took to make. While it is made, other callers
+    /// wait.
     ///
     /// # Panics
     /// Panics outside of a tokio runtime.

@@ -39,7 +39,7 @@ struct KeyAnswer {
     paused: bool,
     /// Its state in the queue; `None` if it is not queued.
     queue: Option<KeyReport>,
-    /// Why it does not run; `None` if it does when something changes.
+    /// Why it rests: it is paused, given up, or has a terminal error. `None` if it does not rest.
     inactive: Option<InactiveReport>,
     /// How often it has run since the operator started; as `Controller::run_count`.
     run_count: u64,

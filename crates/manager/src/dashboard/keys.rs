@@ -68,7 +68,7 @@ enum Which {
     Ready,
     Waiting,
     Failed,
-    /// Those that do not run until something changes.
+    /// Those that do not run until something changes: paused, given up, or with a terminal error.
     Resting,
 }
 
@@ -108,7 +108,7 @@ pub(super) struct Listing {
     /// Where a key is in `queued`.
     places: HashMap<ObjectKey, usize>,
     resting: BTreeMap<ObjectKey, InactiveKey>,
-    /// The keys in the queue that have no object, in their order.
+    /// The keys in the queue that have no object, sorted.
     without_object: Vec<ObjectKey>,
 }
 

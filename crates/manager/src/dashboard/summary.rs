@@ -1,4 +1,4 @@
-//! The summary: what `/debug/windlass?limit=0` says. A stream has it once a second.
+//! The summary: what `/debug/windlass?limit=0` answers. A stream sends it once a second.
 //!
 //! Each stream asks for it at its own pace, and they share it. So it is made about once a second
 //! however many viewers there are, and not at all without any.
@@ -19,10 +19,10 @@ use crate::http::Report;
 use crate::http::report::Clock;
 use crate::http::routes::{DebugQuery, NotMade};
 
-/// How often a stream has a summary.
+/// How often a stream sends a summary.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// How many summaries a stream has. Then the page asks for another stream, and whether it may is
+/// After how many summaries a stream ends. Then the page asks for another one, and its access is
 /// checked again.
 const SUMMARIES_MAX: usize = 60;
 

@@ -15,10 +15,10 @@ use windlass_informer::{Place, safe_message};
 
 use super::Rights;
 
-/// How many questions are asked. With many namespaces there would be thousands.
+/// How many questions are asked at most. With many namespaces there would be thousands.
 const QUESTIONS_MAX: usize = 200;
 
-/// Asks for all rights of an operator.
+/// Asks the API server whether the account has the declared rights.
 pub(crate) struct Review {
     client: Client,
     rights: Rights,

@@ -26,7 +26,7 @@ export function setToken(text) {
   sessionStorage.setItem(STORED, token);
 }
 
-/** Says what to do when the server refuses the token. */
+/** Sets the handler that is called when the server refuses the token. */
 export function whenUnauthorized(handler) {
   onUnauthorized = handler;
 }
@@ -50,8 +50,8 @@ export async function request(path, options = {}) {
   const response = await fetch(path, { ...options, headers, cache: 'no-store' });
   if (response.ok) return response;
   const text = (await response.text()).trim() || `${response.status} ${response.statusText}`;
-  // Who may not even read the summary needs another token. Who may not do something else keeps
-  // this one, and is told about it where it was asked for.
+  // A user who may not read the summary needs another token. One who may not do something else
+  // keeps the token, and the view that sent the request shows the error.
   const isRefusal = response.status === 401 || (response.status === 403 && path === '/api/stream');
   // A refusal of a token that was replaced in the meantime says nothing about the new one.
   if (isRefusal && sent === token) onUnauthorized(text);

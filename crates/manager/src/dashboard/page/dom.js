@@ -1,4 +1,4 @@
-// Descriptions of elements, and the one function that brings the document in line with them.
+// A small virtual DOM: descriptions of elements, and the function that applies them to the page.
 //
 // A view returns what it wants to show as `h(…)`. `patch` changes only what differs, so focus,
 // scroll positions and selected text survive a redraw each second. All text becomes text nodes:
@@ -41,7 +41,7 @@ export function h(tag, props, ...children) {
 let draw = () => {};
 let isAsked = false;
 
-/** Says how the page is drawn. */
+/** Sets the function that draws the page. */
 export function drawWith(handler) {
   draw = handler;
 }
@@ -67,8 +67,8 @@ function patchChildren(parent, wanted) {
   for (const child of [...parent.childNodes]) {
     const key = child.describedKey;
     if (key === undefined) continue;
-    // What is not wanted any more must not push the others aside: an element that is moved loses
-    // the focus and its scroll position.
+    // Unwanted elements are removed first. Otherwise the wanted ones after them would be moved, and
+    // an element that is moved loses the focus and its scroll position.
     if (wantedKeys.has(key)) keyed.set(key, child);
     else child.remove();
   }

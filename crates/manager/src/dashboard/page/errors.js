@@ -10,7 +10,7 @@ const OUTCOMES = ['failed', 'terminal', 'panicked', 'timedOut'];
 /** How many runs of each outcome are looked at, and how many errors are shown. */
 const RUNS_MAX = 50;
 const ERRORS_MAX = 6;
-/** Errors are read by people: that is soon enough, and costs the manager little. */
+/** Soon enough for a reader, and cheap for the manager. */
 const REFRESH_SECONDS = 10;
 
 export class LatestErrors {

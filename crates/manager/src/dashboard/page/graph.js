@@ -1,5 +1,5 @@
-// Where the runs of a story stand: columns are steps of cause and time from left to right, and
-// each key of a controller has a lane of its own.
+// The layout of a story: columns go from cause to effect and from earlier to later, and each key of
+// a controller has a lane (a row) of its own.
 //
 // Invariant: a run is to the right of the runs that woke it and of the earlier runs of its key. So
 // no two runs have the same place, and no arrow leads back.
@@ -8,7 +8,10 @@ export const NODE = { width: 190, height: 46 };
 const GAP = { x: 56, y: 18 };
 const MARGIN = 24;
 
-/** Places `{run, column, lane, x, y}` by the run's id, edges, steps inside lanes, and the size. */
+/**
+ * Places `{run, column, lane, x, y}` by the run's id; edges, which are the links between runs;
+ * steps, which join the runs of a lane; and the size.
+ */
 export function layout(story) {
   const places = new Map();
   const lanes = new Map();
@@ -55,7 +58,7 @@ export function groupBy(items, name) {
   return groups;
 }
 
-/** The way from a run to the next one of its key. */
+/** The line from a run to the next one of its key. */
 function step(from, to) {
   const y = from.y + NODE.height / 2;
   return { id: `${from.run.id} then ${to.run.id}`, path: `M${from.x + NODE.width} ${y}H${to.x}` };
@@ -85,7 +88,7 @@ function path(from, to) {
       `C${x2} ${above} ${x2 - 30} ${y2} ${x2} ${y2}`
     );
   }
-  // Down or up in the gap right before the target, and between the lanes until there.
+  // Down or up in the gap right after the source, then between the lanes to the target.
   if (isFar) {
     const between = to.lane > from.lane ? to.y - GAP.y / 2 : to.y + NODE.height + GAP.y / 2;
     return (

@@ -12,8 +12,9 @@ const PAGE = 100;
 const OVERSCAN = 10;
 /** The most rows in the document, whatever the height of the window. */
 const ROWS_MAX = 150;
-/** Browsers cannot lay out elements of more than some ten million pixels. */
+/** The most rows of a list: browsers cannot lay out more than some ten million pixels. */
 const LENGTH_MAX = 250_000;
+/** How many pages stay in memory. */
 const PAGES_KEPT = 8;
 const narrow = matchMedia('(max-width: 47.9rem)');
 const ROW_HEIGHT = 34;
@@ -26,8 +27,9 @@ export class VirtualList {
    * - `fetchPage(offset, limit, signal)`: resolves to `{total, rows, refreshSeconds}`
    * - `columns`: `[{name, class, cell(row)}]`
    * - `open(row)`: what Enter and a click do
-   * - `label`, `empty`: texts
-   * - `isLive()`: whether rows that are there are fetched again
+   * - `label`, `empty`, `noun`: the name of the list, what it says without rows, and what a row is
+   * - `tone(row)`: the class of a row
+   * - `isLive()`: whether rows that were fetched are fetched again
    */
   constructor(options) {
     this.options = { isLive: () => true, ...options };

@@ -54,7 +54,7 @@ export function outcomeOf(run) {
 
 export const outcomeChip = run => chip(outcomeOf(run).label, outcomeOf(run).tone);
 
-/** A key with its namespace in a lighter tone. Where space is short, some of that remains. */
+/** A key with its namespace in a lighter tone. A narrow column still shows some of that. */
 export function keyText(key) {
   const { namespace, name } = splitKey(key);
   const style = { 'min-width': `${Math.min(namespace?.length ?? 0, 4) * 0.7}ch` };
@@ -122,7 +122,7 @@ export function objectText(text) {
 export const ended = run =>
   new Date(Date.parse(run.started) + run.tookSeconds * 1000).toISOString();
 
-/** Whether what is shown goes on, and the button that changes it. */
+/** A chip that says whether the view is live or held, and the button that changes it. */
 export function holdButton(isLive, onclick) {
   return h(
     'span.buttons',

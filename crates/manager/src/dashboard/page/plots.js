@@ -1,4 +1,4 @@
-// Small plots of the last minutes: one at first, up to five when the page has been open longer.
+// Small plots of the last minutes: one minute at first, up to five when the page is open longer.
 
 import { h, redraw } from './dom.js';
 import { SAMPLES_MAX } from './stream.js';
@@ -8,8 +8,8 @@ const WIDTH = 300;
 const HEIGHT = 44;
 
 /**
- * Samples further apart than this, in milliseconds, are not joined if most are closer together: the
- * page was not connected. A manager with many objects sends a summary less often.
+ * The least distance of samples, in milliseconds, that counts as a gap, when the page was not
+ * connected. See `gapOf`: a manager with many objects makes a summary less often.
  */
 const GAP_MIN = 3500;
 
@@ -87,7 +87,7 @@ function nearest(known, time) {
   return best;
 }
 
-/** The distance from which on samples are not joined: some times the usual one. */
+/** Samples that are further apart are not joined: 2.5 times the median distance. */
 function gapOf(known) {
   const distances = known.slice(1).map((one, index) => one.time - known[index].time);
   distances.sort((a, b) => a - b);

@@ -17,7 +17,7 @@ const EMPTY = {
   failed: 'No key has failed.',
   resting: 'No key rests.',
 };
-/** How long to wait while someone types. */
+/** How long after the last key press a filter is applied, in milliseconds. */
 const TYPING = 250;
 
 export function queue(parameters) {

@@ -30,7 +30,8 @@ export function runs(parameters) {
   };
   const namespaces = new Set();
   let isHeld = false;
-  // Rows that move away while one reads them are of no use: what is below the top stays.
+  // Rows must not move while someone reads them: the list is live only at its top, with no row
+  // selected.
   const isLive = () => !isHeld && list.scrollTop === 0 && list.active < 0;
   const list = new VirtualList({
     label: 'Last runs',

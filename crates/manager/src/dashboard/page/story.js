@@ -111,7 +111,7 @@ function render(view) {
   ];
 }
 
-/** A long story does not fit at a size that one can read: first see where to look. */
+/** Switches between the readable size and the whole graph, which shows where to look. */
 function fitButton(view) {
   const onclick = () => {
     view.isFit = !view.isFit;
@@ -165,7 +165,7 @@ function drawing(view) {
 function select(view, id) {
   view.selected = view.selected === id ? null : id;
   view.isToReveal = view.selected !== null;
-  // What one reads must not move away.
+  // What someone reads must not move.
   if (view.selected) view.isHeld = true;
   keepAddress(view);
   redraw();
@@ -334,11 +334,11 @@ function reveal(view) {
     box.scrollLeft = nearTo(box.scrollLeft, box.clientWidth, place.x, NODE.width);
     box.scrollTop = nearTo(box.scrollTop, box.clientHeight, place.y, NODE.height);
   }
-  // In a list further down, one does not see the details that a click has opened.
+  // A click in the list below the graph opens details that are out of sight.
   if (view.selected) document.querySelector('.story-details')?.scrollIntoView({ block: 'nearest' });
 }
 
-/** Where to scroll so that a stretch is inside: not at all if it is. */
+/** The scroll position that centres a range; the current one if the range is in sight. */
 function nearTo(scroll, size, start, length) {
   const isInside = start >= scroll && start + length <= scroll + size;
   return isInside ? scroll : start + length / 2 - size / 2;

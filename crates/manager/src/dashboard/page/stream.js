@@ -6,21 +6,25 @@
 import { ApiError, explain, hasToken, request } from './api.js';
 import { syncClock } from './format.js';
 
-/** How many samples a plot shows: five minutes. */
+/** How many samples are kept: five minutes of them, at one a second. */
 export const SAMPLES_MAX = 300;
 
-/** A stream that is silent for this long is dead, since there is an event each second. */
+/**
+ * A stream that is silent for this long, in milliseconds, is dead, since there is an event each
+ * second.
+ */
 const SILENCE_MAX = 8000;
 
-/** A stream that ends earlier than this is no stream that has ended as usual. */
+/** A stream that ends earlier than this, in milliseconds, has failed: it ends after a minute. */
 const STREAM_MIN = 10_000;
 
+/** Start times that differ by less, in milliseconds, are of the same process. */
 const NEAR_MAX = 5000;
 
 const RETRY_FIRST = 1000;
 const RETRY_MAX = 5000;
 
-/** What is known. Views read it; only this module writes it. */
+/** The connection, and what it has brought. Views read it; only this module writes it. */
 export const live = {
   summary: null,
   /** 'connecting', 'open', 'lost', 'refused' or 'closed'. */
