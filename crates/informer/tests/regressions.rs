@@ -364,10 +364,17 @@ async fn stop_token_of_a_factory_ends_those_who_wait_for_an_informer_that_never_
     let client = TestCluster::embedded().client().expect("a client");
     let factory = SharedInformerFactory::builder(client).stop_on(&stop).build();
     let maps = factory.informer::<ConfigMap>().expect("an informer");
+    let handler = maps.add_handler(|_: Event<ConfigMap>| {}).expect("a handler");
+    let mut events = maps.subscribe().expect("a subscription");
     stop.cancel();
     factory.start();
-    let synced = tokio::time::timeout(Duration::from_hours(1), maps.wait_for_sync()).await;
-    assert!(synced.is_ok(), "the factory was stopped, and somebody waits for ever");
+    let waits = async {
+        maps.wait_for_sync().await.expect_err("it never ran");
+        assert!(!handler.wait_for_sync().await, "it never ran");
+        assert!(events.next().await.is_none(), "it never ran");
+    };
+    let ended = tokio::time::timeout(Duration::from_hours(1), waits).await;
+    assert!(ended.is_ok(), "the factory was stopped, and somebody waits for ever");
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use windlass_indexer::{Lister, ObjectKey};
 use windlass_informer::{InformerCache, InformerStatus, Life};
-use windlass_workqueue::{Add, WorkQueue};
+use windlass_workqueue::{Add, KeyStatus, WorkQueue};
 
 use crate::bounds::ObjectType;
 use crate::cause::Cause;
@@ -258,9 +258,11 @@ impl<K: ObjectType> Controller<K> {
         let book = self.work.plan.get_or_init(PlanBook::default);
         self.wait_for_sync().await?;
         // The handlers have enqueued what the caches have. In a plan, delayed keys run at once.
-        for status in self.queue().snapshot().keys {
-            let add = Add::now();
-            self.work.enqueuer.add(status.key, add, Cause::Timer);
+        let is_delayed = |status: &KeyStatus<_, _>| {
+            status.ahead.as_ref().is_some_and(|ahead| ahead.due.is_some())
+        };
+        for status in self.queue().snapshot().keys.into_iter().filter(is_delayed) {
+            self.work.enqueuer.add(status.key, Add::now(), Cause::Timer);
         }
         // The workers end when all keys have run.
         self.queue().shut_down();

@@ -11,8 +11,8 @@ use kube::{Client, ResourceExt as _};
 use windlass_indexer::ObjectKey;
 use windlass_informer::SharedInformerFactory;
 use windlass_reconciler::{
-    Action, Controller, ControllerBuilder, Effect, Error, InPlan, Plan, Reconcile, RunContext,
-    RunError, Watch,
+    Action, Cause, Controller, ControllerBuilder, Effect, Error, InPlan, Plan, Reconcile,
+    RunContext, RunError, Watch,
 };
 use windlass_testkit::{TestCluster, on_each_cluster};
 
@@ -24,6 +24,8 @@ struct Editor;
 impl Reconcile<ConfigMap> for Editor {
     async fn reconcile(&self, map: Arc<ConfigMap>, cx: &RunContext) -> Result<Action, Error> {
         assert!(cx.is_plan());
+        let causes = cx.causes();
+        assert!(!causes.contains(&Cause::Timer), "no timer was set: {causes:?}");
         let order = map.data.as_ref().and_then(|data| data.get("do"));
         let live = cx.live::<ConfigMap>();
         let mut other = ConfigMap::default();

@@ -242,15 +242,19 @@ impl SharedInformerFactory {
         self.get_or_create(resource, change, true)
     }
 
-    /// Starts every informer that does not run yet. Call it again after more were requested.
+    /// Starts every informer that does not run yet. Call it again after more were requested. If the
+    /// factory is stopped, this ends all waits for informers that never ran.
     ///
     /// # Panics
     /// Panics if it is not called within a tokio runtime.
     pub fn start(&self) {
+        if self.shared.stop.is_cancelled() {
+            return self.engines().iter().for_each(|engine| engine.stop());
+        }
         let mut informers = lock(&self.shared.informers);
         informers.retain(|_, entry| entry.is_used());
         for entry in informers.values_mut() {
-            if !entry.is_started && !self.shared.stop.is_cancelled() {
+            if !entry.is_started {
                 entry.is_started = true;
                 let shared = Arc::clone(&self.shared);
                 let engine = Arc::clone(&entry.engine);
