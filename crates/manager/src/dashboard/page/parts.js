@@ -34,6 +34,10 @@ const STATES = {
   standby: 'quiet',
 };
 
+/** What it means that a key rests. */
+export const RESTING_MEANS =
+  'A key that is paused, given up, or has a terminal error does not run until something changes.';
+
 /** Tones are never the only sign: each chip says its state in words, and bad ones have a mark. */
 const MARKS = { bad: '✕', warn: '!', good: '✓', info: '●', quiet: '○' };
 

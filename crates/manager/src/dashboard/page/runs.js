@@ -84,14 +84,7 @@ export function runs(parameters) {
           choose('controller'),
           (live.summary?.controllers ?? []).map(one => [one.name, one.name]),
         ),
-        select(
-          'Outcome',
-          filter.outcome,
-          choose('outcome'),
-          Object.entries(OUTCOMES)
-            .filter(([name]) => name !== 'other')
-            .map(([name, { label }]) => [name, label]),
-        ),
+        select('Outcome', filter.outcome, choose('outcome'), outcomes()),
         filterField('Namespace', filter.namespace, type('namespace'), {
           list: 'namespaces',
         }),
