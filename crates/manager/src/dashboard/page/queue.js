@@ -5,7 +5,7 @@ import { get } from './api.js';
 import { live } from './stream.js';
 import { VirtualList } from './list.js';
 import { go, link, replaceParameters } from './route.js';
-import { chip, heading, keyLink, stateChip } from './parts.js';
+import { chip, heading, keyLink, RESTING_MEANS, stateChip } from './parts.js';
 import { age, count, left, splitKey, words } from './format.js';
 
 const STATES = ['all', 'running', 'ready', 'waiting', 'failed', 'resting'];
@@ -168,6 +168,7 @@ function tabs(filter, total) {
           key: state,
           href: link('queue', { ...filter, state }),
           'aria-current': state === filter.state ? 'page' : null,
+          title: state === 'resting' ? RESTING_MEANS : null,
         },
         words(state),
         counts[state] !== undefined && h('span.tab-count', null, ` ${count(counts[state])}`),
