@@ -39,6 +39,15 @@ fn button(text: &str) -> String {
     )
 }
 
+/// Gives a field another value, and sends the event that the browser sends then; as an expression.
+fn fill(selector: &str, value: &str, event: &str) -> String {
+    format!(
+        "(field => {{ field.value = '{value}'; \
+         field.dispatchEvent(new Event('{event}', {{ bubbles: true }})); \
+         return true; }})(document.querySelector('{selector}'))"
+    )
+}
+
 #[tokio::test]
 async fn every_view_is_accessible_and_draws_without_errors() -> Result<()> {
     let pictures = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/pictures");
@@ -101,6 +110,73 @@ async fn story_leads_from_a_website_to_the_controllers_that_it_woke() -> Result<
 }
 
 #[tokio::test]
+async fn held_story_loads_as_many_runs_as_are_chosen() -> Result<()> {
+    let (operator, browser) = (website_operator()?, Browser::start().await?);
+    let page = open_with_shop(&browser, &operator).await?;
+    // The story has several runs, of which one is shown at first.
+    let story = VIEWS.iter().find(|view| view.name == "story").expect("a view");
+    story.open(&page).await?;
+    page.go("#/story?kind=Website&key=default%2Fshop&limit=1").await?;
+    let runs = "document.querySelectorAll('.story-list > ol > li').length";
+    page.wait_until(&format!("{runs} === 1")).await?;
+    page.evaluate::<bool>(&format!("({}.click(), true)", button("Hold"))).await?;
+    page.wait_until(&button("Go live")).await?;
+    page.evaluate::<bool>(&fill("main select", "30", "change")).await?;
+    page.wait_until(&format!("{runs} > 1")).await?;
+    // It is still held.
+    page.wait_until(&button("Go live")).await?;
+    ensure_no_errors(&page)
+}
+
+#[tokio::test]
+async fn search_that_is_not_applied_yet_leaves_the_next_view_alone() -> Result<()> {
+    let (operator, browser) = (website_operator()?, Browser::start().await?);
+    let page = open_with_shop(&browser, &operator).await?;
+    for route in ["#/queue?controller=website", "#/runs"] {
+        page.go("#/informers").await?;
+        page.wait_until("document.querySelector('.view-informers')").await?;
+        page.go(route).await?;
+        page.wait_until("document.querySelector('main [data-search]')").await?;
+        let typed = fill("main [data-search]", "shop", "input");
+        // The search is applied 250 ms after the last key press. A timer that is set later and
+        // takes longer ends after that.
+        let address: String = page
+            .evaluate(&format!(
+                "({typed}, location.hash = '#/informers', \
+                 new Promise(done => setTimeout(() => done(location.hash), 500)))"
+            ))
+            .await?;
+        ensure!(address == "#/informers", "{route}: {address}");
+    }
+    ensure_no_errors(&page)
+}
+
+#[tokio::test]
+async fn empty_list_says_whether_that_is_because_of_the_filter() -> Result<()> {
+    let (operator, browser) = (website_operator()?, Browser::start().await?);
+    let page = open_with_shop(&browser, &operator).await?;
+    page.go("#/queue?controller=deployment&state=resting&search=nothing").await?;
+    page.wait_for_text("Nothing matches the filter.").await?;
+    page.evaluate::<bool>(&fill("main [data-search]", "", "input")).await?;
+    page.wait_for_text("No key rests.").await?;
+    ensure_no_errors(&page)
+}
+
+#[tokio::test]
+async fn address_of_no_view_shows_the_overview() -> Result<()> {
+    let (operator, browser) = (website_operator()?, Browser::start().await?);
+    let page = open_with_shop(&browser, &operator).await?;
+    // Two of these are properties of every object in JavaScript.
+    for route in ["#/toString", "#/constructor", "#/nothing"] {
+        page.go("#/informers").await?;
+        page.wait_until("document.querySelector('.view-informers')").await?;
+        page.go(route).await?;
+        page.wait_until("document.querySelectorAll('.view-overview .card').length > 2").await?;
+    }
+    ensure_no_errors(&page)
+}
+
+#[tokio::test]
 async fn run_now_asks_first_and_is_a_cause() -> Result<()> {
     let (operator, browser) = (website_operator()?, Browser::start().await?);
     let page = open_with_shop(&browser, &operator).await?;
@@ -111,6 +187,29 @@ async fn run_now_asks_first_and_is_a_cause() -> Result<()> {
     page.click("#dialog .primary").await?;
     page.wait_for_text("default/shop was added to the queue.").await?;
     page.wait_for_text("dashboard").await?;
+    ensure_no_errors(&page)
+}
+
+#[tokio::test]
+async fn action_that_fails_after_its_dialog_was_closed_is_reported() -> Result<()> {
+    let (operator, browser) = (website_operator()?, Browser::start().await?);
+    let page = open_with_shop(&browser, &operator).await?;
+    page.go("#/key?controller=website&key=default%2Fshop").await?;
+    page.wait_until(&button("Run now")).await?;
+    // The action stays under way until the test lets it fail.
+    page.evaluate::<bool>(
+        "(send => { window.fetch = (path, options) => options?.method === 'POST' \
+         ? new Promise((_, refuse) => { window.refuse = refuse; }) : send(path, options); \
+         return true; })(window.fetch)",
+    )
+    .await?;
+    page.evaluate::<bool>(&format!("({}.click(), true)", button("Run now"))).await?;
+    page.click("#dialog .primary").await?;
+    page.wait_until("window.refuse").await?;
+    // As Esc does it.
+    page.evaluate::<bool>("(document.getElementById('dialog').close(), true)").await?;
+    page.evaluate::<bool>("(window.refuse(new TypeError('lost')), true)").await?;
+    page.wait_for_text("Run now failed: no connection to the manager").await?;
     ensure_no_errors(&page)
 }
 
@@ -165,6 +264,17 @@ async fn page_without_a_token_asks_for_it() -> Result<()> {
     // The token does not stay in the address bar.
     let url: String = page.evaluate("location.href").await?;
     ensure!(!url.contains(token), "{url}");
+    ensure_no_errors(&page)
+}
+
+#[tokio::test]
+async fn page_with_a_token_that_cannot_be_decoded_asks_for_it() -> Result<()> {
+    let (operator, browser) = (website_operator()?, Browser::start().await?);
+    let (address, token) = operator.url().split_once("#token=").expect("a token");
+    let page = browser.open(&format!("{address}#token=%")).await?;
+    page.type_into(".token-form input", token).await?;
+    page.press("Enter").await?;
+    VIEWS[0].open(&page).await?;
     ensure_no_errors(&page)
 }
 

@@ -19,6 +19,10 @@ use crate::state::State;
 /// How many of the last runs of each controller are listed.
 const RUNS_MAX: usize = 5_000;
 
+/// The outcomes that are errors. The share of failed runs that the page shows counts the same ones.
+const ERRORS: &[RunOutcome] =
+    &[RunOutcome::Failed, RunOutcome::Terminal, RunOutcome::Panicked, RunOutcome::TimedOut];
+
 /// What `/api/runs` is asked for. An empty text stands for all.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -87,7 +91,7 @@ impl RunsPage {
         if let Some(name) = controller {
             shared.controller(name)?;
         }
-        let outcome = match query.outcome.as_str() {
+        let outcomes = match query.outcome.as_str() {
             "" | "all" => None,
             name => Some(parse(name)?),
         };
@@ -97,7 +101,7 @@ impl RunsPage {
         let mut filter = KeyFilter::new(&query.namespace, &query.search);
         let selected = known.iter().filter(|of| {
             controller.is_none_or(|name| of.controller == name)
-                && outcome.is_none_or(|outcome| RunOutcome::of(&of.run.outcome) == outcome)
+                && outcomes.is_none_or(|any| any.contains(&RunOutcome::of(&of.run.outcome)))
                 && filter.selects(&of.key)
         });
         let (runs, total) = paged(selected, query.offset, page_limit(query.limit));
@@ -116,19 +120,39 @@ impl RunsPage {
     }
 }
 
-/// An outcome by its name in a report.
-fn parse(name: &str) -> Result<RunOutcome, Unknown> {
-    Ok(match name {
-        "done" => RunOutcome::Done,
-        "requeued" => RunOutcome::Requeued,
-        "paused" => RunOutcome::Paused,
-        "failed" => RunOutcome::Failed,
-        "terminal" => RunOutcome::Terminal,
-        "panicked" => RunOutcome::Panicked,
-        "timedOut" => RunOutcome::TimedOut,
+/// The outcomes that a filter selects: one by its name in a report, or all errors.
+fn parse(name: &str) -> Result<&'static [RunOutcome], Unknown> {
+    let outcomes: &'static [RunOutcome] = match name {
+        "errors" => ERRORS,
+        "done" => &[RunOutcome::Done],
+        "requeued" => &[RunOutcome::Requeued],
+        "paused" => &[RunOutcome::Paused],
+        "failed" => &[RunOutcome::Failed],
+        "terminal" => &[RunOutcome::Terminal],
+        "panicked" => &[RunOutcome::Panicked],
+        "timedOut" => &[RunOutcome::TimedOut],
         _ => {
-            let known = "all, done, requeued, paused, failed, terminal, panicked, timedOut";
+            let known = "all, errors, done, requeued, paused, failed, terminal, panicked, timedOut";
             return Err(Unknown::Value { what: "outcome", value: name.to_owned(), known });
         }
-    })
+    };
+    Ok(outcomes)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::to_value;
+
+    use super::*;
+
+    #[test]
+    fn outcomes_are_selected_by_their_names_in_a_report() {
+        use RunOutcome::{Done, Failed, Panicked, Paused, Requeued, Terminal, TimedOut};
+        for outcome in [Done, Requeued, Paused, Failed, Terminal, Panicked, TimedOut] {
+            let name = to_value(outcome).expect("an outcome must be JSON");
+            let selected = parse(name.as_str().expect("a text")).ok();
+            assert_eq!(selected, Some(&[outcome][..]), "{name}");
+        }
+        assert_eq!(parse("errors").ok(), Some(&[Failed, Terminal, Panicked, TimedOut][..]));
+    }
 }

@@ -199,6 +199,21 @@ async fn last_runs_are_filtered_and_paged() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn errors_are_the_runs_that_failed_in_any_way() {
+    let keys = ["default/breaks", "default/done", "default/fails", "default/panics"];
+    let mut running = Running::start(&keys).await;
+    running.wait_for_runs(&["breaks", "done", "fails", "panics"]).await;
+    let is_so = |page: &Value| {
+        let mut keys = runs(page);
+        // A key that panics is retried.
+        keys.dedup();
+        keys == ["default/breaks", "default/fails", "default/panics"]
+    };
+    running.wait_for("/api/runs?outcome=errors", is_so).await;
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_key_has_its_state_and_its_runs() {
     let running = busy().await;
     let fails = running.get("/api/key?controller=maps&key=default/fails").await;

@@ -39,6 +39,7 @@ impl Reconcile<ConfigMap> for Actor {
         match cx.key().name().split('-').next().unwrap_or_default() {
             "fails" => Err(Error::msg("the database is away").retry_after(HOUR)),
             "breaks" => Err(Error::msg("the plan is wrong").terminal()),
+            "panics" => panic!("the plan is missing"),
             "hangs" => pending().await,
             "waits" => Ok(Action::RequeueAfter(HOUR)),
             "tells" => {

@@ -33,13 +33,20 @@ export function whenUnauthorized(handler) {
 
 /**
  * Takes the token from the address (`#token=…`) and removes it there, so that it is neither
- * copied with a link nor shown on a shared screen.
+ * copied with a link nor shown on a shared screen. Returns whether there was one; text that is not
+ * encoded correctly, such as `#token=%`, is none.
  */
 export function takeTokenFromAddress() {
   const found = /^#token=([^&]+)/.exec(location.hash);
   if (!found) return false;
-  setToken(decodeURIComponent(found[1]));
   history.replaceState(null, '', `${location.pathname}#/`);
+  let text;
+  try {
+    text = decodeURIComponent(found[1]);
+  } catch {
+    return false;
+  }
+  setToken(text);
   return true;
 }
 

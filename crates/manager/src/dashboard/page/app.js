@@ -42,9 +42,11 @@ function openView() {
   }
   closeDialog();
   view?.stop?.();
-  const { view: name, parameters } = current();
+  const { view: asked, parameters } = current();
+  // Only what is its own: every object also has a `toString`.
+  const name = Object.hasOwn(VIEWS, asked) ? asked : 'overview';
   viewsOpened += 1;
-  view = refusal === null ? (VIEWS[name] ?? overview)(parameters) : tokenForm();
+  view = refusal === null ? VIEWS[name](parameters) : tokenForm();
   view.name = name;
   redraw();
 }

@@ -218,14 +218,14 @@ function problems(text, first, total) {
   );
 }
 
-/** How often a read found the object decoded. */
+/** How many decoded objects are kept, and how often a read found one of them. */
 function caches({ types, indexes }) {
   const parts = [
     ...types.map(type => {
       const reads = type.hits + type.misses;
-      const share =
-        reads > 0 ? `, ${Math.round((type.hits / reads) * 100)} % of ${count(reads)} reads` : '';
-      return `${type.name}: ${count(type.hotEntries)} decoded${share}`;
+      if (reads === 0) return `${type.name}: ${counted(type.hotEntries, 'decoded object')} kept`;
+      const share = `${Math.round((type.hits / reads) * 100)} % of ${counted(reads, 'read')}`;
+      return `${type.name}: ${share} found a decoded object (${count(type.hotEntries)} kept)`;
     }),
     ...indexes.map(index => `index ${index.name}: ${count(index.entries)} entries`),
   ];

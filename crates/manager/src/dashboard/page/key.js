@@ -18,7 +18,7 @@ import {
   texts,
   timeOf,
 } from './parts.js';
-import { troubleName } from './troubles.js';
+import { troubleMeans, troubleName } from './troubles.js';
 import { age, count, counted, duration, left, words } from './format.js';
 
 const REFRESH_SECONDS = 2;
@@ -58,7 +58,7 @@ function render(view, poller) {
         h(
           'p.error-box',
           { key: `${one.kind} ${index}` },
-          h('strong', null, `${troubleName(one.kind)}: `),
+          h('strong', { title: troubleMeans(one.kind) }, `${troubleName(one.kind)}: `),
           one.message,
         ),
       ),

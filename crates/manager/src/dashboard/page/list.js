@@ -27,7 +27,8 @@ export class VirtualList {
    * - `fetchPage(offset, limit, signal)`: resolves to `{total, rows, refreshSeconds}`
    * - `columns`: `[{name, class, cell(row)}]`
    * - `open(row)`: what Enter and a click do
-   * - `label`, `empty`, `noun`: the name of the list, what it says without rows, and what a row is
+   * - `label`, `noun`: the name of the list, and what a row is
+   * - `empty()`: what the list says without rows
    * - `tone(row)`: the class of a row
    * - `isLive()`: whether rows that were fetched are fetched again
    */
@@ -202,7 +203,7 @@ export class VirtualList {
           rows,
         ),
         this.total === 0 &&
-          h('p.list-empty', { role: 'row' }, h('span', { role: 'gridcell' }, empty)),
+          h('p.list-empty', { role: 'row' }, h('span', { role: 'gridcell' }, empty())),
       ),
     ];
   }

@@ -1,12 +1,12 @@
 // Overview: what is wrong, and each controller with its plots.
 
-import { h } from './dom.js';
+import { h, redraw } from './dom.js';
 import { failures, live } from './stream.js';
 import { link } from './route.js';
 import { plot } from './plots.js';
 import { LatestErrors } from './errors.js';
 import { findTroubles } from './troubles.js';
-import { chip, heading, stateChip } from './parts.js';
+import { chip, heading, RESTING_MEANS, stateChip } from './parts.js';
 import { age, count, counted, duration, number, words } from './format.js';
 
 /** How many troubles are shown before one asks for the others. */
@@ -24,6 +24,7 @@ export function overview() {
         heading('Overview', status(summary)),
         troubleList(findTroubles(summary), isAll, () => {
           isAll = true;
+          redraw();
         }),
         h(
           'section.controllers',
@@ -69,7 +70,7 @@ function troubleList(troubles, isAll, showAll) {
           h(
             'div.trouble-text',
             null,
-            h('strong', null, one.title),
+            h('strong', { title: one.means }, one.title),
             one.text && h('span', null, one.text),
           ),
           h('a', { href: one.href, 'aria-label': `${one.linkText}: ${one.title}` }, one.linkText),
@@ -125,7 +126,10 @@ function queueLinks(controller) {
   const one = (state, value) =>
     h(
       'a',
-      { href: link('queue', { controller: name, state }) },
+      {
+        href: link('queue', { controller: name, state }),
+        title: state === 'resting' ? RESTING_MEANS : null,
+      },
       h('strong', null, value),
       ` ${state}`,
     );

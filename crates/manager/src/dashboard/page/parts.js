@@ -34,6 +34,10 @@ const STATES = {
   standby: 'quiet',
 };
 
+/** What it means that a key rests. */
+export const RESTING_MEANS =
+  'A key that is paused, given up, or has a terminal error does not run until something changes.';
+
 /** Tones are never the only sign: each chip says its state in words, and bad ones have a mark. */
 const MARKS = { bad: '✕', warn: '!', good: '✓', info: '●', quiet: '○' };
 
@@ -171,12 +175,17 @@ export function notice(text) {
   noticeTimer = setTimeout(() => patch(place), 6000);
 }
 
-/** Shows something in a dialog. `content` is called at each redraw while the dialog is open. */
+/**
+ * Shows something in a dialog. `content` is called at each redraw while the dialog is open.
+ * Returns a function that says whether it is still shown.
+ */
 export function showDialog(title, content) {
-  drawDialog = () =>
+  const mine = () =>
     patch(dialog(), h('div.dialog-body', null, h('h2', { id: 'dialog-title' }, title), content()));
+  drawDialog = mine;
   drawDialog();
   if (!dialog().open) dialog().showModal();
+  return () => drawDialog === mine && dialog().open;
 }
 
 let drawDialog = null;
@@ -192,8 +201,8 @@ export function closeDialog() {
 }
 
 /**
- * Asks whether to do something, and does it if the answer is yes. The dialog stays open, with
- * the error, if that fails.
+ * Asks whether to do something, and does it if the answer is yes. If that fails, the dialog stays
+ * open, with the error; a notice says it if the dialog was closed in the meantime.
  */
 export function confirm({ title, text, action, act }) {
   let error = null;
@@ -203,14 +212,15 @@ export function confirm({ title, text, action, act }) {
     redraw();
     try {
       await act();
-      closeDialog();
+      if (isShown()) closeDialog();
     } catch (failure) {
       error = explain(failure);
+      if (!isShown()) notice(`${action} failed: ${error}`);
     }
     isBusy = false;
     redraw();
   };
-  showDialog(title, () => [
+  const isShown = showDialog(title, () => [
     h('p', null, text),
     errorBox(error),
     h(

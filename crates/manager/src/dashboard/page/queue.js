@@ -5,7 +5,7 @@ import { get } from './api.js';
 import { live } from './stream.js';
 import { VirtualList } from './list.js';
 import { go, link, replaceParameters } from './route.js';
-import { chip, heading, keyLink, stateChip } from './parts.js';
+import { chip, heading, keyLink, RESTING_MEANS, stateChip } from './parts.js';
 import { age, count, left, splitKey, words } from './format.js';
 
 const STATES = ['all', 'running', 'ready', 'waiting', 'failed', 'resting'];
@@ -32,7 +32,8 @@ export function queue(parameters) {
     label: 'Keys',
     noun: 'key',
     columns: columns(filter),
-    empty: filter.search || filter.namespace ? 'Nothing matches the filter.' : EMPTY[filter.state],
+    empty: () =>
+      filter.search || filter.namespace ? 'Nothing matches the filter.' : EMPTY[filter.state],
     open: row => go('key', { controller: filter.controller, key: row.key }),
     async fetchPage(offset, limit, signal) {
       filter.controller ||= await firstController(signal);
@@ -43,7 +44,6 @@ export function queue(parameters) {
   });
   const change = afterTyping(() => {
     replaceParameters('queue', filter);
-    list.options.empty = 'Nothing matches the filter.';
     list.restart();
   });
   const set = name => event => {
@@ -73,7 +73,10 @@ export function queue(parameters) {
       ),
       h('div.queue-list', { key: 'list' }, list.render()),
     ],
-    stop: () => list.stop(),
+    stop() {
+      change.cancel();
+      list.stop();
+    },
   };
 }
 
@@ -83,16 +86,21 @@ async function firstController(signal) {
   return summary.controllers[0]?.name ?? '';
 }
 
-/** Calls `act` when nobody has typed for a moment. */
+/**
+ * A function that calls `act` when nobody has typed for a moment. A view that stops must cancel it:
+ * `act` would change the address of the next view.
+ */
 export function afterTyping(act) {
   let timer = null;
-  return () => {
+  const typed = () => {
     clearTimeout(timer);
     timer = setTimeout(() => {
       act();
       redraw();
     }, TYPING);
   };
+  typed.cancel = () => clearTimeout(timer);
+  return typed;
 }
 
 /** Namespaces that were seen, for the field's suggestions. */
@@ -160,6 +168,7 @@ function tabs(filter, total) {
           key: state,
           href: link('queue', { ...filter, state }),
           'aria-current': state === filter.state ? 'page' : null,
+          title: state === 'resting' ? RESTING_MEANS : null,
         },
         words(state),
         counts[state] !== undefined && h('span.tab-count', null, ` ${count(counts[state])}`),

@@ -38,7 +38,8 @@ export function runs(parameters) {
     noun: 'run',
     columns: columns(),
     isLive,
-    empty: 'No run is known.',
+    empty: () =>
+      Object.values(filter).some(Boolean) ? 'No run matches the filter.' : 'No run is known.',
     tone: run => (outcomeOf(run).tone === 'bad' ? 'row-bad' : ''),
     open: showRun,
     async fetchPage(offset, limit, signal) {
@@ -49,7 +50,6 @@ export function runs(parameters) {
   });
   const restart = () => {
     replaceParameters('runs', filter);
-    list.options.empty = 'No run matches the filter.';
     list.restart();
   };
   const change = afterTyping(restart);
@@ -84,14 +84,7 @@ export function runs(parameters) {
           choose('controller'),
           (live.summary?.controllers ?? []).map(one => [one.name, one.name]),
         ),
-        select(
-          'Outcome',
-          filter.outcome,
-          choose('outcome'),
-          Object.entries(OUTCOMES)
-            .filter(([name]) => name !== 'other')
-            .map(([name, { label }]) => [name, label]),
-        ),
+        select('Outcome', filter.outcome, choose('outcome'), outcomes()),
         filterField('Namespace', filter.namespace, type('namespace'), {
           list: 'namespaces',
         }),
@@ -103,8 +96,17 @@ export function runs(parameters) {
       ),
       h('div.runs-list', { key: 'list' }, list.render()),
     ],
-    stop: () => list.stop(),
+    stop() {
+      change.cancel();
+      list.stop();
+    },
   };
+}
+
+/** What the runs can be filtered by: all that failed in any way, or one outcome. */
+function outcomes() {
+  const known = Object.entries(OUTCOMES).filter(([name]) => name !== 'other');
+  return [['errors', 'any error'], ...known.map(([name, { label }]) => [name, label])];
 }
 
 function select(label, value, onchange, options) {

@@ -29,6 +29,8 @@ export function story(parameters) {
     limit: Number(parameters.limit) || LIMIT,
     selected: parameters.run ?? null,
     story: null,
+    /** The limit that `story` was loaded with. */
+    loadedLimit: null,
     graph: null,
     error: null,
     isHeld: false,
@@ -37,7 +39,8 @@ export function story(parameters) {
     isToReveal: true,
   };
   view.poller = new Poller(async signal => {
-    if (!view.isHeld || !view.story) await load(view, signal);
+    // A held story stays as it is, until someone asks for more or fewer runs.
+    if (!view.isHeld || view.loadedLimit !== view.limit) await load(view, signal);
     return Math.max(REFRESH_SECONDS, view.story?.refreshSeconds ?? 0);
   });
   return {
@@ -56,6 +59,7 @@ async function load(view, signal) {
     const isSame =
       view.story?.runs.map(run => run.id).join() === loaded.runs.map(run => run.id).join();
     view.story = loaded;
+    view.loadedLimit = limit;
     if (!isSame) view.graph = layout(loaded);
     view.error = null;
   } catch (error) {
@@ -128,6 +132,7 @@ function fitButton(view) {
 function limitSelect(view) {
   const onchange = event => {
     view.limit = Number(event.currentTarget.value);
+    view.error = null;
     keepAddress(view);
     view.poller.again();
   };

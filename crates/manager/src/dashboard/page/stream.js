@@ -175,6 +175,8 @@ function sample(controller, previous, before, summary) {
   live.history.set(controller.name, history);
   history.push({
     time,
+    /** How long the sample's rates were measured: since the sample before it. */
+    seconds,
     runs: isRate ? runs / seconds : null,
     errors: isRate ? Math.max(0, failures(counts) - failures(previous.counts)) / seconds : null,
     latency: isRate && runs > 0 ? (counts.tookSeconds - previous.counts.tookSeconds) / runs : null,

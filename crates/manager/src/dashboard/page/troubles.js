@@ -2,6 +2,7 @@
 
 import { live } from './stream.js';
 import { link } from './route.js';
+import { RESTING_MEANS } from './parts.js';
 import { age, counted, count, duration, left, now, words } from './format.js';
 
 /** All workers are often busy for a moment; this long, they are too few. */
@@ -10,12 +11,31 @@ const BUSY_SECONDS = 30;
 const DEBT_SECONDS = 5;
 /** The share of failed runs in the last minute that is worth a line. */
 const FAILED_SHARE = 0.05;
+/** In milliseconds. */
+const MINUTE = 60_000;
+/** The share of a shorter time, in seconds, says little. */
+const SHARE_SECONDS_MIN = 5;
 /** An error of a watch that is older than this is history. */
 const ERROR_SECONDS = 300;
 
+/** What the manager finds in the runs: its name, and what that means. */
+const NAMED = {
+  hotLoop: {
+    name: 'Hot loop',
+    means: 'Each run of the key changes something that makes the same key run again.',
+  },
+  fight: {
+    name: 'Fight',
+    means: 'Two parties change the same object in turn, each because the other one did.',
+  },
+};
+
 const ORDER = { bad: 0, warn: 1, info: 2 };
 
-/** Troubles as `{id, tone, title, text, href, linkText}`, the worst first. */
+/**
+ * Troubles as `{id, tone, title, text, href, linkText, means}`, the worst first. `means` explains
+ * the words of the title; it may be missing.
+ */
 export function findTroubles(summary) {
   const found = [
     ...ofManager(summary),
@@ -26,8 +46,8 @@ export function findTroubles(summary) {
   return found.sort((a, b) => ORDER[a.tone] - ORDER[b.tone]);
 }
 
-function trouble(tone, title, text, href, linkText) {
-  return { id: `${title} ${href}`, tone, title, text, href, linkText };
+function trouble(tone, title, text, href, linkText, means) {
+  return { id: `${title} ${href}`, tone, title, text, href, linkText, means };
 }
 
 function ofManager(summary) {
@@ -64,6 +84,7 @@ function named(summary) {
       one.message,
       link('key', { controller: one.controller, key: one.key }),
       'Key',
+      troubleMeans(one.kind),
     ),
   );
   if (summary.omittedTroubles > 0) {
@@ -73,10 +94,9 @@ function named(summary) {
   return found;
 }
 
-export function troubleName(kind) {
-  if (kind === 'hotLoop') return 'Hot loop';
-  return kind === 'fight' ? 'Fight' : words(kind);
-}
+export const troubleName = kind => NAMED[kind]?.name ?? words(kind);
+
+export const troubleMeans = kind => NAMED[kind]?.means;
 
 function ofController(controller) {
   const { name, trouble: waits, allBusySince, queue, workers } = controller;
@@ -113,7 +133,7 @@ function ofController(controller) {
         'warn',
         `${Math.round(share * 100)} % of the runs of ${name} fail`,
         'in the last minute',
-        link('runs', { controller: name, outcome: 'failed' }),
+        link('runs', { controller: name, outcome: 'errors' }),
         'Failed runs',
       ),
     );
@@ -127,18 +147,27 @@ function ofController(controller) {
         'paused, given up, or with a terminal error: they run when something changes',
         link('queue', { controller: name, state: 'resting' }),
         'Resting keys',
+        RESTING_MEANS,
       ),
     );
   }
   return found;
 }
 
+/** The share of runs that failed in the minute before the newest sample. */
 function failedShare(name) {
-  const last = (live.history.get(name) ?? []).slice(-60).filter(one => one.runs !== null);
-  const sum = field => last.reduce((total, one) => total + one[field], 0);
-  const runs = sum('runs');
-  // A few seconds say little.
-  return last.length >= 5 && runs > 0 ? sum('errors') / runs : 0;
+  const history = live.history.get(name) ?? [];
+  const start = (history.at(-1)?.time ?? 0) - MINUTE;
+  let [seconds, runs, errors] = [0, 0, 0];
+  for (const one of history.filter(sample => sample.runs !== null && sample.time > start)) {
+    // A manager with many objects makes samples that span many seconds. The first one may have
+    // begun before the minute.
+    const inside = Math.min(one.seconds, (one.time - start) / 1000);
+    seconds += inside;
+    runs += one.runs * inside;
+    errors += one.errors * inside;
+  }
+  return seconds >= SHARE_SECONDS_MIN && runs > 0 ? errors / runs : 0;
 }
 
 function ofInformer(informer) {
