@@ -42,13 +42,7 @@ enum Job {
 pub(crate) fn run(options: &Options) -> Result<()> {
     install_chromium()?;
     let axe = install_axe()?;
-    // The whole workspace, as the tests build it: one package alone would have dependencies with
-    // other features, which takes minutes to build once more.
-    let mut build = vec!["build", "--workspace", "--bins", "--locked"];
-    if options.job == Job::Cost {
-        build.push("--release");
-    }
-    let build = CommandLine::new("cargo", &build);
+    let build = CommandLine::new("cargo", options.job.build());
     println!("==> {build}");
     build.run()?;
     let folder = if options.job == Job::Cost { "release" } else { "debug" };
@@ -60,6 +54,16 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 impl Job {
+    /// How the operators are built.
+    fn build(self) -> &'static [&'static str] {
+        match self {
+            // The whole workspace, as its own tests build it: one package alone would have
+            // dependencies with other features, which takes minutes to build once more.
+            Self::Test | Self::Pictures => &["build", "--locked", "--workspace", "--bins"],
+            Self::Cost => &["build", "--locked", "--release", "--package", "dashboard-load"],
+        }
+    }
+
     fn command(self) -> CommandLine {
         let arguments: &[&str] = match self {
             Self::Test => &["test", "--locked"],
