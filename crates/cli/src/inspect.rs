@@ -160,7 +160,7 @@ impl QueryOptions {
     /// The same, from a report.
     fn standby_note(&self, report: &str) -> Option<String> {
         let report: Report = serde_json::from_str(report).ok()?;
-        report.standby(self.endpoint.port())
+        report.standby(self.endpoint.port()).map(|note| printable(&note))
     }
 
     fn print<T: serde::de::DeserializeOwned>(
@@ -174,6 +174,13 @@ impl QueryOptions {
         let answer = serde_json::from_str(&json).context(
             "the answer cannot be read: is the operator of another version of Windlass?",
         )?;
-        Ok(text(answer))
+        Ok(printable(&text(answer)))
     }
+}
+
+/// Replaces control characters other than line feeds and tabs. The texts of an operator have parts
+/// that others write, such as the error of a server, and a terminal would obey escape sequences.
+fn printable(text: &str) -> String {
+    let is_obeyed = |one: char| one.is_control() && !matches!(one, '\n' | '\t');
+    text.replace(is_obeyed, "\u{fffd}")
 }

@@ -38,11 +38,13 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     } else {
         String::new()
     };
-    if is_there && old == new {
+    // Lines are compared without their endings: git may have changed those.
+    let hunks = diff::hunks(&old, &new);
+    if is_there && hunks.is_empty() {
         say(&format!("{DEFINITIONS} is up to date.\n"));
         return Ok(ExitCode::SUCCESS);
     }
-    let differences: String = diff::hunks(&old, &new).iter().map(diff::Hunk::to_string).collect();
+    let differences: String = hunks.iter().map(diff::Hunk::to_string).collect();
     if options.check {
         say(&format!("{DEFINITIONS} is out of date: cargo windlass manifests\n{differences}"));
         return Ok(ExitCode::FAILURE);
@@ -50,7 +52,8 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     if let Some(folder) = Path::new(DEFINITIONS).parent() {
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     }
-    fs::write(DEFINITIONS, &new).with_context(|| format!("cannot write {DEFINITIONS}"))?;
+    let new = if old.contains("\r\n") { new.replace('\n', "\r\n") } else { new };
+    fs::write(DEFINITIONS, new).with_context(|| format!("cannot write {DEFINITIONS}"))?;
     let verb = if is_there { "Changed" } else { "Made" };
     say(&format!("{verb} {DEFINITIONS}:\n{differences}"));
     Ok(ExitCode::SUCCESS)

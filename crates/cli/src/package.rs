@@ -32,15 +32,21 @@ pub(crate) fn no_operator(folder: &Path) -> String {
 
 /// The name in the section `[package]`. Other sections, such as `[[bin]]`, have names, too.
 ///
-/// Reads lines instead of TOML: the section is a line of its own, and the name is in double quotes.
+/// Reads lines instead of TOML: the section and the name have lines of their own.
 fn name_of(manifest: &str) -> Option<&str> {
-    let lines = manifest.lines().map(str::trim).skip_while(|line| *line != "[package]").skip(1);
+    let is_section = |line: &str| {
+        let rest = line.strip_prefix("[package]").map(str::trim_start);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
+    };
+    let lines = manifest.lines().map(str::trim).skip_while(|line| !is_section(line)).skip(1);
     let mut fields = lines.take_while(|line| !line.starts_with('[')).filter_map(|line| {
         let (field, value) = line.split_once('=')?;
         Some((field.trim(), value.trim()))
     });
     let (_, value) = fields.find(|(field, _)| *field == "name")?;
-    value.strip_prefix('"')?.split('"').next().filter(|name| !name.is_empty())
+    let quote = value.chars().next().filter(|first| matches!(first, '"' | '\''))?;
+    let (name, _) = value[1..].split_once(quote)?;
+    Some(name).filter(|name| !name.is_empty())
 }
 
 #[cfg(test)]
@@ -52,6 +58,9 @@ mod tests {
         let manifest =
             "[[bin]]\nname = \"tool\"\n\n[package]\nversion = \"1\"\nname= \"shop\" # x\n";
         assert_eq!(name_of(manifest), Some("shop"));
+        assert_eq!(name_of("[package] # The operator.\nname = 'shop' # x\n"), Some("shop"));
+        assert_eq!(name_of("#[package]\nname = 'shop'\n"), None);
+        assert_eq!(name_of("[package]\nname = 'shop\"\n"), None);
         assert_eq!(name_of("[package]\nname = \"\"\n"), None);
         assert_eq!(name_of("[package]\n[[bin]]\nname = \"tool\"\n"), None);
         assert_eq!(name_of("[workspace]\nmembers = []\n"), None);

@@ -73,18 +73,26 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let file = options.file.display();
     let here = std::env::current_dir().context("the current folder is gone")?;
-    ensure_package(&here)?;
+    let package = package_in(&here)?;
     let text = match fs::read_to_string(&options.file) {
         Ok(text) => text,
         Err(error) if options.write && error.kind() == io::ErrorKind::NotFound => {
-            manifests::first(here.file_name().and_then(|name| name.to_str()).unwrap_or("operator"))
+            manifests::first(&options.file, &package)?
         }
         Err(error) => bail!("cannot read {file}: {error}; --file names another, --write makes one"),
     };
+    if options.write {
+        ensure_writable(&options.file)?;
+    }
     let manifests = Manifests::read(&options.file, &text)?;
     let folder = tempfile::tempdir().context("no temporary folder can be made")?;
     let have_passed = test(&options.tests, folder.path())?;
     let needs = evidence::needs(folder.path(), &here, &manifests.operator)?;
+    ensure!(
+        have_passed || !needs.is_empty(),
+        "`cargo test` failed before a manager or a controller of this package ran, so it is not \
+         known what it needs: correct what is reported above"
+    );
     ensure!(
         !needs.is_empty(),
         "the tests ran no manager and no controller of this package, so it is not known what it \
@@ -94,16 +102,32 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// The name of the package in a folder.
+///
 /// # Errors
 /// If the folder is not that of a package: of the evidence, only that of this package counts.
-fn ensure_package(folder: &Path) -> Result<()> {
+fn package_in(folder: &Path) -> Result<String> {
     let has_manifest = folder.join("Cargo.toml").is_file();
     ensure!(has_manifest, "no Cargo.toml here: go to the operator's folder");
-    ensure!(
-        package::name_in(folder).is_ok(),
-        "the Cargo.toml here is that of a workspace: go to the folder of the operator's package"
-    );
-    Ok(())
+    package::name_in(folder).ok().context(
+        "the Cargo.toml here is that of a workspace: go to the folder of the operator's package",
+    )
+}
+
+/// Makes the folder of a file if it is missing, and checks that the file can be written. This is
+/// done before the tests run, which may take minutes.
+///
+/// # Errors
+/// If the folder cannot be made, or the file cannot be written.
+fn ensure_writable(file: &Path) -> Result<()> {
+    let folder = manifests::folder_of(file);
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let opened = if file.exists() {
+        fs::OpenOptions::new().append(true).open(file)
+    } else {
+        tempfile::tempfile_in(folder)
+    };
+    opened.map(drop).with_context(|| format!("cannot write {}", file.display()))
 }
 
 /// Shows the difference, and checks it or writes the file. Returns whether the command succeeds:
@@ -191,7 +215,7 @@ fn test(arguments: &[OsString], evidence: &Path) -> Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use super::access::{Access, Scope, Verb};
+    use super::access::{Access, Scope, Target, Verb};
     use super::evidence::Need;
     use super::*;
 
@@ -213,8 +237,7 @@ mod tests {
         let manifests = Manifests::read(&file, text).expect("manifests");
         let get = Access {
             scope: Scope::Cluster,
-            group: String::new(),
-            resource: "pods".to_owned(),
+            target: Target::resource("", "pods"),
             name: None,
             verb: Verb("get".to_owned()),
         };
@@ -261,9 +284,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let manifest = folder.path().join("Cargo.toml");
         fs::write(&manifest, "[workspace]\nmembers = [\"shop\"]\n").expect("written");
-        let error = ensure_package(folder.path()).expect_err("no package").to_string();
+        let error = package_in(folder.path()).expect_err("no package").to_string();
         assert!(error.ends_with("go to the folder of the operator's package"), "{error}");
         fs::write(&manifest, "[package]\nname = \"shop\"\n").expect("written");
-        ensure_package(folder.path()).expect("a package");
+        assert_eq!(package_in(folder.path()).expect("a package"), "shop");
     }
 }

@@ -249,3 +249,37 @@ fn folder_without_an_operator_is_refused() {
     let error = refused(folder.path(), &["kind", "Customer"]);
     assert!(error.contains("go to the folder that `cargo windlass new` has made"), "{error}");
 }
+
+#[test]
+fn example_of_another_version_stays_as_it_is() {
+    let example = "deploy/example-shop.yaml";
+    let line = "apiVersion: example.com/v1alpha1\n";
+    for other in [
+        "apiVersion: example.com/v1alpha12\n",
+        "# Not apiVersion: example.com/v1alpha1\napiVersion: example.com/v2\n",
+    ] {
+        let (_folder, operator) = shop();
+        edit(&operator, example, line, other);
+        let before = fs::read_to_string(operator.join(example)).expect("a file");
+        let said = add(&operator, &["version", "Shop", "v3"]);
+        assert_eq!(fs::read_to_string(operator.join(example)).expect("a file"), before);
+        assert!(!said.contains(example), "{said}");
+    }
+}
+
+#[test]
+fn example_gets_the_new_version_beside_comments_and_quotes() {
+    let example = "deploy/example-shop.yaml";
+    let (_folder, operator) = shop();
+    let line = "apiVersion: example.com/v1alpha1\n";
+    let with = |version: &str| {
+        format!(
+            "# Not apiVersion: example.com/v1alpha1\napiVersion: \"example.com/{version}\" # The \
+             newest.\n"
+        )
+    };
+    edit(&operator, example, line, &with("v1alpha1"));
+    add(&operator, &["version", "Shop", "v2"]);
+    let text = fs::read_to_string(operator.join(example)).expect("a file");
+    assert!(text.contains(&with("v2")), "{text}");
+}

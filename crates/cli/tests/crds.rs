@@ -128,6 +128,22 @@ fn manifests_are_written_once_and_the_check_says_what_differs() {
 }
 
 #[test]
+fn line_endings_of_manifests_are_kept_and_are_no_difference() {
+    let folder = operator(DEFINITION);
+    let file = folder.path().join("deploy/crd.yaml");
+    let with_crlf = |text: &str| text.replace('\n', "\r\n");
+    fs::write(&file, with_crlf(DEFINITION)).expect("written");
+    let output = windlass(folder.path(), &["manifests", "--check"]);
+    assert_eq!(text(&output.stdout), "deploy/crd.yaml is up to date.\n");
+    assert!(output.status.success());
+
+    let now = DEFINITION.replacen("maxLength: 100", "maxLength: 200", 1);
+    fs::write(folder.path().join("now.yaml"), &now).expect("written");
+    assert!(windlass(folder.path(), &["manifests"]).status.success());
+    assert_eq!(fs::read_to_string(&file).expect("a file"), with_crlf(&now));
+}
+
+#[test]
 fn what_is_no_definition_is_neither_written_nor_printed() {
     for printed in ["Hello, world!\n", "", "kind: Namespace\n", "a: [\n", "null\n"] {
         let folder = operator(printed);

@@ -237,3 +237,31 @@ fn tables_have_what_runs_and_waits() {
         assert_eq!(text(&shown.stdout), expected, "{}", text(&shown.stderr));
     }
 }
+
+#[test]
+fn long_answer_is_read() {
+    // More than ureq reads unless it is told to.
+    let body = "x".repeat(11 << 20);
+    let (url, _asked) = answers("200 OK", &body);
+    let shown = windlass(&url, &["runs", "-o", "json"]);
+    assert!(shown.status.success(), "{}", text(&shown.stderr));
+    assert_eq!(shown.stdout.len(), body.len());
+}
+
+#[test]
+fn control_characters_do_not_reach_the_terminal() {
+    let story = STORY.replace("the database", r"\u001b[2J\u009bthe\tdatabase\u0007");
+    let (url, _asked) = answers("200 OK", &story);
+    let shown = text(&windlass(&url, &["why", "website", "web", "-n", "shop"]).stdout);
+    let expected = "    error   \u{fffd}[2J\u{fffd}the\tdatabase\u{fffd}\n    error   is away\n";
+    assert!(shown.contains(expected), "{shown:?}");
+
+    let (url, _asked) = answers("404 Not Found", "no \u{1b}]0;title\u{7}\nrun\n");
+    let shown = windlass(&url, &["runs"]);
+    assert_eq!(text(&shown.stderr), "error: no \u{fffd}]0;title\u{fffd}\nrun\n");
+
+    let standby = STANDBY.replace("op-a_1", r"op-a_1\u001b[1m");
+    let (url, _asked) = answers("200 OK", &standby);
+    let shown = windlass(&url, &["runs"]);
+    assert!(text(&shown.stderr).starts_with("note: op-a_1\u{fffd}[1m is a standby"), "{shown:?}");
+}

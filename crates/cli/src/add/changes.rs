@@ -1,5 +1,6 @@
 //! Changes to the files of an operator: worked out in memory, then written all or not at all.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
@@ -21,8 +22,9 @@ pub(super) struct Changes<'a> {
 }
 
 struct File {
-    /// The text before; `None` if the file is new.
+    /// The text before, as it is on disk; `None` if the file is new.
     old: Option<String>,
+    /// Its lines end with `\n`, whatever those of `old` end with.
     new: String,
 }
 
@@ -60,7 +62,7 @@ impl<'a> Changes<'a> {
     pub(super) fn text(&mut self, path: &str) -> Result<&mut String> {
         if !self.files.contains_key(path) {
             let old = self.operator.read(path)?;
-            let new = old.clone();
+            let new = old.replace("\r\n", "\n");
             self.files.insert(path.to_owned(), File { old: Some(old), new });
         }
         let file = self.files.get_mut(path).expect("it must be there by now");
@@ -186,7 +188,7 @@ impl<'a> Changes<'a> {
         let was_formatted = is_formatted(folder);
         let mut written = Vec::new();
         for (path, file) in &self.files {
-            if let Err(error) = write(folder, path, &file.new) {
+            if let Err(error) = write(folder, path, &file.on_disk()) {
                 for path in written.into_iter().chain([path]) {
                     self.put_back(path);
                 }
@@ -224,6 +226,17 @@ impl<'a> Changes<'a> {
             Some(old) => fs::write(on_disk, old),
             None => fs::remove_file(on_disk),
         });
+    }
+}
+
+impl File {
+    /// The new text, with lines that end as before.
+    fn on_disk(&self) -> Cow<'_, str> {
+        if self.old.as_ref().is_some_and(|old| old.contains("\r\n")) {
+            self.new.replace('\n', "\r\n").into()
+        } else {
+            self.new.as_str().into()
+        }
     }
 }
 
@@ -328,5 +341,22 @@ mod tests {
         assert_eq!(error, "cannot write folder/c.txt");
         assert_eq!(operator.read("a.txt").expect("a file"), "old\n");
         assert!(!folder.path().join("b.txt").exists());
+    }
+
+    #[test]
+    fn lines_end_as_before() {
+        let old = "mod a;\r\n\r\nfn f() {\r\n    // Here.\r\n}\r\n";
+        let (_folder, operator) = operator(&[("a.rs", old), ("b.yaml", "a: b\r\n")]);
+        let mut changes = Changes::new(&operator);
+        changes.module("a.rs", "mod b;").expect("a module");
+        changes.before("a.rs", "// Here", "before();").expect("a place");
+        changes.append("b.yaml", "c: d\ne: f\n").expect("a file");
+        changes.create("c.txt", "c\n".to_owned()).expect("a new file");
+        let shown = changes.write().expect("it is written").to_string();
+        assert!(shown.contains("Changed b.yaml:\n     2 + c: d\n     3 + e: f\n"), "{shown}");
+        let new = "mod a;\r\nmod b;\r\n\r\nfn f() {\r\n    before();\r\n    // Here.\r\n}\r\n";
+        assert_eq!(operator.read("a.rs").expect("a file"), new);
+        assert_eq!(operator.read("b.yaml").expect("a file"), "a: b\r\nc: d\r\ne: f\r\n");
+        assert_eq!(operator.read("c.txt").expect("a file"), "c\n");
     }
 }

@@ -51,9 +51,12 @@ pub(super) fn plan(
         Some(())
     })?;
     let example = format!("deploy/example-{}.yaml", name.to_ascii_lowercase());
-    let line = format!("apiVersion: {group}/{hub}");
-    if operator.has(&example) && operator.read(&example)?.contains(&line) {
-        changes.replace(&example, &line, &format!("apiVersion: {group}/{version}"))?;
+    if operator.has(&example) {
+        let (old, new) = (format!("{group}/{hub}"), format!("{group}/{version}"));
+        if operator.read(&example)?.lines().any(|line| api_version(line) == Some(&old)) {
+            let text = changes.text(&example)?;
+            *text = with_api_version(text, &old, &new);
+        }
     }
 
     let names = kind.names(operator);
@@ -70,6 +73,22 @@ pub(super) fn plan(
          definition again by `cargo windlass manifests`. {name} objects stay stored as before: \
          src/{module}.rs says in which version.\n"
     ))
+}
+
+/// The value in a line `apiVersion: VALUE` of YAML.
+fn api_version(line: &str) -> Option<&str> {
+    let value = line.strip_prefix("apiVersion:")?;
+    let value = value.split_once(" #").map_or(value, |(value, _)| value);
+    Some(value.trim().trim_matches(['"', '\'']))
+}
+
+/// The text of an example in which the first object of version `old` has the version `new`.
+fn with_api_version(text: &str, old: &str, new: &str) -> String {
+    let mut lines: Vec<String> = text.split_inclusive('\n').map(str::to_owned).collect();
+    if let Some(line) = lines.iter_mut().find(|line| api_version(line) == Some(old)) {
+        *line = line.replacen(old, new, 1);
+    }
+    lines.concat()
 }
 
 /// The code of a version, changed to another version. Only the attribute and the docs are changed:
@@ -185,6 +204,14 @@ mod tests {
             in_version(code, "v1", "v2"),
             "//! `v2`.\nuse meta::v1::Condition;\n#[kube(version = \"v2\")]\n"
         );
+    }
+
+    #[test]
+    fn version_of_an_example_is_that_of_its_object() {
+        let text = "# apiVersion: g/v1\napiVersion: g/v1beta1\n---\napiVersion: 'g/v1' # g/v1\n";
+        let changed = with_api_version(text, "g/v1", "g/v2");
+        assert_eq!(changed, text.replace("'g/v1'", "'g/v2'"));
+        assert_eq!(with_api_version(text, "g/v1beta", "g/v2"), text);
     }
 
     #[test]

@@ -9,8 +9,14 @@ use ureq::http::Uri;
 use ureq::http::uri::Scheme;
 use ureq::tls::TlsConfig;
 
+use super::printable;
+
 /// The timeout of a request: longer than a report of many keys takes.
 const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long an answer may be: a report of several hundred thousand keys fits. The limit of ureq,
+/// 10 MB, is too small for large operators.
+const ANSWER_MAX: u64 = 256 << 20;
 
 /// Where a manager serves its metrics by default, and where `kubectl port-forward` makes them
 /// available.
@@ -51,9 +57,12 @@ impl Endpoint {
             request = request.header("authorization", format!("Bearer {token}"));
         }
         let mut answer = request.call().map_err(|error| self.unreachable(error))?;
-        let text = answer.body_mut().read_to_string()?;
+        let text = answer.body_mut().with_config().limit(ANSWER_MAX).read_to_string()?;
+        if answer.status() == 200 {
+            return Ok(text);
+        }
+        let text = printable(&text);
         match answer.status().as_u16() {
-            200 => Ok(text),
             401 | 403 => bail!(
                 "{url} refuses: {}\ngive the token of an account that may get this path: \
                  --token \"$(kubectl create token ACCOUNT)\"",

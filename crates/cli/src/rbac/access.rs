@@ -1,4 +1,4 @@
-//! A right: a verb on a resource, in the whole cluster or in a namespace.
+//! A right: a verb on a resource or a URL, in the whole cluster or in a namespace.
 
 use std::fmt;
 
@@ -13,13 +13,24 @@ const ANY: &str = "*";
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Access {
     pub(super) scope: Scope,
-    /// Empty for the core group, and for a non-resource URL.
-    pub(super) group: String,
-    /// With its subresource, as in `deployments/status`; or a non-resource URL.
-    pub(super) resource: String,
+    pub(super) target: Target,
     /// The object; `None` for all.
     pub(super) name: Option<String>,
     pub(super) verb: Verb,
+}
+
+/// What a right is about. A wildcard of one variant never includes the other: `nonResourceURLs:
+/// ["*"]` grants no resource.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Target {
+    Resource {
+        /// Empty for the core group.
+        group: String,
+        /// With its subresource, as in `deployments/status`.
+        resource: String,
+    },
+    /// A non-resource URL, such as `/metrics`. Rules grant them, and needs are never for one.
+    Url(String),
 }
 
 /// Where a right holds.
@@ -36,7 +47,7 @@ pub(super) struct Verb(pub(super) String);
 impl Access {
     /// Whether this right includes `other`.
     pub(super) fn covers(&self, other: &Self) -> bool {
-        (self.scope == Scope::Cluster || self.scope == other.scope)
+        self.scope.includes(&other.scope)
             && self.is_about(other)
             && (self.name.is_none() || self.name == other.name)
     }
@@ -46,14 +57,39 @@ impl Access {
         other.name.is_some() && self.name == other.name && self.scope == other.scope
     }
 
-    /// Whether this includes the group, the resource and the verb of `other`. Scopes and names are
-    /// ignored.
+    /// Whether this includes the target and the verb of `other`. Scopes and names are ignored.
     pub(super) fn is_about(&self, other: &Self) -> bool {
-        let is_in = |ours: &str, theirs: &str| ours == ANY || ours == theirs;
-        is_in(&self.group, &other.group)
-            && is_in(&self.resource, &other.resource)
-            && is_in(&self.verb.0, &other.verb.0)
+        self.target.includes(&other.target) && is_in(&self.verb.0, &other.verb.0)
     }
+}
+
+impl Target {
+    pub(super) fn resource(group: &str, resource: &str) -> Self {
+        Self::Resource { group: group.to_owned(), resource: resource.to_owned() }
+    }
+
+    fn includes(&self, other: &Self) -> bool {
+        match (self, other) {
+            (
+                Self::Resource { group, resource },
+                Self::Resource { group: other_group, resource: other_resource },
+            ) => is_in(group, other_group) && is_in(resource, other_resource),
+            (Self::Url(url), Self::Url(other)) => is_in(url, other),
+            (Self::Resource { .. }, Self::Url(_)) | (Self::Url(_), Self::Resource { .. }) => false,
+        }
+    }
+}
+
+impl Scope {
+    /// Whether a right here holds everywhere in `other`.
+    pub(super) fn includes(&self, other: &Self) -> bool {
+        *self == Self::Cluster || self == other
+    }
+}
+
+/// Whether a field of a rule includes a value.
+fn is_in(granted: &str, value: &str) -> bool {
+    granted == ANY || granted == value
 }
 
 impl Verb {
@@ -79,14 +115,8 @@ impl Ord for Verb {
 impl fmt::Display for Access {
     /// As in `patch deployments.apps/status`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { scope, group, resource, name, verb } = self;
-        let (plural, subresource) = resource.split_once('/').unwrap_or((resource, ""));
-        write!(f, "{} {plural}", verb.0)?;
-        for (sign, part) in [('.', group.as_str()), ('/', subresource)] {
-            if !part.is_empty() {
-                write!(f, "{sign}{part}")?;
-            }
-        }
+        let Self { scope, target, name, verb } = self;
+        write!(f, "{} {target}", verb.0)?;
         if let Some(name) = name {
             write!(f, " {name}")?;
         }
@@ -94,5 +124,23 @@ impl fmt::Display for Access {
             Scope::Cluster => Ok(()),
             Scope::Namespace(namespace) => write!(f, " in {namespace}"),
         }
+    }
+}
+
+impl fmt::Display for Target {
+    /// As in `deployments.apps/status`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (group, resource) = match self {
+            Self::Resource { group, resource } => (group, resource),
+            Self::Url(url) => return f.write_str(url),
+        };
+        let (plural, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+        f.write_str(plural)?;
+        for (sign, part) in [('.', group.as_str()), ('/', subresource)] {
+            if !part.is_empty() {
+                write!(f, "{sign}{part}")?;
+            }
+        }
+        Ok(())
     }
 }

@@ -50,16 +50,24 @@ impl Difference {
 }
 
 /// Whether a need is granted. Rules with `resourceNames` are enough if they name every object of
-/// the observed requests. Their namespaces are ignored: tests use others than the deployment.
+/// the observed requests.
 fn is_granted(access: &Access, need: &Need, grants: &[Grant]) -> bool {
     let is_named = |name: &String| {
         grants
             .iter()
             .map(|grant| &grant.access)
-            .any(|grant| grant.name.as_ref() == Some(name) && grant.is_about(access))
+            .any(|grant| grant.name.as_ref() == Some(name) && may_be_for(grant, access))
     };
     grants.iter().any(|grant| grant.access.covers(access))
         || need.names.as_ref().is_some_and(|names| names.iter().all(is_named))
+}
+
+/// Whether a grant for one object may be for a request of a need, whatever its name. If the need is
+/// for the whole cluster, the namespace of the grant is ignored: tests use others than the
+/// deployment.
+fn may_be_for(grant: &Access, access: &Access) -> bool {
+    let has_place = grant.scope.includes(&access.scope) || access.scope.includes(&grant.scope);
+    has_place && grant.is_about(access)
 }
 
 /// The part of a grant that a need uses, if any. It is equal to the grant if the need uses all of
@@ -71,7 +79,7 @@ fn used(grant: &Access, access: &Access, need: &Need) -> Option<Access> {
     let name = grant.name.as_ref()?;
     let is_seen = need.names.as_ref().is_some_and(|names| names.contains(name));
     let (scope, name) = (grant.scope.clone(), grant.name.clone());
-    (is_seen && grant.is_about(access)).then(|| Access { scope, name, ..access.clone() })
+    (is_seen && may_be_for(grant, access)).then(|| Access { scope, name, ..access.clone() })
 }
 
 impl fmt::Display for Difference {
@@ -102,14 +110,13 @@ impl fmt::Display for Excess {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::super::access::{Scope, Verb};
+    use super::super::access::{Scope, Target, Verb};
     use super::*;
 
     fn get_secrets(scope: Scope, name: Option<&str>) -> Access {
         Access {
             scope,
-            group: String::new(),
-            resource: "secrets".to_owned(),
+            target: Target::resource("", "secrets"),
             name: name.map(str::to_owned),
             verb: Verb("get".to_owned()),
         }
@@ -148,6 +155,19 @@ mod tests {
             "+ get secrets is missing: a run\n\
              - get secrets db in shop is too much: nothing needs it\n"
         );
+    }
+
+    #[test]
+    fn rule_that_names_an_object_grants_it_in_its_namespace_only() {
+        let in_other = get_secrets(Scope::Namespace("other".to_owned()), Some("db"));
+        assert_eq!(
+            shown(in_shop(None), Some(&["db"]), &[&in_other]),
+            "+ get secrets in shop is missing: a run\n\
+             - get secrets db in other is too much: nothing needs it\n"
+        );
+        for granted in [in_shop(Some("db")), get_secrets(Scope::Cluster, Some("db"))] {
+            assert_eq!(shown(in_shop(None), Some(&["db"]), &[&granted]), "");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use serde::Deserialize;
 
-use super::access::{Access, Scope, Verb};
+use super::access::{Access, Scope, Target, Verb};
 use super::operator::Operator;
 
 /// Each right that is needed.
@@ -122,8 +122,7 @@ fn needs_of(noted: &[Noted], operator: &Operator) -> Needs {
         for scope in scopes {
             let access = Access {
                 scope,
-                group: one.group.clone(),
-                resource: resource.clone(),
+                target: Target::resource(&one.group, &resource),
                 name: one.name.clone().filter(|_| !one.observed),
                 verb: Verb(one.verb.clone()),
             };

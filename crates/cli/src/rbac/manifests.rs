@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-use super::access::{Access, Scope, Verb};
+use super::access::{Access, Scope, Target, Verb};
 use super::operator::{Bound, Operator};
 use super::rules;
 
@@ -52,15 +52,42 @@ pub(super) struct Grant {
     pub(super) file: Option<PathBuf>,
 }
 
-/// The text of a new file of Roles: only the account of the operator.
-pub(super) fn first(operator: &str) -> String {
-    format!(
-        "# Who the operator is, and what it may do: what it does, and nothing more.\n\
-         # `cargo windlass rbac --check` compares it with what the tests show.\n\
-         apiVersion: v1\n\
-         kind: ServiceAccount\n\
-         metadata:\n  name: {operator}\n  namespace: {operator}\n"
-    )
+/// The text of a new file of Roles: only the account of the operator, unless another file of the
+/// folder has it. It is the account of the Deployment, or has the name of the package.
+///
+/// # Errors
+/// If another file of the folder cannot be read, or is not YAML.
+pub(super) fn first(file: &Path, package: &str) -> Result<String> {
+    let text = "# Who the operator is, and what it may do: what it does, and nothing more.\n\
+                # `cargo windlass rbac --check` compares it with what the tests show.\n";
+    let others = beside(file)?;
+    let (account, namespace) = match Operator::of(&others) {
+        Some(operator) => (operator.account, operator.namespace),
+        None => (object_name(package), object_name(package)),
+    };
+    let is_account = |document: &Document| {
+        let value = &document.value;
+        value["kind"] == "ServiceAccount" && value["metadata"]["name"] == account
+    };
+    if others.iter().any(is_account) {
+        return Ok(text.to_owned());
+    }
+    Ok(format!(
+        "{text}apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {account}\n  \
+         namespace: {namespace}\n"
+    ))
+}
+
+/// The name of a package as that of an object. Those may not have `_` or upper-case letters, nor
+/// begin or end with `-`.
+fn object_name(package: &str) -> String {
+    package.to_lowercase().replace('_', "-").trim_matches('-').to_owned()
+}
+
+/// The folder of a file.
+pub(super) fn folder_of(file: &Path) -> &Path {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
 }
 
 impl Manifests {
@@ -70,22 +97,9 @@ impl Manifests {
     /// If a file cannot be read, or is not YAML, or there is no account.
     pub(super) fn read(file: &Path, text: &str) -> Result<Self> {
         let mut all = documents(file, text)?;
-        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
-        let mut paths = Vec::new();
-        for entry in fs::read_dir(folder).into_iter().flatten() {
-            paths.push(entry?.path());
-        }
-        paths.sort();
-        for path in paths.iter().filter(|path| is_manifest(path)) {
-            if path.file_name() != file.file_name() {
-                let text = fs::read_to_string(path);
-                let text = text.with_context(|| format!("in {}", path.display()))?;
-                all.extend(documents(path, &text)?);
-            }
-        }
+        all.extend(beside(file)?);
         let operator = Operator::of(&all).with_context(|| {
-            format!("no ServiceAccount and no Deployment in {}", folder.display())
+            format!("no ServiceAccount and no Deployment in {}", folder_of(file).display())
         })?;
         let (mut grants, mut unknown_roles) = (Vec::new(), Vec::new());
         for bound in operator.bound(&all) {
@@ -136,6 +150,27 @@ fn is_named_kustomization(path: &Path) -> bool {
     path.file_name().is_some_and(|name| KUSTOMIZATIONS.iter().any(|one| name == *one))
 }
 
+/// The documents of the other files in the folder of a file.
+///
+/// # Errors
+/// If one cannot be read, or is not YAML.
+fn beside(file: &Path) -> Result<Vec<Document>> {
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder_of(file)).into_iter().flatten() {
+        paths.push(entry?.path());
+    }
+    paths.sort();
+    let mut all = Vec::new();
+    for path in paths.iter().filter(|path| is_manifest(path)) {
+        if path.file_name() != file.file_name() {
+            let text = fs::read_to_string(path);
+            let text = text.with_context(|| format!("in {}", path.display()))?;
+            all.extend(documents(path, &text)?);
+        }
+    }
+    Ok(all)
+}
+
 /// The documents of a file.
 ///
 /// # Errors
@@ -157,8 +192,7 @@ pub(super) fn documents(file: &Path, text: &str) -> Result<Vec<Document>> {
     Ok(documents)
 }
 
-/// What a rule grants, one right for each verb on each resource. A non-resource URL is like a
-/// resource of the core group.
+/// What a rule grants, one right for each verb on each resource or URL.
 pub(super) fn granted(rule: &Value, scope: &Scope) -> Vec<Access> {
     let list = |field: &str| -> Vec<String> {
         rule[field].as_array().into_iter().flatten().map(text).collect()
@@ -166,26 +200,21 @@ pub(super) fn granted(rule: &Value, scope: &Scope) -> Vec<Access> {
     let names = list("resourceNames");
     let names = if names.is_empty() { vec![None] } else { names.into_iter().map(Some).collect() };
     let mut grants = Vec::new();
-    let mut grant = |group: &str, resource: &str, name: &Option<String>| {
+    let mut grant = |target: &Target, name: &Option<String>| {
         for verb in list("verbs") {
-            grants.push(Access {
-                scope: scope.clone(),
-                group: group.to_owned(),
-                resource: resource.to_owned(),
-                name: name.clone(),
-                verb: Verb(verb),
-            });
+            let (scope, target, name) = (scope.clone(), target.clone(), name.clone());
+            grants.push(Access { scope, target, name, verb: Verb(verb) });
         }
     };
     for group in list("apiGroups") {
         for resource in list("resources") {
             for name in &names {
-                grant(&group, &resource, name);
+                grant(&Target::resource(&group, &resource), name);
             }
         }
     }
     for url in list("nonResourceURLs") {
-        grant("", &url, &None);
+        grant(&Target::Url(url), &None);
     }
     grants
 }
@@ -199,8 +228,7 @@ fn delegated(bound: &Bound) -> Vec<Grant> {
     let grant = |(group, resource): (&str, &str)| Grant {
         access: Access {
             scope: bound.scope.clone(),
-            group: group.to_owned(),
-            resource: resource.to_owned(),
+            target: Target::resource(group, resource),
             name: None,
             verb: Verb("create".to_owned()),
         },

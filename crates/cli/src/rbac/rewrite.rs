@@ -1,8 +1,9 @@
 //! Changes the file of the Roles so that it grants exactly what is needed.
 //!
 //! It is changed as text, rule by rule; see `rules`. A rule of which something is too much is
-//! written anew under its comments, or left out if nothing is left of it. What is then missing
-//! becomes new rules at the end of a role. Other files of the folder are only read.
+//! written anew under its comments, or left out if nothing is left of it. A wildcard is narrowed to
+//! what it is needed for, as far as no other rule grants that. What is then missing becomes new
+//! rules at the end of a role. Other files of the folder are only read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,9 +11,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, ensure};
 
 use super::access::{Access, Scope};
-use super::difference::Difference;
+use super::difference::{Difference, Excess};
 use super::evidence::Needs;
-use super::manifests::{Document, Manifests};
+use super::manifests::{Document, Grant, Manifests};
 use super::new_role::new_role;
 use super::rules;
 
@@ -50,18 +51,17 @@ pub(super) fn rewrite(file: &Path, text: &str, needs: &Needs, removes: bool) -> 
     let mut parts: Vec<String> = of_file.map(|document| document.text.clone()).collect();
     // The documents of the file come first, so an index of `parts` is one of `before.documents`.
     let roles = roles(&before);
+    let mut wanted = wanted(needs, &before.grants, &excess);
     for (index, part) in parts.iter_mut().enumerate() {
         if let Some((scope, ..)) = roles.iter().find(|(_, role, _)| *role == index) {
-            *part = rules::without(part, scope, &excess);
+            *part = rules::without(part, scope, &excess, &mut wanted);
         }
     }
     let smaller = Manifests::read(file, &parts.concat()).with_context(by_hand)?;
-    let missing = Difference::between(needs, &smaller.grants).missing;
+    let missing = missing(needs, &smaller.grants);
     let mut by_scope: BTreeMap<&Scope, Vec<Access>> = BTreeMap::new();
-    for (access, _) in &missing {
-        if !missing.iter().any(|(other, _)| other != access && other.covers(access)) {
-            by_scope.entry(&access.scope).or_default().push(access.clone());
-        }
+    for access in &missing {
+        by_scope.entry(&access.scope).or_default().push(access.clone());
     }
     let mut scopes_elsewhere = BTreeSet::new();
     let own = parts.len();
@@ -90,6 +90,27 @@ pub(super) fn rewrite(file: &Path, text: &str, needs: &Needs, removes: bool) -> 
     Ok(Written { text: written.replace('\n', ending), elsewhere })
 }
 
+/// What would be missing if everything in `excess` was removed, apart from the parts of rules that
+/// name an object: these stay in any case.
+fn wanted(needs: &Needs, grants: &[Grant], excess: &[Excess]) -> BTreeSet<Access> {
+    let is_excess = |grant: &&Grant| excess.iter().any(|excess| excess.grant == **grant);
+    let mut left: Vec<Grant> = grants.iter().filter(|grant| !is_excess(grant)).cloned().collect();
+    for Excess { grant, used } in excess {
+        let parts = used.iter().filter(|used| used.is_within(&grant.access));
+        left.extend(parts.map(|access| Grant { access: access.clone(), ..grant.clone() }));
+    }
+    missing(needs, &left)
+}
+
+/// What is missing, without rights that others of it include.
+fn missing(needs: &Needs, grants: &[Grant]) -> BTreeSet<Access> {
+    let missing = Difference::between(needs, grants).missing;
+    let is_included =
+        |access: &Access| missing.iter().any(|(other, _)| other != access && other.covers(access));
+    let accesses = missing.iter().map(|(access, _)| access);
+    accesses.filter(|access| !is_included(access)).cloned().collect()
+}
+
 /// The roles that are bound to the operator and can be changed: where they hold, the index of the
 /// document, and what they are called.
 fn roles(manifests: &Manifests) -> Vec<(Scope, usize, String)> {
@@ -106,7 +127,7 @@ fn roles(manifests: &Manifests) -> Vec<(Scope, usize, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::access::Verb;
+    use super::super::access::{Target, Verb};
     use super::super::evidence::Need;
     use super::*;
 
@@ -149,8 +170,7 @@ subjects:
     fn access(scope: &Scope, group: &str, resource: &str, verb: &str) -> Access {
         Access {
             scope: scope.clone(),
-            group: group.to_owned(),
-            resource: resource.to_owned(),
+            target: Target::resource(group, resource),
             name: None,
             verb: Verb(verb.to_owned()),
         }
@@ -227,8 +247,49 @@ subjects:
             "- * deployments.apps is too much: only `get deployments.apps`, `list \
              deployments.apps`, `watch deployments.apps` are needed\n"
         );
-        let written = rewrite_of(&text, &as_granted(), true);
-        assert!(written.contains("resources: [deployments]\n    verbs: [get, list, watch]\n"));
+        assert_eq!(rewrite_of(&text, &as_granted(), true), FILE, "its comment stays");
+    }
+
+    #[test]
+    fn of_several_wildcards_the_first_is_narrowed_to_what_no_other_rule_grants() {
+        let wildcard =
+            "  # For now.\n  - apiGroups: ['*']\n    resources: ['*']\n    verbs: ['*']\n";
+        let both = FILE.replace("rules:\n", &format!("rules:\n{wildcard}{wildcard}"));
+        assert_eq!(rewrite_of(&both, &as_granted(), true), FILE);
+        let mut needs = as_granted();
+        needs.insert(access(&Scope::Cluster, "", "secrets", "get"), need(""));
+        let narrowed =
+            "  # For now.\n  - apiGroups: [\"\"]\n    resources: [secrets]\n    verbs: [get]\n";
+        let expected = FILE.replace("rules:\n", &format!("rules:\n{narrowed}"));
+        assert_eq!(rewrite_of(&both, &needs, true), expected);
+    }
+
+    #[test]
+    fn wildcard_for_the_cluster_is_not_narrowed_to_a_right_in_a_namespace() {
+        let text = FILE.replace("[get, list, watch]", "['*']");
+        let own = Scope::Namespace("shop".to_owned());
+        let mut needs = Needs::from([(access(&own, "apps", "deployments", "get"), need(""))]);
+        for resource in ["services", "configmaps"] {
+            for verb in ["patch", "delete"] {
+                needs.insert(access(&Scope::Cluster, "", resource, verb), need(""));
+            }
+        }
+        let written = rewrite_of(&text, &needs, true);
+        assert!(Difference::between(&needs, &read(&written).grants).is_empty(), "{written}");
+        assert!(!written.contains("# What a shop owns."), "{written}");
+    }
+
+    #[test]
+    fn wildcard_is_not_narrowed_to_what_a_rule_with_names_grants() {
+        let named = "  - apiGroups: [\"\"]\n    resources: [secrets]\n    resourceNames: [db]\n";
+        let named = format!("{named}    verbs: [get]\n");
+        let wildcard = "  - apiGroups: [\"\"]\n    resources: [secrets]\n    verbs: ['*']\n";
+        let text = FILE.replace("rules:\n", &format!("rules:\n{named}{wildcard}"));
+        let mut needs = as_granted();
+        let names = Some(BTreeSet::from(["db".to_owned()]));
+        let seen = Need { reason: String::new(), names };
+        needs.insert(access(&Scope::Cluster, "", "secrets", "get"), seen);
+        assert_eq!(rewrite_of(&text, &needs, true), text.replace(wildcard, ""));
     }
 
     #[test]
@@ -290,7 +351,8 @@ rules:
 
     #[test]
     fn operator_without_roles_gets_them() {
-        let text = super::super::manifests::first("shop");
+        let first = super::super::manifests::first(Path::new("nowhere/rbac.yaml"), "shop");
+        let text = first.expect("a file");
         let written = rewrite_of(&text, &as_granted(), true);
         assert!(Difference::between(&as_granted(), &read(&written).grants).is_empty());
     }
@@ -360,6 +422,44 @@ rules:
         assert!(written.contains(rule), "{written}");
         let other = text.replace("windlass: keep", "please keep");
         assert!(!Difference::between(&needs, &read(&other).grants).is_empty());
+    }
+
+    #[test]
+    fn rule_of_urls_grants_no_resource() {
+        for verbs in ["[get]", "['*']"] {
+            let rule = "  # windlass: keep\n  - nonResourceURLs: ['*']\n    verbs: ";
+            let text = FILE.replace("rules:\n", &format!("rules:\n{rule}{verbs}\n"));
+            let mut needs = as_granted();
+            assert!(Difference::between(&needs, &read(&text).grants).is_empty());
+            needs.insert(access(&Scope::Cluster, "", "secrets", "get"), need("a run"));
+            let shown = Difference::between(&needs, &read(&text).grants).to_string();
+            assert_eq!(shown, "+ get secrets is missing: a run\n");
+        }
+        // Without the comment, the rule is shown and removed as others are.
+        let rule = "  - nonResourceURLs: ['/metrics', '/debug/*']\n    verbs: [get]\n";
+        let text = FILE.replace("rules:\n", &format!("rules:\n{rule}"));
+        let shown = Difference::between(&as_granted(), &read(&text).grants).to_string();
+        assert_eq!(
+            shown,
+            "- get /debug/* is too much: nothing needs it\n\
+             - get /metrics is too much: nothing needs it\n"
+        );
+        assert_eq!(rewrite_of(&text, &as_granted(), true), FILE);
+    }
+
+    #[test]
+    fn comments_after_the_rules_stay_after_new_rules() {
+        let comment =
+            "  # Not yet:\n  # windlass: keep\n  # - apiGroups: [batch]\n# The binding.\n";
+        let end = "    verbs: [patch, delete]\n";
+        let text = FILE.replace(end, &format!("{end}{comment}"));
+        let mut needs = as_granted();
+        needs.insert(access(&Scope::Cluster, "", "secrets", "get"), need(""));
+        let written = rewrite_of(&text, &needs, true);
+        let added = "  - apiGroups: [\"\"]\n    resources: [secrets]\n    verbs: [get]\n";
+        assert_eq!(written, FILE.replace(end, &format!("{end}{added}{comment}")));
+        // So the new rule is not kept when it is needed no more.
+        assert_eq!(rewrite_of(&written, &as_granted(), true), text);
     }
 
     #[test]

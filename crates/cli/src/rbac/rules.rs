@@ -3,12 +3,12 @@
 //! Rules are changed one by one: what needs no change stays as it is, with its comments. A comment
 //! above a rule that says [`KEEP`] leaves the rule alone, whatever is needed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::access::{Access, Scope, Verb};
+use super::access::{Access, Scope, Target, Verb};
 use super::difference::Excess;
 use super::manifests::granted;
 
@@ -18,19 +18,20 @@ const KEEP: &str = "windlass: keep";
 /// How far the first rule of a role is indented.
 pub(super) const DEFAULT_INDENTATION: usize = 2;
 
-/// A role in three parts.
+/// A role in four parts.
 struct Role<'a> {
     /// Up to the line `rules:`, with it.
     head: Vec<&'a str>,
     rules: Vec<Rule<'a>>,
-    /// What follows the rules.
+    /// The comments and empty lines after the last rule.
+    comments: Vec<&'a str>,
+    /// The fields after the rules.
     tail: Vec<&'a str>,
     /// How far the rules are indented.
     indentation: usize,
 }
 
-/// A rule. Comments after the last rule are a `Rule` without a body.
-#[derive(Default)]
+/// A rule.
 struct Rule<'a> {
     /// The comments and empty lines above it.
     comments: Vec<&'a str>,
@@ -61,10 +62,23 @@ pub(super) fn kept(role: &str) -> Vec<bool> {
 
 /// The text of a role without the rights in `excess`. A rule that changes is written anew: comments
 /// above it stay, those inside of it are lost.
-pub(super) fn without(text: &str, scope: &Scope, excess: &[Excess]) -> String {
+///
+/// A wildcard is narrowed to those rights in `wanted` that it includes in the same scope. They are
+/// taken out of `wanted`, so that the first of several such rules has them.
+pub(super) fn without(
+    text: &str,
+    scope: &Scope,
+    excess: &[Excess],
+    wanted: &mut BTreeSet<Access>,
+) -> String {
     let Some(role) = Role::of(text) else { return text.to_owned() };
     let mut lines = owned(&role.head);
     for rule in &role.rules {
+        if rule.is_kept() {
+            lines.extend(owned(&rule.comments));
+            lines.extend(owned(&rule.body));
+            continue;
+        }
         let grants = rule.grants(scope);
         let mut left: Vec<Access> = Vec::new();
         let mut is_changed = false;
@@ -72,14 +86,15 @@ pub(super) fn without(text: &str, scope: &Scope, excess: &[Excess]) -> String {
             match excess.iter().find(|excess| excess.grant.access == *grant) {
                 Some(excess) => {
                     is_changed = true;
-                    // What is needed of a wildcard stays only in a rule that names the object. The
-                    // rest is missing afterwards, and becomes new rules.
-                    left.extend(excess.used.iter().filter(|used| used.is_within(grant)).cloned());
+                    let stays = |used: &&Access| {
+                        used.is_within(grant) || (used.scope == *scope && wanted.remove(*used))
+                    };
+                    left.extend(excess.used.iter().filter(stays).cloned());
                 }
                 None => left.push(grant.clone()),
             }
         }
-        if !is_changed || rule.is_kept() {
+        if !is_changed {
             lines.extend(owned(&rule.comments));
             lines.extend(owned(&rule.body));
         } else if !left.is_empty() {
@@ -87,11 +102,13 @@ pub(super) fn without(text: &str, scope: &Scope, excess: &[Excess]) -> String {
             lines.extend(rendered(&left, role.indentation));
         }
     }
+    lines.extend(owned(&role.comments));
     lines.extend(owned(&role.tail));
     lines.join("\n") + "\n"
 }
 
-/// The text of a role, with rules for what is missing at the end of its rules.
+/// The text of a role, with rules for what is missing after its last rule. Comments below that one
+/// stay below the new rules: they are not about them, and one may contain [`KEEP`].
 pub(super) fn with(text: &str, missing: &[Access]) -> String {
     let text = text.replace("rules: []\n", "rules:\n");
     let Some(role) = Role::of(&text) else { return text };
@@ -101,6 +118,7 @@ pub(super) fn with(text: &str, missing: &[Access]) -> String {
         lines.extend(owned(&rule.body));
     }
     lines.extend(rendered(missing, role.indentation));
+    lines.extend(owned(&role.comments));
     lines.extend(owned(&role.tail));
     lines.join("\n") + "\n"
 }
@@ -120,14 +138,14 @@ impl<'a> Role<'a> {
         let (rules, tail) = rest.split_at(length);
         let first = rules.iter().find(|line| line.trim_start().starts_with('-'));
         let indentation = first.map_or(DEFAULT_INDENTATION, |line| indentation_of(line));
-        let rules = rules_of(rules, indentation)?;
-        Some(Self { head: head.to_vec(), rules, tail: tail.to_vec(), indentation })
+        let (rules, comments) = rules_of(rules, indentation)?;
+        Some(Self { head: head.to_vec(), rules, comments, tail: tail.to_vec(), indentation })
     }
 }
 
 impl Rule<'_> {
     fn is_kept(&self) -> bool {
-        !self.body.is_empty() && self.comments.iter().any(|comment| comment.contains(KEEP))
+        self.comments.iter().any(|comment| comment.contains(KEEP))
     }
 
     fn grants(&self, scope: &Scope) -> Vec<Access> {
@@ -137,9 +155,9 @@ impl Rule<'_> {
     }
 }
 
-/// The rules in these lines, each with the comments before it. `None` if they begin with something
-/// else than a rule.
-fn rules_of<'a>(lines: &[&'a str], indentation: usize) -> Option<Vec<Rule<'a>>> {
+/// The rules in these lines, each with the comments before it, and the comments after the last.
+/// `None` if they begin with something else than a rule.
+fn rules_of<'a>(lines: &[&'a str], indentation: usize) -> Option<(Vec<Rule<'a>>, Vec<&'a str>)> {
     let mut rules: Vec<Rule<'a>> = Vec::new();
     let mut comments = Vec::new();
     for line in lines {
@@ -154,10 +172,7 @@ fn rules_of<'a>(lines: &[&'a str], indentation: usize) -> Option<Vec<Rule<'a>>> 
             rule.body.push(*line);
         }
     }
-    if !comments.is_empty() {
-        rules.push(Rule { comments, ..Rule::default() });
-    }
-    Some(rules)
+    Some((rules, comments))
 }
 
 fn indentation_of(line: &str) -> usize {
@@ -168,14 +183,17 @@ fn owned(lines: &[&str]) -> Vec<String> {
     lines.iter().map(|line| (*line).to_owned()).collect()
 }
 
-/// Rules that grant this, as lines. Resources of a group with the same verbs share one.
+/// Rules that grant this, as lines. Resources of a group with the same verbs share one. URLs are
+/// left out: nothing needs one, so no rule is written for one.
 pub(super) fn rendered(grants: &[Access], indentation: usize) -> Vec<String> {
     /// The group, the name if it is limited to one, the resources and the verbs.
     type Same<'a> = (&'a str, &'a Option<String>, Vec<&'a str>, Vec<&'a Verb>);
 
     let mut verbs: BTreeMap<(&str, &Option<String>, &str), Vec<&Verb>> = BTreeMap::new();
-    for Access { group, resource, name, verb, .. } in grants {
-        verbs.entry((group, name, resource)).or_default().push(verb);
+    for Access { target, name, verb, .. } in grants {
+        if let Target::Resource { group, resource } = target {
+            verbs.entry((group, name, resource)).or_default().push(verb);
+        }
     }
     let mut rules: Vec<Same<'_>> = Vec::new();
     for ((group, name, resource), mut verbs) in verbs {
@@ -265,7 +283,7 @@ metadata:
         let all = role.rules.iter().flat_map(|rule| rule.grants(&Scope::Cluster));
         let excess: Vec<_> =
             all.map(|access| Excess { grant: access.into(), used: Vec::new() }).collect();
-        let left = without(GENERATED, &Scope::Cluster, &excess);
+        let left = without(GENERATED, &Scope::Cluster, &excess, &mut BTreeSet::new());
         assert_eq!(kept(&left), [true]);
         assert!(left.contains("rules:\n# windlass: keep, creates RoleBindings\n- api"), "{left}");
     }
