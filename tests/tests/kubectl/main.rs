@@ -38,6 +38,9 @@ scripts! {
     autoscale,
 }
 
+/// Only a real cluster of the version that the embedded one claims prints this.
+const VERSION: Script = Script::new("version", include_str!("scripts/version.sh"));
+
 /// kubectl before 1.33 sends `autoscaling/v1` here, which the embedded server does not have.
 const ONLY_NEW: &str = "autoscale";
 
@@ -47,6 +50,14 @@ async fn kubectl_of_the_same_version_prints_the_same_on_both_clusters() {
         return;
     }
     compare(&windlass_testkit::kubectl().expect("kubectl"), SCRIPTS.iter()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn both_clusters_have_the_same_version() {
+    if is_skipped() {
+        return;
+    }
+    compare(&windlass_testkit::kubectl().expect("kubectl"), [VERSION].iter()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -108,8 +108,6 @@ kubectl auth can-i create pods
 
 kubectl auth can-i create pods --as=nobody
 
-kubectl version -o json | grep minor | tail -1
-
 kubectl delete pods --all --wait=false | wc -l
 
 kubectl delete crd lamps.get.windlass.dev

@@ -1,0 +1,1 @@
+kubectl version -o json | grep minor | tail -1
