@@ -104,9 +104,10 @@ pub fn children_selector(controller: &str) -> String {
 ///   each kind. What an earlier version made with [`Live::apply_owned`](crate::Live::apply_owned)
 ///   has no label, and is not deleted unless it was part of a set once.
 ///
-/// For kinds that the controller [owns](crate::ControllerBuilder::owns), a set that is as it should
-/// be costs no request. For others, and if their cache has a label selector other than
-/// [`children_selector`], each object is applied and each kind is listed.
+/// For kinds that the controller [owns](crate::ControllerBuilder::owns), an object costs no request
+/// if it has not changed since it was last applied, not even its status. For others, and if their
+/// cache has a label selector other than [`children_selector`], each object is applied and each
+/// kind is listed.
 ///
 /// An owner has one set of each controller: a second set would delete what the first has made.
 #[must_use = "nothing is applied before `prune` is called"]

@@ -51,8 +51,8 @@ impl Reconcile<Gadget> for GadgetReconciler {
     }
 }
 
-/// Makes what a Gadget should have, and deletes what it had and should not have any more. If
-/// nothing differs, nothing is sent. Returns whether all of it is ready.
+/// Makes what a Gadget should have, and deletes what it had and should not have any more. Nothing
+/// is sent for objects that are unchanged since they were applied. Returns whether all are ready.
 async fn make(gadget: &Gadget, cx: &RunContext) -> Result<Condition, Error> {
     let made = children::of(gadget, cx).prune().await?;
     if made.has_changed() {
