@@ -4,6 +4,7 @@
 //! All of them read `/debug/windlass` of a manager. `-o json` prints what it answers.
 
 mod endpoint;
+mod object;
 mod story;
 mod tables;
 
@@ -11,6 +12,7 @@ use anyhow::{Context as _, Result, anyhow};
 use clap::{Args, Subcommand, ValueEnum};
 
 use endpoint::Endpoint;
+use object::Object;
 use story::Story;
 use tables::Report;
 
@@ -30,10 +32,11 @@ pub(crate) enum Inspect {
     /// Why an object was reconciled: its runs, what woke them, what they wrote, and which runs
     /// that started
     Why {
-        /// The kind or the plural, as in Website or websites
+        /// The kind, the plural or the short name, as in Website, websites or deploy. KIND/NAME
+        /// names the object, too
         kind: String,
-        /// The name
-        name: String,
+        /// The name, or NAMESPACE/NAME
+        name: Option<String>,
         /// The namespace [default: default]
         #[arg(long, short)]
         namespace: Option<String>,
@@ -88,7 +91,11 @@ pub(crate) struct OfController {
 pub(crate) struct QueryOptions {
     #[command(flatten)]
     endpoint: Endpoint,
-    /// How the answer is printed
+    /// How the answer is printed; json is the whole answer of the operator
+    ///
+    /// For `runs`, `queue`, `informers` and `leader` this is the same report with all its parts.
+    /// `runs` and `queue` apply --limit and --controller to it, `informers` and `leader` leave out
+    /// its runs and keys.
     #[arg(long, short, default_value = "text")]
     output: Output,
 }
@@ -109,9 +116,8 @@ impl Inspect {
     pub(crate) fn answer(&self) -> Result<String> {
         match self {
             Self::Why { kind, name, namespace, cluster_scoped, limit, options } => {
-                let namespace = namespace.as_deref().unwrap_or("default");
-                let key =
-                    if *cluster_scoped { name.clone() } else { format!("{namespace}/{name}") };
+                let (name, namespace) = (name.as_deref(), namespace.as_deref());
+                let Object { kind, key } = Object::new(kind, name, namespace, *cluster_scoped)?;
                 let limit = limit.to_string();
                 let query = [("kind", kind.as_str()), ("key", &key), ("limit", &limit)];
                 let json = options.endpoint.get(STORY, &query);

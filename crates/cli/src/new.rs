@@ -52,7 +52,11 @@ pub(crate) struct Options {
 /// If an answer is invalid, the folder exists or cannot be written, or the clone of Windlass is
 /// gone. The error says what to do.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let name = options.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let name = options.path.file_name().map(|name| name.to_string_lossy());
+    let name = &*name.with_context(|| {
+        let path = options.path.display();
+        format!("{path} is not a name: name the folder to make, such as shop-operator")
+    })?;
     names::check_package(name)?;
     ensure!(
         !options.path.exists(),
@@ -149,6 +153,19 @@ pub(crate) fn say(text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn folder_without_a_name_is_refused() {
+        for path in [".", "..", "/"] {
+            let (group, kind, owns) = (None, None, None);
+            let options = Options { path: path.into(), group, kind, owns, windlass: None };
+            let error = run(&options).expect_err(path).to_string();
+            assert_eq!(
+                error,
+                format!("{path} is not a name: name the folder to make, such as shop-operator")
+            );
+        }
+    }
 
     #[test]
     fn no_file_is_written_over_another() {

@@ -152,7 +152,8 @@ fn settle(
     }
     let is_known = manifests.unknown_roles.is_empty();
     if difference.is_empty() && is_known {
-        say(&format!("{file} grants what the operator needs: {} rights\n", needs.len()));
+        let rights = if needs.len() == 1 { "right" } else { "rights" };
+        say(&format!("{file} grants what the operator needs: {} {rights}\n", needs.len()));
         return Ok(have_passed);
     }
     if difference.is_empty() && (options.check || options.write) {

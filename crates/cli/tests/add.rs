@@ -251,6 +251,17 @@ fn folder_without_an_operator_is_refused() {
 }
 
 #[test]
+fn operator_without_kinds_lists_none() {
+    let (_folder, operator) = shop();
+    fs::remove_dir_all(operator.join("src/shop")).expect("removed");
+    let error = refused(&operator, &["version", "Book", "v2"]);
+    assert_eq!(
+        error,
+        "error: this operator has no kind \"Book\": `cargo windlass add kind` adds one\n"
+    );
+}
+
+#[test]
 fn example_of_another_version_stays_as_it_is() {
     let example = "deploy/example-shop.yaml";
     let line = "apiVersion: example.com/v1alpha1\n";

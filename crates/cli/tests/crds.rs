@@ -177,6 +177,33 @@ fn manifests_are_written_in_the_folder_of_the_package_only() {
 }
 
 #[test]
+fn folder_without_a_package_is_refused_before_cargo_is_called() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for arguments in [&["crds"][..], &["crds", "--check", "deploy"]] {
+        let output = windlass(folder.path(), arguments);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let error = text(&output.stderr);
+        assert!(error.starts_with("error: there is no operator in "), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+}
+
+#[test]
+fn definitions_are_printed_below_the_folder_of_the_package_too() {
+    let folder = operator(DEFINITION);
+    let below = folder.path().join("src");
+    fs::create_dir(&below).expect("a folder");
+    fs::rename(folder.path().join("now.yaml"), below.join("now.yaml")).expect("moved");
+    let output = Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .arg("crds")
+        .current_dir(&below)
+        .env("CARGO", folder.path().join("cargo"))
+        .output()
+        .expect("it runs");
+    assert_eq!(text(&output.stdout), DEFINITION, "{output:?}");
+}
+
+#[test]
 fn operator_that_does_not_build_is_an_error() {
     let folder = operator(DEFINITION);
     fs::write(folder.path().join("cargo"), "#!/bin/sh\nexit 101\n").expect("written");

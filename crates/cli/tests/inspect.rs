@@ -1,6 +1,6 @@
 //! `windlass why` and the like, asked of a server that answers as a manager does.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::process::{Command, Output, Stdio};
 use std::thread;
@@ -195,6 +195,90 @@ fn operator_that_does_not_answer_is_an_error() {
     assert_eq!(shown.status.code(), Some(1));
     let told = text(&shown.stderr);
     assert!(told.starts_with(&format!("error: no operator answers at {url}")), "{told}");
+}
+
+/// Answers one connection with these bytes, whatever it asks, and returns its address.
+fn answers_with(bytes: &'static [u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        let _ = stream.read(&mut [0; 4_096]).expect("a request");
+        stream.write_all(bytes).expect("written");
+        // If it closed with unread bytes, the answer could be lost.
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    address
+}
+
+#[test]
+fn url_without_a_scheme_is_refused_with_one_that_has_it() {
+    for url in ["127.0.0.1:8080", "localhost:8080", "ftp://localhost", ""] {
+        let shown = windlass(url, &["runs"]);
+        assert_eq!(
+            text(&shown.stderr),
+            format!(
+                "error: the URL {url:?} must begin with http:// or https://, as in \
+                 http://127.0.0.1:8080\n"
+            )
+        );
+    }
+}
+
+#[test]
+fn wrong_scheme_is_told() {
+    let plain = answers_with(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n");
+    let told = text(&windlass(&format!("https://{plain}"), &["runs"]).stderr);
+    let expected =
+        format!("error: cannot ask https://{plain}: it seems to use no TLS: use http:// ");
+    assert!(told.starts_with(&expected), "{told}");
+    // The alert of a TLS server that does not understand what it gets.
+    let tls = answers_with(&[21, 3, 3, 0, 2, 2, 50]);
+    let told = text(&windlass(&format!("http://{tls}"), &["runs"]).stderr);
+    assert!(told.starts_with(&format!("error: cannot ask http://{tls}: it does not")), "{told}");
+    assert!(told.contains("use https://"), "{told}");
+}
+
+#[test]
+fn another_port_of_the_operator_leads_to_that_of_the_metrics() {
+    for body in ["", "there is nothing here; the dashboard is at /\n"] {
+        let (url, _asked) = answers("404 Not Found", body);
+        let told = text(&windlass(&url, &["runs"]).stderr);
+        assert_eq!(
+            told,
+            format!(
+                "error: {url} has no /debug/windlass: it is served on a loopback address, or with \
+                 --metrics-secure, on the port of the metrics (8080 by default); this may be the \
+                 port of the probes or of the dashboard\n"
+            )
+        );
+    }
+}
+
+#[test]
+fn why_takes_the_forms_of_kubectl() {
+    for (arguments, expected) in [
+        (&["why", "website", "shop/web"][..], "kind=website&key=shop%2Fweb"),
+        (&["why", "Website/web"], "kind=Website&key=default%2Fweb"),
+        (&["why", "deploy", "web", "-n", "shop"], "kind=deployments&key=shop%2Fweb"),
+    ] {
+        let (url, asked) = answers("200 OK", STORY);
+        windlass(&url, arguments);
+        let asked = asked.join().expect("a request");
+        let expected = format!("GET /debug/windlass/story?{expected}&limit=30 ");
+        assert!(asked.starts_with(&expected), "{asked}");
+    }
+    // Nobody is asked.
+    let told = text(&windlass("http://127.0.0.1:1", &["why", "website"]).stderr);
+    assert_eq!(told, "error: the name is missing: use website NAME or website/NAME\n");
+}
+
+#[test]
+fn one_more_run_is_one() {
+    let story = STORY.replace("\"omittedRuns\": 2", "\"omittedRuns\": 1");
+    let (url, _asked) = answers("200 OK", &story);
+    let shown = text(&windlass(&url, &["why", "website", "shop/web"]).stdout);
+    assert!(shown.ends_with("\n1 more run is linked to shop/web: see --limit\n"), "{shown}");
 }
 
 #[test]

@@ -56,6 +56,7 @@ fn written(manifests: &[(&str, &str)]) -> String {
     assert!(output.status.success(), "{output:?}");
     let output = rbac(folder.path(), &["--check"]);
     assert!(output.status.success(), "{output:?}");
+    assert!(text(&output.stdout).ends_with(" what the operator needs: 1 right\n"), "{output:?}");
     fs::read_to_string(folder.path().join("deploy/rbac.yaml")).expect("a file")
 }
 

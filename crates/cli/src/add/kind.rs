@@ -1,6 +1,6 @@
 //! `cargo windlass add kind`.
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use super::KindOptions;
 use super::changes::Changes;
@@ -24,7 +24,7 @@ pub(super) fn plan(
 ) -> Result<String> {
     let KindOptions { kind, owns, group } = options;
     check_kind(kind)?;
-    let (kinds, owns) = (operator.kinds()?, owned::parse(owns)?);
+    let (kinds, owns) = (operator.kinds()?, owned::parse(owns).context("--owns")?);
     ensure!(
         !kinds.iter().any(|known| known.name.eq_ignore_ascii_case(kind)),
         "this operator has the kind {kind} already: choose another name, or add a version by \

@@ -116,10 +116,8 @@ impl Operator {
         let known = kinds.iter().map(|kind| kind.name.as_str()).collect::<Vec<_>>().join(", ");
         let found = kinds.into_iter().find(|kind| kind.name.eq_ignore_ascii_case(name));
         found.with_context(|| {
-            format!(
-                "this operator has no kind {name:?} (it has: {known}): \
-                 `cargo windlass add kind` adds one"
-            )
+            let known = if known.is_empty() { known } else { format!(" (it has: {known})") };
+            format!("this operator has no kind {name:?}{known}: `cargo windlass add kind` adds one")
         })
     }
 

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail, ensure};
 use clap::Args;
 use ureq::http::Uri;
 use ureq::http::uri::Scheme;
@@ -24,6 +24,9 @@ const URL: &str = "http://127.0.0.1:8080";
 
 /// The port of [`URL`].
 const PORT: u16 = 8080;
+
+/// What the dashboard of a manager says of a path that it does not have.
+const DASHBOARD: &str = "the dashboard is at /";
 
 /// The address of the metrics of a manager.
 #[derive(Clone, Debug, Args)]
@@ -51,6 +54,10 @@ impl Endpoint {
             .build()
             .new_agent();
         let base = self.url.as_deref().unwrap_or(URL).trim_end_matches('/');
+        ensure!(
+            is_http(base) || is_https(base),
+            "the URL {base:?} must begin with http:// or https://, as in {URL}"
+        );
         let url = format!("{base}{path}");
         let mut request = agent.get(&url).query_pairs(query.iter().copied());
         if let Some(token) = &self.token {
@@ -68,8 +75,10 @@ impl Endpoint {
                  --token \"$(kubectl create token ACCOUNT)\"",
                 text.trim()
             ),
-            404 if text.trim().is_empty() => bail!(
-                "{base} has no {path}: it is served on a loopback address, or with --metrics-secure"
+            404 if text.trim().is_empty() || text.contains(DASHBOARD) => bail!(
+                "{base} has no {path}: it is served on a loopback address, or with \
+                 --metrics-secure, on the port of the metrics ({PORT} by default); this may be the \
+                 port of the probes or of the dashboard"
             ),
             _ if text.trim().is_empty() => bail!("{url} answers {}", answer.status()),
             _ => bail!("{}", text.trim()),
@@ -85,8 +94,7 @@ impl Endpoint {
         uri.port_u16().unwrap_or(of_scheme)
     }
 
-    /// The error for a request without an answer. If the connection was refused, it says what to
-    /// try.
+    /// The error for a request without an answer. It says what to try, if that is known.
     fn unreachable(&self, error: ureq::Error) -> anyhow::Error {
         let is_refused = matches!(
             &error, ureq::Error::Io(cause) if cause.kind() == ErrorKind::ConnectionRefused
@@ -94,7 +102,10 @@ impl Endpoint {
         match &self.url {
             _ if !is_refused => {
                 let url = self.url.as_deref().unwrap_or(URL);
-                anyhow!(error).context(format!("cannot ask {url}"))
+                match wrong_scheme_or_certificate(url, &error) {
+                    Some(hint) => anyhow!("cannot ask {url}: {hint}"),
+                    None => anyhow!(error).context(format!("cannot ask {url}")),
+                }
             }
             Some(url) => anyhow!(
                 "no operator answers at {url}: is it running, and if a `kubectl port-forward` \
@@ -115,9 +126,46 @@ impl Endpoint {
     }
 }
 
+fn is_http(url: &str) -> bool {
+    url.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("http://"))
+}
+
+fn is_https(url: &str) -> bool {
+    url.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
+}
+
+/// What to do if the server uses TLS and the request did not, or the other way round, or if its
+/// certificate is not trusted. The errors of rustls are known by their texts only.
+fn wrong_scheme_or_certificate(url: &str, error: &ureq::Error) -> Option<String> {
+    let text = error.to_string();
+    if is_http(url) && matches!(error, ureq::Error::Protocol(_)) {
+        return Some(format!("it does not answer in HTTP; if it uses TLS, use https:// ({text})"));
+    }
+    if is_https(url) && text.contains("InvalidContentType") {
+        return Some(format!("it seems to use no TLS: use http:// ({text})"));
+    }
+    text.contains("invalid peer certificate").then(|| {
+        format!(
+            "{text}: if it is the one that the operator makes for itself, use \
+             --insecure-skip-tls-verify"
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn untrusted_certificate_leads_to_the_flag() {
+        let untrusted = "invalid peer certificate: UnknownIssuer";
+        let error = std::io::Error::new(ErrorKind::InvalidData, untrusted);
+        let url = Some("https://127.0.0.1:8443".to_owned());
+        let endpoint = Endpoint { url, token: None, insecure_skip_tls_verify: false };
+        let told = endpoint.unreachable(ureq::Error::Io(error)).to_string();
+        assert!(told.starts_with("cannot ask https://127.0.0.1:8443: "), "{told}");
+        assert!(told.contains(untrusted) && told.contains("--insecure-skip-tls-verify"), "{told}");
+    }
 
     #[test]
     fn without_an_address_the_error_has_the_line_that_gives_one() {

@@ -84,7 +84,9 @@ impl Display for Story {
             }
         }
         if self.omitted_runs > 0 {
-            writeln!(f, "{} more runs are linked to {}: see --limit", self.omitted_runs, self.key)?;
+            let runs = if self.omitted_runs == 1 { "run is" } else { "runs are" };
+            let Self { omitted_runs, key, .. } = self;
+            writeln!(f, "{omitted_runs} more {runs} linked to {key}: see --limit")?;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow, bail};
 
 use super::names::{check_group, check_kind, kind_of_package};
 use super::owned;
@@ -35,16 +35,19 @@ type Check<'a> = &'a dyn Fn(&str) -> Result<()>;
 
 impl Answers {
     /// Asks for what the flags do not say, and asks again if an answer is invalid. An empty line
-    /// takes the default, and so does the end of the input.
+    /// takes the default.
     ///
     /// # Errors
-    /// If a flag is invalid, or if the terminal cannot be read or written.
+    /// If a flag is invalid, if the input ends (Ctrl-D), or if the terminal cannot be read or
+    /// written.
     pub(super) fn asked(
         package: &str,
         input: Input,
         mut next_line: impl FnMut() -> Option<io::Result<String>>,
         terminal: &mut impl io::Write,
     ) -> Result<Self> {
+        // An answer has no flag to name, so only this error names it.
+        input.owns.as_deref().map(owned::parse).transpose().context("--owns")?;
         let mut ask = |given: Option<String>, question: &str, default: &str, check: Check<'_>| {
             if let Some(given) = given {
                 return check(&given).map(|()| given);
@@ -52,20 +55,24 @@ impl Answers {
             loop {
                 write!(terminal, "{question} [{default}]: ")?;
                 terminal.flush()?;
-                let line = next_line().transpose().context("cannot read the answer")?;
-                let is_end = line.is_none();
-                let answer = line.as_deref().map(str::trim).filter(|line| !line.is_empty());
-                let answer = answer.unwrap_or(default);
+                let Some(line) = next_line().transpose().context("cannot read the answer")? else {
+                    // The error gets a line of its own.
+                    writeln!(terminal)?;
+                    bail!(
+                        "the input has ended, and nothing was written: answer the questions, or \
+                         use --kind, --group and --owns"
+                    );
+                };
+                let answer = Some(line.trim()).filter(|line| !line.is_empty()).unwrap_or(default);
                 match check(answer) {
                     Ok(()) => return Ok(answer.to_owned()),
-                    Err(error) if is_end => return Err(error),
                     Err(error) => writeln!(terminal, "  {error}")?,
                 }
             }
         };
         let kind = ask(input.kind, "Kind", &kind_of_package(package), &check_kind)?;
         let group = ask(input.group, "API group", GROUP, &check_group)?;
-        let question = format!("Which objects does a {kind} own? ({})", owned::all());
+        let question = format!("Which objects does the kind {kind} own? ({})", owned::all());
         let check = |list: &str| owned::parse(list).map(drop);
         let owns = ask(input.owns, &question, owned::DEFAULT, &check)?;
         Ok(Self { package: package.to_owned(), group, kind, owns: owned::parse(&owns)? })
@@ -80,6 +87,7 @@ impl Answers {
         input: Input,
         output: &mut impl io::Write,
     ) -> Result<Self> {
+        let is_suggested = input.kind.is_none();
         let mut take = |given: Option<String>, flag: &str, default: String| {
             given.unwrap_or_else(|| {
                 // Nobody may read the output.
@@ -90,9 +98,13 @@ impl Answers {
         let kind = take(input.kind, "kind", kind_of_package(package));
         let group = take(input.group, "group", GROUP.to_owned());
         let owns = take(input.owns, "owns", owned::DEFAULT.to_owned());
-        check_kind(&kind)?;
+        check_kind(&kind).map_err(|error| {
+            let hint = "The name suggests this kind: give another one by --kind";
+            if is_suggested { anyhow!("{error}. {hint}") } else { error }
+        })?;
         check_group(&group)?;
-        Ok(Self { package: package.to_owned(), group, kind, owns: owned::parse(&owns)? })
+        let owns = owned::parse(&owns).context("--owns")?;
+        Ok(Self { package: package.to_owned(), group, kind, owns })
     }
 
     /// What was made, and what to do next.
@@ -132,12 +144,20 @@ mod tests {
     }
 
     #[test]
-    fn empty_lines_and_the_end_of_the_input_take_the_defaults() {
-        for lines in [&["", "", ""][..], &[]] {
-            let answers = asked(Input::default(), lines).0.expect("answers");
-            assert_eq!(answers.kind, "Shop");
-            assert_eq!(answers.group, "example.com");
-            assert_eq!(answers.owns, ["configmaps", "deployments", "services"]);
+    fn empty_lines_take_the_defaults() {
+        let answers = asked(Input::default(), &["", "", ""]).0.expect("answers");
+        assert_eq!(answers.kind, "Shop");
+        assert_eq!(answers.group, "example.com");
+        assert_eq!(answers.owns, ["configmaps", "deployments", "services"]);
+    }
+
+    #[test]
+    fn end_of_the_input_is_an_error() {
+        for lines in [&[][..], &["Page"], &["", ""]] {
+            let (answers, shown) = asked(Input::default(), lines);
+            let error = answers.expect_err("a question is open").to_string();
+            assert!(error.starts_with("the input has ended, and nothing was written"), "{error}");
+            assert!(shown.ends_with("]: \n"), "{shown:?}");
         }
     }
 
@@ -151,7 +171,8 @@ mod tests {
         assert_eq!(answers.owns, ["configmaps"]);
         assert_eq!(shown.matches("Kind [Shop]: ").count(), 2, "{shown}");
         assert!(shown.contains("not in CamelCase"), "{shown}");
-        assert!(shown.contains("\"pods\" is unknown"), "{shown}");
+        assert!(shown.contains("\"pods\" is unknown") && !shown.contains("--owns"), "{shown}");
+        assert!(shown.contains("Which objects does the kind BlogPost own? "), "{shown}");
     }
 
     #[test]
@@ -163,6 +184,22 @@ mod tests {
         assert_eq!(shown, "");
         let input = Input { kind: Some("page".to_owned()), ..Input::default() };
         asked(input, &["Page"]).0.expect_err("the flag is invalid");
+        let input = Input { owns: Some("pods".to_owned()), ..Input::default() };
+        let error = asked(input, &["", ""]).0.expect_err("the flag is invalid");
+        assert!(format!("{error:#}").starts_with("--owns: the kind \"pods\" is"), "{error:#}");
+    }
+
+    #[test]
+    fn kind_that_the_name_suggests_leads_to_the_flag_if_it_is_invalid() {
+        let refused = |kind: Option<&str>| {
+            let input = Input { kind: kind.map(str::to_owned), ..Input::default() };
+            let answers = Answers::with_defaults("operator", input, &mut Vec::new());
+            answers.expect_err("the kind is taken").to_string()
+        };
+        let error = refused(None);
+        let hint = "The name suggests this kind: give another one by --kind";
+        assert!(error.ends_with(&format!("such as CustomOperator. {hint}")), "{error}");
+        assert!(refused(Some("Operator")).ends_with("such as CustomOperator"));
     }
 
     #[test]

@@ -66,7 +66,7 @@ pub(crate) fn check_kind(kind: &str) -> Result<()> {
         let hint = if suggestion.is_empty() { "Shop".to_owned() } else { suggestion };
         bail!(
             "the kind {kind:?} is not in CamelCase: begin with an upper-case letter, and use \
-             letters and digits only, such as {hint}"
+             ASCII letters and digits only, such as {hint}"
         );
     }
     ensure!(kind.len() <= KIND_MAX, "the kind {kind:?} is too long: {KIND_MAX} letters at most");
@@ -233,6 +233,7 @@ mod tests {
         ] {
             let error = check_kind(wrong).expect_err(wrong).to_string();
             assert!(error.contains(&format!("such as {suggestion}")), "{error}");
+            assert!(error.contains("ASCII letters and digits"), "{error}");
         }
     }
 

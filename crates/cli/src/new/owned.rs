@@ -52,8 +52,8 @@ fn find(name: &str) -> Result<&'static str> {
     let found = KINDS.iter().find(is_it).map(|kind| kind.plural);
     found.ok_or_else(|| {
         anyhow!(
-            "--owns: the kind {name:?} is unknown. There are {}. For another one, choose one of \
-             these, and add yours to the kind's children.rs afterwards",
+            "the kind {name:?} is unknown. There are {}. For another one, choose one of these, and \
+             add yours to the kind's children.rs afterwards",
             all()
         )
     })
