@@ -286,8 +286,7 @@ subjects:
         let wildcard = "  - apiGroups: [\"\"]\n    resources: [secrets]\n    verbs: ['*']\n";
         let text = FILE.replace("rules:\n", &format!("rules:\n{named}{wildcard}"));
         let mut needs = as_granted();
-        let names = Some(BTreeSet::from(["db".to_owned()]));
-        let seen = Need { reason: String::new(), names };
+        let seen = Need { reason: String::new(), names: Some(["db".to_owned()].into()) };
         needs.insert(access(&Scope::Cluster, "", "secrets", "get"), seen);
         assert_eq!(rewrite_of(&text, &needs, true), text.replace(wildcard, ""));
     }
@@ -401,8 +400,7 @@ rules:
         let rule = "  - apiGroups: [\"\"]\n    resources: [secrets]\n    resourceNames: [db]\n";
         let text = FILE.replace("rules:\n", &format!("rules:\n{rule}    verbs: [get]\n"));
         let mut needs = as_granted();
-        let names = Some(BTreeSet::from(["db".to_owned()]));
-        let seen = Need { reason: String::new(), names };
+        let seen = Need { reason: String::new(), names: Some(["db".to_owned()].into()) };
         needs.insert(access(&Scope::Cluster, "", "secrets", "get"), seen);
         assert_eq!(rewrite_of(&text, &needs, true), text);
         // It is still narrowed to what is needed of it.
