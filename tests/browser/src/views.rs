@@ -42,7 +42,10 @@ pub const VIEWS: [View; 8] = [
     View {
         name: "story",
         route: "#/story?kind=Website&key=default%2Fshop",
-        is_there: "document.querySelectorAll('.graph .edge').length > 2",
+        // It leads from one controller to others. The title of a node begins with its controller.
+        is_there: "document.querySelectorAll('.graph .edge').length > 2 && \
+                   new Set([...document.querySelectorAll('.graph .node title')]\
+                   .map(title => title.textContent.split(' ')[0])).size > 1",
     },
     View {
         name: "runs",

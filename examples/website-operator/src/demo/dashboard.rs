@@ -74,11 +74,18 @@ async fn changes(client: Client) -> Result<()> {
     for (number, name) in WEBSITES.iter().cycle().enumerate() {
         sleep(CHANGE_EVERY).await;
         let page = format!("<h1>{name}, edition {number}</h1>");
-        let spec = json!({"replicas": number % 3 + 1, "files": {"index.html": page}});
+        let spec = json!({"replicas": replicas(number), "files": {"index.html": page}});
         let patch = Patch::Merge(json!({"spec": spec}));
         websites.patch(name, &PatchParams::default(), &patch).await?;
     }
     Ok(())
+}
+
+/// How many replicas a Website gets by the change with this number. They are never as many as
+/// before, so every change wakes the controllers of Deployments and pods, too.
+fn replicas(number: usize) -> usize {
+    let round = number / WEBSITES.len();
+    (round + 1) % 3 + 1
 }
 
 /// Creates a Website as soon as the server knows them and the webhooks answer.
@@ -92,4 +99,19 @@ async fn create(websites: &Api<v1::Website>, website: &v1::Website) -> Result<()
     }
     let created = websites.create(&PostParams::default(), website).await;
     created.map(drop).context("a Website cannot be created")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_change_gives_its_website_another_number_of_replicas() {
+        let mut current = [1; WEBSITES.len()];
+        for number in 0..100 {
+            let site = &mut current[number % WEBSITES.len()];
+            assert_ne!(replicas(number), *site, "change {number}");
+            *site = replicas(number);
+        }
+    }
 }
