@@ -2,8 +2,9 @@
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::Parser;
 use windlass_apiserver::program::{self, ServerOptions};
 
@@ -12,20 +13,24 @@ use windlass_apiserver::program::{self, ServerOptions};
 #[command(version)]
 struct Options {
     /// The port to listen on; 0 takes a free one.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = program::parse_port)]
     port: u16,
     #[command(flatten)]
     server: ServerOptions,
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
-    let options = Options::parse();
+async fn main() -> ExitCode {
+    program::exit_code(run(&Options::parse()).await)
+}
+
+async fn run(options: &Options) -> anyhow::Result<()> {
     program::start_log("info,windlass_apiserver=debug");
     let server = options.server.builder().build();
     let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), options.port);
+    let listening = server.listen(address).await;
     let listening =
-        server.listen(address).await.with_context(|| format!("cannot listen on {address}"))?;
+        listening.map_err(|error| anyhow!(program::listen_error(address, "--port", &error)))?;
     // Before there is a file that has to be removed.
     let stop = program::stop_signal().context("cannot wait for signals")?;
     let kubeconfig = options.server.write_kubeconfig(&listening)?;

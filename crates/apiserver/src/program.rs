@@ -1,9 +1,11 @@
-//! What programs around a server share: flags, logs, the kubeconfig, and the signal that ends them.
-//! They are `windlass-apiserver` itself, and `windlass-cluster`.
+//! What programs around a server share: flags, logs, errors, the kubeconfig, and the signal that
+//! ends them. They are `windlass-apiserver` itself, and `windlass-cluster`.
 
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use ring::rand;
 use tracing_subscriber::EnvFilter;
@@ -88,6 +90,56 @@ impl ServerOptions {
         written.map_err(|error| {
             io::Error::new(error.kind(), format!("cannot write the kubeconfig{place}: {error}"))
         })
+    }
+}
+
+/// The address that a flag gives.
+///
+/// # Errors
+/// If it is not an IP address and a port. The message says what to give.
+pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "give an IP address and a port, such as 127.0.0.1:8080; port 0 takes a free one".to_owned()
+    })
+}
+
+/// The port that a flag gives.
+///
+/// # Errors
+/// If it is not one. The message says what to give.
+pub fn parse_port(text: &str) -> Result<u16, String> {
+    text.parse().map_err(|_| "give a number from 0 to 65535; 0 takes a free port".to_owned())
+}
+
+/// Says in one line why an address cannot be listened on, and what to do. `flag` chooses another
+/// one.
+pub fn listen_error(address: SocketAddr, flag: &str, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => format!(
+            "address {address} is in use: stop the other process, or choose another port with \
+             {flag}; port 0 takes a free one"
+        ),
+        io::ErrorKind::PermissionDenied => format!(
+            "this user may not listen on address {address}: choose a port above 1023 with {flag}; \
+             port 0 takes a free one"
+        ),
+        io::ErrorKind::AddrNotAvailable => format!(
+            "address {address} is not an address of this machine: choose another one with {flag}, \
+             such as 127.0.0.1:{}",
+            address.port()
+        ),
+        _ => format!("cannot listen on {address} ({error}): choose another address with {flag}"),
+    }
+}
+
+/// How a program ends. An error is printed with its causes, in one line.
+pub fn exit_code<E: fmt::Display>(ended: Result<(), E>) -> ExitCode {
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
     }
 }
 

@@ -178,3 +178,24 @@ fn authorization_mode_is_that_of_kube_apiserver() {
     let told = refused(temporary.path(), &["--authorization-mode=Node"]);
     assert!(told.contains("AlwaysAllow, RBAC"), "{told}");
 }
+
+#[test]
+fn port_that_cannot_be_listened_on_is_an_error_that_says_what_to_do() {
+    let temporary = folder();
+    for port in ["nonsense", "65536"] {
+        let said = refused(temporary.path(), &["--port", port]);
+        let expected = format!(
+            "error: invalid value '{port}' for '--port <PORT>': give a number from 0 to 65535; 0 \
+             takes a free port"
+        );
+        assert_eq!(said.lines().next(), Some(expected.as_str()));
+    }
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = taken.local_addr().expect("an address");
+    let said = refused(temporary.path(), &["--port", &address.port().to_string()]);
+    let expected = format!(
+        "error: address {address} is in use: stop the other process, or choose another port with \
+         --port; port 0 takes a free one\n"
+    );
+    assert_eq!(said, expected);
+}

@@ -2,12 +2,13 @@
 
 use std::io::Write as _;
 use std::net::SocketAddr;
+use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use clap::Parser;
 use windlass_apiserver::program::{self, ServerOptions};
-use windlass_cluster::{Cluster, greeting};
+use windlass_cluster::{Cluster, ClusterError, greeting};
 
 /// A Kubernetes cluster in memory: an API server, nodes that are made up, and workloads that come
 /// to life. Everything is gone when it ends.
@@ -15,7 +16,7 @@ use windlass_cluster::{Cluster, greeting};
 #[command(version)]
 struct Options {
     /// The address to listen on; port 0 takes a free one.
-    #[arg(long, default_value = "127.0.0.1:0")]
+    #[arg(long, default_value = "127.0.0.1:0", value_parser = program::parse_address)]
     listen: SocketAddr,
     /// How many nodes there are.
     #[arg(long, default_value_t = 3)]
@@ -50,13 +51,21 @@ impl Options {
         if let Some(path) = &self.server.kubeconfig {
             builder = builder.kubeconfig(path);
         }
-        builder.start().await.context("the cluster does not start")
+        match builder.start().await {
+            Err(ClusterError::Listen { address, error }) => {
+                Err(anyhow!(program::listen_error(address, "--listen", &error)))
+            }
+            started => started.context("the cluster does not start"),
+        }
     }
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
-    let options = Options::parse();
+async fn main() -> ExitCode {
+    program::exit_code(run(&Options::parse()).await)
+}
+
+async fn run(options: &Options) -> anyhow::Result<()> {
     program::start_log("info,windlass_apiserver=warn,windlass=warn");
     // Before there is a file that has to be removed.
     let stop = program::stop_signal().context("cannot wait for signals")?;

@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
@@ -102,20 +102,47 @@ fn kubeconfig_has_the_authority_and_the_token() {
     assert!(!Path::new(path).exists());
 }
 
+/// What the program says as an error, if it does not even start.
+fn refused(temporary: &Path, arguments: &[&str]) -> String {
+    let ended = command(temporary, arguments).output().expect("it ends");
+    assert!(!ended.status.success());
+    String::from_utf8(ended.stderr).expect("text")
+}
+
 #[test]
 fn what_cannot_be_is_refused_with_a_reason() {
     let temporary = tempfile::tempdir().expect("a folder");
     let file = temporary.path().join("mine");
     fs::write(&file, "mine").expect("written");
     let shown = file.to_str().expect("text");
-    let refused = |arguments: &[&str]| {
-        let ended = command(temporary.path(), arguments).output().expect("it ends");
-        assert!(!ended.status.success());
-        String::from_utf8(ended.stderr).expect("text")
-    };
-    let said = refused(&["--kubeconfig", shown]);
+    let said = refused(temporary.path(), &["--kubeconfig", shown]);
     assert!(said.contains(shown) && said.contains("is not overwritten"), "{said}");
-    assert!(refused(&["--nodes", "5000"]).contains("there can be 2048 nodes"));
-    assert!(refused(&["--listen", "nowhere"]).contains("--listen"));
+    assert_eq!(said.lines().count(), 1, "{said}");
+    let said = refused(temporary.path(), &["--nodes", "5000"]);
+    assert_eq!(said, "error: the cluster does not start: there can be 2048 nodes, not 5000\n");
     assert_eq!(fs::read_to_string(&file).expect("it is there"), "mine");
+}
+
+#[test]
+fn address_that_cannot_be_listened_on_is_an_error_that_says_what_to_do() {
+    let temporary = tempfile::tempdir().expect("a folder");
+    let said = refused(temporary.path(), &["--listen", "nonsense"]);
+    let expected = "error: invalid value 'nonsense' for '--listen <LISTEN>': give an IP address \
+                    and a port, such as 127.0.0.1:8080; port 0 takes a free one";
+    assert_eq!(said.lines().next(), Some(expected));
+
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = taken.local_addr().expect("an address");
+    let said = refused(temporary.path(), &["--listen", &address.to_string()]);
+    let expected = format!(
+        "error: address {address} is in use: stop the other process, or choose another port with \
+         --listen; port 0 takes a free one\n"
+    );
+    assert_eq!(said, expected);
+
+    // It is reserved for documentation, so no machine has it.
+    let said = refused(temporary.path(), &["--listen", "192.0.2.1:8080"]);
+    let expected = "error: address 192.0.2.1:8080 is not an address of this machine: choose \
+                    another one with --listen, such as 127.0.0.1:8080\n";
+    assert_eq!(said, expected);
 }
