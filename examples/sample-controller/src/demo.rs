@@ -59,7 +59,8 @@ pub async fn start() -> Result<(Demo, Running)> {
     // One factory: the controllers share one watch and one cache of Deployments.
     let factory = SharedInformerFactory::new(client);
     let controller = Arc::new(controller(&factory)?);
-    let workloads = Workloads::new(&factory);
+    // One node, so that `kubectl get nodes` shows where the pods are.
+    let workloads = Workloads::new(&factory).nodes(1);
     // Whatever somebody creates from now on is news to them.
     factory.start();
     factory.wait_for_sync().await.context("the caches of the controllers are not complete")?;

@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
 use sample_controller::Foo;
 use sample_controller::demo;
@@ -71,12 +73,24 @@ async fn story_tells_what_happens_and_why() {
     let client = demo.client().clone();
     let foos = Api::<Foo>::all(client.clone()).list(&ListParams::default()).await.expect("a list");
     let deployments =
-        Api::<Deployment>::all(client).list(&ListParams::default()).await.expect("a list");
+        Api::<Deployment>::all(client.clone()).list(&ListParams::default()).await.expect("a list");
     let names = |names: Vec<Option<String>>| names.into_iter().flatten().collect::<Vec<_>>();
     let foos = names(foos.items.into_iter().map(|foo| foo.metadata.name).collect());
     assert_eq!(foos, ["late-foo"]);
     let deployments = names(deployments.items.into_iter().map(|made| made.metadata.name).collect());
     assert_eq!(deployments, ["late-foo", "not-a-foos"]);
+
+    // Every pod is on a node that is there and ready.
+    let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await;
+    let [node]: [Node; 1] = nodes.expect("a list").items.try_into().expect("one node");
+    let mut conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    assert!(conditions.any(|one| one.type_ == "Ready" && one.status == "True"), "{node:?}");
+    let pods = Api::<Pod>::all(client).list(&ListParams::default()).await.expect("a list").items;
+    assert!(!pods.is_empty());
+    for pod in pods {
+        let place = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+        assert_eq!(place, Some(node.name_any().as_str()), "{}", pod.name_any());
+    }
     running.end().await.expect("it ends well");
 }
 

@@ -64,7 +64,8 @@ pub async fn run(telling: &Telling) -> Result<()> {
     let kubeconfig = listening.temporary_kubeconfig(None)?;
 
     let factory = SharedInformerFactory::new(client);
-    let (workloads, token) = (Workloads::new(&factory), CancellationToken::new());
+    // One node, so that `kubectl get nodes` shows where the pods are.
+    let (workloads, token) = (Workloads::new(&factory).nodes(1), CancellationToken::new());
     let mut tasks = JoinSet::new();
     tasks.spawn(workloads.run(token.clone()));
     let mut story = Story::new(&server, &factory, kubeconfig.path(), pause)?;

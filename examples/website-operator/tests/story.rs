@@ -70,13 +70,15 @@ fn curl_lines_of_the_story_work_while_it_stays_up() {
     let addresses: Vec<String> = last.iter().filter_map(|line| curl(line)).collect();
     assert_eq!(addresses.len(), 9, "{last:?}");
     for address in &addresses {
-        let (host, path) = address.split_once('/').expect("a path");
-        let mut connection = TcpStream::connect(host).expect(host);
-        write!(connection, "GET /{path} HTTP/1.0\r\nHost: {host}\r\n\r\n").expect("sent");
-        let mut answer = String::new();
-        connection.read_to_string(&mut answer).expect("an answer");
+        let answer = get(address);
         assert!(answer.contains(" 200 OK\r\n"), "{address}: {answer}");
     }
+    // The cluster of the kubectl line has a node, where the pods are.
+    let server = last.iter().find_map(|line| server_of_kubectl(line)).expect("a kubectl line");
+    let nodes = get(&format!("{server}/api/v1/nodes"));
+    assert!(nodes.contains("\"node-1\""), "{nodes}");
+    let pods = get(&format!("{server}/api/v1/pods"));
+    assert!(pods.contains("\"nodeName\":\"node-1\""), "{pods}");
     // At kill -9 it has no chance to stop its replicas. They end all the same: then connections to
     // them end, and no new ones are accepted.
     let connect = |address: &String| TcpStream::connect(address.split('/').next().expect("a host"));
@@ -100,6 +102,25 @@ impl Drop for Running {
         self.0.kill().expect("killed");
         self.0.wait().expect("it has ended");
     }
+}
+
+/// The answer to a plain request.
+fn get(address: &str) -> String {
+    let (host, path) = address.split_once('/').expect("a path");
+    let mut connection = TcpStream::connect(host).expect(host);
+    write!(connection, "GET /{path} HTTP/1.0\r\nHost: {host}\r\n\r\n").expect("sent");
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).expect("an answer");
+    answer
+}
+
+/// The host and port of the server that a kubectl line asks.
+fn server_of_kubectl(line: &str) -> Option<String> {
+    let path = line.trim().strip_prefix("kubectl --kubeconfig ")?.split(' ').next()?;
+    let config = std::fs::read_to_string(path).expect("a kubeconfig");
+    let config: serde_json::Value = serde_json::from_str(&config).expect("JSON");
+    let url = config["clusters"][0]["cluster"]["server"].as_str()?;
+    Some(url.strip_prefix("http://")?.to_owned())
 }
 
 /// The address of a curl line.
