@@ -77,6 +77,7 @@ impl Plugin {
     async fn wait_for_runs(&self, count: usize) {
         let ran = async {
             while self.runs() < count {
+                // The plugin is a process outside, which only writes a file.
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
@@ -157,6 +158,7 @@ impl Server {
     async fn ask_until(&mut self, client: &kube::Client, wanted: &str) {
         let came = async {
             while self.ask(client).await.expect("an answer") != wanted {
+                // A plugin runs meanwhile: a process outside. Only requests show what came of it.
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
@@ -383,6 +385,7 @@ async fn certificates_of_a_plugin_that_live_for_seconds_are_renewed_and_no_watch
     let ours = ClientStack::new().connect(config).expect("a client");
     let factory = SharedInformerFactory::new(ours.clone());
     let informer = factory.informer::<ConfigMap>().expect("an informer");
+    let mut events = informer.subscribe().expect("it has not stopped");
     factory.start();
     factory.wait_for_sync().await.expect("a first list");
     let api: Api<ConfigMap> = Api::default_namespaced(ours);
@@ -392,10 +395,8 @@ async fn certificates_of_a_plugin_that_live_for_seconds_are_renewed_and_no_watch
         {
             let name = format!("object-{number}");
             api.create(&PostParams::default(), &config_map(&name)).await.expect("always valid");
-            let key = format!("default/{name}");
-            while informer.lister().get(key.as_str()).expect("it decodes").is_none() {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
+            // The watch brings it.
+            while events.next().await.expect("the informer runs").key().name() != name {}
             number += 1;
         }
     };
@@ -430,6 +431,7 @@ async fn certificate_files_that_were_replaced_are_read_again() {
     // After a refusal the files are read again, at most once in a second.
     let accepted = async {
         while is_unknown(&api.list(&ListParams::default()).await) {
+            // Only requests show when they are read.
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };

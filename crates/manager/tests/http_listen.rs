@@ -1,23 +1,24 @@
 //! Listeners on real sockets: addresses that cannot be bound, TLS, a renewed certificate, a stop.
 
+#[path = "support/tls.rs"]
+mod tls;
+
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
-use rcgen::CertifiedKey;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use windlass_manager::http::{Listener, Tls};
+
+use tls::issue;
 
 const FLAG: &str = "--metrics-bind-address";
 
@@ -57,27 +58,9 @@ async fn exchange(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> std::io::R
 /// Sends a request over TLS, and trusts one certificate alone.
 async fn exchange_tls(
     address: SocketAddr,
-    trusted: &CertificateDer<'_>,
+    trusted: &CertificateDer<'static>,
 ) -> std::io::Result<String> {
-    let mut roots = RootCertStore::empty();
-    roots.add(trusted.clone().into_owned()).expect("a certificate");
-    let provider = tokio_rustls::rustls::crypto::ring::default_provider();
-    let config = ClientConfig::builder_with_provider(provider.into())
-        .with_safe_default_protocol_versions()
-        .expect("versions")
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let name = ServerName::try_from("localhost").expect("a name");
-    let stream = TcpStream::connect(address).await?;
-    exchange(TlsConnector::from(Arc::new(config)).connect(name, stream).await?).await
-}
-
-fn issue(folder: &Path) -> CertificateDer<'static> {
-    let CertifiedKey { cert, signing_key } =
-        rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
-    std::fs::write(folder.join("tls.crt"), cert.pem()).expect("written");
-    std::fs::write(folder.join("tls.key"), signing_key.serialize_pem()).expect("written");
-    cert.der().clone()
+    exchange(tls::connect(address, trusted).await?).await
 }
 
 #[tokio::test]

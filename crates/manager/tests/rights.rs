@@ -69,10 +69,10 @@ fn connect(cluster: &TestCluster, stack: ClientStack, token: &str) -> kube::Clie
 /// Runs a manager until its log has this, and stops it. Returns how it ended.
 async fn run_until_logged(manager: Manager, log: &Log, part: &str) -> Result<(), ManagerError> {
     let stop = CancellationToken::new();
-    let task: JoinHandle<_> = TaskTracker::new().spawn(manager.run_until(stop.clone()));
-    while log.lines_with(part).is_empty() {
-        assert!(!task.is_finished(), "{}", log.text());
-        sleep(Duration::from_millis(10)).await;
+    let mut task: JoinHandle<_> = TaskTracker::new().spawn(manager.run_until(stop.clone()));
+    tokio::select! {
+        _ = log.wait_for(part) => {}
+        ended = &mut task => panic!("{ended:?}: {}", log.text()),
     }
     stop.cancel();
     task.await.expect("it does not panic")

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::Notify;
 use tracing::subscriber::{DefaultGuard, NoSubscriber};
 use tracing::{Dispatch, Level};
 use tracing_subscriber::fmt::MakeWriter;
@@ -79,20 +80,37 @@ impl Log {
     pub fn lines_with(&self, part: &str) -> Vec<String> {
         self.text().lines().filter(|line| line.contains(part)).map(str::to_owned).collect()
     }
+
+    /// Waits for a line that contains `part`, and returns the first one. Cancel safe.
+    pub async fn wait_for(&self, part: &str) -> String {
+        loop {
+            // Created before the look, so that it hears of what is written after it.
+            let grown = self.written.grown.notified();
+            if let Some(line) = self.lines_with(part).into_iter().next() {
+                return line;
+            }
+            grown.await;
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default)]
-struct Written(Arc<Mutex<Vec<u8>>>);
+struct Written {
+    text: Arc<Mutex<Vec<u8>>>,
+    /// Notified after each write, which is a whole line.
+    grown: Arc<Notify>,
+}
 
 impl Written {
     fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.text.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl io::Write for Written {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.lock().extend_from_slice(bytes);
+        self.grown.notify_waiters();
         Ok(bytes.len())
     }
 
@@ -106,5 +124,25 @@ impl<'a> MakeWriter<'a> for Written {
 
     fn make_writer(&'a self) -> Self {
         self.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn waiting_ends_with_the_line_before_or_after_it_is_logged() {
+        let log = Log::start();
+        tracing::info!("early");
+        assert!(log.wait_for("early").await.ends_with("early"));
+        let log_late = async {
+            tracing::info!("something else");
+            tokio::task::yield_now().await;
+            tracing::info!("late");
+        };
+        // The left one is polled first: nothing is there then.
+        let (line, ()) = tokio::join!(log.wait_for("late"), log_late);
+        assert!(line.ends_with("late"), "{line}");
     }
 }

@@ -26,6 +26,7 @@ where
     K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
 {
     while api.get_opt(name).await?.is_some() {
+        // The controllers are a process outside, which tells nobody.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     Ok(())

@@ -167,6 +167,8 @@ impl Cluster {
     async fn until(&self, holds: impl AsyncFn() -> bool) {
         let waiting = async {
             while !holds().await {
+                // The server is a process outside; when it has noticed something, only its answers
+                // show.
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };

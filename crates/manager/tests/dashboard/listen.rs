@@ -1,21 +1,16 @@
 //! The address of `--dashboard`: plain HTTP and a token on loopback, TLS and reviews elsewhere.
 
 use std::io;
-use std::sync::Arc;
-use std::time::Duration;
 
-use rcgen::CertifiedKey;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::time::sleep;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use windlass_manager::{Manager, Options};
 use windlass_testkit::Log;
 use windlass_testkit::apiserver::ApiServer;
+
+use crate::tls;
 
 /// Starts a manager with its dashboard at this address, calls `check` with the URL that it logs,
 /// and stops it.
@@ -24,14 +19,11 @@ async fn with_dashboard(options: Options, check: impl AsyncFnOnce(String)) {
     let manager = Manager::new(options)
         .without_logs()
         .connect(move |stack| Ok(stack.around(server.service(), "default")));
-    let ended = TaskTracker::new().spawn(manager.run_until(stop.clone()));
+    let mut ended = TaskTracker::new().spawn(manager.run_until(stop.clone()));
     let said = "the dashboard is at ";
-    let line = loop {
-        assert!(!ended.is_finished(), "{}", log.text());
-        if let Some(line) = log.lines_with(said).pop() {
-            break line;
-        }
-        sleep(Duration::from_millis(10)).await;
+    let line = tokio::select! {
+        line = log.wait_for(said) => line,
+        ended = &mut ended => panic!("{ended:?}: {}", log.text()),
     };
     let (_, url) = line.split_once(said).expect("a URL");
     check(url.to_owned()).await;
@@ -54,27 +46,6 @@ async fn ask(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<Stri
     Ok(answer)
 }
 
-/// A certificate for `localhost`, in this folder.
-fn issue(folder: &std::path::Path) -> CertificateDer<'static> {
-    let CertifiedKey { cert, signing_key } =
-        rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
-    std::fs::write(folder.join("tls.crt"), cert.pem()).expect("written");
-    std::fs::write(folder.join("tls.key"), signing_key.serialize_pem()).expect("written");
-    cert.der().clone()
-}
-
-fn connector(trusted: CertificateDer<'static>) -> TlsConnector {
-    let mut roots = RootCertStore::empty();
-    roots.add(trusted).expect("a certificate");
-    let provider = tokio_rustls::rustls::crypto::ring::default_provider();
-    let config = ClientConfig::builder_with_provider(provider.into())
-        .with_safe_default_protocol_versions()
-        .expect("versions")
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    TlsConnector::from(Arc::new(config))
-}
-
 #[tokio::test]
 async fn loopback_has_plain_http_and_a_token() {
     with_dashboard(options("127.0.0.1:0"), async |url| {
@@ -91,7 +62,7 @@ async fn loopback_has_plain_http_and_a_token() {
 #[tokio::test]
 async fn other_addresses_have_tls_and_no_token() {
     let folder = tempfile::tempdir().expect("a folder");
-    let certificate = issue(folder.path());
+    let certificate = tls::issue(folder.path());
     let mut options = options("0.0.0.0:0");
     options.metrics_cert_path = Some(folder.path().to_owned());
     with_dashboard(options, async |url| {
@@ -101,9 +72,7 @@ async fn other_addresses_have_tls_and_no_token() {
         let plain = ask(stream).await.unwrap_or_default();
         assert!(!plain.contains("HTTP/1.1 "), "{plain}");
 
-        let stream = TcpStream::connect(&address).await.expect("a connection");
-        let name = ServerName::try_from("localhost").expect("a name");
-        let stream = connector(certificate).connect(name, stream).await.expect("TLS");
+        let stream = tls::connect(&address, &certificate).await.expect("TLS");
         let answer = ask(stream).await.expect("an answer");
         assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
     })

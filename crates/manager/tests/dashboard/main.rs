@@ -6,4 +6,6 @@ mod listen;
 mod lists;
 mod stage;
 mod stream;
+#[path = "../support/tls.rs"]
+mod tls;
 mod troubles;
