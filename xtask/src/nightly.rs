@@ -31,7 +31,8 @@ const ELECTION_RUNS: u32 = 200_000;
 const FAILOVERS: u32 = 30;
 
 /// What only a kube-apiserver of our own version passes: the recordings of the conformance suite,
-/// its version, its default roles, its API documents, and that a suspended Job loses its start time.
+/// its version, its default roles, its API documents, and that a suspended Job loses its start
+/// time.
 const OUR_VERSION_ALONE: [&str; 5] = [
     "real::",
     "both_clusters_have_the_same_version",

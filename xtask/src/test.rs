@@ -2,8 +2,8 @@
 //!
 //! `cargo xtask test` is `cargo test --workspace`. With `--real`, the test programs of the packages
 //! that have a real tier run once more with that tier switched on, after the programs for it were
-//! built. They are named one by one, of the whole workspace: `--package` would choose other features
-//! of the dependencies, and cargo would build every test program a second time.
+//! built. They are named one by one, of the whole workspace: `--package` would choose other
+//! features of the dependencies, and cargo would build every test program a second time.
 
 use std::collections::BTreeSet;
 

@@ -226,8 +226,8 @@ mod tests {
     const ROLE: &str = "kind: ClusterRole\nmetadata: {name: shop}\nrules:\n- apiGroups: ['']\n  \
         resources: [pods]\n  verbs: [get, list]\n";
 
-    /// What `--check` or `--write` returns for a folder in which `get pods` is needed, and the first
-    /// file afterwards.
+    /// What `--check` or `--write` returns for a folder in which `get pods` is needed, and the
+    /// first file afterwards.
     fn settled(files: &[(&str, &str)], write: bool) -> (bool, String) {
         let folder = tempfile::tempdir().expect("a folder");
         for (name, text) in files {

@@ -168,9 +168,10 @@ impl Manager {
         self
     }
 
-    /// Runs controllers that a library builds, on every replica, leader or not. `build` is given the
-    /// factory of the manager, so that they share its informers. They have the settings that the
-    /// library gives them: neither metrics nor [defaults](Self::controller_defaults) of the manager.
+    /// Runs controllers that a library builds, on every replica, leader or not. `build` is given
+    /// the factory of the manager, so that they share its informers. They have the settings that
+    /// the library gives them: neither metrics nor [defaults](Self::controller_defaults) of the
+    /// manager.
     pub fn built_controllers<E: fmt::Display>(
         mut self,
         build: impl FnOnce(&SharedInformerFactory) -> Result<Vec<Arc<dyn AnyController>>, E>

@@ -152,7 +152,8 @@ impl Service {
     pub(crate) async fn run(&mut self, state: &State) -> ManagerError {
         state.set_phase(Phase::FillingCaches);
         if let Some(review) = self.review.take() {
-            // Beside the start, which it must not delay: a cache may never be filled without rights.
+            // Beside the start, which it must not delay: a cache may never be filled without
+            // rights.
             let stop = self.every_replica.shutdown().token().clone();
             self.every_replica.spawn("the review of rights", async move {
                 stop.run_until_cancelled(review.run()).await;

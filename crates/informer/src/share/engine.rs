@@ -139,7 +139,8 @@ impl Engine {
     /// Makes an informer that caches only metadata cache whole objects, if it does not run yet.
     /// Returns whether this was possible.
     pub(crate) fn want_whole_objects(&self) -> bool {
-        // Locked first: an informer that begins to run reads the options after its life has changed.
+        // Locked first: an informer that begins to run reads the options after its life has
+        // changed.
         let mut options = lock(&self.options);
         let is_new = self.is_new();
         if is_new {

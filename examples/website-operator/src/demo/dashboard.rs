@@ -1,7 +1,8 @@
 //! The operator with its dashboard: one replica in this process, and Websites that keep changing.
 //!
 //! The controllers that make pods of Deployments run in the same manager. So the dashboard shows
-//! how a change of a Website goes on: to its Deployment, to the pods, and back to the Website's status.
+//! how a change of a Website goes on: to its Deployment, to the pods, and back to the Website's
+//! status.
 
 use std::time::Duration;
 
