@@ -75,10 +75,10 @@ fn curl_lines_of_the_story_work_while_it_stays_up() {
     }
     // The cluster of the kubectl line has a node, where the pods are.
     let server = last.iter().find_map(|line| server_of_kubectl(line)).expect("a kubectl line");
-    let nodes = get(&format!("{server}/api/v1/nodes"));
-    assert!(nodes.contains("\"node-1\""), "{nodes}");
-    let pods = get(&format!("{server}/api/v1/pods"));
-    assert!(pods.contains("\"nodeName\":\"node-1\""), "{pods}");
+    for plural in ["nodes", "pods"] {
+        let answer = get(&format!("{server}/api/v1/{plural}"));
+        assert!(answer.contains("\"node-1\""), "{plural}: {answer}");
+    }
     // At kill -9 it has no chance to stop its replicas. They end all the same: then connections to
     // them end, and no new ones are accepted.
     let connect = |address: &String| TcpStream::connect(address.split('/').next().expect("a host"));
