@@ -59,24 +59,24 @@ fn program_tells_its_story_and_looks_at_no_other_cluster() {
 }
 
 #[test]
-fn curl_lines_of_the_story_work_while_it_stays_up() {
+fn lines_of_the_story_work_while_it_stays_up() {
     let mut command = program();
     command.args(["--pause", "0"]).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut running = Running(command.spawn().expect("it starts"));
     let mut lines = BufReader::new(running.0.stdout.take().expect("it is piped")).lines();
     let mut lines = lines.by_ref().map(|line| line.expect("text"));
     assert!(lines.any(|line| line.contains("The replicas are now:")), "the story ended early");
-    let last: Vec<String> = lines.by_ref().take(10).collect();
+    let last: Vec<String> = lines.by_ref().take(11).collect();
     let addresses: Vec<String> = last.iter().filter_map(|line| curl(line)).collect();
     assert_eq!(addresses.len(), 9, "{last:?}");
     for address in &addresses {
-        let (host, path) = address.split_once('/').expect("a path");
-        let mut connection = TcpStream::connect(host).expect(host);
-        write!(connection, "GET /{path} HTTP/1.0\r\nHost: {host}\r\n\r\n").expect("sent");
-        let mut answer = String::new();
-        connection.read_to_string(&mut answer).expect("an answer");
-        assert!(answer.contains(" 200 OK\r\n"), "{address}: {answer}");
+        get(address);
     }
+    let why = last[10].trim().strip_prefix("windlass why Website blog --url http://");
+    let leader = why.and_then(|rest| rest.split(' ').next()).expect(&last[10]);
+    // What `windlass why` asks for. A standby would have no run.
+    let story = get(&format!("{leader}/debug/windlass/story?kind=Website&key=default/blog"));
+    assert!(story.contains("\"outcome\""), "{story}");
     // At kill -9 it has no chance to stop its replicas. They end all the same: then connections to
     // them end, and no new ones are accepted.
     let connect = |address: &String| TcpStream::connect(address.split('/').next().expect("a host"));
@@ -90,6 +90,17 @@ fn curl_lines_of_the_story_work_while_it_stays_up() {
     for address in &addresses {
         assert!(connect(address).is_err(), "{address} still answers");
     }
+}
+
+/// The answer to a request, which must succeed.
+fn get(address: &str) -> String {
+    let (host, path) = address.split_once('/').expect("a path");
+    let mut connection = TcpStream::connect(host).expect(host);
+    write!(connection, "GET /{path} HTTP/1.0\r\nHost: {host}\r\n\r\n").expect("sent");
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.contains(" 200 OK\r\n"), "{address}: {answer}");
+    answer
 }
 
 /// A story that stays up. It is killed when this is dropped, also if a test fails.
