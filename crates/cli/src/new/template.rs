@@ -103,8 +103,8 @@ pub(crate) fn dependencies() -> impl Iterator<Item = &'static str> {
         .filter_map(|line| Some(line.split_once(" = ")?.0))
 }
 
-/// Whether the code of the template has this identifier, outside of comments and strings. Fields and
-/// methods after a dot do not count: they clash with nothing.
+/// Whether the code of the template has this identifier, outside of comments and strings. What
+/// follows a dot does not count: fields and methods clash with nothing.
 pub(crate) fn has_identifier(name: &str) -> bool {
     let code = FILES.iter().filter(|file| file.is_code());
     let mut lines = code.flat_map(|file| file.text.lines());
