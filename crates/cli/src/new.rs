@@ -1,4 +1,4 @@
-//! `cargo windlass new`: writes an operator into a new folder.
+//! `cargo windlass new`: writes an operator into a new folder, or into an empty one.
 //!
 //! Answers come from flags, from the terminal if there is one, or are defaults, which are shown.
 //! All of them are checked before anything is written.
@@ -27,7 +27,8 @@ use template::Part;
 /// otherwise.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// The folder to make; its name is the name of the operator, such as shop-operator
+    /// The folder to make, or an empty one; its name is the name of the operator, such as
+    /// shop-operator
     #[arg(value_name = "NAME")]
     path: PathBuf,
     /// The API group of the kind, a domain of yours [default: example.com]
@@ -49,8 +50,8 @@ pub(crate) struct Options {
 /// Makes the operator, and says what to do next.
 ///
 /// # Errors
-/// If an answer is invalid, the folder exists or cannot be written, or the clone of Windlass is
-/// gone. The error says what to do.
+/// If an answer is invalid, the folder is not empty or cannot be written, or the clone of Windlass
+/// is gone. The error says what to do.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let name = options.path.file_name().map(|name| name.to_string_lossy());
     let name = &*name.with_context(|| {
@@ -59,8 +60,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     })?;
     names::check_package(name)?;
     ensure!(
-        !options.path.exists(),
-        "{} exists already: choose another name, or move it away",
+        is_free(&options.path),
+        "{} exists already, and is not an empty folder: choose another name, or move it away",
         options.path.display()
     );
     let clone = clone_of(options.windlass.as_deref())?;
@@ -76,8 +77,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let clone_text = clone_text(&clone)?;
     write(&options.path, &answers, &clone, &clone_text)?;
     let is_formatted = format(&options.path);
+    init_git(&options.path);
     say(&answers.summary(&options.path, is_formatted));
     Ok(())
+}
+
+/// Whether there is nothing at this path but an empty folder.
+fn is_free(path: &Path) -> bool {
+    !path.exists() || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 /// The clone to depend on.
@@ -143,6 +150,20 @@ pub(crate) fn format(folder: &Path) -> bool {
     let mut command = Command::new(cargo());
     command.arg("fmt").current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
+}
+
+/// Makes the folder a repository of git, as `cargo new` does: not in another repository, and not if
+/// there is no git.
+fn init_git(folder: &Path) {
+    let is_outside = std::path::absolute(folder)
+        .is_ok_and(|folder| !folder.ancestors().any(|one| one.join(".git").exists()));
+    if is_outside {
+        let mut command = Command::new("git");
+        command.args(["init", "--quiet"]).current_dir(folder);
+        // A hook of git sets it to the repository of the hook.
+        command.env_remove("GIT_DIR").stdout(Stdio::null()).stderr(Stdio::null());
+        drop(command.status());
+    }
 }
 
 /// Prints to the standard output. Errors are ignored: behind `| head -1` nobody may read it.

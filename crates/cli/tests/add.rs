@@ -129,12 +129,28 @@ fn added_lines_are_shown_with_their_places() {
 }
 
 #[test]
+fn webhooks_come_with_what_they_need_outside_of_a_cluster() {
+    let (_folder, operator) = shop();
+    for what in [&["webhook", "Shop", "--default"][..], &["version", "Shop", "v2"]] {
+        let said = add(&operator, what);
+        let (_, next) = said.split_once("\nNext: ").expect("what to do next");
+        assert!(
+            next.contains("\n  cargo run -- run --webhook-url https://HOST:9443\n"),
+            "{what:?}: {next}"
+        );
+    }
+    let said = add(&operator, &["kind", "Customer"]);
+    assert!(!said.contains("--webhook-url"), "{said}");
+}
+
+#[test]
 fn what_is_there_or_invalid_is_refused() {
     let (_folder, operator) = shop();
     add(&operator, &["webhook", "shop", "--default"]);
     for (what, expected) in [
         (&["kind", "customer"][..], "is not in CamelCase"),
         (&["kind", "Shop"], "has the kind Shop already"),
+        (&["kind", "Shops"], "the kind Shops would clash with Shop: in the group example.com, "),
         (&["kind", "Customer", "--owns", "pods"], "There are configmaps, deployments, "),
         (&["webhook", "Customer", "--default"], "has no kind \"Customer\" (it has: Shop)"),
         (&["webhook", "Shop"], "--validate"),

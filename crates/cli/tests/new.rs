@@ -92,16 +92,57 @@ fn dependencies(manifest: &Path, package: &str) -> Vec<String> {
 }
 
 #[test]
-fn existing_folder_is_not_touched() {
+fn folder_with_something_in_it_is_not_touched() {
     let folder = tempfile::tempdir().expect("a folder");
     let operator = folder.path().join("shop-operator");
     fs::create_dir(&operator).expect("a folder");
-    let error = refused(folder.path(), &["new", "shop-operator"]);
-    assert_eq!(
-        error,
-        "error: shop-operator exists already: choose another name, or move it away\n"
-    );
-    assert_eq!(fs::read_dir(&operator).expect("a folder").count(), 0);
+    fs::write(operator.join("notes"), "").expect("a file");
+    fs::write(folder.path().join("a-file"), "").expect("a file");
+    for name in ["shop-operator", "a-file"] {
+        assert_eq!(
+            refused(folder.path(), &["new", name]),
+            format!(
+                "error: {name} exists already, and is not an empty folder: choose another name, or \
+                 move it away\n"
+            )
+        );
+    }
+    assert_eq!(fs::read_dir(&operator).expect("a folder").count(), 1);
+}
+
+#[test]
+fn empty_folder_is_filled() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let operator = folder.path().join("shop-operator");
+    fs::create_dir(&operator).expect("a folder");
+    let output = windlass(folder.path(), &["new", "shop-operator"]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(operator.join("src/shop.rs").is_file());
+}
+
+#[test]
+fn operator_is_a_repository_unless_it_is_in_one() {
+    if !Command::new("git").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        println!("skipped: there is no git");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let new = |name: &str| {
+        let output = windlass(folder.path(), &["new", name]);
+        assert!(output.status.success(), "{output:?}");
+        folder.path().join(name).join(".git").exists()
+    };
+    assert!(new("shop-operator"));
+    fs::create_dir(folder.path().join(".git")).expect("a folder");
+    assert!(!new("blog-operator"));
+}
+
+#[test]
+fn kind_with_a_vowel_has_the_article_of_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = windlass(folder.path(), &["new", "invoice-operator"]);
+    let shown = text(&output.stdout);
+    assert!(shown.contains("Made invoice-operator: an Invoice (example.com/v1"), "{shown}");
 }
 
 #[test]

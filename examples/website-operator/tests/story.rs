@@ -59,19 +59,18 @@ fn program_tells_its_story_and_looks_at_no_other_cluster() {
 }
 
 #[test]
-fn curl_lines_of_the_story_work_while_it_stays_up() {
+fn lines_of_the_story_work_while_it_stays_up() {
     let mut command = program();
     command.args(["--pause", "0"]).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut running = Running(command.spawn().expect("it starts"));
     let mut lines = BufReader::new(running.0.stdout.take().expect("it is piped")).lines();
     let mut lines = lines.by_ref().map(|line| line.expect("text"));
     assert!(lines.any(|line| line.contains("The replicas are now:")), "the story ended early");
-    let last: Vec<String> = lines.by_ref().take(10).collect();
+    let last: Vec<String> = lines.by_ref().take(11).collect();
     let addresses: Vec<String> = last.iter().filter_map(|line| curl(line)).collect();
     assert_eq!(addresses.len(), 9, "{last:?}");
     for address in &addresses {
-        let answer = get(address);
-        assert!(answer.contains(" 200 OK\r\n"), "{address}: {answer}");
+        get(address);
     }
     // The cluster of the kubectl line has a node, where the pods are.
     let server = last.iter().find_map(|line| server_of_kubectl(line)).expect("a kubectl line");
@@ -79,6 +78,11 @@ fn curl_lines_of_the_story_work_while_it_stays_up() {
         let answer = get(&format!("{server}/api/v1/{plural}"));
         assert!(answer.contains("\"node-1\""), "{plural}: {answer}");
     }
+    let why = last[10].trim().strip_prefix("windlass why Website blog --url http://");
+    let leader = why.and_then(|rest| rest.split(' ').next()).expect(&last[10]);
+    // What `windlass why` asks for. A standby would have no run.
+    let story = get(&format!("{leader}/debug/windlass/story?kind=Website&key=default/blog"));
+    assert!(story.contains("\"outcome\""), "{story}");
     // At kill -9 it has no chance to stop its replicas. They end all the same: then connections to
     // them end, and no new ones are accepted.
     let connect = |address: &String| TcpStream::connect(address.split('/').next().expect("a host"));
@@ -94,6 +98,17 @@ fn curl_lines_of_the_story_work_while_it_stays_up() {
     }
 }
 
+/// The answer to a request, which must succeed.
+fn get(address: &str) -> String {
+    let (host, path) = address.split_once('/').expect("a path");
+    let mut connection = TcpStream::connect(host).expect(host);
+    write!(connection, "GET /{path} HTTP/1.0\r\nHost: {host}\r\n\r\n").expect("sent");
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.contains(" 200 OK\r\n"), "{address}: {answer}");
+    answer
+}
+
 /// A story that stays up. It is killed when this is dropped, also if a test fails.
 struct Running(Child);
 
@@ -102,16 +117,6 @@ impl Drop for Running {
         self.0.kill().expect("killed");
         self.0.wait().expect("it has ended");
     }
-}
-
-/// The answer to a plain request.
-fn get(address: &str) -> String {
-    let (host, path) = address.split_once('/').expect("a path");
-    let mut connection = TcpStream::connect(host).expect(host);
-    write!(connection, "GET /{path} HTTP/1.0\r\nHost: {host}\r\n\r\n").expect("sent");
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer).expect("an answer");
-    answer
 }
 
 /// The host and port of the server that a kubectl line asks.

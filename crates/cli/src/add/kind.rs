@@ -4,8 +4,8 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use super::KindOptions;
 use super::changes::Changes;
-use super::operator::Operator;
-use crate::new::names::{check_group, check_kind, snake};
+use super::operator::{Kind, Operator};
+use crate::new::names::{article, check_group, check_kind, plural, snake};
 use crate::new::owned;
 use crate::new::render::{Names, render, render_path};
 use crate::new::template::Part;
@@ -36,6 +36,7 @@ pub(super) fn plan(
         (None, None) => bail!("this operator has no kind yet: say the API group by --group DOMAIN"),
     };
     check_group(&group)?;
+    check_names(kind, &group, &kinds)?;
 
     let (package, module) = (&operator.package, snake(kind));
     let names = Names::new(package, &group, kind).owns(&owns);
@@ -55,10 +56,32 @@ pub(super) fn plan(
     let definition = render_path("deploy/crd.yaml", &owns, &names).1;
     changes.append("deploy/crd.yaml", &format!("---\n{definition}"))?;
     changes.append("deploy/rbac.yaml", &rights(&owns, &names))?;
+    let article = article(kind);
     Ok(format!(
-        "Next: `cargo test`. The fields of a {kind} are in src/{module}/v1alpha1.rs, and what is \
-         done for it in src/{module}/reconciler.rs.\n"
+        "Next: `cargo test`. The fields of {article} {kind} are in src/{module}/v1alpha1.rs, and \
+         what is done for it in src/{module}/reconciler.rs.\n"
     ))
+}
+
+/// Checks that the API server can tell the kind from the others of its group.
+///
+/// # Errors
+/// Returns an error if its singular or its plural is that of another kind.
+fn check_names(kind: &str, group: &str, others: &[Kind]) -> Result<()> {
+    let singular = kind.to_ascii_lowercase();
+    let plural = plural(&singular);
+    for other in others.iter().filter(|other| other.group == group) {
+        let taken = [other.name.to_ascii_lowercase(), other.plural.clone()];
+        if let Some(shared) = [&singular, &plural].into_iter().find(|name| taken.contains(name)) {
+            bail!(
+                "the kind {kind} would clash with {}: in the group {group}, {shared:?} would be a \
+                 singular or plural name of both, and the API server would not serve the new one. \
+                 Choose another name, or another group by --group DOMAIN",
+                other.name
+            );
+        }
+    }
+    Ok(())
 }
 
 /// The rights for a kind: the rules that the Roles of a new operator have for its kind, in a
@@ -74,4 +97,40 @@ fn rights(owns: &[&str], names: &Names) -> String {
         if line.trim_start().starts_with("# Replaced by add/kind.rs") { rules } else { line }
     });
     lines.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kind_whose_singular_is_the_plural_of_another_is_refused_in_its_group() {
+        let kind = |name: &str, plural: &str| Kind {
+            name: name.to_owned(),
+            group: "example.com".to_owned(),
+            plural: plural.to_owned(),
+            module: snake(name),
+            versions: vec!["v1".to_owned()],
+            hub: "v1".to_owned(),
+        };
+        for (new, known, shared) in [
+            ("Shops", kind("Shop", "shops"), "shops"),
+            ("Shop", kind("Shops", "shopses"), "shops"),
+            ("Fox", kind("Animal", "foxes"), "foxes"),
+        ] {
+            let known = [known];
+            let error = check_names(new, "example.com", &known).expect_err(new).to_string();
+            assert_eq!(
+                error,
+                format!(
+                    "the kind {new} would clash with {}: in the group example.com, {shared:?} \
+                     would be a singular or plural name of both, and the API server would not \
+                     serve the new one. Choose another name, or another group by --group DOMAIN",
+                    known[0].name
+                )
+            );
+            check_names(new, "other.example.com", &known).expect("another group");
+        }
+        check_names("Customer", "example.com", &[kind("Shop", "shops")]).expect("other names");
+    }
 }

@@ -7,7 +7,7 @@ use super::VersionOptions;
 use super::changes::Changes;
 use super::kind::MANAGER_PLACE;
 use super::operator::{Kind, Operator, is_version};
-use super::webhook::{WEBHOOKS_FILE, WEBHOOKS_PLACE, prepare};
+use super::webhook::{OUTSIDE_OF_A_CLUSTER, WEBHOOKS_FILE, WEBHOOKS_PLACE, prepare};
 use crate::definitions::{from_yaml, to_yaml};
 use crate::new::render::{Names, render, render_path};
 use crate::new::template::Part;
@@ -71,7 +71,7 @@ pub(super) fn plan(
         "Next: `cargo test`. Change the fields in src/{module}/{version}.rs, say in \
          src/{module}/convert.rs what becomes of them in the other versions, and write the \
          definition again by `cargo windlass manifests`. {name} objects stay stored as before: \
-         src/{module}.rs says in which version.\n"
+         src/{module}.rs says in which version.\n{OUTSIDE_OF_A_CLUSTER}"
     ))
 }
 

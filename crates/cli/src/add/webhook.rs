@@ -18,6 +18,14 @@ pub(super) const WEBHOOKS_PLACE: &str = "// More webhooks come here";
 /// The file with all webhooks.
 pub(super) const WEBHOOKS_FILE: &str = "src/webhooks.rs";
 
+/// What is said of every operator that has webhooks.
+pub(super) const OUTSIDE_OF_A_CLUSTER: &str = "\
+Outside of a cluster, webhooks need a URL by which the API server reaches this machine:
+  cargo run -- run --webhook-url https://HOST:9443
+Otherwise it calls a Service that leads nowhere, and every write of the kind fails. See \
+\"Webhooks\" in docs/guide.md of Windlass.
+";
+
 /// Plans webhooks of a kind, and returns what to do next.
 pub(super) fn plan(
     operator: &Operator,
@@ -45,7 +53,7 @@ pub(super) fn plan(
         convert(&kind, &kind.versions, &kind.hub, &names, changes)?;
         let _ = write!(next, " The conversion is in src/{}/convert.rs.", kind.module);
     }
-    Ok(next + "\n")
+    Ok(format!("{next}\n{OUTSIDE_OF_A_CLUSTER}"))
 }
 
 /// Plans what the first webhook of an operator needs, such as a Service. Does nothing if it exists.

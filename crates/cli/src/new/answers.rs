@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 
-use super::names::{check_group, check_kind, kind_of_package};
+use super::names::{article, check_group, check_kind, kind_of_package};
 use super::owned;
 
 /// The default group. This domain is reserved for examples, so users must replace it one day.
@@ -110,8 +110,9 @@ impl Answers {
     /// What was made, and what to do next.
     pub(super) fn summary(&self, folder: &Path, is_formatted: bool) -> String {
         let Self { package, group, kind, owns } = self;
+        let (article, owns) = (article(kind), owns.join(", "));
         let mut text =
-            format!("Made {package}: a {kind} ({group}/v1alpha1) owns {}.\n\n", owns.join(", "));
+            format!("Made {package}: {article} {kind} ({group}/v1alpha1) owns {owns}.\n\n");
         if !is_formatted {
             text.push_str(
                 "rustfmt is missing, so some lines are longer or shorter than they should be:\n  \

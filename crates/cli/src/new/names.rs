@@ -159,6 +159,11 @@ pub(crate) fn plural(word: &str) -> String {
     }
 }
 
+/// The article of a kind: `an` Invoice, `a` Shop. Most kinds with a `U` are spoken as User is.
+pub(crate) fn article(kind: &str) -> &'static str {
+    if kind.starts_with(['A', 'E', 'I', 'O']) || kind.starts_with("Up") { "an" } else { "a" }
+}
+
 /// Words that are joined by other characters, in `CamelCase`. Digits at the beginning are dropped.
 fn camel(words: &str) -> String {
     let words = words.split(|one: char| !one.is_ascii_alphanumeric());
@@ -195,6 +200,16 @@ mod tests {
     }
 
     #[test]
+    fn article_is_that_of_the_first_letter() {
+        for kind in ["App", "Event", "Invoice", "Order", "Upload"] {
+            assert_eq!(article(kind), "an", "{kind}");
+        }
+        for kind in ["Shop", "User", "Unit"] {
+            assert_eq!(article(kind), "a", "{kind}");
+        }
+    }
+
+    #[test]
     fn name_of_the_operator_suggests_a_kind() {
         assert_eq!(kind_of_package("shop-operator"), "Shop");
         assert_eq!(kind_of_package("blog-post-controller"), "BlogPost");
@@ -221,6 +236,10 @@ mod tests {
     #[test]
     fn kind_that_is_not_in_camel_case_is_refused_with_a_suggestion() {
         for fine in ["Shop", "BlogPost", "S3Bucket", "HTTPRoute", "Website", "Database", "VPC"] {
+            check_kind(fine).expect(fine);
+        }
+        // Only fields and methods of the generated code have these names.
+        for fine in ["Dashboard", "Task"] {
             check_kind(fine).expect(fine);
         }
         for (wrong, suggestion) in [

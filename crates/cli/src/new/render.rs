@@ -1,7 +1,7 @@
 //! Turns the template into the files of an operator: parts that are not needed are left out, and
 //! names are replaced.
 
-use super::names::{crate_name, plural, snake};
+use super::names::{article, crate_name, plural, snake};
 use super::owned::KINDS;
 use super::template::{FILES, File, Part};
 
@@ -23,6 +23,7 @@ impl Names {
     /// The names of a kind of an operator.
     pub(crate) fn new(package: &str, group: &str, kind: &str) -> Self {
         let (lower, snake) = (kind.to_ascii_lowercase(), snake(kind));
+        let with_article = format!("{} {kind}", article(kind));
         let pairs = [
             ("gadget-operator", package.to_owned()),
             ("gadget_operator", crate_name(package)),
@@ -34,6 +35,10 @@ impl Names {
             ("example-gadget", format!("example-{lower}")),
             ("\"gadget\"", format!("\"{lower}\"")),
             ("Gadgets", plural(kind)),
+            // Not within a word such as `via`.
+            (" a Gadget", format!(" {with_article}")),
+            ("\"a Gadget", format!("\"{with_article}")),
+            ("A Gadget", format!("A{}", &with_article[1..])),
             ("Gadget", kind.to_owned()),
             ("group.example", group.to_owned()),
             // Tests of the template run in `template-check/`, and reach its files by this path.
@@ -200,6 +205,16 @@ mod tests {
         }
         let all = KINDS.map(|kind| kind.plural).join(",");
         assert_eq!(names.replace(&all, true), "services,statefulsets");
+    }
+
+    #[test]
+    fn article_is_that_of_the_kind() {
+        let text = "/// A Gadget is a Gadget via Gadget: expect(\"a Gadget\")";
+        assert_eq!(
+            names("Invoice").replace(text, true),
+            "/// An Invoice is an Invoice via Invoice: expect(\"an Invoice\")"
+        );
+        assert_eq!(names("Gadget").replace(text, true), text);
     }
 
     #[test]

@@ -103,17 +103,19 @@ pub(crate) fn dependencies() -> impl Iterator<Item = &'static str> {
         .filter_map(|line| Some(line.split_once(" = ")?.0))
 }
 
-/// Whether the code of the template has this identifier, outside of comments and strings.
+/// Whether the code of the template has this identifier, outside of comments and strings. What
+/// follows a dot does not count: fields and methods clash with nothing.
 pub(crate) fn has_identifier(name: &str) -> bool {
     let code = FILES.iter().filter(|file| file.is_code());
     let mut lines = code.flat_map(|file| file.text.lines());
     lines.any(|line| {
         // Every other part of a line is between quotes. The template escapes few quotes, and a word
         // of a string that counts as an identifier does no harm.
-        let line = line.split("//").next().unwrap_or_default();
-        let parts = line.split('"').step_by(2);
-        let is_other = |one: char| !one.is_ascii_alphanumeric() && one != '_';
-        parts.flat_map(|part| part.split(is_other)).any(|word| word == name)
+        let line = line.split("//").next().unwrap_or_default().replace("..", " ");
+        let mut parts = line.split('"').step_by(2);
+        let is_other = |one: char| !one.is_ascii_alphanumeric() && !matches!(one, '_' | '.');
+        let is_name = |words: &str| words.split('.').next() == Some(name);
+        parts.any(|part| part.split(is_other).any(is_name))
     })
 }
 
@@ -153,7 +155,7 @@ mod tests {
         for there in ["Watch", "make", "cx", "Deployment", "gadget_operator"] {
             assert!(has_identifier(there), "{there}");
         }
-        for absent in ["reading", "Blocked", "Shop"] {
+        for absent in ["reading", "Blocked", "Shop", "dashboard"] {
             assert!(!has_identifier(absent), "{absent}");
         }
         assert!(dependencies().any(|name| name == "windlass-testing"));

@@ -2,7 +2,7 @@
 //! touched.
 
 use std::io::Write as _;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
 use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
@@ -36,6 +36,13 @@ pub async fn run(flags: Flags) -> Result<()> {
     say("in its pods, and no other cluster is touched.");
     let mut options = Options::default().without_http();
     options.log_level = "warn".to_owned();
+    // For `windlass why`: a port that is free again as soon as this listener is dropped.
+    let inside = TcpListener::bind(loopback)?.local_addr()?;
+    options.metrics_bind_address = inside.to_string();
+    if !flags.exit {
+        // The operator prints its URL, which has a token.
+        options.dashboard = Some(loopback.to_string());
+    }
     // For webhooks, if there are some: the cluster calls them at a port that is free.
     options.webhook_bind_address = "127.0.0.1:0".to_owned();
     options.webhook_url = Some("https://127.0.0.1:0".to_owned());
@@ -52,7 +59,7 @@ pub async fn run(flags: Flags) -> Result<()> {
         .task("demo", move |cx: TaskContext| {
             let (token, kubeconfig) = (token.clone(), kubeconfig.clone());
             async move {
-                show(&cx, &kubeconfig, flags.exit).await?;
+                show(&cx, &kubeconfig, inside, flags.exit).await?;
                 if flags.exit {
                     token.cancel();
                 }
@@ -68,7 +75,7 @@ pub async fn run(flags: Flags) -> Result<()> {
 }
 
 /// Creates a Shop, waits until it is ready, and says what to try next.
-async fn show(cx: &TaskContext, kubeconfig: &str, ends: bool) -> Result<()> {
+async fn show(cx: &TaskContext, kubeconfig: &str, inside: SocketAddr, ends: bool) -> Result<()> {
     let example: Shop = serde_saphyr::from_str(include_str!("../deploy/example-shop.yaml"))?;
     let name = example.metadata.name.clone().context("the example has a name")?;
     say("");
@@ -92,7 +99,7 @@ async fn show(cx: &TaskContext, kubeconfig: &str, ends: bool) -> Result<()> {
     say(&format!("The Shop is ready: {message}."));
     say("");
     if ends {
-        say("Without --exit everything stays up, and kubectl can look at it.");
+        say("Without --exit everything stays up, for kubectl, `windlass why` and the dashboard.");
         return Ok(());
     }
     say("Try, in another terminal:");
@@ -102,7 +109,9 @@ async fn show(cx: &TaskContext, kubeconfig: &str, ends: bool) -> Result<()> {
     say(&format!(
         "   kubectl patch shops {name} --type merge --patch '{{\"spec\":{{\"title\":\"New\"}}}}'"
     ));
+    say(&format!("   windlass why Shop {name} --url http://{inside}"));
     say(&format!("   kubectl delete shops {name}"));
+    say("The URL of the dashboard is further up: open it in a browser.");
     say("");
     say("Ctrl-C ends it, and everything in it.");
     Ok(())

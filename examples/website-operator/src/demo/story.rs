@@ -74,6 +74,7 @@ impl<'a> Story<'a> {
         }
         say("Everything stays up until Ctrl-C. The replicas are now:");
         self.say_addresses();
+        self.say_why("blog").await?;
         std::future::pending().await
     }
 
@@ -195,6 +196,15 @@ impl Story<'_> {
         say(&format!(
             "     kubectl --kubeconfig {kubeconfig} get websites,deployments,pods,leases,events"
         ));
+    }
+
+    /// The line that asks the leader about a Website. The others do not reconcile.
+    async fn say_why(&self, name: &str) -> Result<()> {
+        let leader = self.wait_for_leader(None).await?;
+        let leader = self.replicas.iter().find(|replica| replica.name == leader);
+        let Replica { name: leader, metrics, .. } = leader.context("a leader we know")?;
+        say(&format!("     windlass why Website {name} --url http://{metrics}   # {leader} leads"));
+        Ok(())
     }
 
     /// Has the server call the webhooks of a replica that runs, and is not this one. On a real
