@@ -109,7 +109,7 @@ export function texts(items, omitted, none) {
   );
 }
 
-/** `Deployment shop/web updated at 12`, and `patch deployments/status shop/web at 17`. */
+/** `Deployment shop/web updated at 12`, and `patch deployments/status shop/web at 17, no change`. */
 const CAUSE = /^()(\S+) (\S+)( (?:was there|added|updated|deleted) at .*)$/s;
 const WRITE = /^((?:create|update|patch|delete) )([^\s/]+)(?:\/\S+)? (\S+)(.*)$/s;
 
@@ -153,7 +153,7 @@ export function runDetails(run) {
     run.message && h('pre.message', { tabindex: '0', 'aria-label': 'Error' }, run.message),
     h('h3', null, 'Because'),
     texts(run.causes.map(objectText), run.omittedCauses, 'No cause is known.'),
-    h('h3', null, 'Wrote'),
+    h('h3', null, 'Writes'),
     texts(run.writes.map(objectText), run.omittedWrites, 'Nothing.'),
     run.events.length > 0 && [h('h3', null, 'Published'), texts(run.events, 0, '')],
   );
