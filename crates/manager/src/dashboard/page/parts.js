@@ -109,7 +109,7 @@ export function texts(items, omitted, none) {
   );
 }
 
-/** `Deployment shop/web updated at 12`, and `patch deployments/status shop/web at 17, no change`. */
+/** `Deployment shop/web updated at 12`, and `patch deployments/status shop/web at 17`. */
 const CAUSE = /^()(\S+) (\S+)( (?:was there|added|updated|deleted) at .*)$/s;
 const WRITE = /^((?:create|update|patch|delete) )([^\s/]+)(?:\/\S+)? (\S+)(.*)$/s;
 
