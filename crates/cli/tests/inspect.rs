@@ -49,7 +49,8 @@ const STORY: &str = r#"{
      "started": "2026-11-18T04:12:01.120Z", "queuedSeconds": 0.001, "tookSeconds": 0.0124,
      "attempt": 1, "causes": ["Website shop/web added at 5"], "omittedCauses": 0,
      "outcome": "done", "class": null, "message": null, "nextRun": null,
-     "writes": ["create deployments shop/web at 7"], "omittedWrites": 0,
+     "writes": ["create deployments shop/web at 7", "patch websites/status shop/web at 5, no change"],
+     "omittedWrites": 0,
      "events": ["Normal Created of Website shop/web: a Deployment"]},
     {"id": "2", "controller": "deployments", "kind": "Deployment", "distance": 1, "key": "shop/web",
      "started": "2026-11-18T04:12:01.140Z", "queuedSeconds": 0, "tookSeconds": 1.5, "attempt": 2,
@@ -70,8 +71,9 @@ fn why_tells_who_woke_whom() {
         "\
 04:12:01.120 websites shop/web: done in 12.4 ms
     because Website shop/web added at 5
-    wrote   create deployments shop/web at 7
+    write   create deployments shop/web at 7
             -> 04:12:01.140 deployments shop/web
+    write   patch websites/status shop/web at 5, no change
     event   Normal Created of Website shop/web: a Deployment
 04:12:01.140 deployments shop/web: failed in 1.5 s, attempt 2
     because Deployment shop/web added at 7
@@ -105,6 +107,19 @@ fn hint(url: &str) -> String {
         "op-a_1 is a standby, so its controllers do not run. op-b_2 leads: ask it, in a cluster by \
          kubectl port-forward -n shop pod/op-b {port}\n"
     )
+}
+
+#[test]
+fn leader_that_is_no_pod_is_named_by_its_identity() {
+    let in_no_pod = r#""inPod": false, "leader": "replica_2""#;
+    let standby = STANDBY.replace(r#""leader": "op-b_2""#, in_no_pod);
+    let (url, _asked) = answers_all(&[("404 Not Found", "no run of it\n"), ("200 OK", &standby)]);
+    let shown = windlass(&url, &["why", "website", "web"]);
+    assert_eq!(
+        text(&shown.stderr),
+        "error: no run of it\nop-a_1 is a standby, so its controllers do not run. replica_2 leads: \
+         ask it, at the --metrics-bind-address of that process\n"
+    );
 }
 
 #[test]

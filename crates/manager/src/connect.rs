@@ -1,17 +1,42 @@
-//! Finds the cluster of a manager, and makes its clients.
+//! Finds the cluster of a manager, waits until its API server answers, and makes its clients.
 
 use std::fmt;
+use std::time::Duration;
 
 use kube::Client;
-use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use tokio::time::{Instant, sleep, timeout};
 use tower::BoxError;
-use windlass_informer::{ClientStack, safe_message};
+use windlass_informer::{ClientStack, RequestError, error_chain, safe_message};
 
+use crate::error::ManagerError;
 use crate::options::Options;
+
+/// How long a manager that starts waits for an answer of the API server. A restart of the server
+/// takes less.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long an attempt may take, so that the first warning comes soon.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The first pause between two attempts; it doubles with each.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// The longest pause.
+const PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// Makes a client from a stack. It is called once for each client of the manager, which differ in
 /// their layers.
 pub(crate) type MakeClient = Box<dyn Fn(ClientStack) -> Result<Client, BoxError> + Send + Sync>;
+
+/// The cluster of a manager.
+pub(crate) struct Cluster {
+    pub(crate) make_client: MakeClient,
+    /// Where it was found, for the log.
+    pub(crate) found: String,
+    /// The URL of its API server; `None` if only the closure of `Manager::connect` knows it.
+    pub(crate) server: Option<String>,
+}
 
 /// No client of a cluster can be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,36 +63,93 @@ impl fmt::Display for NoCluster {
 
 impl std::error::Error for NoCluster {}
 
-/// Finds the cluster: by `--kubeconfig`, `KUBECONFIG`, the service account of the pod, or
-/// `~/.kube/config`. Returns how to make clients of it, and where it was found.
-pub(crate) async fn infer(options: &Options) -> Result<(MakeClient, String), NoCluster> {
-    let (config, found) = config(options).await.map_err(|error| NoCluster::new(&error))?;
-    // Without the rest of the URL, which may hold a password.
-    let (scheme, host) = (config.cluster_url.scheme_str(), config.cluster_url.host());
-    let port = config.cluster_url.port().map(|port| format!(":{port}")).unwrap_or_default();
-    let (scheme, host) = (scheme.unwrap_or("http"), host.unwrap_or_default());
-    let server = format!("{found}, server {scheme}://{host}{port}");
-    Ok((Box::new(move |stack| Ok(stack.connect(config.clone())?)), server))
+impl Cluster {
+    /// Finds the cluster: by `--kubeconfig`, `KUBECONFIG`, the service account of the pod, or
+    /// `~/.kube/config`.
+    pub(crate) async fn infer(options: &Options) -> Result<Self, NoCluster> {
+        let (config, found) = config(options).await?;
+        // Without the rest of the URL, which may hold a password.
+        let (scheme, host) = (config.cluster_url.scheme_str(), config.cluster_url.host());
+        let port = config.cluster_url.port().map(|port| format!(":{port}")).unwrap_or_default();
+        let (scheme, host) = (scheme.unwrap_or("http"), host.unwrap_or_default());
+        let server = format!("{scheme}://{host}{port}");
+        Ok(Self {
+            make_client: Box::new(move |stack| Ok(stack.connect(config.clone())?)),
+            found: format!("{found}, server {server}"),
+            server: Some(server),
+        })
+    }
 }
 
-async fn config(options: &Options) -> Result<(Config, String), BoxError> {
+/// Waits until the API server at this URL answers, whatever its answer is: what it refuses is
+/// explained where it is needed. Warns once.
+pub(crate) async fn wait_for_server(client: &Client, server: &str) -> Result<(), ManagerError> {
+    let deadline = Instant::now() + SERVER_TIMEOUT;
+    let mut pause = PAUSE;
+    while let Some(cause) = attempt(client).await {
+        if Instant::now() + pause > deadline {
+            return Err(ManagerError::Unreachable { server: server.to_owned(), cause });
+        }
+        if pause == PAUSE {
+            let seconds = SERVER_TIMEOUT.as_secs();
+            tracing::warn!(
+                "cannot reach the API server at {server}: {cause}; trying again for {seconds} s"
+            );
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(PAUSE_MAX);
+    }
+    Ok(())
+}
+
+/// Why the server did not answer a request; `None` if it did.
+async fn attempt(client: &Client) -> Option<String> {
+    match timeout(ATTEMPT_TIMEOUT, client.apiserver_version()).await {
+        Err(_) => Some(format!("no answer within {} s", ATTEMPT_TIMEOUT.as_secs())),
+        Ok(Err(error @ (kube::Error::Service(_) | kube::Error::HyperError(_)))) => {
+            // Which request failed is of no interest here.
+            let request = error_chain(&error).find_map(|one| one.downcast_ref::<RequestError>());
+            Some(request.map_or_else(|| safe_message(&error), |one| safe_message(&*one.source)))
+        }
+        Ok(_) => None,
+    }
+}
+
+/// The configuration, and where it was found.
+async fn config(options: &Options) -> Result<(Config, String), NoCluster> {
     let (kubeconfig, found) = match &options.kubeconfig {
-        Some(path) => {
-            let found = format!("kubeconfig {}", path.display());
-            (Kubeconfig::read_from(path)?, found)
-        }
+        Some(path) => (Kubeconfig::read_from(path), format!("kubeconfig {}", path.display())),
         None if is_in_pod() && !wants_kubeconfig(options) => {
-            return Ok((Config::incluster()?, "the service account of the pod".to_owned()));
+            let config = Config::incluster().map_err(|error| NoCluster::new(&error.into()))?;
+            return Ok((config, "the service account of the pod".to_owned()));
         }
-        None => (Kubeconfig::read()?, found_by_default()),
+        None => (Kubeconfig::read(), found_by_default()),
     };
+    let kubeconfig = kubeconfig.map_err(|error| unusable(&error, &found))?;
     let context = options.context.clone().or_else(|| kubeconfig.current_context.clone());
     let found = match &context {
         Some(context) => format!("{found}, context {context}"),
         None => found,
     };
     let choice = KubeConfigOptions { context: options.context.clone(), ..Default::default() };
-    Ok((Config::from_custom_kubeconfig(kubeconfig, &choice).await?, found))
+    let config = Config::from_custom_kubeconfig(kubeconfig, &choice).await;
+    Ok((config.map_err(|error| unusable(&error, &found))?, found))
+}
+
+/// The error for a kubeconfig that cannot be used, in one line. An excerpt of the file is left out:
+/// it may hold a token.
+fn unusable(error: &KubeconfigError, found: &str) -> NoCluster {
+    let message = match error {
+        KubeconfigError::ReadConfig(error, path) => {
+            format!("kubeconfig {}: {error}", path.display())
+        }
+        KubeconfigError::Parse(error) => format!("{found}: {}", error.without_snippet()),
+        // kube quotes the names of files twice.
+        error => {
+            format!("{found}: {}", safe_message(error).replace("'\"", "'").replace("\"'", "'"))
+        }
+    };
+    NoCluster { message }
 }
 
 /// Whether `--context` or `KUBECONFIG` requires a kubeconfig file.
@@ -76,7 +158,7 @@ fn wants_kubeconfig(options: &Options) -> bool {
 }
 
 /// Kubernetes sets this variable in every pod.
-fn is_in_pod() -> bool {
+pub(crate) fn is_in_pod() -> bool {
     std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
 }
 

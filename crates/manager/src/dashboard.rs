@@ -123,7 +123,11 @@ impl Shared {
         let controllers = self.state.controllers();
         controllers.iter().find(|shown| shown.controller.name() == name).ok_or_else(|| {
             let names = controllers.iter().map(|shown| shown.controller.name().to_owned());
-            Unknown::Controller { name: name.to_owned(), known: list(names.collect()) }
+            let known = list(names.collect());
+            match name {
+                "" => Unknown::NoController { known },
+                name => Unknown::Controller { name: name.to_owned(), known },
+            }
         })
     }
 

@@ -21,6 +21,17 @@ pub enum ManagerError {
     /// No client of a cluster can be made.
     #[error(transparent)]
     NoCluster(#[from] NoCluster),
+    /// The API server did not answer when the manager started.
+    #[error(
+        "cannot reach the API server at {server}: {cause}; check that the cluster runs, and that \
+         --kubeconfig and --context choose the right one"
+    )]
+    Unreachable {
+        /// The URL of the server.
+        server: String,
+        /// Why the last attempt failed.
+        cause: String,
+    },
     /// The logs, the signals or the HTTP endpoints cannot be set up.
     #[error("{0}")]
     Setup(String),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
+use http::Uri;
 
 use crate::election::Timing;
 
@@ -16,8 +17,8 @@ use crate::election::Timing;
 #[command(about = None, long_about = None, next_help_heading = "Manager")]
 #[non_exhaustive]
 pub struct Options {
-    /// The kubeconfig file [default: $KUBECONFIG; in a pod, its service account; otherwise
-    /// ~/.kube/config]
+    /// The kubeconfig file. Without it, the files in the variable KUBECONFIG are read; in a pod,
+    /// its service account is used; otherwise, .kube/config in the home folder is read
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
@@ -26,7 +27,10 @@ pub struct Options {
     pub context: Option<String>,
 
     /// Watch only this namespace; repeat the flag for several [default: all namespaces]
-    #[arg(long = "namespace", value_name = "NAME", env = "WATCH_NAMESPACE", value_delimiter = ',')]
+    #[arg(
+        long = "namespace", value_name = "NAME", env = "WATCH_NAMESPACE", value_delimiter = ',',
+        value_parser = namespace
+    )]
     pub namespaces: Vec<String>,
 
     /// Elect a leader, if the operator supports it
@@ -112,7 +116,10 @@ pub struct Options {
 
     /// The URL at which the API server calls the webhooks instead of a Service: for an operator
     /// that runs outside of the cluster. Port 0 stands for the port that is served
-    #[arg(long, value_name = "URL", env = "WEBHOOK_URL", conflicts_with = "webhook_service")]
+    #[arg(
+        long, value_name = "URL", env = "WEBHOOK_URL", conflicts_with = "webhook_service",
+        value_parser = webhook_url
+    )]
     pub webhook_url: Option<String>,
 
     /// How long webhooks are served after a signal to stop, until nobody calls this replica any
@@ -236,6 +243,37 @@ fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "not a duration such as 15s, 500ms or 1m 30s".to_owned())
 }
 
+/// The longest name of a namespace.
+const NAMESPACE_MAX: usize = 63;
+
+/// Checks the name of a namespace. An empty one stands for all.
+fn namespace(text: &str) -> Result<String, String> {
+    let is_inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let is_name = text.len() <= NAMESPACE_MAX
+        && text.bytes().all(is_inside)
+        && !text.starts_with('-')
+        && !text.ends_with('-');
+    is_name.then(|| text.to_owned()).ok_or_else(|| {
+        "not a name of a namespace: use up to 63 lower case letters, digits and -, with a letter \
+         or digit at both ends"
+            .to_owned()
+    })
+}
+
+/// Checks the URL of the webhooks.
+fn webhook_url(text: &str) -> Result<String, String> {
+    let checked = base_url(text).map(|_| text.to_owned());
+    checked.ok_or_else(|| "not a base URL such as https://192.0.2.1:9443".to_owned())
+}
+
+/// Parses an `https` URL with a host and without a path.
+pub(crate) fn base_url(text: &str) -> Option<Uri> {
+    let url: Uri = text.parse().ok()?;
+    let is_base =
+        url.scheme_str() == Some("https") && url.host().is_some() && matches!(url.path(), "" | "/");
+    is_base.then_some(url)
+}
+
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -274,6 +312,31 @@ mod tests {
     fn empty_namespace_stands_for_all() {
         assert!(parse("--namespace=").expect("options").namespaces().is_empty());
         assert_eq!(parse("--namespace=a,,b").expect("options").namespaces(), ["a", "b"]);
+    }
+
+    #[test]
+    fn namespaces_and_urls_are_checked_at_once() {
+        let refusal = |arguments: &str| parse(arguments).expect_err(arguments).to_string();
+        for wrong in ["Nope!", "-a", "a-", "a.b"] {
+            let error = refusal(&format!("--namespace=ok,{wrong}"));
+            assert!(error.contains("not a name of a namespace: use up to 63"), "{error}");
+        }
+        let error = refusal(&format!("--namespace={}", "a".repeat(64)));
+        assert!(error.contains("not a name of a namespace"), "{error}");
+        for wrong in ["nonsense", "192.0.2.1:9443", "http://192.0.2.1", "https://192.0.2.1/hooks"] {
+            let error = refusal(&format!("--webhook-url={wrong}"));
+            assert!(error.contains("not a base URL such as https://192.0.2.1:9443"), "{error}");
+        }
+        let options = parse("--webhook-url https://[::1]:0/ --namespace shop-1").expect("options");
+        assert_eq!(options.webhook_url.as_deref(), Some("https://[::1]:0/"));
+    }
+
+    #[test]
+    fn help_shows_no_default_of_the_kubeconfig_that_could_not_be_given() {
+        let help = <Program as clap::CommandFactory>::command().render_help().to_string();
+        let (_, help) = help.split_once("--kubeconfig <FILE>").expect("the flag");
+        let (help, _) = help.split_once("--context").expect("the next flag");
+        assert!(help.contains("KUBECONFIG") && !help.contains("[default:"), "{help}");
     }
 
     #[test]

@@ -8,12 +8,12 @@ use tokio::time::timeout;
 use windlass_informer::SharedInformerFactory;
 use windlass_reconciler::{Plan, PlanRecorder, PlannedWrite, plan_crd};
 
-use crate::connect::NoCluster;
+use crate::connect::{Cluster, NoCluster, wait_for_server};
 use crate::controllers::Parts;
 use crate::error::ManagerError;
 use crate::manager::Manager;
 use crate::options::PlanFormat;
-use crate::run::clients;
+use crate::run::cluster;
 
 /// How long informers may take to stop. They wait for nothing that takes long.
 const INFORMERS_TIMEOUT: Duration = Duration::from_secs(5);
@@ -66,9 +66,12 @@ impl OperatorPlan {
 
 /// Runs all controllers in plan mode.
 pub(crate) async fn plan(mut manager: Manager) -> Result<OperatorPlan, ManagerError> {
-    let (make_client, cluster) = clients(&mut manager).await?;
-    tracing::info!(cluster, "planning: nothing will be changed");
+    let Cluster { make_client, found, server } = cluster(&mut manager).await?;
+    tracing::info!(cluster = found, "planning: nothing will be changed");
     let client = make_client(manager.stack.clone()).map_err(|error| NoCluster::new(&error))?;
+    if let Some(server) = &server {
+        wait_for_server(&client, server).await?;
+    }
     let recorder = PlanRecorder::new();
     let planning = recorder.client(client.clone());
     let registration = match manager.webhooks.take() {

@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use windlass_reconciler::InstallError;
 
-use crate::connect::{self, MakeClient, NoCluster};
+use crate::connect::{Cluster, NoCluster, wait_for_server};
 use crate::dashboard;
 use crate::error::ManagerError;
 use crate::group::Group;
@@ -49,8 +49,8 @@ pub(crate) async fn run(mut manager: Manager, stop: CancellationToken) -> Result
         Some(webhooks) => Some(webhooks.bind(&manager.options).await?),
         None => None,
     };
-    let (make_client, cluster) = clients(&mut manager).await?;
-    log_configuration(&manager, &cluster, &endpoints);
+    let Cluster { make_client, found, server } = cluster(&mut manager).await?;
+    log_configuration(&manager, &found, &endpoints);
     if manager.has_metrics {
         manager.stack = manager.stack.observer(Arc::new(manager.metrics.requests().clone()));
     }
@@ -71,6 +71,9 @@ pub(crate) async fn run(mut manager: Manager, stop: CancellationToken) -> Result
     let stopping = stop.child_token();
     let review = Review::new(client.clone(), rights.clone());
     let built = Box::pin(async {
+        if let Some(server) = &server {
+            wait_for_server(&client, server).await?;
+        }
         if let Some(webhooks) = webhooks {
             webhooks.start(&mut manager, &client, &metrics, &mut http, &stopping).await?;
         }
@@ -118,11 +121,14 @@ async fn stop_service(
     failure.into_iter().chain(later).collect()
 }
 
-/// Returns how to make clients, and a description of their cluster.
-pub(crate) async fn clients(manager: &mut Manager) -> Result<(MakeClient, String), ManagerError> {
+/// The cluster of a manager.
+pub(crate) async fn cluster(manager: &mut Manager) -> Result<Cluster, ManagerError> {
     match manager.make_client.take() {
-        Some(make_client) => Ok((make_client, "by Manager::connect".to_owned())),
-        None => Ok(connect::infer(&manager.options).await?),
+        Some(make_client) => {
+            let found = "by Manager::connect".to_owned();
+            Ok(Cluster { make_client, found, server: None })
+        }
+        None => Ok(Cluster::infer(&manager.options).await?),
     }
 }
 

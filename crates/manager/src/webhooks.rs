@@ -27,6 +27,7 @@ use windlass_webhook::{ClientTarget, Configurations, Webhooks};
 
 use self::install::Installation;
 use self::self_test::SelfTest;
+use crate::connect::is_in_pod;
 use crate::error::ManagerError;
 use crate::group::Group;
 use crate::http::checks::{Checks, Finding, Probe};
@@ -35,7 +36,7 @@ use crate::http::tls::{self, Tls};
 use crate::http::{Listener, bind};
 use crate::manager::Manager;
 use crate::metrics::Metrics;
-use crate::options::Options;
+use crate::options::{Options, base_url};
 
 /// The flag that sets the address. Errors name it.
 const FLAG: &str = "--webhook-bind-address";
@@ -131,6 +132,9 @@ impl BoundWebhooks {
         let NamedWebhooks { name, webhooks } = &named;
         let namespace = namespace(options, client);
         let (target, hosts) = target(options, name, &namespace, listener.address().port())?;
+        if let Some(warning) = unreachable_service(options, &target, is_in_pod()) {
+            tracing::warn!("{warning}");
+        }
         let configurations = webhooks.configurations(name, &target).map_err(setup)?;
         let router = until_stopping(webhooks.router().map_err(setup)?, stopping.clone());
         let stop = group.shutdown().token().clone();
@@ -264,11 +268,8 @@ fn target(
             "--webhook-url {url:?} is no base URL: give one such as https://192.0.2.1:9443"
         ))
     };
-    let parsed: http::Uri = url.parse().map_err(|_| invalid())?;
+    let parsed = base_url(url).ok_or_else(invalid)?;
     let host = parsed.host().ok_or_else(invalid)?;
-    if parsed.scheme_str() != Some("https") || !matches!(parsed.path(), "" | "/") {
-        return Err(invalid());
-    }
     let port = match parsed.port_u16() {
         Some(0) => bound_port,
         Some(port) => port,
@@ -276,6 +277,25 @@ fn target(
     };
     let names = vec![host.trim_start_matches('[').trim_end_matches(']').to_owned()];
     Ok((ClientTarget::Url(format!("https://{host}:{port}")), names))
+}
+
+/// The warning for a process outside of a cluster whose webhooks the API server calls by a Service.
+/// Not an error, because a tunnel may lead from the Service to the process. If the Service was
+/// named, somebody has thought of that.
+fn unreachable_service(
+    options: &Options,
+    target: &ClientTarget,
+    is_in_pod: bool,
+) -> Option<String> {
+    let ClientTarget::Service { namespace, name, .. } = target else { return None };
+    (!is_in_pod && options.webhook_service.is_none()).then(|| {
+        format!(
+            "this process does not run in a pod, and the API server is told to call its webhooks \
+             by the Service {namespace}/{name}: requests that need them fail; give --webhook-url \
+             https://HOST:PORT, the address at which the API server reaches this machine, or, if a \
+             tunnel leads from the Service to it, --webhook-service {name}"
+        )
+    })
 }
 
 fn add_check_of_files(checks: &Checks, tls: Tls) {
@@ -289,4 +309,28 @@ fn add_check_of_files(checks: &Checks, tls: Tls) {
 
 fn setup(error: impl std::fmt::Display) -> ManagerError {
     ManagerError::Setup(format!("webhooks: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn service_is_warned_of_outside_of_a_pod_unless_it_was_named() {
+        let warning = |options: &Options, is_in_pod| {
+            let (target, _) = target(options, "gadgets", "shop", 9443).expect("a target");
+            unreachable_service(options, &target, is_in_pod)
+        };
+        let text = warning(&Options::default(), false).expect("a warning");
+        assert!(
+            text.contains("by the Service shop/gadgets: requests that need them fail"),
+            "{text}"
+        );
+        assert!(text.contains("give --webhook-url https://HOST:PORT"), "{text}");
+        assert_eq!(warning(&Options::default(), true), None);
+        let url = Options { webhook_url: Some("https://192.0.2.1".into()), ..Options::default() };
+        assert_eq!(warning(&url, false), None);
+        let named = Options { webhook_service: Some("gadgets".into()), ..Options::default() };
+        assert_eq!(warning(&named, false), None);
+    }
 }

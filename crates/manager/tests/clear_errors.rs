@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 use windlass_manager::{Manager, ManagerError, Options};
 use windlass_reconciler::{Action, Controller, Error, Reconcile, RunContext, Watch};
+use windlass_testkit::Log;
 use windlass_testkit::apiserver::{ApiServer, Fault, FaultRule};
 
 /// A reconciler that does nothing.
@@ -87,9 +88,69 @@ async fn wrong_kubeconfig_is_named() {
     options.kubeconfig = Some("/no/such/file".into());
     let manager = Manager::new(options).without_logs();
     let error = manager.run_until(CancellationToken::new()).await.expect_err("no file").to_string();
-    assert!(error.starts_with("cannot connect to a cluster: "), "{error}");
-    assert!(error.contains("/no/such/file"), "{error}");
-    assert!(error.contains("choose a kubeconfig file with --kubeconfig"), "{error}");
+    assert_eq!(
+        error,
+        "cannot connect to a cluster: kubeconfig /no/such/file: No such file or directory (os error \
+         2); choose a kubeconfig file with --kubeconfig and a context in it with --context"
+    );
+}
+
+/// What a manager says about a kubeconfig with this content.
+async fn error_of_kubeconfig(content: &str) -> (String, String) {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), content).expect("written");
+    let mut options = Options::default().without_http();
+    options.kubeconfig = Some(file.path().to_owned());
+    let manager = Manager::new(options).without_logs();
+    let error = manager.run_until(CancellationToken::new()).await.expect_err("it is of no use");
+    (error.to_string(), file.path().display().to_string())
+}
+
+/// A kubeconfig for the server at this URL.
+fn kubeconfig(server: &str, authority: &str) -> String {
+    format!(
+        "current-context: here\n\
+         contexts: [{{name: here, context: {{cluster: one, user: me}}}}]\n\
+         clusters: [{{name: one, cluster: {{server: '{server}'{authority}}}}}]\n\
+         users: [{{name: me, user: {{}}}}]\n"
+    )
+}
+
+#[tokio::test]
+async fn broken_kubeconfig_is_named_with_the_line_in_one_line() {
+    let (error, path) = error_of_kubeconfig("apiVersion: v1\nusers: 'hunter2\n").await;
+    let start = format!("cannot connect to a cluster: kubeconfig {path}: ");
+    assert!(error.starts_with(&start), "{error}");
+    assert!(error.contains(" at line "), "{error}");
+    assert_eq!(error.lines().count(), 1, "{error}");
+    assert!(!error.contains("hunter2"), "{error}");
+
+    let authority = ", certificate-authority: /no/such/ca";
+    let (error, path) = error_of_kubeconfig(&kubeconfig("https://127.0.0.1", authority)).await;
+    let start = format!("cannot connect to a cluster: kubeconfig {path}, context here: ");
+    assert!(error.starts_with(&start), "{error}");
+    assert!(error.contains("'/no/such/ca'"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_that_is_not_there_is_warned_of_at_once_and_named_in_the_end() {
+    // Nothing listens on a port that was bound and is free again.
+    let bound = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let server = format!("http://{}", bound.local_addr().expect("an address"));
+    drop(bound);
+    let log = Log::start();
+    let (error, _) = error_of_kubeconfig(&kubeconfig(&server, "")).await;
+    let start = format!("cannot reach the API server at {server}: ");
+    let cause = error.strip_prefix(&start).unwrap_or_else(|| panic!("{error}"));
+    let (cause, advice) = cause.split_once("; ").expect("an advice");
+    assert_eq!(cause.matches("refused").count(), 1, "{error}");
+    let expected =
+        "check that the cluster runs, and that --kubeconfig and --context choose the right one";
+    assert_eq!(advice, expected);
+    let warnings = log.lines_with(&start);
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].contains("WARN"), "{warnings:?}");
+    assert!(warnings[0].ends_with("; trying again for 30 s"), "{warnings:?}");
 }
 
 #[tokio::test]

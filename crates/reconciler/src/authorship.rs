@@ -1,4 +1,4 @@
-//! Whether a write made the version that is in its answer.
+//! Whether a write changed its object, which means that it made the version that is in its answer.
 //!
 //! The answer to a write that changes nothing has the version that the object had before, which
 //! somebody else may have made. No answer says which of the two it is. This is what can be known:
@@ -7,18 +7,21 @@
 //! - If the request names a version, the server refuses it when the object has another one. So the
 //!   write has changed the object if, and only if, the answer has another version. Every update and
 //!   every modification by [`Live`](crate::Live) names one.
-//! - A version that a cache showed before the request was sent was not made by the write.
+//! - A version that a cache showed before the request was sent was not made by the write, so the
+//!   write has changed nothing.
 //! - `metadata.managedFields` says who changed fields of the object, and when, to the second. If
 //!   the controller was the last, and nobody else changed a field in the same second, the version
 //!   is the controller's. Deletions and removed fields do not appear there.
 //!
-//! In all other cases the version counts as somebody else's: a cause that says less is better than
-//! one that is wrong.
+//! In all other cases it is unknown, and the version counts as somebody else's: a cause that says
+//! less is better than one that is wrong.
 
 use http::StatusCode;
 use jiff::Timestamp;
 use serde::Deserialize;
 use windlass_indexer::{Head, ResourceVersion};
+
+use crate::write::WriteEffect;
 
 /// What is known before a write is sent.
 #[derive(Debug, Default)]
@@ -65,19 +68,25 @@ impl Before {
         Self { manager, named, shown }
     }
 
-    /// Whether the write is known to have made the version in the answer.
-    pub(crate) fn has_made_version(&self, status: StatusCode, head: &Head, answer: &[u8]) -> bool {
+    /// What the answer says about the effect of the write.
+    pub(crate) fn effect(&self, status: StatusCode, head: &Head, answer: &[u8]) -> WriteEffect {
+        let version = head.resource_version();
         if status == StatusCode::CREATED {
-            return true;
+            return WriteEffect::Changed;
         }
         if let Some(named) = &self.named {
-            return head.resource_version() != named;
+            return if version == named { WriteEffect::Unchanged } else { WriteEffect::Changed };
         }
-        let is_shown = self.shown.as_ref().is_some_and(|shown| head.resource_version() <= shown);
+        if self.shown.as_ref() == Some(version) {
+            return WriteEffect::Unchanged;
+        }
+        // A version before the one that was shown: the cluster was restored from a backup.
+        let is_older = self.shown.as_ref().is_some_and(|shown| version < shown);
         let is_last = |manager: &String| is_last(manager, answer);
-        !is_shown
+        let is_ours = !is_older
             && head.deletion_timestamp().is_none()
-            && self.manager.as_ref().is_some_and(is_last)
+            && self.manager.as_ref().is_some_and(is_last);
+        if is_ours { WriteEffect::Changed } else { WriteEffect::Unknown }
     }
 }
 
@@ -100,6 +109,7 @@ mod tests {
     use windlass_indexer::{HeadParser, Interner};
 
     use super::*;
+    use crate::write::WriteEffect::{Changed, Unchanged, Unknown};
 
     const OK: StatusCode = StatusCode::OK;
 
@@ -120,50 +130,50 @@ mod tests {
         Before { manager: Some("us".into()), named, shown }
     }
 
-    fn is_ours(before: &Before, status: StatusCode, answer: &Value) -> bool {
+    fn effect(before: &Before, status: StatusCode, answer: &Value) -> WriteEffect {
         let answer = answer.to_string().into_bytes();
         let head = HeadParser::new(Interner::new()).parse(&answer).expect("a head");
-        before.has_made_version(status, &head, &answer)
+        before.effect(status, &head, &answer)
     }
 
     #[test]
     fn what_was_created_is_ours() {
-        assert!(is_ours(&before(None, None), StatusCode::CREATED, &object(&[])));
+        assert_eq!(effect(&before(None, None), StatusCode::CREATED, &object(&[])), Changed);
     }
 
     #[test]
     fn version_that_the_request_named_is_not_ours_and_any_other_is() {
         let naming = |text| before(Some(text), Some("7"));
-        assert!(!is_ours(&naming("7"), OK, &object(&[("us", 5)])));
-        assert!(is_ours(&naming("6"), OK, &object(&[("others", 5)])));
+        assert_eq!(effect(&naming("7"), OK, &object(&[("us", 5)])), Unchanged);
+        assert_eq!(effect(&naming("6"), OK, &object(&[("others", 5)])), Changed);
     }
 
     #[test]
     fn version_that_was_shown_before_is_not_ours() {
         let shown = |text| before(None, Some(text));
         let by_us = object(&[("us", 5), ("others", 4)]);
-        assert!(is_ours(&shown("6"), OK, &by_us));
-        assert!(!is_ours(&shown("7"), OK, &by_us));
-        assert!(!is_ours(&shown("8"), OK, &by_us));
+        assert_eq!(effect(&shown("6"), OK, &by_us), Changed);
+        assert_eq!(effect(&shown("7"), OK, &by_us), Unchanged);
+        assert_eq!(effect(&shown("8"), OK, &by_us), Unknown);
     }
 
     #[test]
     fn last_writer_is_known_to_the_second() {
-        let by_last = |managers| is_ours(&before(None, None), OK, &object(managers));
-        assert!(by_last(&[("us", 5)]));
-        assert!(by_last(&[("us", 3), ("others", 4), ("us", 5)]));
-        assert!(!by_last(&[("us", 5), ("others", 5)]));
-        assert!(!by_last(&[("us", 5), ("others", 6)]));
-        assert!(!by_last(&[("us", 5), ("others", 0)]));
-        assert!(!by_last(&[("others", 5)]));
-        assert!(!by_last(&[]));
+        let by_last = |managers| effect(&before(None, None), OK, &object(managers));
+        assert_eq!(by_last(&[("us", 5)]), Changed);
+        assert_eq!(by_last(&[("us", 3), ("others", 4), ("us", 5)]), Changed);
+        assert_eq!(by_last(&[("us", 5), ("others", 5)]), Unknown);
+        assert_eq!(by_last(&[("us", 5), ("others", 6)]), Unknown);
+        assert_eq!(by_last(&[("us", 5), ("others", 0)]), Unknown);
+        assert_eq!(by_last(&[("others", 5)]), Unknown);
+        assert_eq!(by_last(&[]), Unknown);
     }
 
     #[test]
     fn version_of_an_object_that_is_being_deleted_may_be_the_deletion() {
         let mut deleted = object(&[("us", 5)]);
         deleted["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:06Z".into();
-        assert!(!is_ours(&before(None, None), OK, &deleted));
+        assert_eq!(effect(&before(None, None), OK, &deleted), Unknown);
     }
 
     #[test]

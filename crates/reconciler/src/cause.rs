@@ -94,7 +94,7 @@ impl Cause {
                 None => *change == Change::Deleted && write.uid == *uid,
             };
             let is_of_object = write.is_of(resource) && write.key == *object;
-            is_of_object && write.has_changed && led_to_it && is_valid(write)
+            is_of_object && write.has_changed() && led_to_it && is_valid(write)
         });
     }
 

@@ -137,7 +137,7 @@ enum Unready {
 impl Install<'_> {
     /// Repeats the step until the definition can be used. `obstacle` is what it waits for.
     async fn run(&self, obstacle: &mut Obstacle) -> Result<CustomResourceDefinition, InstallError> {
-        let mut pause = PAUSE;
+        let (mut pause, mut is_logged) = (PAUSE, false);
         loop {
             *obstacle = match timeout(STEP_TIMEOUT, self.step()).await {
                 Ok(Ok(definition)) => return Ok(definition),
@@ -145,6 +145,14 @@ impl Install<'_> {
                 Ok(Err(Unready::Fail(error))) => return Err(error),
                 Err(_) => Obstacle::NoAnswer,
             };
+            // Once: it is long until the error.
+            if obstacle.is_trouble() && !is_logged {
+                is_logged = true;
+                tracing::warn!(
+                    definition = self.name,
+                    "not installed yet: {obstacle}; trying again"
+                );
+            }
             sleep(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);
         }

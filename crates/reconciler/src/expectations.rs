@@ -176,7 +176,7 @@ mod tests {
 
     fn recorded(verb: Verb, target: RequestTarget, answer: &[u8]) -> Recorded {
         let before = Before::default();
-        Recorded::of(verb, target, &before, StatusCode::OK, answer).expect("a write")
+        Recorded::of(verb, target, &before, StatusCode::CREATED, answer).expect("a write")
     }
 
     fn put(plural: &str, name: &str, version: usize, app: &str) -> Recorded {

@@ -256,7 +256,7 @@ impl Page {
 fn written_again<'r>(before: &Run, run: &'r Run) -> Option<&'r Write> {
     let woke_itself =
         !run.causes.is_empty() && run.causes_omitted == 0 && run.causes.iter().all(Cause::is_by_us);
-    let is_change = |write: &Write| write.has_changed && write.verb != Verb::Create;
+    let is_change = |write: &Write| write.has_changed() && write.verb != Verb::Create;
     let is_repeated =
         |write: &Write| before.writes.iter().any(|before| before.is_same_place(write));
     let mut writes = run.writes.iter().filter(|_| woke_itself);

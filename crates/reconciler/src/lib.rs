@@ -228,5 +228,5 @@ pub use span::SPAN_TARGET;
 /// What stops a controller: `Controller::run` takes one, and `Shutdown::token` returns one.
 pub use tokio_util::sync::CancellationToken;
 pub use watch::{OwnedBy, Watch};
-pub use write::{Verb, Write};
+pub use write::{Verb, Write, WriteEffect};
 pub use write_options::{FieldValidation, Propagation, WriteOptions};

@@ -91,7 +91,7 @@ mod linked {
 
         /// Notes that the run has made a version.
         pub(crate) fn note(&self, write: &Write) {
-            let Some(span) = self.span.as_ref().filter(|_| write.has_changed) else { return };
+            let Some(span) = self.span.as_ref().filter(|_| write.has_changed()) else { return };
             lock().insert((write.uid.clone(), write.version.clone()), span.clone());
         }
 

@@ -108,7 +108,7 @@ mod tests {
     fn put(overlay: &mut Overlay, verb: Verb, answer: &serde_json::Value) {
         let target = RequestTarget::of("/api/v1/namespaces/shop/pods/web").expect("a target");
         let answer = Bytes::from(answer.to_string());
-        let recorded = Recorded::of(verb, target, &Before::default(), StatusCode::OK, &answer);
+        let recorded = Recorded::of(verb, target, &Before::default(), StatusCode::CREATED, &answer);
         overlay.put(recorded.expect("a write"), answer);
     }
 

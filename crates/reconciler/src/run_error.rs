@@ -101,6 +101,8 @@ fn explained(error: &SourceError) -> String {
     } else if error.status().is_some_and(|status| status.code == 401) {
         "; the credentials are not valid, or no longer: renew the user of the kubeconfig, or the \
          token or certificate that it names"
+    } else if matches!(error, SourceError::Transport(_) | SourceError::Silent(_)) {
+        "; check that the API server runs, and that the kubeconfig has its address"
     } else {
         ""
     };

@@ -25,11 +25,8 @@ pub struct Write {
     pub plural: String,
     /// The subresource that was written, as in `status`; `None` for the object itself.
     pub subresource: Option<String>,
-    /// Whether it is known to have changed the object. The answer to a write that changes nothing
-    /// has a version that somebody else made. Where an answer does not tell the two apart, this is
-    /// `false`: after an apply to an object that somebody else changed in the same second, and
-    /// after a delete that waits for a finalizer.
-    pub has_changed: bool,
+    /// Whether it changed the object.
+    pub effect: WriteEffect,
     /// When the server answered.
     pub answered: Instant,
     /// The key of the object.
@@ -45,6 +42,19 @@ pub struct Write {
 pub(crate) struct Recorded {
     pub(crate) write: Write,
     pub(crate) written: Written,
+}
+
+/// Whether a write changed its object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteEffect {
+    /// It did. This is also said of an apply to an object that no cache of the controller shows, if
+    /// the controller was the last to write it.
+    Changed,
+    /// It did not: an apply found what it wanted.
+    Unchanged,
+    /// The answer does not tell: after an apply to an object that somebody else changed in the same
+    /// second, and after a delete that waits for a finalizer.
+    Unknown,
 }
 
 /// What was done to an object.
@@ -86,12 +96,12 @@ impl Recorded {
             }
             Err(_) => return None,
         };
-        let (uid, version, has_changed) = match &written {
+        let (uid, version, effect) = match &written {
             Written::Object(head) => {
-                let has_changed = before.has_made_version(status, head, answer);
-                (head.uid().clone(), Some(head.resource_version().clone()), has_changed)
+                let effect = before.effect(status, head, answer);
+                (head.uid().clone(), Some(head.resource_version().clone()), effect)
             }
-            Written::Gone { uid, .. } => (uid.clone(), None, true),
+            Written::Gone { uid, .. } => (uid.clone(), None, WriteEffect::Changed),
         };
         let RequestTarget { group, plural, subresource, .. } = target;
         let key = written.key().clone();
@@ -100,7 +110,7 @@ impl Recorded {
             group,
             plural,
             subresource,
-            has_changed,
+            effect,
             answered: Instant::now(),
             key,
             uid,
@@ -124,6 +134,11 @@ impl Recorded {
 }
 
 impl Write {
+    /// Whether it is known to have changed the object.
+    pub fn has_changed(&self) -> bool {
+        self.effect == WriteEffect::Changed
+    }
+
     /// Whether both wrote the same object and subresource.
     pub(crate) fn is_same_place(&self, other: &Self) -> bool {
         self.is_same_object(other) && self.subresource == other.subresource
@@ -163,25 +178,29 @@ fn is_gone(verb: Verb, target: &RequestTarget, head: &Head, answer: &[u8]) -> bo
 }
 
 impl fmt::Display for Write {
-    /// `patch deployments/status shop/web at 17`.
+    /// `patch deployments/status shop/web at 17`, and then `, no change` if it changed nothing, or
+    /// `, perhaps no change` if that is not known.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.verb, self.plural)?;
         if let Some(subresource) = &self.subresource {
             write!(f, "/{subresource}")?;
         }
         write!(f, " {}", self.key)?;
-        match &self.version {
-            Some(version) => write!(f, " at {version}"),
-            None => Ok(()),
+        if let Some(version) = &self.version {
+            write!(f, " at {version}")?;
         }
+        f.write_str(match self.effect {
+            WriteEffect::Changed => "",
+            WriteEffect::Unchanged => ", no change",
+            WriteEffect::Unknown => ", perhaps no change",
+        })
     }
 }
 
 impl fmt::Debug for Write {
     /// One line: `Write(patch deployments shop/web at 17)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let unchanged = if self.has_changed { "" } else { ", unchanged" };
-        write!(f, "Write({self}{unchanged})")
+        write!(f, "Write({self})")
     }
 }
 
@@ -221,6 +240,20 @@ mod tests {
             Written::Object(head) => format!("version {}", head.resource_version()),
             Written::Gone { key, uid } => format!("{key} {uid} is gone"),
         }
+    }
+
+    #[test]
+    fn effect_is_told_unless_the_object_was_changed() {
+        let answer = br#"{"metadata": {"name": "one", "resourceVersion": "7", "uid": "a"}}"#;
+        let told = |status, shown: Option<&str>| {
+            let target = RequestTarget::of("/api/v1/nodes/one").expect("a target");
+            let before = Before::of(b"", None, shown.map(ResourceVersion::new));
+            let recorded = Recorded::of(Verb::Patch, target, &before, status, answer);
+            recorded.expect("a write").write.to_string()
+        };
+        assert_eq!(told(StatusCode::CREATED, None), "patch nodes one at 7");
+        assert_eq!(told(StatusCode::OK, Some("7")), "patch nodes one at 7, no change");
+        assert_eq!(told(StatusCode::OK, Some("6")), "patch nodes one at 7, perhaps no change");
     }
 
     #[test]

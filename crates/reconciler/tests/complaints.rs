@@ -261,6 +261,19 @@ async fn missing_right_to_watch_is_told_with_the_verbs() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn server_that_is_not_there_is_told_with_what_to_check() {
+    for fault in [Fault::Refuse, Fault::Hang] {
+        let log = Log::start();
+        let (cluster, client) = cluster().await;
+        cluster.server().expect("embedded").faults().add(FaultRule::new(fault));
+        let running = run(client, does(|_, _| Box::pin(async { Ok(Action::Done) })));
+        let line = line(&log, "no object is reconciled").await;
+        assert_has(&line, &["WARN", "configmaps.v1", "; check that the API server runs"]);
+        running.end().await.expect("it stops");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn missing_right_to_write_is_told_with_the_object() {
     let log = Log::start();
     let (cluster, client) = cluster().await;

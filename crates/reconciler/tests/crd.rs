@@ -11,7 +11,7 @@ use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 use windlass_reconciler::{InstallError, Obstacle, install_crd, install_crd_within};
 use windlass_testkit::apiserver::{Fault, FaultRule};
-use windlass_testkit::{TestCluster, on_each_cluster};
+use windlass_testkit::{Log, TestCluster, on_each_cluster};
 
 /// A definition in a group of its own, since tests share the real server. It is written as `kube`'s
 /// derive writes it.
@@ -268,9 +268,14 @@ async fn server_that_stays_away_is_told_when_time_is_up() {
     ] {
         let cluster = TestCluster::embedded();
         cluster.server().expect("it is embedded").faults().add(FaultRule::new(fault));
-        let client = cluster.client().expect("a client");
+        let (client, log) = (cluster.client().expect("a client"), Log::start());
         let error = install_crd(&client, &foos("example.com")).await.expect_err("no server");
+        let warnings = log.lines_with("not installed yet: ");
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(warnings[0].contains(expected), "{warnings:?}");
         let text = error.to_string();
+        // Otherwise the same is printed twice.
+        assert!(std::error::Error::source(&error).is_none());
         let start = "the CustomResourceDefinition foos.example.com cannot be used after 30 s: ";
         assert!(text.starts_with(start), "{text}");
         assert!(text.contains(expected), "{text}");

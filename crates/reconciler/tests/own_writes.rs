@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Secret};
 use kube::ResourceExt as _;
-use kube::api::{Api, DeleteParams, PostParams};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::sync::mpsc;
 use windlass_indexer::ObjectKey;
 use windlass_informer::Scope;
-use windlass_reconciler::{Action, Controller, RunContext, Watch};
+use windlass_reconciler::{Action, Controller, RunContext, Watch, WriteEffect};
 use windlass_testkit::apiserver::{Fault, FaultRule};
 use windlass_testkit::{TestCluster, on_each_cluster};
 
@@ -219,6 +219,29 @@ async fn runs_tell_what_they_wrote_and_that_they_were_woken_by_it() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     assert!(!running.controller.runs(&key)[2].causes[0].is_by_us());
+    running.end().await.expect("it stops");
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_tells_of_a_write_that_it_changed_nothing() {
+    let (_cluster, client) = cluster().await;
+    let there = stage::api(&client).get("one").await.expect("it is there");
+    let patcher = does(|_: Arc<ConfigMap>, cx: &RunContext| {
+        Box::pin(async move {
+            let patch = Patch::Merge(json!({"metadata": {"name": "one"}}));
+            stage::api(cx.client()).patch("one", &PatchParams::default(), &patch).await?;
+            Ok(Action::Done)
+        })
+    });
+    let running = run_with(client, |builder| builder, patcher);
+    let key: ObjectKey = "default/one".parse().expect("a key");
+    while running.controller.runs(&key).is_empty() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let write = running.controller.runs(&key).remove(0).writes.remove(0);
+    let version = there.resource_version().expect("a version");
+    let told = format!("patch configmaps default/one at {version}, no change");
+    assert_eq!((write.effect, write.to_string()), (WriteEffect::Unchanged, told));
     running.end().await.expect("it stops");
 }
 

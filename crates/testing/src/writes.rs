@@ -3,7 +3,7 @@
 use std::fmt;
 
 use windlass::prelude::ObjectKey;
-use windlass::reconciler::{Verb, Write};
+use windlass::reconciler::{Verb, Write, WriteEffect};
 
 /// A write of a controller that the server accepted.
 ///
@@ -32,9 +32,8 @@ pub struct WriteRecord {
     pub subresource: Option<String>,
     /// The key of the object.
     pub key: ObjectKey,
-    /// Whether it is known to have changed the object; see [`Write::has_changed`] for when that is
-    /// not known.
-    pub has_changed: bool,
+    /// Whether it changed the object.
+    pub effect: WriteEffect,
 }
 
 impl WriteRecord {
@@ -46,7 +45,7 @@ impl WriteRecord {
             plural: write.plural.clone(),
             subresource: write.subresource.clone(),
             key: write.key.clone(),
-            has_changed: write.has_changed,
+            effect: write.effect,
         }
     }
 }

@@ -48,6 +48,13 @@ fn program_tells_its_story_and_looks_at_no_other_cluster() {
 }
 
 #[test]
+fn help_says_when_the_kubeconfig_is_required() {
+    let shown = program().args(["run", "--help"]).output().expect("it runs");
+    let help = String::from_utf8_lossy(&shown.stdout);
+    assert!(help.contains("The kubeconfig file; required outside of a pod"), "{help}");
+}
+
+#[test]
 fn no_cluster_is_guessed() {
     let refused = program().args(["run", "--plan"]).env_clear().output().expect("it runs");
     assert!(!refused.status.success());

@@ -21,6 +21,9 @@ struct Program {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the operator on a cluster: that of --kubeconfig, or in a pod its own
+    #[command(mut_arg("kubeconfig", |arg| {
+        arg.help("The kubeconfig file; required outside of a pod")
+    }))]
     Run(Box<run::Flags>),
     /// Print the definition of Website, for `kubectl apply -f -`
     Crd,

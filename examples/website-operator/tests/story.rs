@@ -59,6 +59,13 @@ fn program_tells_its_story_and_looks_at_no_other_cluster() {
 }
 
 #[test]
+fn help_says_when_the_kubeconfig_is_required() {
+    let shown = program().args(["run", "--help"]).output().expect("it runs");
+    let help = String::from_utf8_lossy(&shown.stdout);
+    assert!(help.contains("The kubeconfig file; required outside of a pod"), "{help}");
+}
+
+#[test]
 fn lines_of_the_story_work_while_it_stays_up() {
     let mut command = program();
     command.args(["--pause", "0"]).stdin(Stdio::null()).stdout(Stdio::piped());

@@ -74,7 +74,7 @@ impl Display for Story {
                     self.links.iter().filter(|link| link.from == run.id && link.write == write);
                 links.map(|link| format!("-> {}", self.name(&link.to))).collect()
             };
-            list(f, "wrote", &run.writes, run.omitted_writes, woke)?;
+            list(f, "write", &run.writes, run.omitted_writes, woke)?;
             list(f, "event", &run.events, 0, |_| Vec::new())?;
             for line in run.message.iter().flat_map(|message| message.lines()) {
                 writeln!(f, "    {:8}{line}", "error")?;

@@ -15,9 +15,12 @@ pub(super) struct Report {
 }
 
 #[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Leadership {
     lease: String,
     identity: String,
+    /// `None` if the operator is of a version that does not say.
+    in_pod: Option<bool>,
     state: String,
     leader: Option<String>,
 }
@@ -160,7 +163,7 @@ impl Report {
 impl Report {
     /// If this replica does not lead: who leads, and how to reach this port of the leader.
     pub(super) fn standby(&self, port: u16) -> Option<String> {
-        let Leadership { lease, identity, state, leader } = self.leadership.as_ref()?;
+        let Leadership { lease, identity, in_pod, state, leader } = self.leadership.as_ref()?;
         if state != "standby" {
             return None;
         }
@@ -170,12 +173,17 @@ impl Report {
                  leads: see the Lease {lease}"
             ));
         };
+        let note = format!(
+            "{identity} is a standby, so its controllers do not run. {leader} leads: ask it"
+        );
+        if *in_pod == Some(false) {
+            return Some(format!("{note}, at the --metrics-bind-address of that process"));
+        }
         // An identity begins with the name of the pod, and the Lease is in its namespace.
         let pod = leader.rsplit_once('_').map_or(leader.as_str(), |(pod, _)| pod);
         let namespace = lease.split('/').next().unwrap_or_default();
         Some(format!(
-            "{identity} is a standby, so its controllers do not run. {leader} leads: ask it, in a \
-             cluster by kubectl port-forward -n {namespace} pod/{pod} {port}"
+            "{note}, in a cluster by kubectl port-forward -n {namespace} pod/{pod} {port}"
         ))
     }
 }

@@ -52,7 +52,7 @@ pub async fn run(flags: Flags) -> Result<()> {
         .connect(move |stack| Ok(stack.around(server.service(), "default")))
         .on_write(|_, write| {
             // An apply may find that there is nothing to do.
-            if write.has_changed {
+            if write.has_changed() {
                 say(&format!("   the operator: {write}"));
             }
         })

@@ -68,8 +68,14 @@ impl Access {
     }
 
     /// The URL of the dashboard at this address. It contains the token of [`local`](Self::local),
-    /// in the fragment, which browsers do not send.
+    /// in the fragment, which browsers do not send. For the address that stands for all addresses,
+    /// which browsers do not open, the host is `localhost`.
     pub fn url(&self, address: SocketAddr) -> String {
+        let address = if address.ip().is_unspecified() {
+            format!("localhost:{}", address.port())
+        } else {
+            address.to_string()
+        };
         match &self.mode {
             Mode::Local { token } => format!("http://{address}/#token={token}"),
             Mode::Reviewed(_) => format!("https://{address}/"),

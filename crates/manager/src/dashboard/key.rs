@@ -66,6 +66,9 @@ impl Shared {
         key: &str,
     ) -> Result<(&ControllerState, ObjectKey), Unknown> {
         let shown = self.controller(controller)?;
+        if key.is_empty() {
+            return Err(Unknown::NoKey);
+        }
         let key: ObjectKey = key.parse().map_err(|_| Unknown::InvalidKey(key.to_owned()))?;
         let controller = &shown.controller;
         let is_known = has_object(shown, &key)

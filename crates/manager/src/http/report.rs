@@ -39,6 +39,7 @@ use serde::Serialize;
 use windlass_informer::SharedInformerFactory;
 
 use super::routes::DebugQuery;
+use crate::connect::is_in_pod;
 use crate::election::Leadership;
 use crate::state::{ElectionState, State};
 use select::Selection;
@@ -81,6 +82,8 @@ pub struct LeadershipReport {
     pub lease: String,
     /// The identity of this replica.
     pub identity: String,
+    /// Whether this replica runs in a pod. Then its identity begins with the name of the pod.
+    pub in_pod: bool,
     /// Its role in the election.
     pub state: LeadershipState,
     /// The identity of the leader, as far as it is known.
@@ -147,7 +150,8 @@ impl LeadershipReport {
             Leadership::Leading => (LeadershipState::Leading, Some(identity.clone())),
             Leadership::Standby { leader } => (LeadershipState::Standby, leader.clone()),
         };
-        Self { lease: election.lease.clone(), identity, state, leader }
+        let lease = election.lease.clone();
+        Self { lease, identity, in_pod: is_in_pod(), state, leader }
     }
 }
 

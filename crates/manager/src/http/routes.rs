@@ -155,9 +155,10 @@ impl Maker {
             }
             Ok(Err(unknown)) => {
                 let status = match unknown {
-                    Unknown::NoKey | Unknown::InvalidKey(_) | Unknown::Value { .. } => {
-                        StatusCode::BAD_REQUEST
-                    }
+                    Unknown::NoKey
+                    | Unknown::NoController { .. }
+                    | Unknown::InvalidKey(_)
+                    | Unknown::Value { .. } => StatusCode::BAD_REQUEST,
                     _ => StatusCode::NOT_FOUND,
                 };
                 (status, format!("{unknown}\n")).into_response()

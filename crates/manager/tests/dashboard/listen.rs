@@ -67,6 +67,7 @@ async fn other_addresses_have_tls_and_no_token() {
     options.metrics_cert_path = Some(folder.path().to_owned());
     with_dashboard(options, async |url| {
         assert!(!url.contains("token"), "{url}");
+        assert!(url.starts_with("https://localhost:"), "{url}");
         let address = url.strip_prefix("https://").expect("TLS").trim_end_matches('/').to_owned();
         let stream = TcpStream::connect(&address).await.expect("a connection");
         let plain = ask(stream).await.unwrap_or_default();

@@ -235,13 +235,15 @@ async fn what_does_not_exist_is_an_error_that_says_what_does() {
     let running = busy().await;
     for (path, code, part) in [
         ("/api/keys?controller=other", 404, "there are: maps"),
-        ("/api/keys", 404, "there are: maps"),
+        ("/api/keys", 400, "which controller? Say it by ?controller=NAME; there are: maps"),
         ("/api/keys?controller=maps&state=lost", 400, "waiting, failed, resting"),
         ("/api/runs?controller=other", 404, "there are: maps"),
         ("/api/runs?outcome=lost", 400, "panicked, timedOut"),
         ("/api/key?controller=maps&key=default/nobody", 404, "neither an object"),
         ("/api/key?controller=maps&key=a/b/c", 400, "NAMESPACE/NAME"),
         ("/api/story", 400, "?key=NAMESPACE/NAME"),
+        ("/api/key?key=default/a", 400, "which controller?"),
+        ("/api/key?controller=maps", 400, "which object? Say it by ?key=NAMESPACE/NAME"),
         ("/api/keys?controller=maps&limit=many", 400, "limit"),
     ] {
         let (status, text) = running.refusal(path).await;

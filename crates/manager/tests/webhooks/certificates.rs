@@ -14,7 +14,7 @@ use kube::api::{Api, ListParams, PostParams};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::json;
 use tokio::time::{advance, pause, resume, sleep, timeout};
-use windlass_testkit::TestCluster;
+use windlass_testkit::{Log, TestCluster};
 
 use crate::gadgets::kinds::{v1, v2};
 use crate::gadgets::{LIMIT, NAME, PAUSE, READY, Replica, free_address, gadget, manager, options};
@@ -32,7 +32,12 @@ async fn api_server_calls_the_service_by_a_name_of_the_certificate() {
         let mut options = options(&namespace, address);
         options.webhook_url = None;
         options.webhook_service = service.map(str::to_owned);
+        let log = Log::start();
         let replica = Replica::start_and_wait(manager(&cluster, options)).await;
+        // Whoever names the Service knows that it leads here.
+        let is_warned = service.is_none() && std::env::var_os("KUBERNETES_SERVICE_HOST").is_none();
+        let warnings = log.lines_with("give --webhook-url https://HOST:PORT");
+        assert_eq!(warnings.len(), usize::from(is_warned), "{}", log.text());
 
         let client = cluster.client().expect("a client");
         let all: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());

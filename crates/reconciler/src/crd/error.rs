@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::error::Error;
+use crate::error::{Class, Error};
 
 /// A definition could not be installed.
 #[derive(Debug, thiserror::Error)]
@@ -56,8 +56,7 @@ pub enum InstallError {
         definition: String,
         /// How long was waited.
         after: Duration,
-        /// The last obstacle.
-        #[source]
+        /// The last obstacle. Not the source of this error, which has its text.
         obstacle: Obstacle,
     },
 }
@@ -107,4 +106,18 @@ pub enum Obstacle {
         /// The group and version.
         api_version: String,
     },
+}
+
+impl Obstacle {
+    /// Whether the server does not answer, or refuses. If others install the same definition at the
+    /// same time, that is no trouble.
+    pub(super) fn is_trouble(&self) -> bool {
+        match self {
+            Self::NoAnswer => true,
+            Self::Failed { error, .. } => {
+                matches!(error.class(), Class::Transient | Class::Throttled | Class::Forbidden)
+            }
+            _ => false,
+        }
+    }
 }

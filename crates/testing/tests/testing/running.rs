@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::CustomResourceExt as _;
 use serde_json::json;
 use windlass::prelude::*;
+use windlass::reconciler::WriteEffect;
 use windlass_testing::{Cluster, on_each_cluster};
 
 use crate::operator::{Page, Publisher, page, pages, with_pages};
@@ -37,7 +38,7 @@ async fn one_call_runs_a_controller_and_returns_what_it_wrote_in_order() {
             cluster.create(&page(name, "Hi")).await;
         }
         let writes = cluster.run_until_quiet(pages(), Publisher).await;
-        let first = writes.iter().filter(|write| write.has_changed);
+        let first = writes.iter().filter(|write| write.effect == WriteEffect::Changed);
         let first: Vec<String> = first.map(ToString::to_string).collect();
         let namespace = cluster.namespace();
         let expected = ["a", "b"].map(|name| format!("patch configmaps {namespace}/{name}"));

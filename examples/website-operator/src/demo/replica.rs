@@ -12,6 +12,8 @@ use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio::time::sleep;
 
+use crate::NAME;
+
 /// The timing of the election: a fifth of the defaults (15 s, 10 s and 2 s), so that nobody waits
 /// long in a story.
 pub(super) const TIMING: [(&str, &str); 3] =
@@ -51,7 +53,7 @@ impl Replica {
             .args(["--health-probe-bind-address", &probes.to_string()])
             .args(["--metrics-bind-address", &metrics.to_string()])
             .args(["--webhook-bind-address", &webhooks.to_string()])
-            .args(["--webhook-namespace", "default"])
+            .args(["--webhook-namespace", "default", "--webhook-service", NAME])
             // Variables can set options, too, and must not lead to another cluster.
             .env_clear()
             .env("POD_NAME", name)

@@ -153,7 +153,7 @@ export function runDetails(run) {
     run.message && h('pre.message', { tabindex: '0', 'aria-label': 'Error' }, run.message),
     h('h3', null, 'Because'),
     texts(run.causes.map(objectText), run.omittedCauses, 'No cause is known.'),
-    h('h3', null, 'Wrote'),
+    h('h3', null, 'Writes'),
     texts(run.writes.map(objectText), run.omittedWrites, 'Nothing.'),
     run.events.length > 0 && [h('h3', null, 'Published'), texts(run.events, 0, '')],
   );

@@ -305,7 +305,7 @@ function listOf(view) {
               h(
                 'li',
                 null,
-                h('span.quiet', null, 'wrote '),
+                h('span.quiet', null, 'write '),
                 objectText(write),
                 numbers(
                   links

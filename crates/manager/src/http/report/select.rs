@@ -28,8 +28,10 @@ pub(crate) struct Selection<'s> {
 /// A query names something that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unknown {
-    #[error("whose story? Say it by ?key=NAMESPACE/NAME, or ?key=NAME if it has no namespace")]
+    #[error("which object? Say it by ?key=NAMESPACE/NAME, or ?key=NAME if it has no namespace")]
     NoKey,
+    #[error("which controller? Say it by ?controller=NAME; there are: {known}")]
+    NoController { known: String },
     #[error("{0:?} is not a key: use NAMESPACE/NAME, or NAME if the object has no namespace")]
     InvalidKey(String),
     #[error("no controller reconciles or watches {kind:?}; there are: {known}")]

@@ -247,7 +247,7 @@ type WrittenVersion<'r> = (&'r Uid, Option<&'r ResourceVersion>);
 fn links<'r>(known: &'r [KnownRun<'_>]) -> Vec<Link<'r>> {
     let mut writers: HashMap<WrittenVersion<'r>, (usize, &'r Write)> = HashMap::new();
     for (index, of) in known.iter().enumerate() {
-        for write in of.run.writes.iter().filter(|write| write.has_changed) {
+        for write in of.run.writes.iter().filter(|write| write.has_changed()) {
             writers.insert((&write.uid, write.version.as_ref()), (index, write));
         }
     }

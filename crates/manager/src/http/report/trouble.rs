@@ -161,7 +161,7 @@ impl<'r> Authors<'r> {
         for (index, of) in seen.iter().enumerate() {
             for write in &of.run.writes {
                 let Some(version) = &write.version else { continue };
-                let is_certain = write.has_changed;
+                let is_certain = write.has_changed();
                 if !is_certain && knew(&of.run, &write.uid, version) {
                     continue;
                 }
