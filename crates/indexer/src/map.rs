@@ -65,10 +65,11 @@ impl ObjectMap {
         }
     }
 
-    /// What the map itself takes from the allocator, without the objects.
-    pub(crate) fn allocated_bytes(&self) -> usize {
-        let postings: usize = self.0.iter().map(|entry| size_of_val(&*entry.postings)).sum();
-        self.0.capacity() * (size_of::<(ObjectKey, MapEntry)>() + 1) + postings
+    /// What the map itself takes from the allocator, without the objects. All objects together
+    /// have this many postings.
+    pub(crate) fn allocated_bytes(&self, postings: usize) -> usize {
+        let entry = size_of::<(ObjectKey, MapEntry)>() + 1;
+        self.0.capacity() * entry + postings * size_of::<Posting>()
     }
 }
 

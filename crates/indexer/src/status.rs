@@ -62,10 +62,12 @@ impl Reader {
         });
         let index_bytes: usize =
             trees.indexes.iter().map(|tree| tree.entries.allocated_bytes()).sum();
+        // An object has one posting for each of its entries in an index.
+        let postings = trees.indexes.iter().map(|tree| tree.entries.len()).sum();
         StoreStatus {
             objects: trees.objects.len(),
             object_bytes: self.object_bytes(),
-            structure_bytes: shared.map.allocated_bytes()
+            structure_bytes: shared.map.allocated_bytes(postings)
                 + trees.objects.allocated_bytes()
                 + index_bytes,
             interned_bytes: shared.interner.allocated_bytes(),

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use windlass_indexer::{Lister, ObjectKey};
-use windlass_informer::{InformerCache, InformerStatus, Life};
+use windlass_informer::{InformerCache, InformerStatus};
 use windlass_workqueue::{Add, KeyStatus, WorkQueue};
 
 use crate::bounds::ObjectType;
@@ -419,9 +419,8 @@ impl<K: ObjectType> Controller<K> {
     /// that were added later do not count.
     pub fn trouble(&self) -> Option<String> {
         let sources = self.work.tools.sources.all().into_iter();
-        let statuses = sources.filter(|source| !source.is_late()).map(|source| source.status());
-        let not_synced = |status: &InformerStatus| status.life != Life::Synced;
-        let troubles = statuses.filter(not_synced).map(|status| RunError::incomplete(&status));
+        let unsynced = sources.filter(|source| !source.is_late() && !source.has_synced());
+        let troubles = unsynced.map(|source| RunError::incomplete(&source.status()));
         let troubles: Vec<_> = troubles.collect();
         (!troubles.is_empty()).then(|| troubles.join("; "))
     }

@@ -38,6 +38,7 @@ pub(crate) struct Source {
 /// An informer of any type.
 trait ErasedInformer: Send + Sync {
     fn status(&self) -> InformerStatus;
+    fn has_synced(&self) -> bool;
     fn wait_for_sync(&self) -> Pin<Box<dyn Future<Output = bool> + Send + '_>>;
     fn lister(&self) -> &dyn Any;
 }
@@ -45,6 +46,10 @@ trait ErasedInformer: Send + Sync {
 impl<T: ObjectType> ErasedInformer for SharedInformer<T> {
     fn status(&self) -> InformerStatus {
         SharedInformer::status(self)
+    }
+
+    fn has_synced(&self) -> bool {
+        SharedInformer::has_synced(self)
     }
 
     fn wait_for_sync(&self) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
@@ -110,8 +115,14 @@ impl Source {
         }
     }
 
+    /// The status of its informer. It visits the whole cache to tell its size.
     pub(crate) fn status(&self) -> InformerStatus {
         self.informer.status()
+    }
+
+    /// Whether its cache is complete and kept up to date.
+    pub(crate) fn has_synced(&self) -> bool {
+        self.informer.has_synced()
     }
 
     pub(crate) fn resource(&self) -> &Resource {
