@@ -127,6 +127,10 @@ fn operator_is_a_repository_unless_it_is_in_one() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
+    if folder.path().ancestors().any(|one| one.join(".git").exists()) {
+        println!("skipped: temporary folders are in a repository");
+        return;
+    }
     let new = |name: &str| {
         let output = windlass(folder.path(), &["new", name]);
         assert!(output.status.success(), "{output:?}");

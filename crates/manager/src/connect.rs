@@ -1,19 +1,19 @@
-//! Finds the cluster of a manager, waits until its API server answers, and makes its clients.
+//! Finds the cluster of a manager, makes its clients, and waits until its API server answers.
 
 use std::fmt;
 use std::time::Duration;
 
 use kube::Client;
+use kube::client::AuthError;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use tokio::time::{Instant, sleep, timeout};
 use tower::BoxError;
-use windlass_informer::{ClientStack, RequestError, error_chain, safe_message};
+use windlass_informer::{ClientStack, ConnectError, RequestError, error_chain, safe_message};
 
 use crate::error::ManagerError;
 use crate::options::Options;
 
-/// How long a manager that starts waits for an answer of the API server. A restart of the server
-/// takes less.
+/// How long a manager that starts waits for an answer of the API server.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long an attempt may take, so that the first warning comes soon.
@@ -102,11 +102,15 @@ pub(crate) async fn wait_for_server(client: &Client, server: &str) -> Result<(),
     Ok(())
 }
 
-/// Why the server did not answer a request; `None` if it did.
+/// Why the server did not answer a request; `None` if it did, or if there are no credentials to ask
+/// it with.
 async fn attempt(client: &Client) -> Option<String> {
     match timeout(ATTEMPT_TIMEOUT, client.apiserver_version()).await {
         Err(_) => Some(format!("no answer within {} s", ATTEMPT_TIMEOUT.as_secs())),
         Ok(Err(error @ (kube::Error::Service(_) | kube::Error::HyperError(_)))) => {
+            if error_chain(&error).any(|one| one.is::<ConnectError>() || one.is::<AuthError>()) {
+                return None;
+            }
             // Which request failed is of no interest here.
             let request = error_chain(&error).find_map(|one| one.downcast_ref::<RequestError>());
             Some(request.map_or_else(|| safe_message(&error), |one| safe_message(&*one.source)))

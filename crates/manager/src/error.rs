@@ -23,8 +23,8 @@ pub enum ManagerError {
     NoCluster(#[from] NoCluster),
     /// The API server did not answer when the manager started.
     #[error(
-        "cannot reach the API server at {server}: {cause}; check that the cluster runs, and that \
-         --kubeconfig and --context choose the right one"
+        "cannot reach the API server at {server}: {cause}; check that the cluster runs and that \
+         this process can reach it; outside of a pod, --kubeconfig and --context choose it"
     )]
     Unreachable {
         /// The URL of the server.

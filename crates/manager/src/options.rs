@@ -262,8 +262,10 @@ fn namespace(text: &str) -> Result<String, String> {
 
 /// Checks the URL of the webhooks.
 fn webhook_url(text: &str) -> Result<String, String> {
-    let checked = base_url(text).map(|_| text.to_owned());
-    checked.ok_or_else(|| "not a base URL such as https://192.0.2.1:9443".to_owned())
+    let is_fine = text.is_empty() || base_url(text).is_some();
+    is_fine
+        .then(|| text.to_owned())
+        .ok_or_else(|| "not a base URL such as https://192.0.2.1:9443".to_owned())
 }
 
 /// Parses an `https` URL with a host and without a path.
@@ -327,6 +329,7 @@ mod tests {
             let error = refusal(&format!("--webhook-url={wrong}"));
             assert!(error.contains("not a base URL such as https://192.0.2.1:9443"), "{error}");
         }
+        parse("--webhook-url=").expect("as if it was not given");
         let options = parse("--webhook-url https://[::1]:0/ --namespace shop-1").expect("options");
         assert_eq!(options.webhook_url.as_deref(), Some("https://[::1]:0/"));
     }

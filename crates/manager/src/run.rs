@@ -2,8 +2,8 @@
 //! released" is in `service`.
 //!
 //! ```text
-//!  bind ─▶ connect ─▶ HTTP ─▶ webhooks ─▶ definitions ─▶ caches ─┐
-//!                  ┌────────────────────────────────────────────────┘
+//!  bind ─▶ connect ─▶ HTTP ─▶ server ─▶ webhooks ─▶ definitions ─▶ caches ─┐
+//!                  ┌──────────────────────────────────────────────────────────┘
 //!                  └▶ every replica ─▶ leadership ─▶ leader
 //!  a stop, or a failure:                   ▲─ standby ─┘ lost
 //!  runs end within the grace period ─▶ informers stop ─▶ Lease released ─▶ HTTP ends

@@ -257,7 +257,8 @@ fn target(
     namespace: &str,
     bound_port: u16,
 ) -> Result<(ClientTarget, Vec<String>), ManagerError> {
-    let Some(url) = &options.webhook_url else {
+    let url = options.webhook_url.as_ref().filter(|url| !url.is_empty());
+    let Some(url) = url else {
         let service = options.webhook_service.clone().unwrap_or_else(|| name.to_owned());
         let names = service_names(&service, namespace).to_vec();
         let namespace = namespace.to_owned();

@@ -90,8 +90,8 @@ async fn wrong_kubeconfig_is_named() {
     let error = manager.run_until(CancellationToken::new()).await.expect_err("no file").to_string();
     assert_eq!(
         error,
-        "cannot connect to a cluster: kubeconfig /no/such/file: No such file or directory (os error \
-         2); choose a kubeconfig file with --kubeconfig and a context in it with --context"
+        "cannot connect to a cluster: kubeconfig /no/such/file: No such file or directory (os \
+         error 2); choose a kubeconfig file with --kubeconfig and a context in it with --context"
     );
 }
 
@@ -144,13 +144,35 @@ async fn server_that_is_not_there_is_warned_of_at_once_and_named_in_the_end() {
     let cause = error.strip_prefix(&start).unwrap_or_else(|| panic!("{error}"));
     let (cause, advice) = cause.split_once("; ").expect("an advice");
     assert_eq!(cause.matches("refused").count(), 1, "{error}");
-    let expected =
-        "check that the cluster runs, and that --kubeconfig and --context choose the right one";
+    let expected = "check that the cluster runs and that this process can reach it; outside of a \
+                    pod, --kubeconfig and --context choose it";
     assert_eq!(advice, expected);
     let warnings = log.lines_with(&start);
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].contains("WARN"), "{warnings:?}");
     assert!(warnings[0].ends_with("; trying again for 30 s"), "{warnings:?}");
+}
+
+#[tokio::test]
+async fn server_that_answers_with_an_error_is_reached() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let server = format!("http://{}", listener.local_addr().expect("an address"));
+    let busy = Router::new().fallback(|| async { http::StatusCode::SERVICE_UNAVAILABLE });
+    let serving = TaskTracker::new().spawn(axum::serve(listener, busy).into_future());
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), kubeconfig(&server, "")).expect("written");
+    let mut options = Options::default().without_http();
+    options.kubeconfig = Some(file.path().to_owned());
+    let log = Log::start();
+    let manager = Manager::new(options)
+        .without_logs()
+        .controller(Controller::of(Watch::<ConfigMap>::new()), Nothing);
+    let running = Running::start(manager);
+    // Not before the manager has gone on to fill its caches.
+    running.failing("controller/configmap").await;
+    assert_eq!(log.lines_with("cannot reach"), [""; 0]);
+    running.end().await.expect("it stops");
+    serving.abort();
 }
 
 #[tokio::test]

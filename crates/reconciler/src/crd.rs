@@ -145,7 +145,7 @@ impl Install<'_> {
                 Ok(Err(Unready::Fail(error))) => return Err(error),
                 Err(_) => Obstacle::NoAnswer,
             };
-            // Once: it is long until the error.
+            // Logged once: the error comes only after the time limit.
             if obstacle.is_trouble() && !is_logged {
                 is_logged = true;
                 tracing::warn!(

@@ -92,6 +92,14 @@ fn last_error(status: &InformerStatus) -> Option<&SourceError> {
     status.feeds.iter().find_map(|feed| feed.last_error.as_ref()).map(|(error, _)| error)
 }
 
+/// Whether there was no answer of the server. Without credentials it was not asked.
+fn is_unreachable(error: &SourceError) -> bool {
+    match error {
+        SourceError::Transport(message) => !message.contains("no credentials"),
+        error => matches!(error, SourceError::Silent(_)),
+    }
+}
+
 /// The error, and what to do about it.
 fn explained(error: &SourceError) -> String {
     let advice = if error.is_not_found() {
@@ -101,8 +109,8 @@ fn explained(error: &SourceError) -> String {
     } else if error.status().is_some_and(|status| status.code == 401) {
         "; the credentials are not valid, or no longer: renew the user of the kubeconfig, or the \
          token or certificate that it names"
-    } else if matches!(error, SourceError::Transport(_) | SourceError::Silent(_)) {
-        "; check that the API server runs, and that the kubeconfig has its address"
+    } else if is_unreachable(error) {
+        "; check that the API server runs and can be reached from here"
     } else {
         ""
     };

@@ -47,13 +47,13 @@ pub(crate) struct Recorded {
 /// Whether a write changed its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteEffect {
-    /// It did. This is also said of an apply to an object that no cache of the controller shows, if
-    /// the controller was the last to write it.
+    /// It did. This is also said of a write to an object whose newest version no cache of the
+    /// controller shows, if the controller was the last to write it.
     Changed,
-    /// It did not: an apply found what it wanted.
+    /// It did not, as an apply that found what it wanted.
     Unchanged,
-    /// The answer does not tell: after an apply to an object that somebody else changed in the same
-    /// second, and after a delete that waits for a finalizer.
+    /// The answer does not tell: after a patch without a field manager, after a write to an object
+    /// that somebody else changed in the same second, and after a delete that waits for a finalizer.
     Unknown,
 }
 

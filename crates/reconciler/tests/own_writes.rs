@@ -235,6 +235,7 @@ async fn run_tells_of_a_write_that_it_changed_nothing() {
     });
     let running = run_with(client, |builder| builder, patcher);
     let key: ObjectKey = "default/one".parse().expect("a key");
+    // On the paused clock, this takes no time.
     while running.controller.runs(&key).is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }

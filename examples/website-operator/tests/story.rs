@@ -73,7 +73,10 @@ fn lines_of_the_story_work_while_it_stays_up() {
     let mut lines = BufReader::new(running.0.stdout.take().expect("it is piped")).lines();
     let mut lines = lines.by_ref().map(|line| line.expect("text"));
     assert!(lines.any(|line| line.contains("The replicas are now:")), "the story ended early");
-    let last: Vec<String> = lines.by_ref().take(11).collect();
+    let mut last: Vec<String> = Vec::new();
+    while !last.last().is_some_and(|line| line.contains("windlass why")) {
+        last.push(lines.next().expect("a line with `windlass why`"));
+    }
     let addresses: Vec<String> = last.iter().filter_map(|line| curl(line)).collect();
     assert_eq!(addresses.len(), 9, "{last:?}");
     for address in &addresses {
@@ -85,8 +88,9 @@ fn lines_of_the_story_work_while_it_stays_up() {
         let answer = get(&format!("{server}/api/v1/{plural}"));
         assert!(answer.contains("\"node-1\""), "{plural}: {answer}");
     }
-    let why = last[10].trim().strip_prefix("windlass why Website blog --url http://");
-    let leader = why.and_then(|rest| rest.split(' ').next()).expect(&last[10]);
+    let why = last.last().expect("a line");
+    let url = why.trim().strip_prefix("windlass why Website blog --url http://");
+    let leader = url.and_then(|rest| rest.split(' ').next()).expect(why);
     // What `windlass why` asks for. A standby would have no run.
     let story = get(&format!("{leader}/debug/windlass/story?kind=Website&key=default/blog"));
     assert!(story.contains("\"outcome\""), "{story}");

@@ -22,7 +22,7 @@ pub(super) const WEBHOOKS_FILE: &str = "src/webhooks.rs";
 pub(super) const OUTSIDE_OF_A_CLUSTER: &str = "\
 Outside of a cluster, webhooks need a URL by which the API server reaches this machine:
   cargo run -- run --webhook-url https://HOST:9443
-Otherwise it calls a Service that leads nowhere, and every write of the kind fails. See \
+Otherwise it calls a Service that does not lead here, and requests for the kind fail. See \
 \"Webhooks\" in docs/guide.md of Windlass.
 ";
 

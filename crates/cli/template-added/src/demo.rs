@@ -36,11 +36,14 @@ pub async fn run(flags: Flags) -> Result<()> {
     say("in its pods, and no other cluster is touched.");
     let mut options = Options::default().without_http();
     options.log_level = "warn".to_owned();
-    // For `windlass why`: a port that is free again as soon as this listener is dropped.
-    let inside = TcpListener::bind(loopback)?.local_addr()?;
-    options.metrics_bind_address = inside.to_string();
+    // For `windlass why`, if the demo stays up.
+    let mut inside = None;
     if !flags.exit {
-        // The operator prints its URL, which has a token.
+        // A free port. If somebody takes it before the manager does, the demo ends with an error.
+        let address = TcpListener::bind(loopback)?.local_addr()?;
+        options.metrics_bind_address = address.to_string();
+        inside = Some(address);
+        // The operator prints the URL of its dashboard, which has a token.
         options.dashboard = Some(loopback.to_string());
     }
     // For webhooks, if there are some: the cluster calls them at a port that is free.
@@ -59,7 +62,7 @@ pub async fn run(flags: Flags) -> Result<()> {
         .task("demo", move |cx: TaskContext| {
             let (token, kubeconfig) = (token.clone(), kubeconfig.clone());
             async move {
-                show(&cx, &kubeconfig, inside, flags.exit).await?;
+                show(&cx, &kubeconfig, inside).await?;
                 if flags.exit {
                     token.cancel();
                 }
@@ -75,7 +78,7 @@ pub async fn run(flags: Flags) -> Result<()> {
 }
 
 /// Creates a Shop, waits until it is ready, and says what to try next.
-async fn show(cx: &TaskContext, kubeconfig: &str, inside: SocketAddr, ends: bool) -> Result<()> {
+async fn show(cx: &TaskContext, kubeconfig: &str, inside: Option<SocketAddr>) -> Result<()> {
     let example: Shop = serde_saphyr::from_str(include_str!("../deploy/example-shop.yaml"))?;
     let name = example.metadata.name.clone().context("the example has a name")?;
     say("");
@@ -98,10 +101,10 @@ async fn show(cx: &TaskContext, kubeconfig: &str, inside: SocketAddr, ends: bool
     };
     say(&format!("The Shop is ready: {message}."));
     say("");
-    if ends {
+    let Some(inside) = inside else {
         say("Without --exit everything stays up, for kubectl, `windlass why` and the dashboard.");
         return Ok(());
-    }
+    };
     say("Try, in another terminal:");
     say(&format!("   export KUBECONFIG={kubeconfig}"));
     say("   kubectl get shops,configmaps,services,pods");

@@ -72,7 +72,9 @@ pub(super) enum Refused {
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
         let status = match &self {
-            Self::Unknown(Unknown::InvalidKey(_)) => StatusCode::BAD_REQUEST,
+            Self::Unknown(Unknown::InvalidKey(_) | Unknown::NoController { .. }) => {
+                StatusCode::BAD_REQUEST
+            }
             Self::Unknown(_) | Self::NoObject(_) => StatusCode::NOT_FOUND,
             Self::Paused(_) | Self::Standby | Self::Stopped | Self::NoAnnotation => {
                 StatusCode::CONFLICT

@@ -66,9 +66,6 @@ impl Shared {
         key: &str,
     ) -> Result<(&ControllerState, ObjectKey), Unknown> {
         let shown = self.controller(controller)?;
-        if key.is_empty() {
-            return Err(Unknown::NoKey);
-        }
         let key: ObjectKey = key.parse().map_err(|_| Unknown::InvalidKey(key.to_owned()))?;
         let controller = &shown.controller;
         let is_known = has_object(shown, &key)
@@ -90,6 +87,9 @@ pub(super) fn has_object(shown: &ControllerState, key: &ObjectKey) -> bool {
 impl KeyAnswer {
     fn new(shared: &Shared, query: &KeyQuery) -> Result<Self, Unknown> {
         let began = Instant::now();
+        if query.key.is_empty() {
+            return Err(Unknown::NoKey);
+        }
         let (shown, key) = shared.key_of(&query.controller, &query.key)?;
         let (controller, clock) = (&*shown.controller, Clock::now());
         let queue = controller.queue().status(&key);

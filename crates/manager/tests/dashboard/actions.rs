@@ -109,8 +109,10 @@ async fn what_is_not_there_is_neither_run_nor_paused() {
         let (code, text) = running.post(path, pause(key, true)).await;
         assert_eq!(code, 404, "{path} {key}: {text}");
     }
-    let (code, text) = running.post("/api/run", pause("a/b/c", true)).await;
-    assert_eq!(code, 400, "{text}");
+    for invalid in ["a/b/c", ""] {
+        let (code, text) = running.post("/api/run", pause(invalid, true)).await;
+        assert_eq!(code, 400, "{text}");
+    }
     let (code, text) = running.post("/api/run", json!({"key": "default/a"})).await;
     assert_eq!(code, 422, "{text}");
     let other = json!({"controller": "other", "key": "default/a"});

@@ -226,8 +226,8 @@ pub struct RunReport {
     pub message: Option<String>,
     /// When the key is retried, or runs again because the run asked for it.
     pub next_run: Option<Time>,
-    /// What it wrote, as in `patch deployments/status shop/web at 17`. It ends with `, no change` if
-    /// the write changed nothing, and with `, perhaps no change` if that is not known.
+    /// What it wrote, as in `patch deployments/status shop/web at 17`. It ends with `, no change`
+    /// if the write changed nothing, and with `, perhaps no change` if that is not known.
     pub writes: Vec<String>,
     /// How many writes between the first and the last ones were left out.
     pub omitted_writes: u64,

@@ -77,7 +77,8 @@ pub struct LinkReport {
 impl StoryReport {
     /// The story of the object that the query names.
     pub(crate) fn new(state: &State, query: &StoryQuery, clock: Clock) -> Result<Self, Unknown> {
-        let Some(text) = &query.key else { return Err(Unknown::NoKey) };
+        let key = query.key.as_ref().filter(|key| !key.is_empty());
+        let Some(text) = key else { return Err(Unknown::NoKey) };
         let object = Object::of(text, query, state)?;
         let mut known = Vec::new();
         for shown in state.controllers() {

@@ -25,7 +25,7 @@ use serde::Serialize;
 use tokio::time::Instant;
 use windlass_indexer::{ObjectKey, ResourceVersion, Uid};
 use windlass_informer::Resource;
-use windlass_reconciler::{Cause, Change, Run, Verb, Write};
+use windlass_reconciler::{Cause, Change, Run, Verb, Write, WriteEffect};
 
 use crate::state::ControllerState;
 
@@ -162,7 +162,8 @@ impl<'r> Authors<'r> {
             for write in &of.run.writes {
                 let Some(version) = &write.version else { continue };
                 let is_certain = write.has_changed();
-                if !is_certain && knew(&of.run, &write.uid, version) {
+                let is_unchanged = write.effect == WriteEffect::Unchanged;
+                if is_unchanged || (!is_certain && knew(&of.run, &write.uid, version)) {
                     continue;
                 }
                 let new = Claims { run: index, is_certain, count: 0 };
