@@ -31,7 +31,7 @@ async fn run(options: &Options) -> anyhow::Result<()> {
     let listening = server.listen(address).await;
     let listening =
         listening.map_err(|error| anyhow!(program::listen_error(address, "--port", &error)))?;
-    // Before there is a file that has to be removed.
+    // Signals are caught before the kubeconfig is written, so that Ctrl-C always removes it.
     let stop = program::stop_signal().context("cannot wait for signals")?;
     let kubeconfig = options.server.write_kubeconfig(&listening)?;
     // Nobody may be listening, as behind `| head -1`; that is no reason to stop.

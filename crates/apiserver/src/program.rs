@@ -18,15 +18,15 @@ use crate::server::{ApiServer, Builder};
 /// Flags of every program that runs a server.
 #[derive(Clone, clap::Args)]
 pub struct ServerOptions {
-    /// Where to write the kubeconfig: to a new file, which is gone when this ends. What is there
-    /// already is not overwritten. Default: in a new folder in the temporary one.
+    /// Path of a new kubeconfig file, which is removed when the program ends. It is an error if the
+    /// path exists. Default: a file in a new temporary directory.
     #[arg(long)]
     pub kubeconfig: Option<PathBuf>,
-    /// Ask for this bearer token; it goes into the kubeconfig.
+    /// Require this bearer token, and write it to the kubeconfig.
     #[arg(long)]
     pub token: Option<String>,
-    /// Whether everyone may do everything, or roles and bindings decide. With RBAC, requests
-    /// without a token come from a member of `system:masters`, unless `--token` asks for one.
+    /// Which requests are allowed: all, or those that RBAC allows. Without `--token`, requests
+    /// without a token have all rights. With `--token` they are anonymous.
     #[arg(long, value_enum, ignore_case = true, default_value_t = AuthorizationMode::AlwaysAllow)]
     pub authorization_mode: AuthorizationMode,
     /// Leave garbage and the content of deleted namespaces where they are.
@@ -179,7 +179,8 @@ pub fn start_log(filter: &str) {
     log.with_target(false).with_level(false).without_time().init();
 }
 
-/// Ctrl-C, or a polite request to end. Signals that come from now on count.
+/// Resolves on SIGINT (Ctrl-C) or SIGTERM. Signals are caught from this call on, even if the future
+/// is not polled yet.
 ///
 /// # Errors
 /// If signals cannot be received.
@@ -196,7 +197,7 @@ pub fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Ctrl-C. It counts from when it is awaited.
+/// Resolves on Ctrl-C, which is caught only once the future is polled.
 ///
 /// # Errors
 /// None, on this platform.

@@ -10,8 +10,8 @@ use clap::Parser;
 use windlass_apiserver::program::{self, ServerOptions};
 use windlass_cluster::{Cluster, ClusterError, greeting};
 
-/// A Kubernetes cluster in memory: an API server, nodes that are made up, and workloads that come
-/// to life. Everything is gone when it ends.
+/// A Kubernetes cluster in memory: an API server, simulated nodes, and the controllers of
+/// Deployments, StatefulSets, Jobs and Services. No containers run. Nothing is kept when it ends.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Options {
@@ -67,7 +67,7 @@ async fn main() -> ExitCode {
 
 async fn run(options: &Options) -> anyhow::Result<()> {
     program::start_log("info,windlass_apiserver=warn,windlass=warn");
-    // Before there is a file that has to be removed.
+    // Signals are caught before the kubeconfig is written, so that Ctrl-C always removes it.
     let stop = program::stop_signal().context("cannot wait for signals")?;
     let mut cluster = options.start().await?;
     // Nobody may be listening, as behind `| head -1`; that is no reason to stop.

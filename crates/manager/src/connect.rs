@@ -13,7 +13,8 @@ use windlass_informer::{ClientStack, ConnectError, RequestError, error_chain, sa
 use crate::error::ManagerError;
 use crate::options::Options;
 
-/// How long a manager that starts waits for an answer of the API server.
+/// How long a manager tries at its start to get an answer of the API server. The last attempt may
+/// begin at the end of this time.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long an attempt may take, so that the first warning comes soon.
@@ -81,12 +82,12 @@ impl Cluster {
     }
 }
 
-/// Waits until the API server at this URL answers, whatever its answer is: what it refuses is
-/// explained where it is needed. Warns once.
+/// Waits until the API server at this URL answers. Any answer will do, also 401 or 403: the request
+/// that needs the permission reports it with more detail. Logs a warning after the first failure.
 pub(crate) async fn wait_for_server(client: &Client, server: &str) -> Result<(), ManagerError> {
     let deadline = Instant::now() + SERVER_TIMEOUT;
     let mut pause = PAUSE;
-    while let Some(cause) = attempt(client).await {
+    while let Some(cause) = why_unreachable(client).await {
         if Instant::now() + pause > deadline {
             return Err(ManagerError::Unreachable { server: server.to_owned(), cause });
         }
@@ -102,9 +103,9 @@ pub(crate) async fn wait_for_server(client: &Client, server: &str) -> Result<(),
     Ok(())
 }
 
-/// Why the server did not answer a request; `None` if it did, or if there are no credentials to ask
-/// it with.
-async fn attempt(client: &Client) -> Option<String> {
+/// Sends a request, and returns why the server is unreachable. `None` if it answered, or if nothing
+/// was sent because the credentials or the configuration are unusable: the next request reports it.
+async fn why_unreachable(client: &Client) -> Option<String> {
     match timeout(ATTEMPT_TIMEOUT, client.apiserver_version()).await {
         Err(_) => Some(format!("no answer within {} s", ATTEMPT_TIMEOUT.as_secs())),
         Ok(Err(error @ (kube::Error::Service(_) | kube::Error::HyperError(_)))) => {

@@ -1,9 +1,9 @@
 //! The webhooks of a manager: their address, their certificates, and the objects that tell the API
 //! server about them.
 //!
-//! Everything is done by every replica, and before caches are filled. Otherwise an upgrade that
-//! adds a version to a custom resource would wait for itself: the caches for the conversion, the
-//! conversion for its certificate, and the certificate for a leader that waits for its caches.
+//! Every replica does all of this, before it fills its caches. If only the leader did, an upgrade
+//! that adds a version to a custom resource would deadlock: the caches need the conversion webhook,
+//! the webhook needs its certificate, and the leader would make it only after filling its caches.
 //!
 //! ```text
 //!  bind ─▶ certificate ─▶ serve ─▶ configurations ─▶ definitions with conversion ─▶ caches …
@@ -136,7 +136,8 @@ impl BoundWebhooks {
             tracing::warn!("{warning}");
         }
         let configurations = webhooks.configurations(name, &target).map_err(setup)?;
-        let router = until_stopping(webhooks.router().map_err(setup)?, stopping.clone());
+        let router =
+            close_connections_when_stopping(webhooks.router().map_err(setup)?, stopping.clone());
         let stop = group.shutdown().token().clone();
         if let Some(folder) = &options.webhook_cert_path {
             let tls = Tls::from_folder(folder).await.map_err(setup)?;
@@ -165,7 +166,8 @@ impl BoundWebhooks {
         }
         let (ensured, served) = (made.ensure().await, made.served());
         if let Err(error) = ensured {
-            // With a valid certificate from an earlier start it goes on, and `run` tries again.
+            // It also fails if only a `caBundle` could not be set. If it got a certificate, the
+            // start continues, and `run` tries again.
             served.check().map_err(|_| setup(&error))?;
             tracing::warn!("webhooks: {error}; this is tried again");
         }
@@ -183,9 +185,10 @@ impl BoundWebhooks {
     }
 }
 
-/// Once the manager is stopping, each connection ends with its next answer. So few are left when
-/// the port is closed, and a call that is sent just then is unlikely to be lost.
-fn until_stopping(router: Router, stopping: CancellationToken) -> Router {
+/// Once the manager is stopping, adds `Connection: close` to every response. The API server then
+/// sends its next call over a new connection, which may lead to another replica. So few connections
+/// are left when the port is closed, and few calls are lost.
+fn close_connections_when_stopping(router: Router, stopping: CancellationToken) -> Router {
     router.layer(map_response(move |mut response: Response| {
         if stopping.is_cancelled() {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -218,7 +221,7 @@ impl Registration {
         Ok(())
     }
 
-    /// Tells the API server which requests are admitted here.
+    /// Writes the webhook configurations, which tell the API server which requests to send here.
     pub(crate) async fn install(&self, client: &Client) -> Result<(), ManagerError> {
         let Configurations { mutating, validating } = &self.configurations;
         for (kind, configuration) in [
@@ -239,7 +242,7 @@ impl Registration {
     }
 }
 
-/// The Secret of the certificates of webhooks of this name.
+/// The name of the Secret with the certificates of webhooks of this name.
 pub(crate) fn secret_name(webhooks: &str) -> String {
     format!("{webhooks}-webhook-certificates")
 }

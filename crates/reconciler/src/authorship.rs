@@ -4,17 +4,20 @@
 //! somebody else may have made. No answer says which of the two it is. This is what can be known:
 //!
 //! - If the status is 201, the write has created the object.
-//! - If the request names a version, the server refuses it when the object has another one. So the
-//!   write has changed the object if, and only if, the answer has another version. Every update and
-//!   every modification by [`Live`](crate::Live) names one.
+//! - If the request names a version, the server refuses it unless the object has that version. So
+//!   the write has changed the object if, and only if, the answer has another one.
+//!   [`Live`](crate::Live) names one in `update`, `update_status` and `modify`.
 //! - A version that a cache showed before the request was sent was not made by the write, so the
 //!   write has changed nothing.
-//! - `metadata.managedFields` says who changed fields of the object, and when, to the second. If
-//!   the controller was the last, and nobody else changed a field in the same second, the version
-//!   is the controller's. Deletions and removed fields do not appear there.
+//! - `metadata.managedFields` says when each manager last changed fields, to the second. If the
+//!   controller's entry is the newest, and no other manager has the same second, the controller
+//!   made the version. This is a guess in two cases: an earlier write of the controller may have
+//!   made the version, if no cache shows it yet; and somebody else may have removed a field, which
+//!   can leave no entry. A deletion leaves none either, so an object that is being deleted is not
+//!   judged by this rule.
 //!
-//! In all other cases it is unknown, and the version counts as somebody else's: a cause that says
-//! less is better than one that is wrong.
+//! In all other cases the effect is unknown, and the version is not attributed to the write: the
+//! report then lacks a link between two runs, which is better than a wrong one.
 
 use http::StatusCode;
 use jiff::Timestamp;
@@ -80,7 +83,7 @@ impl Before {
         if self.shown.as_ref() == Some(version) {
             return WriteEffect::Unchanged;
         }
-        // A version before the one that was shown: the cluster was restored from a backup.
+        // The answer is older than the cache: the cluster was restored from a backup.
         let is_older = self.shown.as_ref().is_some_and(|shown| version < shown);
         let is_last = |manager: &String| is_last(manager, answer);
         let is_ours = !is_older
@@ -94,13 +97,13 @@ impl Before {
 fn is_last(manager: &str, answer: &[u8]) -> bool {
     let object: Object = serde_json::from_slice(answer).unwrap_or_default();
     let managers = &object.metadata.managed_fields;
-    let times = |of: bool| {
-        let named = managers.iter().filter(move |entry| (entry.manager == manager) == of);
+    let times_of = |is_ours: bool| {
+        let named = managers.iter().filter(move |entry| (entry.manager == manager) == is_ours);
         named.map(|entry| entry.time.parse::<Timestamp>().ok())
     };
-    let Some(ours) = times(true).flatten().max() else { return false };
+    let Some(ours) = times_of(true).flatten().max() else { return false };
     // An entry without a time may be the last one.
-    times(false).all(|theirs| theirs.is_some_and(|theirs| theirs < ours))
+    times_of(false).all(|theirs| theirs.is_some_and(|theirs| theirs < ours))
 }
 
 #[cfg(test)]

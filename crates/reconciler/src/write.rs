@@ -47,13 +47,14 @@ pub(crate) struct Recorded {
 /// Whether a write changed its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteEffect {
-    /// It did. This is also said of a write to an object whose newest version no cache of the
-    /// controller shows, if the controller was the last to write it.
+    /// It did. If no cache of the controller shows the version in the answer, and the controller
+    /// was the last to change the object, an earlier write may have made that version instead.
     Changed,
     /// It did not, as an apply that found what it wanted.
     Unchanged,
-    /// The answer does not tell: after a patch without a field manager, after a write to an object
-    /// that somebody else changed in the same second, and after a delete that waits for a finalizer.
+    /// The answer does not tell. This happens after a patch without a field manager, after a write
+    /// to an object that somebody else changed later or in the same second, and after a write to
+    /// an object that is being deleted, such as a delete that waits for a finalizer.
     Unknown,
 }
 
@@ -134,7 +135,7 @@ impl Recorded {
 }
 
 impl Write {
-    /// Whether it is known to have changed the object.
+    /// Whether the effect is [`WriteEffect::Changed`].
     pub fn has_changed(&self) -> bool {
         self.effect == WriteEffect::Changed
     }
@@ -157,10 +158,10 @@ impl Write {
 
 /// Whether the object is gone, although the answer contains it.
 ///
-/// A delete either removes an object or marks it as being deleted. Any other write removes an
-/// object that is marked if it leaves it without finalizers; the answer then has the version from
-/// before the write. Two things keep such an object: a grace period, which pods on a node have, and
-/// the finalizers in the spec of a namespace.
+/// A delete removes the object, or sets its deletion timestamp. Any other write removes an object
+/// that has a deletion timestamp and no finalizers after the write. The answer then has the version
+/// from before the write. Two things still keep the object: the grace period of a pod on a node,
+/// and `spec.finalizers` of a namespace.
 fn is_gone(verb: Verb, target: &RequestTarget, head: &Head, answer: &[u8]) -> bool {
     if head.deletion_timestamp().is_none() {
         return verb == Verb::Delete;

@@ -84,7 +84,7 @@ impl Log {
     /// Waits for a line that contains `part`, and returns the first one. Cancel safe.
     pub async fn wait_for(&self, part: &str) -> String {
         loop {
-            // Created before the look, so that it hears of what is written after it.
+            // Created before the check: it is notified of every line that is written from now on.
             let grown = self.written.grown.notified();
             if let Some(line) = self.lines_with(part).into_iter().next() {
                 return line;
@@ -141,7 +141,7 @@ mod tests {
             tokio::task::yield_now().await;
             tracing::info!("late");
         };
-        // The left one is polled first: nothing is there then.
+        // `join!` polls the left future first, before anything is logged.
         let (line, ()) = tokio::join!(log.wait_for("late"), log_late);
         assert!(line.ends_with("late"), "{line}");
     }

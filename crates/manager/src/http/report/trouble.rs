@@ -1,22 +1,23 @@
 //! Objects that never come to rest: hot loops and fights.
 //!
-//! A *hot loop* is a key that its own writes wake again and again; the journal counts its runs. A
-//! *fight* is an object that two parties change in turn, each because the other one did:
+//! A *hot loop* is a key that its own writes wake again and again: ten runs in a row. A *fight* is
+//! an object that two parties change in turn, each because the other one did:
 //!
 //! - two controllers of this manager: a run of one writes the object, which wakes a run of the
 //!   other, which writes the object, and so on;
 //! - a controller and somebody else, such as an autoscaler: each time somebody else changes an
 //!   object, the controller changes it, too.
 //!
-//! Both need three rounds, so that a controller that completes what another one began is not
-//! reported. Fights are searched for in the last runs that wrote something, and only what happened
-//! in the last ten minutes is reported.
+//! Both kinds of fights need three rounds, so that a controller that completes what another one
+//! began is not reported. The search covers the last runs of each controller that wrote something.
+//! Hot loops and fights are reported for ten minutes after their last run.
 //!
-//! The answer to a write has a version, but not who made it: an apply that changes nothing returns
-//! the version of somebody else, which is common in a fight (see
-//! [`Write::has_changed`](windlass_reconciler::Write::has_changed)). If only one known run got a
-//! version as an answer, and it is newer than the version that woke that run, the run counts as its
-//! author.
+//! Who made a version? The answer to a write does not say: an apply that changes nothing returns a
+//! version that somebody else made, which is common in a fight. A run is the author of a version if
+//! its write changed the object (see
+//! [`Write::has_changed`](windlass_reconciler::Write::has_changed)). If there is no such run, the
+//! author is the only run that may have made it: the only one that got it as an answer, and was not
+//! woken by it or by a newer one.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
