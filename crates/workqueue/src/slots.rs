@@ -84,8 +84,16 @@ pub(crate) struct Why<C> {
 #[derive(Debug)]
 pub(crate) struct Slots<K, C> {
     slots: Slab<Slot<K, C>>,
-    /// The slot numbers, by the hash of the key.
-    table: HashTable<SlotId>,
+    /// Finds the slot of a key.
+    table: HashTable<Known>,
+}
+
+/// A key in the table, with a copy of its hash, so that the table can grow without reading every
+/// slot.
+#[derive(Debug)]
+struct Known {
+    hash: u64,
+    id: SlotId,
 }
 
 impl<K, C> Slots<K, C> {
@@ -96,7 +104,7 @@ impl<K, C> Slots<K, C> {
     /// Removes a key that has nothing left to do.
     pub(crate) fn remove(&mut self, id: SlotId) -> Slot<K, C> {
         let slot = self.slots.remove(id as usize);
-        let entry = self.table.find_entry(slot.hash, |&other| other == id);
+        let entry = self.table.find_entry(slot.hash, |known| known.id == id);
         entry.expect("the table must know every slot").remove();
         slot
     }
@@ -121,7 +129,9 @@ impl<K, C> Slots<K, C> {
 
 impl<K: Eq, C> Slots<K, C> {
     pub(crate) fn find(&self, key: &K, hash: u64) -> Option<SlotId> {
-        self.table.find(hash, |&id| self[id].key == *key).copied()
+        let known =
+            self.table.find(hash, |known| known.hash == hash && self[known.id].key == *key)?;
+        Some(known.id)
     }
 
     /// The slot of `key`. If the key is new, it gets a slot that has no next run yet. If it is
@@ -133,9 +143,9 @@ impl<K: Eq, C> Slots<K, C> {
         now: Instant,
     ) -> (SlotId, Option<K>) {
         let Self { slots, table } = self;
-        let is_same_key = |&id: &SlotId| slots[id as usize].key == key;
-        match table.entry(hash, is_same_key, |&id| slots[id as usize].hash) {
-            Entry::Occupied(known) => (*known.get(), Some(key)),
+        let is_same_key = |known: &Known| known.hash == hash && slots[known.id as usize].key == key;
+        match table.entry(hash, is_same_key, |known| known.hash) {
+            Entry::Occupied(known) => (known.get().id, Some(key)),
             Entry::Vacant(vacant) => {
                 let id = slots.insert(Slot {
                     key,
@@ -150,8 +160,9 @@ impl<K: Eq, C> Slots<K, C> {
                     ticket: NO_TICKET,
                     why: None,
                 });
-                vacant.insert(slot_id(id));
-                (slot_id(id), None)
+                let id = slot_id(id);
+                vacant.insert(Known { hash, id });
+                (id, None)
             }
         }
     }
